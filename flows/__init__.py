@@ -1,0 +1,1 @@
+"""How it is run: Prefect flows, deployments and the command line."""

@@ -1,0 +1,33 @@
+"""Errors, named by what the caller should do about them.
+
+* SynthError
+  - ConfigError      stop now, exit code 2: no retry can help
+  - BudgetError      stop cleanly, exit code 3: the run goes on once the budget is raised
+  - TransientError   retry with backoff: rate limit, timeout, lost sandbox
+  - ItemError        write the item down as failed and go on: a bad item is data, not a crash
+"""
+
+
+class SynthError(Exception):
+    """Base of every error this project raises on purpose. Caught alone it means exit code 1."""
+
+
+class ConfigError(SynthError):
+    """Cannot work as configured. Says which setting, its value, and what is allowed."""
+
+
+class BudgetError(SynthError):
+    """The next request does not fit the budget. Nothing is lost; raise the budget and resume."""
+
+
+class TransientError(SynthError):
+    """Likely to pass on its own. The only class that a retry policy catches."""
+
+
+class ItemError(SynthError):
+    """This one item failed. Recorded on its row; never cancels its siblings."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        """A short snake_case word that counts group by; the detail says the rest."""

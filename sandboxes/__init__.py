@@ -1,0 +1,1 @@
+"""Where a call really runs: sandboxes and live MCP sessions inside them."""

@@ -1,0 +1,1 @@
+"""What a tool is: specs, domains, operational semantics and their interpreter. Starts nothing."""

@@ -1,0 +1,1 @@
+"""What learns from the data. Imports torch, which no other package does."""
