@@ -1,0 +1,42 @@
+"""Processes named so that a recycled pid is never mistaken for a living owner."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+
+class ProcessId(NamedTuple):
+    pid: int
+    started: str
+    """Start time as the system gives it (clock ticks since boot on Linux): tells two processes
+    with one pid apart."""
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessId":
+        return cls(pid, _start_time(pid) or "")
+
+
+def this_process() -> ProcessId:
+    return ProcessId.of(os.getpid())
+
+
+def is_alive(process: ProcessId) -> bool:
+    """True while that very process runs on this host; a zombie counts as dead."""
+    started = _start_time(process.pid)
+    return started is not None and started == process.started
+
+
+def _start_time(pid: int) -> str | None:
+    """None when there is no such process, or only its zombie."""
+    stat = Path(f"/proc/{pid}/stat")
+    if stat.parent.parent.joinpath("self").exists():
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in "ZX" else fields[19]
+    listed = subprocess.run(  # no /proc: macOS
+        ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout.split(maxsplit=1)
+    return None if len(listed) < 2 or listed[0].startswith("Z") else listed[1].strip()
