@@ -199,6 +199,7 @@ TABLES: dict[str, TableSpec] = {
                 "observation": STR,
                 "is_error": BOOL,
                 "error_code": STR,
+                "breaches": STRS,
                 "injected_outcome": STR,
                 "state_hash_before": STR,
                 "state_hash_after": STR,
