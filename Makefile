@@ -1,0 +1,87 @@
+# The same targets serve people, CI and the README. `make help` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+DATASET ?= data/demo
+ARGS ?=
+BIN := .venv/bin
+UV_VERSION := 0.13.8
+EXTRAS := flows,k8s,demo,export,dev
+MARKS := not gpu and not network and not cluster and not scale
+NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
+
+.PHONY: help setup system npm-servers demo test test-fast check format bench serve lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: .venv/ready system npm-servers ## make .venv from the lock, and what MCP tools need
+
+.venv/ready: pyproject.toml constraints.txt
+	@echo "setup: making .venv from constraints.txt"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
+	  if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
+	  VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --compile-bytecode \
+	    --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+system: # bubblewrap, the sandbox; only as root or when asked
+	@if ! command -v bwrap >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] || [ -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \
+	    echo "setup: installing bubblewrap"; \
+	    sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	    ($$sudo apt-get update -qq && $$sudo apt-get install -y -qq bubblewrap) >/dev/null 2>&1 \
+	      || echo "setup: could not install bubblewrap; tools that run in a sandbox are skipped"; \
+	  else \
+	    echo "setup: no bubblewrap (apt install bubblewrap, or SYNTH_INSTALL_SYSTEM=1): MCP tools are skipped"; \
+	  fi; \
+	fi
+
+npm-servers: .venv/ready # two more MCP servers where Node is installed
+	@if command -v npm >/dev/null && [ ! -d .venv/npm/node_modules ]; then \
+	  echo "setup: installing the npm MCP servers"; \
+	  npm install --silent --no-fund --no-audit --ignore-scripts --prefix .venv/npm $(NPM_SERVERS) \
+	    >/dev/null 2>&1 || echo "setup: npm servers not installed; they are skipped"; \
+	fi
+
+demo: setup ## the main job on the embedded defaults: data, SQL, report
+	@$(BIN)/synth demo --dataset $(DATASET) $(ARGS)
+
+test: setup chromium ## everything but gpu, network, cluster and scale
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)"
+
+test-fast: setup ## at most two minutes
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow"
+
+.PHONY: chromium
+chromium: # the browser that page tests drive; they skip without it
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 -o -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \
+	  echo "setup: installing chromium for the page tests"; \
+	  sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	  ($$sudo apt-get update -qq && $$sudo apt-get install -y -qq chromium) >/dev/null 2>&1 || true; \
+	fi
+
+check: .venv/ready ## ruff and pyright
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright
+
+format: .venv/ready ## let ruff rewrite the files
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+bench: setup ## measure, and run what is marked scale
+	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+	@$(BIN)/python -m pytest -m scale
+
+serve: setup ## Prefect server with its UI, and the deployments
+	@$(BIN)/synth serve
+
+lock: ## resolve constraints.txt anew (torch stays out, see pyproject.toml)
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-find-links \
+	  --no-emit-index-url --no-header --extra flows --extra k8s --extra demo --extra export \
+	  --extra dev pyproject.toml --output-file constraints.txt
+
+clean: ## remove the environment, the server's database and the demo's data
+	@rm -rf .venv .prefect data .pytest_cache .ruff_cache
