@@ -1,0 +1,33 @@
+"""Which rows may train and which are held out, and how that passes from parents to children."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from records.seeds import share_of
+
+Split = Literal["train", "heldout_task", "heldout_tool", "heldout_domain"]
+
+SPLITS: tuple[Split, ...] = ("train", "heldout_task", "heldout_tool", "heldout_domain")
+"""From weakest to strongest: a stronger one says that more of the row is new to a model."""
+
+HELDOUT_SHARE = 0.1
+"""Share of tools, and of tasks, that their own digest holds out."""
+
+
+def own_split(kind: Literal["tool", "task"], item_id: str) -> Split:
+    """What the digest of a tool or a task says of it, whatever its parents say."""
+    if share_of(item_id, f"heldout_{kind}") >= HELDOUT_SHARE:
+        return "train"
+    return "heldout_tool" if kind == "tool" else "heldout_task"
+
+
+def split_of(own: str, parents: Iterable[str] = ()) -> Split:
+    """The strongest of a row's own split and its parents' splits."""
+    return SPLITS[max(SPLITS.index(_known(split)) for split in (own, *parents))]
+
+
+def _known(split: str) -> Split:
+    for known in SPLITS:
+        if split == known:
+            return known
+    raise ValueError(f"unknown split {split!r}; allowed: {', '.join(SPLITS)}")
