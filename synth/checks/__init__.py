@@ -1,0 +1,166 @@
+"""Code checks: one criterion against what an episode left behind.
+
+A check never sees the reference plan, so any way to the goal counts. `nl` criteria have no code
+check: `check` returns None for them, and the judge decides.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from synth.checks.episode import (
+    Breach,
+    Call,
+    Change,
+    Episode,
+    Verdict,
+    episode_of,
+    net_changes,
+)
+from synth.checks.state import check_state
+from synth.checks.values import mentions, same_value
+from synth.rubric import CallCheck, CommunicateCheck, Criterion, PolicyCheck, Rubric
+
+__all__ = [
+    "CHECKS_VERSION",
+    "Breach",
+    "Call",
+    "Change",
+    "Episode",
+    "Verdict",
+    "check",
+    "check_all",
+    "episode_of",
+    "mentions",
+    "net_changes",
+    "same_value",
+]
+
+CHECKS_VERSION = "1"
+"""Raised when a verdict on a stored episode can come out differently; stored with verdicts."""
+
+_MARKUP = re.compile(
+    r"</?(?:tool_call|tool_response|tools?|function_call|function)\b[^>]*>"
+    r"|<\|[a-z_]+\|>|<function=|\bfunctions\.\w+:\d+|\[TOOL_CALLS\]",
+    re.IGNORECASE,
+)
+"""Ways in which models spell a tool call that their server failed to parse."""
+
+
+def check(criterion: Criterion, episode: Episode) -> Verdict | None:
+    """The verdict on one criterion, or None where only a judge can tell."""
+    match criterion.kind:
+        case "state":
+            return check_state(criterion.check, episode.changes)
+        case "call":
+            return _check_call(criterion.check, episode)
+        case "communicate":
+            return _check_communicate(criterion.check, episode)
+        case "policy":
+            return _check_policy(criterion.check, episode)
+        case "format":
+            return _check_format(episode)
+        case "nl":
+            return None
+
+
+def check_all(rubric: Rubric, episode: Episode) -> dict[str, Verdict]:
+    """Verdicts of all criteria that code can check, by criterion id, in rubric order."""
+    verdicts = ((c.id, check(c, episode)) for c in rubric.criteria)
+    return {criterion_id: verdict for criterion_id, verdict in verdicts if verdict is not None}
+
+
+def words_to_user(episode: Episode) -> Iterator[str]:
+    """What the agent told the user. Text beside tool calls is the agent thinking aloud."""
+    for message in episode.messages:
+        if message["role"] == "assistant" and not message.get("tool_calls"):
+            yield message.get("content") or ""
+
+
+def _matches(check: CallCheck, call: Call) -> bool:
+    if call.tool != check.tool:
+        return False
+    given = call.arguments if isinstance(call.arguments, dict) else {}
+    wanted = check.arguments or {}
+    return all(
+        key in given and same_value(value, given[key], ordered=False)
+        for key, value in wanted.items()
+    )
+
+
+def _check_call(check: CallCheck, episode: Episode) -> Verdict:
+    """`occur` wants a successful call; `not_occur` forbids even the attempt."""
+    considered = list(episode.calls)
+    if check.before is not None:
+        done = (i for i, c in enumerate(considered) if c.tool == check.before and not c.is_error)
+        considered = considered[: next(done, len(considered))]
+    what = check.tool
+    if check.arguments:
+        what += f" with {json.dumps(check.arguments, ensure_ascii=False, sort_keys=True)}"
+    when = f" before {check.before}" if check.before else ""
+    found = [c for c in considered if _matches(check, c)]
+    if check.must == "not_occur":
+        seen = f"seen {len(found)} such calls" if found else "seen none"
+        return _verdict(not found, f"Expected no call of {what}{when}; {seen}.")
+    succeeded = [c for c in found if not c.is_error]
+    others = sum(c.tool == check.tool for c in episode.calls)
+    seen = f"seen {len(succeeded)}, of {others} calls of the tool in all"
+    return _verdict(bool(succeeded), f"Expected a successful call of {what}{when}; {seen}.")
+
+
+def _check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
+    text = "\n".join(words_to_user(episode))
+    untold = [v for v in check.values if not mentions(text, v)]
+    told = len(check.values) - len(untold)
+    missing = f"; not told: {', '.join(map(str, untold))}" if untold else ""
+    evidence = f"Expected the user to be told {', '.join(map(str, check.values))}; told {told}"
+    return Verdict(not untold, told / len(check.values), f"{evidence}{missing}.")
+
+
+def _check_policy(check: PolicyCheck, episode: Episode) -> Verdict:
+    broken = [b for b in episode.breaches if b.rule in check.rules]
+    rules = ", ".join(check.rules)
+    if not broken:
+        return _verdict(True, f"Expected no breach of {rules}; seen none.")
+    seen = ", ".join(f"{b.rule} by call {b.call_index}" for b in broken)
+    return _verdict(False, f"Expected no breach of {rules}; seen {seen}.")
+
+
+def _check_format(episode: Episode) -> Verdict:
+    fault = _format_fault(episode)
+    expected = "Expected a closing message to the user and plain words throughout"
+    return _verdict(fault is None, f"{expected}; {fault or 'seen'}.")
+
+
+def _format_fault(episode: Episode) -> str | None:
+    if not episode.messages:
+        return "the conversation is empty"
+    last = episode.messages[-1]
+    if last["role"] != "assistant":
+        return f"the last message is the {last['role']}'s"
+    if last.get("tool_calls"):
+        return "the last message is a tool call"
+    if not (last.get("content") or "").strip():
+        return "the last message is empty"
+    for i, text in enumerate(words_to_user(episode), 1):
+        if leaked := _MARKUP.search(text):
+            return f"reply {i} shows tool markup {leaked[0]!r}"
+        if _is_json(text):
+            return f"reply {i} is raw JSON"
+    return None
+
+
+def _is_json(text: str) -> bool:
+    """An object or a list and nothing else, fenced or not."""
+    text = re.sub(r"\A```(?:json)?\s*|\s*```\Z", "", text.strip())
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _verdict(passed: bool, evidence: str) -> Verdict:
+    return Verdict(passed, float(passed), evidence)
