@@ -1,33 +1,98 @@
-"""Files that either exist whole or do not exist."""
+"""Writing files so that a kill, a full disk or a second writer never leaves half of one.
 
+Everything appears whole or not at all: the bytes go to a temporary file beside the target, reach
+the disk, and then get their name in one step. A killed writer leaves at most a temporary file,
+known by its prefix, which the next writer of the dataset sweeps.
+"""
+
+import errno
+import fcntl
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from records.errors import SynthError
+
+TEMPORARY = ".tmp-"
+"""Prefix of files being written. Nothing reads them, and a glob such as `*.parquet` skips them."""
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` to `path` by temporary file, fsync and rename; a kill leaves old or new.
+    """Replace `path` by `data`, making its folder; a crash leaves the old bytes or the new.
 
-    The temporary name starts with a dot and ends in `.tmp`: what a killed writer leaves behind is
-    never mistaken for data. Raises OSError (a full disk) with the old file untouched.
+    Raises SynthError when the system refuses, such as on a full disk; the old file stands then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    with prepared(path, data) as temporary:
         temporary.replace(path)
-    except BaseException:
+        sync_folder(path.parent)
+
+
+def create_exclusive(path: Path, data: bytes) -> bool:
+    """Create `path` holding `data`; False, and nothing changed, when the name is taken.
+
+    A hard link rather than O_EXCL on the name itself: the name must not exist before the bytes.
+    """
+    with prepared(path, data) as temporary:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        sync_folder(path.parent)
+    return True
+
+
+@contextmanager
+def prepared(path: Path, data: bytes) -> Iterator[Path]:
+    """A temporary file beside `path` with `data` on the disk; gone at the end unless renamed."""
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(6)}-{path.name}")
+    try:
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            try:
+                view = memoryview(data)
+                while view:  # a nearly full disk takes a part and refuses the rest
+                    view = view[os.write(handle, view) :]
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            yield temporary
+        except OSError as error:
+            raise write_error(path, error) from error
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside `folder` survive a power cut."""
+    """Make the names in `folder` survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_error(path: Path, error: OSError) -> SynthError:
+    """What to tell the user when the operating system refuses a write."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return SynthError(
+            f"disk full while writing {path}: nothing of this commit was kept; "
+            "free some space and run the same command again"
+        )
+    return SynthError(f"cannot write {path}: {error.strerror or error}")
+
+
+@contextmanager
+def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
+    """The advisory lock on an existing file, shared or exclusive; ends with the process at last."""
+    try:
+        handle = os.open(path, os.O_RDWR)  # NFS takes no exclusive lock on a file open for reading
+    except OSError as error:
+        raise write_error(path, error) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        yield
     finally:
         os.close(handle)

@@ -31,14 +31,23 @@ class TableSpec:
     """Content is what the run's identity decides, compared byte for byte; the rest is measured."""
     defaults: dict[str, Any] = field(default_factory=dict)
     """Values of appended columns for rows written before they existed."""
+    owner: str | None = None
+    """Table whose row these rows describe, named by its key among their key columns: when a
+    retried item supersedes the owner's row, the rows of the old attempt go with it."""
 
 
 def _table(
-    name: str, primary_key: tuple[str, ...], columns: dict[str, pa.DataType], *, content: bool
+    name: str,
+    primary_key: tuple[str, ...],
+    columns: dict[str, pa.DataType],
+    *,
+    content: bool,
+    owner: str | None = None,
 ) -> TableSpec:
     """Every table carries `run_id` and `schema_version`, which the store fills in."""
     columns = columns | {"run_id": STR, "schema_version": pa.int32()}
-    return TableSpec(name, primary_key, pa.schema(list(columns.items())), content)
+    schema = pa.schema(list(columns.items()))
+    return TableSpec(name, primary_key, schema, content, owner=owner)
 
 
 TABLES: dict[str, TableSpec] = {
@@ -207,6 +216,7 @@ TABLES: dict[str, TableSpec] = {
                 "split": STR,
             },
             content=True,
+            owner="trajectories",
         ),
         _table(
             "verdicts",
@@ -226,6 +236,7 @@ TABLES: dict[str, TableSpec] = {
                 "split": STR,
             },
             content=True,
+            owner="trajectories",
         ),
         _table(
             "curation",
@@ -241,6 +252,7 @@ TABLES: dict[str, TableSpec] = {
                 "split": STR,
             },
             content=True,
+            owner="trajectories",
         ),
         _table(
             "llm_calls",

@@ -1,0 +1,160 @@
+"""What one dataset has committed, kept in memory: read once per process, then only added to.
+
+`Dataset` objects of one process share it, so that a shard's commit costs the same whether it is
+the first or the thousandth.
+"""
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from records.columns import aligned, spec_of
+from records.commits import Commit, ItemStatus, Part, check_no_gap, read_commit
+from records.errors import ConfigError, SynthError
+from records.schemas import TABLES, TableSpec
+
+Key = Any
+
+
+class CommitLog:
+    """Use under `lock`. `refresh` first: another process may have committed since."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = threading.RLock()
+        self.commits: list[Commit] = []
+        self.shards: dict[tuple[str, str, int], int] = {}
+        """(run_id, stage, shard) -> commit number."""
+        self.statuses: dict[str, dict[str, ItemStatus]] = {}
+        self._replaced: dict[str, dict[Key, int]] = {}
+        """Table -> key -> newest commit that superseded the row. Empty in most datasets."""
+        self._keys: dict[str, dict[Key, int]] = {}
+        """Table -> live key -> commit, for tables that were asked for."""
+        self._keys_up_to: dict[str, int] = {}
+        """Table -> commit up to which its keys are in `_keys`."""
+        self._verified: set[str] = set()
+
+    def refresh(self) -> int:
+        """Read the commits that are new on disk; the number of the last one, 0 for none."""
+        first = not self.commits
+        while commit := read_commit(self.root, len(self.commits) + 1):
+            self._add(commit)
+        if first:
+            check_no_gap(self.root, len(self.commits))
+        return len(self.commits)
+
+    def add(self, commit: Commit, keys: dict[str, list[Key]]) -> None:
+        """Take in a commit just written here, whose keys need no reading."""
+        self._add(commit, keys)
+        for table, known in self._keys.items():
+            if self._keys_up_to[table] == commit.number - 1 and table in keys:
+                known.update(dict.fromkeys(keys[table], commit.number))
+                self._keys_up_to[table] = commit.number
+
+    def _add(self, commit: Commit, keys: dict[str, list[Key]] | None = None) -> None:
+        for part in commit.parts:
+            _check_known(part)
+        if commit.supersedes:
+            for part in commit.parts:
+                replaced = keys[part.table] if keys else self._part_keys(part)
+                self._replaced.setdefault(part.table, {}).update(
+                    dict.fromkeys(replaced, commit.number)
+                )
+        self.commits.append(commit)
+        self.shards[commit.run_id, commit.stage, commit.shard] = commit.number
+        self.statuses.setdefault(commit.stage, {}).update(commit.items)
+
+    def parts(self, table: str, *, after: int = 0) -> Iterator[tuple[int, Part]]:
+        """(commit number, part) of the table, in commit order."""
+        for commit in self.commits[after:]:
+            for part in commit.parts:
+                if part.table == table:
+                    yield commit.number, part
+
+    def keys(self, table: str) -> dict[Key, int]:
+        """Live primary keys of the table -> the commit they stand in. Read-only."""
+        keys, after = self._keys.setdefault(table, {}), self._keys_up_to.get(table, 0)
+        for number, part in self.parts(table, after=after):
+            keys.update(dict.fromkeys(self._part_keys(part), number))
+        self._keys_up_to[table] = len(self.commits)
+        owner = spec_of(table).owner
+        if owner and any(
+            commit.supersedes and any(part.table == owner for part in commit.parts)
+            for commit in self.commits[after:]
+        ):
+            self._drop_orphans(spec_of(table), TABLES[owner], keys)
+        return keys
+
+    def _drop_orphans(self, spec: TableSpec, owner: TableSpec, keys: dict[Key, int]) -> None:
+        """Take out rows that are older than the superseding row of their owner."""
+        position = spec.primary_key.index(owner.primary_key[0])
+        replaced = self._replaced[owner.name]
+        dead = [key for key, number in keys.items() if replaced.get(key[position], 0) > number]
+        for key in dead:
+            del keys[key]
+
+    def read(self, table: str) -> pa.Table:
+        """The table's live rows, unsorted, every column of the schema."""
+        spec = spec_of(table)
+        some_dead = self._replaced.get(table) or self._replaced.get(spec.owner or "")
+        keys = self.keys(table) if some_dead else None
+        tables = [spec.schema.empty_table()]
+        for number, part in self.parts(table):
+            stored = aligned(spec, self._part(part))
+            if keys is not None:
+                live = [keys.get(key) == number for key in keys_in(spec, stored)]
+                stored = stored.filter(pa.array(live, pa.bool_()))
+            tables.append(stored)
+        return pa.concat_tables(tables)
+
+    def _part_keys(self, part: Part) -> list[Key]:
+        spec = spec_of(part.table)
+        return keys_in(spec, self._part(part, columns=spec.primary_key))
+
+    def _part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """The part as it is on disk; its sha256 is checked the first time a process reads it."""
+        path = self.root / "tables" / part.table / part.name
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise SynthError(
+                f"{path} is missing though it was committed; restore it from a copy"
+            ) from None
+        if part.name not in self._verified:
+            if hashlib.sha256(data).hexdigest() != part.sha256:
+                raise SynthError(f"{path} is not what was committed (sha256); restore it")
+            self._verified.add(part.name)
+        return pq.ParquetFile(pa.BufferReader(data)).read(columns=columns, use_threads=False)
+
+
+def keys_in(spec: TableSpec, stored: pa.Table) -> list[Key]:
+    """Primary keys in row order: the value itself for one column, else tuples."""
+    columns = [stored[name].to_pylist() for name in spec.primary_key]
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def duplicates(keys: Iterable[Key], committed: Mapping[Key, int]) -> list[Key]:
+    """Keys that are committed already or come twice, in order."""
+    seen: set[Key] = set()
+    twice = []
+    for key in keys:
+        if key in committed or key in seen:
+            twice.append(key)
+        seen.add(key)
+    return twice
+
+
+def _check_known(part: Part) -> None:
+    """A table or column that this program does not know was written by a newer one."""
+    spec = TABLES.get(part.table)
+    unknown = [part.table] if spec is None else sorted(set(part.columns) - set(spec.schema.names))
+    if unknown:
+        raise ConfigError(
+            f"the dataset is newer than the program: part {part.name} of table {part.table} has "
+            f"{', '.join(unknown)}, unknown to this version; update agentic-synth"
+        )

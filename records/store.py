@@ -1,0 +1,258 @@
+"""The dataset on disk: `commit` adds rows for good, everything else reads what was committed.
+
+A dataset is one folder:
+
+    dataset.json                       marker: what this folder is
+    commits/000001.json                one per shard, written last; the only truth (records.commits)
+    tables/<table>/<part>.parquet      zstd; exists for readers once a commit names it
+    views.sql                          a DuckDB view per table over the committed parts
+    lease.json                         who writes here now (records.lease)
+    plans/<run_id>/<stage>.json        the shard plan, written before the first request
+    journal/<run_id>/<stage>-00000.sqlite  answers and observations of one shard (records.journal)
+
+Primary keys are unique over all commits. A commit with `supersedes=True` may bring keys that are
+committed already: the newest row of a key counts, and rows that describe a superseded row of
+another table (`TableSpec.owner`) go with it.
+"""
+
+import hashlib
+import io
+import re
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from records import lease, views
+from records.columns import decode, encode, given_columns, spec_of
+from records.commits import Commit, ItemStatus, Part, commit_path
+from records.errors import ConfigError, SynthError
+from records.files import TEMPORARY, create_exclusive, locked, prepared, write_atomic
+from records.log import CommitLog, Key, duplicates, keys_in
+from records.marker import MARKER, make_dataset, read_marker
+from records.schemas import Row
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+"""What a run id and a stage may be: both become file names."""
+
+_LOGS: dict[tuple[Path, str], CommitLog] = {}
+_LOGS_LOCK = threading.Lock()
+
+
+class Dataset:
+    """One dataset folder. Threads may share it; several processes may commit under one lease."""
+
+    def __init__(self, root: Path, dataset_id: str) -> None:
+        self.root = root
+        with _LOGS_LOCK:
+            # by id too: a folder deleted and made anew is another dataset
+            self._log = _LOGS.setdefault((root, dataset_id), CommitLog(root))
+
+    @classmethod
+    def create_or_open(cls, path: str | Path) -> "Dataset":
+        """For commands that write: makes a dataset of a missing or empty folder."""
+        root = Path(path).resolve()
+        if read_marker(root) is None:
+            make_dataset(root)
+        return cls.open(root)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Dataset":
+        """For commands that read: refuses a folder that is missing, empty or not a dataset."""
+        root = Path(path).resolve()
+        marker = read_marker(root)
+        if marker is None:
+            raise ConfigError(f"{path} is no dataset: there is no {MARKER} in it")
+        return cls(root, marker.dataset_id)
+
+    def commit(
+        self,
+        *,
+        run_id: str,
+        stage: str,
+        shard: int,
+        tables: Mapping[str, Sequence[Row]],
+        items: Mapping[str, ItemStatus] | None = None,
+        supersedes: bool = False,
+    ) -> int:
+        """Make the rows of one shard and the fate of its items permanent; the commit's number.
+
+        All or nothing, also under kill -9 and a full disk. Refuses rows whose key is committed
+        already and a (run, stage, shard) that is, unless `supersedes`. Blocks for some
+        milliseconds of fsync: call it from a thread where that matters.
+        """
+        for name in (run_id, stage):
+            if not NAME.fullmatch(name):
+                raise SynthError(f"{name!r} cannot name a file; allowed: {NAME.pattern}")
+        encoded = {
+            table: encode(table, rows, run_id=run_id) for table, rows in tables.items() if rows
+        }
+        keys = {table: keys_in(spec_of(table), stored) for table, stored in encoded.items()}
+        with locked(self.root / MARKER, exclusive=False):
+            lease.check_ours(self.root)
+            with self._log.lock:
+                self._log.refresh()
+                self._check_new((run_id, stage, shard), keys, supersedes=supersedes)
+            written: list[Path] = []
+            try:
+                parts = [self._write_part(*part, written) for part in encoded.items()]
+                draft = Commit(
+                    number=0,
+                    run_id=run_id,
+                    stage=stage,
+                    shard=shard,
+                    supersedes=supersedes,
+                    parts=tuple(parts),
+                    items=dict(items or {}),
+                )
+                with self._log.lock:
+                    return self._append(draft, keys)
+            except BaseException:
+                self._discard(written)
+                raise
+
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> list[Row]:
+        """All committed rows sorted by primary key, JSON columns as Python values.
+
+        Without `columns`: exactly what `commit` takes, so neither `run_id` nor `schema_version`;
+        name them to get them.
+        """
+        spec = spec_of(table)
+        wanted = list(columns) if columns is not None else given_columns(spec)
+        if unknown := [name for name in wanted if name not in spec.schema.names]:
+            raise ConfigError(f"{table} has no columns {unknown}; it has {spec.schema.names}")
+        return decode(spec, self.arrow(table).select(wanted))
+
+    def arrow(self, table: str) -> pa.Table:
+        """All committed rows as one Arrow table in schema order, sorted by primary key."""
+        with self._log.lock:
+            self._log.refresh()
+            stored = self._log.read(table)
+        return stored.sort_by([(name, "ascending") for name in spec_of(table).primary_key])
+
+    def ids(self, table: str) -> set[Key]:
+        """Committed primary keys: the value itself for a key of one column, else tuples."""
+        spec_of(table)
+        with self._log.lock:
+            self._log.refresh()
+            return set(self._log.keys(table))
+
+    def item_statuses(self, stage: str) -> dict[str, ItemStatus]:
+        """Item -> what became of it in this stage, by the newest commit that names it."""
+        with self._log.lock:
+            self._log.refresh()
+            return dict(self._log.statuses.get(stage, {}))
+
+    def commits(self) -> list[Commit]:
+        """Every commit, oldest first."""
+        with self._log.lock:
+            self._log.refresh()
+            return list(self._log.commits)
+
+    def has_shard(self, run_id: str, stage: str, shard: int) -> bool:
+        """Is this shard committed? Then there is nothing left to do for it."""
+        with self._log.lock:
+            self._log.refresh()
+            return (run_id, stage, shard) in self._log.shards
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB in memory with the dataset's views: one per table, `sft` and `rl`."""
+        return views.connect(self.root, self.commits())
+
+    def plan_path(self, run_id: str, stage: str) -> Path:
+        return self.root / "plans" / run_id / f"{stage}.json"
+
+    def journal_path(self, run_id: str, stage: str, shard: int) -> Path:
+        return self.root / "journal" / run_id / f"{stage}-{shard:05d}.sqlite"
+
+    def sweep(self) -> None:
+        """Remove what killed writers left and bring `views.sql` up to date.
+
+        `records.lease.hold` calls it while no commit can be under way; nobody else should.
+        """
+        with self._log.lock:
+            self._log.refresh()
+            committed = {part.name for commit in self._log.commits for part in commit.parts}
+            for folder in (".", "commits", "tables/*", "plans/*"):
+                for path in self.root.glob(f"{folder}/{TEMPORARY}*"):
+                    path.unlink(missing_ok=True)
+            for path in (self.root / "tables").glob("*/*.parquet"):
+                if path.name not in committed:
+                    path.unlink()
+            text = views.views_sql(self._log.commits).encode()
+            path = self.root / views.FILE
+            if not path.exists() or path.read_bytes() != text:
+                write_atomic(path, text)
+
+    def _check_new(
+        self, shard: tuple[str, str, int], keys: Mapping[str, list[Key]], *, supersedes: bool
+    ) -> None:
+        """Under the log's lock, after a refresh."""
+        if not supersedes and (number := self._log.shards.get(shard)):
+            run_id, stage, index = shard
+            raise SynthError(
+                f"shard {index} of {stage} (run {run_id}) is committed already, as commit "
+                f"{number} of {self.root}; nothing was written"
+            )
+        for table, new in keys.items():
+            committed = {} if supersedes else self._log.keys(table)
+            if twice := duplicates(new, committed):
+                raise SynthError(
+                    f"{len(twice)} rows of {table} have a primary key "
+                    f"({', '.join(spec_of(table).primary_key)}) that is taken, first {twice[0]!r}; "
+                    "nothing was written"
+                )
+
+    def _write_part(self, table: str, stored: pa.Table, written: list[Path]) -> Part:
+        buffer = io.BytesIO()
+        pq.write_table(stored, buffer, compression="zstd")
+        data = buffer.getvalue()
+        path = self.root / "tables" / table / f"{secrets.token_hex(8)}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written.append(path)
+        write_atomic(path, data)
+        return Part(
+            table=table,
+            name=path.name,
+            rows=stored.num_rows,
+            sha256=hashlib.sha256(data).hexdigest(),
+            columns=tuple(stored.column_names),
+        )
+
+    def _append(self, draft: Commit, keys: dict[str, list[Key]]) -> int:
+        """Give the commit the next free number. Under the log's lock.
+
+        Another process may take that number first. Then its commit is read, the keys are checked
+        against it, and the next number is tried, so no two commits ever hold the same key.
+        """
+        (self.root / "commits").mkdir(exist_ok=True)
+        while True:
+            number = self._log.refresh() + 1
+            shard = (draft.run_id, draft.stage, draft.shard)
+            self._check_new(shard, keys, supersedes=draft.supersedes)
+            commit = draft.model_copy(update={"number": number})
+            # the views' bytes are on the disk before the commit, so that a full disk is met
+            # while there is nothing to undo
+            text = views.views_sql([*self._log.commits, commit])
+            with prepared(self.root / views.FILE, text.encode()) as new_views:
+                data = (commit.model_dump_json() + "\n").encode()
+                if not create_exclusive(commit_path(self.root, number), data):
+                    continue
+                self._log.add(commit, keys)
+                new_views.replace(self.root / views.FILE)
+            if self._log.refresh() > number:  # a faster writer's views may just have been replaced
+                write_atomic(self.root / views.FILE, views.views_sql(self._log.commits).encode())
+            return number
+
+    def _discard(self, written: list[Path]) -> None:
+        """Remove parts of a commit that failed, unless it is the step after that failed."""
+        with self._log.lock:
+            self._log.refresh()
+            committed = {part.name for commit in self._log.commits for part in commit.parts}
+        for path in written:
+            if path.name not in committed:
+                path.unlink(missing_ok=True)
