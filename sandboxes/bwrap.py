@@ -1,0 +1,178 @@
+"""The bubblewrap command line of a sandbox, and whether this machine can run it.
+
+Run by root, mounts are made as root, without a user namespace, and setpriv drops to an
+unprivileged host user before the first program inside: a user namespace of root would map the
+user inside to root outside, and files of mode 600 could be read. Run by others it is a user
+namespace, and the host sees the caller, who can open nothing here that is not mounted.
+"""
+
+import importlib.util
+import json
+import marshal
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from records.errors import ConfigError
+from sandboxes import agent, clock, python_env
+from sandboxes.template import AGENT_UID, BASE_ENV, WORKSPACE, SandboxTemplate
+
+AGENT_FILE = "/opt/agent.pyc"
+
+ETC = {
+    "/etc/passwd": f"""root:x:0:0:root:/:/bin/sh
+agent:x:{AGENT_UID}:{AGENT_UID}:agent:/tmp:/bin/sh
+""",
+    "/etc/group": f"root:x:0:\nagent:x:{AGENT_UID}:\n",
+    "/etc/gitconfig": "[init]\ndefaultBranch = main\n[gc]\nauto = 0\n[maintenance]\nauto = false\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+"""Our own, so that names resolve and nothing of the host's users or network is told."""
+
+DROP = (
+    "--reuid", str(AGENT_UID), "--regid", str(AGENT_UID), "--clear-groups", "--no-new-privs",
+    "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all",
+)  # fmt: skip
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def namespaces(root: bool) -> list[str]:
+    args = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    args += ["--unshare-cgroup-try", "--new-session", "--die-with-parent", "--clearenv"]
+    args += ["--cap-drop", "ALL"]
+    if root:
+        for name in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):  # for setpriv, which drops them
+            args += ["--cap-add", name]
+    else:
+        args += ["--unshare-user", "--uid", str(AGENT_UID), "--gid", str(AGENT_UID)]
+    return args
+
+
+def system() -> list[str]:
+    """/usr read-only, and beside it what makes a system of it: links, /proc, a minimal /dev."""
+    args = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            args += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():  # systems that have not merged it into /usr
+            args += ["--ro-bind", str(path), str(path)]
+    if Path("/etc/alternatives").is_dir():  # Debian's awk, cc and others are links through it
+        args += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
+    args += ["--symlink", "/usr/share/zoneinfo/UTC", "/etc/localtime"]
+    return [*args, "--proc", "/proc", "--dev", "/dev"]
+
+
+def scratch(template: SandboxTemplate) -> list[str]:
+    """The writable folders, each of bounded size. The rest is read-only at the end."""
+    size, args = str(template.limits.disk_mb << 20), []
+    for path in ("/tmp", WORKSPACE):
+        args += ["--perms", "1777", "--size", size, "--tmpfs", path]
+    args += ["--perms", "1777", "--size", str(16 << 20), "--tmpfs", "/dev/shm"]
+    return [*args, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def folders(paths: list[str]) -> list[str]:
+    """Make the parents of `paths`: made by bubblewrap itself they would be closed to others."""
+    parents = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
+    args = []
+    for parent in sorted(parents - {"/"}):
+        args += ["--perms", "0755", "--dir", parent]
+    return args
+
+
+def contents(template: SandboxTemplate) -> tuple[list[str], list[int]]:
+    """What is in the root; files travel through descriptors, so none is left on the host."""
+    binds = {bind.target: bind.source for bind in (*python_env.base_binds(), *template.binds)}
+    for target, source in binds.items():
+        if not Path(source).exists():
+            raise ConfigError(f"bind {target} of the sandbox: {source} does not exist")
+    files = {path: text.encode() for path, text in (ETC | template.files).items()}
+    files["/etc/hosts"] = f"127.0.0.1 localhost {template.hostname}\n".encode()
+    files[AGENT_FILE] = agent_code()
+    if template.clock is not None:
+        files |= {path: text.encode() for path, text in clock.clock_files().items()}
+    args = [*folders([*binds, *files, *template.links]), *system()]
+    for target, source in sorted(binds.items()):
+        args += ["--ro-bind", source, target]
+    for path, target in sorted(template.links.items()):
+        args += ["--symlink", target, path]
+    fds = []
+    for path, data in sorted(files.items()):
+        fds.append(fd := memory_file(path, data))
+        args += ["--perms", "0444", "--file", str(fd), path]
+    return args, fds
+
+
+def memory_file(name: str, data: bytes) -> int:
+    fd = os.memfd_create(name)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+@cache
+def agent_code() -> bytes:
+    """The agent compiled once here: compiling it inside would cost every sandbox 10 ms."""
+    path = Path(agent.__file__)
+    code = compile(path.read_text(encoding="utf-8"), AGENT_FILE, "exec", optimize=2)
+    return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
+
+
+def sandbox_command(
+    template: SandboxTemplate, rlimits: dict[str, int], *, root: bool
+) -> tuple[list[str], list[int]]:
+    """argv of a sandbox whose agent speaks frames on stdin and stdout, and descriptors to pass on.
+
+    The options travel through a descriptor too: everyone inside can read the command line of
+    process 1, which would name folders of the host. The caller closes the descriptors.
+    """
+    inner, fds = contents(template)
+    options = [*namespaces(root), "--hostname", template.hostname, *inner]
+    options += scratch(template)
+    for name, value in sorted((BASE_ENV | python_env.base_env()).items()):
+        options += ["--setenv", name, value]
+    args_fd = memory_file("args", "\0".join(options).encode())
+    drop = [required("setpriv"), *DROP] if root else []
+    settings = json.dumps({"rlimits": rlimits})
+    run = [*drop, python_env.base_python(), "-I", "-S", AGENT_FILE, settings]
+    return [required("bwrap"), "--args", str(args_fd), "--", *run], [*fds, args_fd]
+
+
+def required(name: str) -> str:
+    path = shutil.which(name, path=BASE_ENV["PATH"])
+    if path is None:
+        raise ConfigError(f"{name} is not installed; sandboxes need it")
+    return path
+
+
+@cache
+def unavailable() -> str | None:
+    """Why no sandbox can run here, found by running one; None where it can. Asked once."""
+    if shutil.which("bwrap", path=BASE_ENV["PATH"]) is None:
+        return "bubblewrap (bwrap) is not installed: apt install bubblewrap"
+    if is_root() and shutil.which("setpriv", path="/usr/bin:/bin") is None:
+        return "setpriv (util-linux) is not installed, and root must drop its rights with it"
+    command, fds = sandbox_command(SandboxTemplate(), {}, root=is_root())
+    try:
+        with tempfile.TemporaryFile() as errors:
+            done = subprocess.run(
+                command, pass_fds=fds, input=b"", stdout=subprocess.PIPE,
+                stderr=errors, timeout=30, env={}, check=False,
+            )  # fmt: skip
+            errors.seek(0)
+            why = errors.read(2000).decode(errors="replace").strip()
+    except subprocess.TimeoutExpired:
+        return "a trial sandbox did not answer within 30 s"
+    finally:
+        for fd in fds:
+            os.close(fd)
+    if b"ready" in done.stdout:
+        return None
+    return f"a trial sandbox failed with exit code {done.returncode}: {why or 'no message'}"

@@ -1,0 +1,198 @@
+"""Limits on all processes of a sandbox together: one control group per controller, v1 and v2.
+
+A group's folder is named after the process that owns it, so that the folders of owners that were
+killed can be told apart and removed later. All of it is best effort by design: what a machine
+cannot do is missing from `controllers()`, and `sandboxes.doctor` says so.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from records.processes import ProcessId, is_alive, this_process
+from sandboxes.template import Limits
+
+PREFIX = "agentic-synth"
+PERIOD_US = 100_000
+
+Name = Literal["memory", "pids", "cpu"]
+NAMES: tuple[Name, ...] = ("memory", "pids", "cpu")
+
+
+class Controller(NamedTuple):
+    version: Literal[1, 2]
+    parent: Path
+    """The folder in which groups of ours can be made."""
+
+
+class Mounts(NamedTuple):
+    """Where the control groups of this process are, from two files of /proc."""
+
+    v1: dict[str, Path]
+    """Controller -> our own group's folder."""
+    v2: Path | None
+    v2_top: Path | None
+
+
+def mounts(mountinfo: str, own_groups: str) -> Mounts:
+    own = {}
+    for line in own_groups.splitlines():
+        _, names, path = line.split(":", 2)
+        own |= dict.fromkeys(names.split(","), path)
+    v1, v2, v2_top = {}, None, None
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        root, point = left.split()[3:5]
+        kind, _, options = right.split()[:3]
+        if kind == "cgroup":
+            for name in set(options.split(",")) & set(NAMES) & set(own):
+                v1[name] = below(point, root, own[name])
+        elif kind == "cgroup2" and "" in own:
+            v2, v2_top = below(point, root, own[""]), Path(point)
+    return Mounts(v1, v2, v2_top)
+
+
+def below(point: str, root: str, own: str) -> Path:
+    """Our own group's folder; in a container the mount shows only what is below `root`."""
+    inside = own.removeprefix(root) if root != "/" else own
+    return Path(point) / inside.lstrip("/")
+
+
+@cache
+def controllers() -> dict[Name, Controller]:
+    """The controllers in which this process can make groups and move processes, by trial."""
+    found: dict[Name, Controller] = {}
+    here = mounts(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
+    for name in NAMES:
+        if (folder := here.v1.get(name)) and works(folder, f"{folder}/cgroup.procs"):
+            found[name] = Controller(1, folder)
+    if here.v2 is None or here.v2_top is None:
+        return found
+    for folder in (here.v2, *here.v2.parents):
+        if not folder.is_relative_to(here.v2_top):
+            break
+        with contextlib.suppress(OSError):
+            given = set((folder / "cgroup.subtree_control").read_text().split())
+            new: list[Name] = [name for name in NAMES if name in given and name not in found]
+            if new and works(folder, f"{here.v2}/cgroup.procs"):
+                found |= {name: Controller(2, folder) for name in new}
+                break
+    return found
+
+
+def works(folder: Path, source: str) -> bool:
+    """Whether a group can be made in `folder` and joined from where we are."""
+    trial = folder / f"{PREFIX}.{owner_name()}.trial"
+    try:
+        trial.mkdir()
+    except OSError:
+        return False
+    try:
+        # moving into a v2 group also needs the right to write where the mover is
+        return os.access(trial / "cgroup.procs", os.W_OK) and os.access(source, os.W_OK)
+    finally:
+        trial.rmdir()
+
+
+def owner_name() -> str:
+    return "{0.pid}.{0.started}".format(this_process())
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The control groups of one sandbox, one folder per controller folder used."""
+
+    folders: tuple[Path, ...]
+
+    @property
+    def entries(self) -> list[str]:
+        """The files into which a process writes its id to join."""
+        return [str(folder / "cgroup.procs") for folder in self.folders]
+
+    def kill(self) -> None:
+        for folder in self.folders:
+            with contextlib.suppress(OSError):
+                for pid in (folder / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+
+    def out_of_memory(self) -> int:
+        """How often the kernel killed a process here because the memory limit was reached."""
+        for folder in self.folders:
+            for name in ("memory.events", "memory.oom_control"):
+                with contextlib.suppress(OSError):
+                    for line in (folder / name).read_text().splitlines():
+                        if line.startswith("oom_kill "):
+                            return int(line.split()[1])
+        return 0
+
+    async def remove(self) -> None:
+        """Kill what is left and remove the folders; a group is busy until its dead are reaped."""
+        deadline = time.monotonic() + 5
+        while left := [folder for folder in self.folders if not removed(folder)]:
+            if time.monotonic() > deadline:
+                raise OSError(f"control group {left[0]} is still busy after 5 s")
+            self.kill()
+            await asyncio.sleep(0.005)
+
+
+def removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+_numbers = itertools.count()
+
+
+def make_group(limits: Limits) -> Group:
+    """New groups with the limits set; empty where this machine offers no controller."""
+    sweep()
+    name = f"{PREFIX}.{owner_name()}.{next(_numbers)}"
+    folders: list[Path] = []
+    for controller, (version, parent) in controllers().items():
+        if (folder := parent / name) not in folders:
+            folder.mkdir()
+            folders.append(folder)
+        for file, value in settings(controller, version, limits).items():
+            if (folder / file).exists():
+                (folder / file).write_text(value)
+    return Group(tuple(folders))
+
+
+def settings(controller: Name, version: int, limits: Limits) -> dict[str, str]:
+    memory, quota = str(limits.memory_mb << 20), str(int(limits.cpus * PERIOD_US))
+    if controller == "pids":
+        return {"pids.max": str(limits.processes)}
+    if controller == "memory":
+        if version == 1:  # memsw may be missing; it must be set second, since it cannot be lower
+            return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+        return {"memory.max": memory, "memory.swap.max": "0"}
+    if version == 1:
+        return {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": quota}
+    return {"cpu.max": f"{quota} {PERIOD_US}"}
+
+
+@cache
+def sweep() -> int:
+    """Remove the groups of owners that no longer run; once per process. How many went."""
+    count = 0
+    for _, parent in controllers().values():
+        # an owner's own group may have been a sibling of ours
+        for folder in (*parent.glob(f"{PREFIX}.*"), *parent.parent.glob(f"*/{PREFIX}.*")):
+            pid, started = folder.name.split(".")[1:3]
+            if not is_alive(ProcessId(int(pid), started)):
+                Group((folder,)).kill()
+                count += removed(folder)
+    return count

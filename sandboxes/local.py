@@ -1,0 +1,237 @@
+"""Sandboxes on this machine: bubblewrap, one agent process in each, limits on everything.
+
+What is contained: files outside, the network, other processes, the caller's environment and
+rights, and memory, processes, CPU, disk and output as far as `sandboxes.doctor` says for this
+machine. What is not: bugs of the kernel, and how long the host's other programs wait for its
+disks and caches. Nothing ever runs outside a sandbox: where none can be made, `lease` raises.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import IO, Any, NamedTuple
+
+from records.errors import ConfigError, ItemError, TransientError
+from sandboxes import bwrap, cgroups, clock, python_env
+from sandboxes.channel import Answer, Channel
+from sandboxes.stdio import StdioProcess
+from sandboxes.template import BASE_ENV, Limits, SandboxTemplate
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""Exit codes a shell gives for a command that is not there, or that cannot be run."""
+
+JOIN = """
+for file do shift; [ "$file" = -- ] && break; echo $$ > "$file" || exit 125; done; exec "$@"
+"""
+"""Shell that joins control groups, then becomes the sandbox: no process of it was ever outside."""
+
+
+def available() -> str | None:
+    """None, or the reason why this machine cannot run sandboxes."""
+    return bwrap.unavailable()
+
+
+class ExecResult(NamedTuple):
+    exit_code: int
+    """As a shell gives it: 128 + signal for a killed command, 127 for one that is not there."""
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    truncated: bool
+    """Whether output was thrown away because it passed the limit."""
+    out_of_memory: bool
+    """Whether the kernel killed something in this sandbox for memory while the command ran."""
+
+
+class Sandbox:
+    """One running sandbox; made by `lease`. Any number of commands may run at once."""
+
+    def __init__(
+        self, template: SandboxTemplate, process: asyncio.subprocess.Process, group: cgroups.Group
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.template = template
+        self._env = environment(template)
+        self._process, self._group = process, group
+        self._channel = Channel(process.stdout, process.stdin)
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+    ) -> ExecResult:
+        """Run a command to its end and return what it left, a partial output included.
+
+        At its end everything it started is killed too. Raises TransientError when the sandbox
+        itself is lost; how the command fares is never an exception.
+        """
+        limits, killed = self.template.limits, self._group.out_of_memory()
+        request = self._command("exec", argv, env, cwd)
+        request["timeout_s"] = timeout_s if timeout_s is not None else limits.timeout_s
+        answer = await self._channel.request(request, stdin)
+        if answer.header.get("event") != "exit":
+            return not_started(argv, answer)
+        return finished(answer, limits, killed < self._group.out_of_memory())
+
+    async def open_stdio(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> StdioProcess:
+        """Start a long-lived program and talk to it. ConfigError if it cannot be started."""
+        ident = self._channel.new_id()
+        process = StdioProcess(self._channel, ident)
+        await self._channel.send(self._command("open", argv, env, cwd) | {"id": ident})
+        if (reason := await process.started()) is not None:
+            process.forget()
+            raise ConfigError(f"cannot start {argv[0]!r} in the sandbox: {reason}")
+        return process
+
+    def _command(
+        self, op: str, argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
+    ) -> dict[str, Any]:
+        if not argv or any("\0" in word for word in argv):
+            raise ValueError(f"argv needs a command, and no zero bytes, got {list(argv)!r}")
+        return {
+            "op": op,
+            "argv": list(argv),
+            "env": self._env | dict(env or {}),
+            "cwd": cwd or self.template.workdir,
+            "output_bytes": self.template.limits.output_bytes,
+        }
+
+    async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Write a file from inside, as the sandboxed user; parents are made. Relative paths start
+        at the working folder. ItemError("sandbox_file") where that user could not either."""
+        request = {"op": "write", "path": self._path(path), "mode": mode}
+        refuse(await self._channel.request(request, data), path)
+
+    async def read_file(self, path: str, *, limit: int | None = None) -> bytes:
+        """A regular file, read from inside; larger than `limit` (the output limit) is refused."""
+        limit = limit if limit is not None else self.template.limits.output_bytes
+        request = {"op": "read", "path": self._path(path), "limit": limit}
+        answer = await self._channel.request(request)
+        refuse(answer, path)
+        if not answer.header.get("whole"):
+            raise ItemError("sandbox_file", f"{path} is larger than {limit} bytes")
+        return answer.body
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.template.workdir, path)  # noqa: PTH118  # a path of the sandbox
+
+    async def ping(self) -> None:
+        """Return once the agent answers. TransientError if it is gone."""
+        await self._channel.request({"op": "ping"})
+
+    async def _start(self) -> None:
+        await self._channel.ready
+
+    async def _close(self) -> None:
+        """End every process inside, wait until they are gone, and remove the control groups."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()  # and with it, by its parent-death signal, process 1 inside
+        await self._channel.close()
+        await self._process.wait()
+        await self._group.remove()
+
+
+def environment(template: SandboxTemplate) -> dict[str, str]:
+    env = BASE_ENV | python_env.base_env()
+    if template.clock is not None:
+        env |= clock.clock_env(template.clock, preload=template.preload_clock)
+    return env | template.env
+
+
+def not_started(argv: Sequence[str], answer: Answer) -> ExecResult:
+    missing = answer.header.get("errno") == 2
+    message = f"{argv[0]}: {answer.header.get('reason')}\n".encode()
+    code = NOT_FOUND if missing else NOT_EXECUTABLE
+    return ExecResult(code, b"", message, timed_out=False, truncated=False, out_of_memory=False)
+
+
+def finished(answer: Answer, limits: Limits, out_of_memory: bool) -> ExecResult:
+    header, cap = answer.header, limits.output_bytes
+    code, split = int(header["exit_code"]), int(header["stdout_bytes"])
+    return ExecResult(
+        exit_code=128 - code if code < 0 else code,
+        stdout=answer.body[:split][:cap],
+        stderr=answer.body[split:][:cap],
+        timed_out=bool(header["timed_out"]),
+        truncated=bool(header["truncated"]) or len(answer.body) > 2 * cap,
+        out_of_memory=out_of_memory,
+    )
+
+
+def refuse(answer: Answer, path: str) -> None:
+    if answer.header.get("event") != "ok":
+        raise ItemError("sandbox_file", f"{path}: {answer.header.get('reason')}")
+
+
+@asynccontextmanager
+async def lease(template: SandboxTemplate) -> AsyncIterator[Sandbox]:
+    """A fresh sandbox, ended and removed on leaving, whatever is still running in it.
+
+    ConfigError where sandboxes cannot run, TransientError where this one did not start. It dies
+    with the thread that opened it (that is how the kernel ties it to its owner), which for asyncio
+    is the thread of the event loop.
+    """
+    if (reason := available()) is not None:
+        raise ConfigError(f"no sandbox can run here: {reason}")
+    with tempfile.TemporaryFile() as errors:
+        sandbox = await spawn(template, errors)
+        try:
+            try:
+                async with asyncio.timeout(template.limits.start_timeout_s):
+                    await sandbox._start()
+            except (TransientError, TimeoutError) as error:
+                errors.seek(0)
+                why = errors.read(2000).decode(errors="replace").strip()
+                raise TransientError(f"a sandbox did not start: {why or error}") from error
+            yield sandbox
+        finally:
+            await asyncio.shield(sandbox._close())
+
+
+async def spawn(template: SandboxTemplate, errors: IO[bytes]) -> Sandbox:
+    group = cgroups.make_group(template.limits)
+    rlimits = rlimits_for(template.limits, have=set(cgroups.controllers()))
+    command, fds = bwrap.sandbox_command(template, rlimits, root=bwrap.is_root())
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
+            pass_fds=fds, env={}, limit=1 << 20,
+        )  # fmt: skip
+    except BaseException:
+        await group.remove()
+        raise
+    finally:
+        for fd in fds:
+            os.close(fd)
+    return Sandbox(template, process, group)
+
+
+def rlimits_for(limits: Limits, *, have: set[cgroups.Name]) -> dict[str, int]:
+    """Limits of each process; they stand in, less exactly, for controllers that are missing."""
+    rlimits = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_NOFILE": limits.open_files,
+        "RLIMIT_FSIZE": limits.disk_mb << 20,
+    }
+    if "memory" not in have:
+        rlimits["RLIMIT_DATA"] = limits.memory_mb << 20
+    if "pids" not in have:
+        rlimits["RLIMIT_NPROC"] = limits.processes
+    if "cpu" not in have:
+        rlimits["RLIMIT_CPU"] = int(limits.timeout_s * limits.cpus) + 1
+    return rlimits

@@ -1,0 +1,311 @@
+"""Live MCP servers, each in a sandbox, spoken to with the official SDK.
+
+The server's process is only ever started inside the sandbox. Its own failures (it hangs, dies,
+prints rubbish) are TransientErrors: nothing that the agent did, so nothing that the agent is
+scored for. What the server answers, errors included, is an `McpResult`.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import anyio
+import mcp_types
+from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from records.errors import ConfigError, ItemError, TransientError
+from sandboxes.launch import launch_of
+from sandboxes.local import Sandbox, lease
+from sandboxes.servers import Fixture, ServerConfig
+from sandboxes.stdio import Ended, StdioProcess
+
+MAX_LINE = 16 << 20
+MAX_RUBBISH = 1000
+"""Lines on stdout that are no messages before the server counts as broken; some greet or log."""
+
+MAX_TOOLS = 2000
+MAX_TEXT = 64 << 10
+"""Characters of a result that are passed on; a note says how many are missing."""
+
+
+class McpResult(NamedTuple):
+    text: str
+    is_error: bool
+    """The server says that the call failed."""
+
+
+class McpServer:
+    """A running server; made by `open_server`. Calls may come from any task."""
+
+    def __init__(self, config: ServerConfig, fixture: Fixture, sandbox: Sandbox) -> None:
+        self.config, self._fixture, self.sandbox = config, fixture, sandbox
+        self._client: Client | None = None
+        self._wire: Wire | None = None
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._names: dict[str, str] | None = None
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """All tools as on the wire, page by page."""
+        tools: list[dict[str, Any]] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            async with self._asking("tools/list"):
+                page = await self._ready().list_tools(cursor=cursor, cache_mode="bypass")
+            wire = {"mode": "json", "by_alias": True, "exclude_none": True}
+            tools += [tool.model_dump(**wire) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                return tools
+            if cursor in seen or len(tools) > MAX_TOOLS:
+                raise ItemError("bad_server_answer", f"{self.config.name}: endless tool list")
+            seen.add(cursor)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
+        """Call a tool. TransientError if the server hangs or is lost; never for what it answers."""
+        try:
+            async with self._asking(name):
+                result = await self._ready().call_tool(name, dict(arguments))
+        except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
+            return McpResult(clip(error.message), is_error=True)
+        except (RuntimeError, ValidationError) as error:
+            raise ItemError("bad_server_answer", f"{self.config.name}.{name}: {error}") from error
+        return McpResult(clip(text_of(result)), bool(result.is_error))
+
+    async def state(self) -> dict[str, list[str]]:
+        """Entity -> its lines without repeats: what the probes print in this sandbox now."""
+        found = {}
+        for entity, argv in self.config.probes.items():
+            done = await self.sandbox.exec(argv)
+            if done.exit_code:
+                lines = [f"the probe ended with exit code {done.exit_code}"]
+            else:
+                lines = done.stdout.decode(errors="replace").splitlines()
+            found[entity] = list(dict.fromkeys(lines))
+        return found
+
+    async def reset(self) -> None:
+        """Make the workspace as it was at the start. Only for servers that keep no other state."""
+        if not self.config.resettable:
+            raise ValueError(f"server {self.config.name} is not declared resettable")
+        await empty_workspace(self.sandbox)
+        await set_up(self.config, self._fixture, self.sandbox)
+
+    def _ready(self) -> Client:
+        if self._client is None:
+            raise TransientError(f"server {self.config.name} does not run")
+        return self._client
+
+    @asynccontextmanager
+    async def _asking(self, what: str) -> AsyncIterator[None]:
+        """Bound one request, and tell the server's death from its answers."""
+        limit = self.config.call_timeout_s
+        try:
+            async with asyncio.timeout(limit):
+                yield
+        except TimeoutError as error:
+            self._client = None  # what the call still does there is unknown
+            raise TransientError(
+                f"server {self.config.name} did not answer {what} within {limit:g} s"
+            ) from error
+        except MCPError as error:
+            if self._wire is not None and (why := self._wire.lost()) is not None:
+                raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
+            raise
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            why = (self._wire and self._wire.lost()) or "the connection closed"
+            raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
+
+    async def _start(self, argv: list[str]) -> None:
+        await set_up(self.config, self._fixture, self.sandbox)
+        process = await self.sandbox.open_stdio(argv)
+        self._wire = wire = Wire(process)
+        started = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._serve(wire, started))
+        try:
+            async with asyncio.timeout(self.config.start_timeout_s):
+                await started
+        except TimeoutError:
+            problem = f"did not answer within {self.config.start_timeout_s:g} s"
+        except (MCPError, ValidationError, RuntimeError, OSError) as error:
+            problem = f"did not start: {error}"
+        else:
+            return
+        await asyncio.sleep(0)  # let the end of its output arrive
+        why = wire.lost() or wire.heard()
+        raise TransientError(f"server {self.config.name} {problem}{why and f' ({why})'}")
+
+    async def _serve(self, wire: "Wire", started: asyncio.Future[None]) -> None:
+        """Hold the SDK's client open in one task, as its cancel scopes require."""
+        try:
+            async with Client(wire.streams(), cache=None) as client:
+                self._client = client
+                if not started.done():
+                    started.set_result(None)
+                await self._stop.wait()
+        except BaseException as error:
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            if not started.done():
+                started.set_exception(error)
+        finally:
+            self._client = None
+
+    async def _close(self) -> None:
+        self._stop.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Wire:
+    """Messages over a sandboxed process's streams, one JSON-RPC message a line."""
+
+    def __init__(self, process: StdioProcess) -> None:
+        self._process = process
+        self._rubbish: list[str] = []
+        self._broken: str | None = None
+
+    def lost(self) -> str | None:
+        """Why no more answers will come, None while they may."""
+        if self._broken is not None:
+            return self._broken
+        ended = self._process.ended
+        if isinstance(ended, Ended):
+            said = ended.stderr.decode(errors="replace").strip()[-500:]
+            return f"exit code {ended.exit_code}, stderr: {said or 'empty'}"
+        return None if ended is None else str(ended)
+
+    def heard(self) -> str:
+        """What it printed instead of messages, for an error message."""
+        first = self._rubbish[0][:80] if self._rubbish else ""
+        return f"{len(self._rubbish)} lines on stdout are no messages, the first: {first!r}" * bool(
+            self._rubbish
+        )
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[TransportStreams]:
+        to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](16)
+        to_server, from_client = anyio.create_memory_object_stream[SessionMessage](16)
+
+        async def receive() -> None:
+            async with to_client:
+                async for line in self._lines():
+                    if (message := self._parsed(line)) is not None:
+                        await to_client.send(message)
+
+        async def send() -> None:
+            async with from_client:
+                async for message in from_client:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await self._process.write(text.encode() + b"\n")
+
+        async def pump(run: Any) -> None:
+            closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, TransientError)
+            with contextlib.suppress(*closed):
+                await run()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(pump, receive)
+            tasks.start_soon(pump, send)
+            try:
+                yield from_server, to_server
+            finally:
+                tasks.cancel_scope.cancel()
+                for stream in (to_client, from_server, to_server, from_client):
+                    stream.close()
+                with anyio.CancelScope(shield=True):
+                    await self._process.kill()
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        buffer = bytearray()
+        while data := await self._process.read():
+            *whole, rest = (buffer + data).split(b"\n") if b"\n" in data else (buffer + data,)
+            buffer = bytearray(rest)
+            for line in whole:
+                yield bytes(line)
+            if len(buffer) > MAX_LINE or len(self._rubbish) > MAX_RUBBISH:
+                self._broken = self.heard() or f"a line of more than {MAX_LINE} bytes"
+                return
+
+    def _parsed(self, line: bytes) -> SessionMessage | None:
+        try:
+            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            if line.strip():
+                self._rubbish.append(line.decode(errors="replace"))
+            return None
+        return SessionMessage(message)
+
+
+def text_of(result: Any) -> str:
+    """What the agent reads: the text blocks; a line for each block that is not text."""
+    parts = []
+    for block in result.content:
+        if block.type == "text":
+            parts.append(block.text)
+        elif block.type == "resource" and hasattr(block.resource, "text"):
+            parts.append(block.resource.text)
+        else:
+            parts.append(f"[{block.type}]")
+    if not parts and result.structured_content is not None:
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return "\n".join(parts)
+
+
+def clip(text: str) -> str:
+    over = len(text) - MAX_TEXT
+    return text if over <= 0 else f"{text[:MAX_TEXT]}\n[{over} more characters]"
+
+
+async def set_up(config: ServerConfig, fixture: Fixture, sandbox: Sandbox) -> None:
+    for path, text in fixture.files.items():
+        await sandbox.write_file(path, text.encode())
+    if fixture.setup:
+        done = await sandbox.exec(["/bin/sh", "-euc", fixture.setup])
+        if done.exit_code:
+            said = done.stderr.decode(errors="replace").strip()[-500:]
+            raise ConfigError(
+                f"server {config.name}: its fixture's setup ended with {done.exit_code}: {said}"
+            )
+
+
+async def empty_workspace(sandbox: Sandbox) -> None:
+    script = "find . -mindepth 1 -delete; find /tmp /dev/shm -mindepth 1 -delete"
+    done = await sandbox.exec(["/bin/sh", "-c", script], cwd=sandbox.template.workdir)
+    if done.exit_code:
+        raise TransientError(f"the workspace could not be emptied: {done.stderr[-200:]!r}")
+
+
+def fixture_of(config: ServerConfig, wanted: Mapping[str, Any] | None) -> Fixture:
+    name = (wanted or {}).get("fixture", "default")
+    if name not in config.fixtures:
+        known = ", ".join(config.fixtures)
+        raise ConfigError(f"server {config.name} has no fixture {name!r}; it has: {known}")
+    return config.fixtures[name]
+
+
+@asynccontextmanager
+async def open_server(
+    config: ServerConfig, fixture: Mapping[str, Any] | None = None
+) -> AsyncIterator[McpServer]:
+    """A server in a sandbox of its own, its fixture made: {"fixture": name}, or the default one.
+
+    ConfigError where it can never start (command, fixture, no sandbox here), TransientError where
+    it did not this time: it hung, ended or printed something else than the protocol.
+    """
+    template, argv = launch_of(config)
+    async with lease(template) as sandbox:
+        server = McpServer(config, fixture_of(config, fixture), sandbox)
+        try:
+            await server._start(argv)
+            yield server
+        finally:
+            await server._close()

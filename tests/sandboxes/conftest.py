@@ -1,0 +1,11 @@
+"""Sandboxes are real here. Where none can run, these tests say why and are skipped."""
+
+import pytest
+
+from sandboxes.local import available
+
+
+@pytest.fixture(scope="session")
+def sandboxed() -> None:
+    if (reason := available()) is not None:
+        pytest.skip(f"no sandbox can run here: {reason}")

@@ -1,0 +1,126 @@
+"""Commands in a sandbox: what comes back, and that every limit holds against the real thing."""
+
+import asyncio
+import time
+
+import pytest
+
+from records.errors import ItemError
+from sandboxes.local import ExecResult, lease
+from sandboxes.template import Limits, SandboxTemplate
+
+pytestmark = pytest.mark.usefixtures("sandboxed")
+
+SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, output_bytes=10_000, disk_mb=8))
+
+
+def one(*argv: str, stdin: bytes = b"", timeout_s: float = 10, template=SMALL) -> ExecResult:
+    async def go() -> ExecResult:
+        async with lease(template) as sandbox:
+            return await sandbox.exec(argv, stdin=stdin, timeout_s=timeout_s)
+
+    return asyncio.run(go())
+
+
+def test_output_error_input_and_code_come_through() -> None:
+    done = one("sh", "-c", "cat; echo problem >&2; exit 3", stdin=b"\x00\xffhello")
+    assert done == ExecResult(3, b"\x00\xffhello", b"problem\n", False, False, False)
+
+
+def test_a_command_that_is_not_there_fails_as_in_a_shell() -> None:
+    done = one("no-such-command")
+    assert done.exit_code == 127
+    assert done.stderr == b"no-such-command: No such file or directory\n"
+
+
+def test_commands_share_one_workspace_and_run_at_once() -> None:
+    async def go() -> list[ExecResult]:
+        async with lease(SMALL) as sandbox:
+            await sandbox.exec(["mkfifo", "pipe"])
+            # neither side of a FIFO opens without the other
+            return await asyncio.gather(
+                sandbox.exec(["sh", "-c", "echo met > pipe"]), sandbox.exec(["cat", "pipe"])
+            )
+
+    assert [r.stdout for r in asyncio.run(go())] == [b"", b"met\n"]
+
+
+def test_files_round_trip_and_refusals_name_the_path() -> None:
+    async def go() -> None:
+        async with lease(SMALL) as sandbox:
+            await sandbox.write_file("deep/er/file.bin", bytes(range(256)))
+            assert await sandbox.read_file("deep/er/file.bin") == bytes(range(256))
+            await sandbox.exec(["sh", "-c", "ln -s /etc/shadow link; mkfifo fifo"])
+            for path in ("link", "fifo", "missing", "/etc/passwd/x"):
+                with pytest.raises(ItemError, match=path):
+                    await sandbox.read_file(path)
+            with pytest.raises(ItemError, match="larger than 100 bytes"):
+                await sandbox.read_file("deep/er/file.bin", limit=100)
+            with pytest.raises(ItemError, match="Read-only file system"):
+                await sandbox.write_file("/usr/bin/sh", b"")
+            with pytest.raises(ItemError, match="No space left"):
+                await sandbox.write_file("big", bytes(9 << 20))
+
+    asyncio.run(go())
+
+
+def test_output_flood_is_capped_and_its_beginning_kept() -> None:
+    done = one("sh", "-c", "yes | head -c 50000000; echo also >&2")
+    assert (len(done.stdout), done.truncated, done.stderr) == (10_000, True, b"also\n")
+    assert done.exit_code == 0
+
+
+def test_timeout_ends_children_and_daemons_and_keeps_the_output() -> None:
+    script = """
+        echo before
+        (setsid sh -c 'sleep 1000' &)
+        sh -c 'sleep 1000 & sleep 1000' &
+        sleep 1000
+    """
+
+    async def go() -> tuple[ExecResult, ExecResult]:
+        async with lease(SMALL) as sandbox:
+            cut = await sandbox.exec(["sh", "-c", script], timeout_s=0.3)
+            return cut, await sandbox.exec(["ps", "-eo", "comm="])
+
+    cut, after = asyncio.run(go())
+    assert (cut.timed_out, cut.exit_code, cut.stdout) == (True, 137, b"before\n")
+    assert after.stdout.split() == [b"bwrap", b"python3.11", b"ps"]
+
+
+def test_memory_bomb_is_killed_and_the_sandbox_lives_on() -> None:
+    async def go() -> tuple[ExecResult, ExecResult]:
+        async with lease(SMALL) as sandbox:
+            bomb = await sandbox.exec(
+                ["sh", "-c", "head -c 300000000 /dev/zero | tail -c 299999999"]
+            )
+            return bomb, await sandbox.exec(["echo", "alive"])
+
+    bomb, after = asyncio.run(go())
+    assert bomb.exit_code != 0
+    assert bomb.out_of_memory
+    assert after.stdout == b"alive\n"
+
+
+def test_fork_bomb_is_bounded_and_gone_afterwards() -> None:
+    async def go() -> tuple[ExecResult, ExecResult]:
+        async with lease(SMALL) as sandbox:
+            bomb = await sandbox.exec(["sh", "-c", "b() { b | b & }; b; sleep 1000"], timeout_s=0.5)
+            return bomb, await sandbox.exec(["sh", "-c", "ls -d /proc/[0-9]* | wc -l"])
+
+    bomb, after = asyncio.run(go())
+    assert bomb.timed_out
+    assert int(after.stdout) <= 6
+
+
+def test_closing_takes_what_still_runs_with_it() -> None:
+    async def go() -> None:
+        async with lease(SMALL) as sandbox:
+            task = asyncio.create_task(sandbox.exec(["sleep", "1000"]))
+            await sandbox.ping()
+        with pytest.raises(Exception, match="sandbox was closed"):
+            await task
+
+    started = time.monotonic()
+    asyncio.run(go())
+    assert time.monotonic() - started < 30
