@@ -1,0 +1,365 @@
+"""The expression grammar of tool semantics: text to syntax tree and back.
+
+    or      := and ("or" and)*                     and   := not ("and" not)*
+    not     := "not" not | compare                 sum   := product (("+" | "-") product)*
+    compare := sum (OP sum)?                       product := unary (("*" | "/") unary)*
+    unary   := "-" unary | access                  access := atom ("." NAME)*
+    atom    := NUMBER | TEXT | "true" | "false" | "null" | NAME | NAME "(" list ")"
+             | "[" list "]" | "(" or ")"
+    OP      := "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "contains" | "starts_with"
+
+Bounded in length and depth, so that text from a model cannot exhaust the parser. What a tree
+means, and its types, is in `evaluation.py`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+MAX_CHARS = 2000
+"""Length of one expression: three times the longest that anybody wrote."""
+
+MAX_TOKENS = 400
+"""Words, numbers and signs of one expression: bounds the depth of its tree, hence of recursion."""
+
+MAX_DEPTH = 24
+"""Nesting of parentheses, calls, lists and unary signs."""
+
+MAX_NUMBER = 2**53 - 1
+"""Largest magnitude of a number: beyond it JSON readers disagree."""
+
+COMPARISONS = ("==", "!=", "<=", ">=", "<", ">", "in", "contains", "starts_with")
+KEYWORDS = frozenset({"and", "or", "not", "in", "contains", "starts_with", "true", "false", "null"})
+_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read or typed: where in the text, and what is allowed."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(f"{message} (at character {position + 1})")
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    position: int = field(compare=False, repr=False, kw_only=True, default=0)
+    """Offset in the text, for messages; two trees are equal whatever it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Node):
+    base: Node
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    function: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Node):
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Node):
+    operator: str
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Node):
+    operator: str
+    left: Node
+    right: Node
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    position: int
+
+
+_TOKEN = re.compile(
+    r"(?P<space>[ \t\r\n]+)"
+    r"|(?P<number>\d+(?:\.\d+)?)"
+    r"|(?P<text>'(?:[^'\\]|\\['\\])*'|\"(?:[^\"\\]|\\[\"\\])*\")"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<symbol>==|!=|<=|>=|[-<>+*/().,\[\]])",
+    re.ASCII,
+)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ExpressionError(_unreadable(text, position), position)
+        kind = match.lastgroup or ""
+        if kind == "name" and match[0] in KEYWORDS:
+            kind = "keyword"
+        if kind != "space":
+            yield _Token(kind, match[0], position)
+        position = match.end()
+    yield _Token("end", "the end", len(text))
+
+
+def _unreadable(text: str, position: int) -> str:
+    character = text[position]
+    if character in "'\"":
+        return f"text that starts with {character} does not end; inside it write \\{character}"
+    hints = {
+        "=": "; write == to compare",
+        "&": "; write and",
+        "|": "; write or",
+        "!": "; write not",
+    }
+    return f"unexpected {character!r}{hints.get(character, '')}"
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.tokens = list(_tokens(text))
+        if len(self.tokens) > MAX_TOKENS:
+            raise ExpressionError(
+                f"{len(self.tokens)} words and signs, at most {MAX_TOKENS} are allowed", 0
+            )
+        self.index = 0
+        self.depth = 0
+
+    @property
+    def token(self) -> _Token:
+        return self.tokens[self.index]
+
+    def take(self, *texts: str) -> _Token | None:
+        """The next token if it is one of these symbols or keywords, consumed."""
+        token = self.token
+        if token.kind in ("symbol", "keyword") and token.text in texts:
+            self.index += 1
+            return token
+        return None
+
+    def expect(self, text: str, after: str) -> None:
+        if not self.take(text):
+            raise ExpressionError(
+                f"expected {text!r} after {after}, found {self.token.text!r}", self.token.position
+            )
+
+    def nested(self, rule: Any) -> Any:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels", self.token.position)
+        result = rule()
+        self.depth -= 1
+        return result
+
+    def disjunction(self) -> Node:
+        return self.chain(self.conjunction, "or")
+
+    def conjunction(self) -> Node:
+        return self.chain(self.negation, "and")
+
+    def chain(self, operand: Any, *operators: str) -> Node:
+        left = operand()
+        while token := self.take(*operators):
+            left = Binary(token.text, left, operand(), position=token.position)
+        return left
+
+    def negation(self) -> Node:
+        if token := self.take("not"):
+            return Unary("not", self.nested(self.negation), position=token.position)
+        left = self.sum()
+        if token := self.take(*COMPARISONS):
+            left = Binary(token.text, left, self.sum(), position=token.position)
+            if second := self.take(*COMPARISONS):
+                raise ExpressionError(
+                    "comparisons do not chain; join them with and", second.position
+                )
+        return left
+
+    def sum(self) -> Node:
+        return self.chain(self.product, "+", "-")
+
+    def product(self) -> Node:
+        return self.chain(self.unary, "*", "/")
+
+    def unary(self) -> Node:
+        if token := self.take("-"):
+            operand = self.nested(self.unary)
+            if isinstance(operand, Literal) and type(operand.value) in (int, float):
+                return Literal(-operand.value, position=token.position)  # type: ignore[operator]
+            return Unary("-", operand, position=token.position)
+        node = self.atom()
+        while dot := self.take("."):
+            if self.token.kind not in ("name", "keyword"):
+                raise ExpressionError(
+                    f"expected a field name after '.', found {self.token.text!r}",
+                    self.token.position,
+                )
+            node = Access(node, self.token.text, position=dot.position)
+            self.index += 1
+        return node
+
+    def atom(self) -> Node:
+        token = self.token
+        if token.kind == "number":
+            self.index += 1
+            return Literal(_number(token), position=token.position)
+        if token.kind == "text":
+            self.index += 1
+            value = re.sub(r"\\(.)", r"\1", token.text[1:-1])
+            return Literal(value, position=token.position)
+        if token.kind == "keyword" and token.text in _CONSTANTS:
+            self.index += 1
+            return Literal(_CONSTANTS[token.text], position=token.position)
+        if token.kind == "name":
+            self.index += 1
+            if self.take("("):
+                arguments = self.nested(lambda: self.items(")"))
+                return Call(token.text, arguments, position=token.position)
+            return Name(token.text, position=token.position)
+        if self.take("["):
+            return ListOf(self.nested(lambda: self.items("]")), position=token.position)
+        if self.take("("):
+            inner = self.nested(self.disjunction)
+            self.expect(")", "the expression in parentheses")
+            return inner
+        raise ExpressionError(
+            f"expected a value (number, 'text', true, false, null, a name, a call, [..] or (..)),"
+            f" found {token.text!r}",
+            token.position,
+        )
+
+    def items(self, closing: str) -> tuple[Node, ...]:
+        if self.take(closing):
+            return ()
+        items = [self.disjunction()]
+        while self.take(","):
+            items.append(self.disjunction())
+        self.expect(closing, "the last item")
+        return tuple(items)
+
+
+def _number(token: _Token) -> int | float:
+    value = float(token.text) if "." in token.text else int(token.text)
+    if value > MAX_NUMBER:
+        raise ExpressionError(f"number {token.text} is over {MAX_NUMBER}", token.position)
+    return value
+
+
+def parse(text: str) -> Node:
+    """The syntax tree. Raises ExpressionError, and nothing else, for any other text."""
+    if len(text) > MAX_CHARS:
+        raise ExpressionError(f"{len(text)} characters, at most {MAX_CHARS} are allowed", MAX_CHARS)
+    parser = _Parser(text)
+    tree = parser.disjunction()
+    if parser.token.kind != "end":
+        raise ExpressionError(
+            f"expected an operator or the end, found {parser.token.text!r}", parser.token.position
+        )
+    return tree
+
+
+_STRENGTH = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(COMPARISONS, 4)}
+_STRENGTH |= {"+": 5, "-": 5, "*": 6, "/": 6}
+_ATOM = 9
+
+
+def show(node: Node) -> str:
+    """Text that parses back to an equal tree, with no parentheses but the needed ones."""
+    return _show(node, 0)
+
+
+def _show(node: Node, outer: int) -> str:
+    match node:
+        case Literal(value=value):
+            return _show_literal(value)
+        case Name(name=name):
+            return name
+        case Access(base=base, field=name):
+            return f"{_show(base, _ATOM)}.{name}"
+        case Call(function=function, arguments=arguments):
+            return f"{function}({', '.join(_show(a, 0) for a in arguments)})"
+        case ListOf(items=items):
+            return f"[{', '.join(_show(i, 0) for i in items)}]"
+        case Unary(operator="not", operand=operand):
+            text, strength = f"not {_show(operand, 3)}", 3
+        case Unary(operand=operand):
+            text, strength = f"-{_show(operand, 7)}", 7
+        case Binary(operator=operator, left=left, right=right):
+            strength = _STRENGTH[operator]
+            # comparisons do not chain; the others group to the left
+            left_text = _show(left, strength + (operator in COMPARISONS))
+            text = f"{left_text} {operator} {_show(right, strength + 1)}"
+        case _:
+            raise TypeError(f"no expression: {node!r}")
+    return f"({text})" if strength < outer else text
+
+
+def _show_literal(value: Any) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return format(value, "f") if isinstance(value, float) and "e" in repr(value) else repr(value)
+
+
+def names_in(node: Node) -> frozenset[str]:
+    """Names that the expression reads: `args` and bindings, not fields or functions."""
+    return frozenset(n.name for n in walk(node) if isinstance(n, Name))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, parents first."""
+    yield node
+    match node:
+        case Access(base=base):
+            children: tuple[Node, ...] = (base,)
+        case Call(arguments=items) | ListOf(items=items):
+            children = items
+        case Unary(operand=operand):
+            children = (operand,)
+        case Binary(left=left, right=right):
+            children = (left, right)
+        case _:
+            return
+    for child in children:
+        yield from walk(child)
+
+
+class Template(NamedTuple):
+    """A message with `{expression}` parts: texts and trees in turn."""
+
+    parts: tuple[str | Node, ...]
+
+
+def parse_template(text: str) -> Template:
+    """Read `Order {order.order_id} is {order.status}.`; a brace has no other meaning."""
+    parts: list[str | Node] = []
+    position = 0
+    while (start := text.find("{", position)) >= 0:
+        end = text.find("}", start)
+        if end < 0:
+            raise ExpressionError("'{' without '}'", start)
+        if start > position:
+            parts.append(text[position:start])
+        parts.append(parse(text[start + 1 : end]))
+        position = end + 1
+    if position < len(text):
+        parts.append(text[position:])
+    return Template(tuple(parts))

@@ -1,0 +1,127 @@
+"""YAML from outside to checked models: bounded, safe, and with errors that say where."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from records.errors import ConfigError
+from tool_specs.values import show_value
+
+MAX_FILE_BYTES = 2_000_000
+"""A domain file is pages, not megabytes; large states are built in code."""
+
+MAX_DEPTH = 30
+MAX_PROBLEMS = 20
+"""Problems that one error lists."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without duplicate keys, aliases (which multiply) or deep nesting.
+
+    Timestamps stay text: dates are ISO strings everywhere.
+    """
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", mark)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            mark = self.peek_event().start_mark
+            raise yaml.constructor.ConstructorError(
+                None, None, f"nested deeper than {MAX_DEPTH} levels", mark
+            )
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable) or key in result:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {show_value(key)} stands twice", key_node.start_mark
+            )
+        result[key] = loader.construct_object(value_node, deep=True)
+    return result
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(node.value))
+
+
+def read_yaml(path: Path) -> Any:
+    """The document of a YAML file. Raises ConfigError naming the file and the line."""
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file")
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise ConfigError(f"{path}: {size} bytes, at most {MAX_FILE_BYTES} are allowed")
+    return parse_yaml(path.read_bytes(), origin=str(path))
+
+
+def parse_yaml(content: bytes, *, origin: str) -> Any:
+    """As `read_yaml`, for content from elsewhere."""
+    try:
+        return yaml.load(content.decode(), Loader=_Loader)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{origin}: not UTF-8 text: {error.reason}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{origin}:{where}: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{origin}: not YAML: {error}") from None
+
+
+def checked(model: type[Model], data: Any, *, origin: str) -> Model:
+    """The data as the model. Raises ConfigError listing path, value and what is allowed."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise refusal(origin, [_problem(dict(e), data) for e in error.errors()]) from None
+
+
+def refusal(origin: str, problems: list[str]) -> ConfigError:
+    """One error for all problems, one line each."""
+    shown = problems[:MAX_PROBLEMS]
+    if len(problems) > len(shown):
+        shown = [*shown, f"and {len(problems) - len(shown)} more"]
+    return ConfigError("\n".join(f"{origin}: {problem}" for problem in shown))
+
+
+def _problem(error: dict[str, Any], data: Any) -> str:
+    words = error["msg"].removeprefix("Value error, ")
+    got = "" if error["type"] in ("missing", "value_error") else f", got {_shown(error['input'])}"
+    return f"{_path(error['loc'], data) or 'the file'}: {words}{got}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"an object of {', '.join(map(str, value)) or 'nothing'}"[:80]
+    return show_value(value) if not isinstance(value, list) else f"a list of {len(value)}"
+
+
+def _path(location: tuple[Any, ...], data: Any) -> str:
+    """`tools[cancel_order].semantics[2].set`: list elements by name where they have one."""
+    path = ""
+    for step in location:
+        if isinstance(data, dict) and step in data:
+            data = data[step]
+            path += f".{step}" if path else str(step)
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+            name = data.get("name", data.get("id")) if isinstance(data, dict) else None
+            path += f"[{name if isinstance(name, str) else step}]"
+        elif isinstance(step, str) and not (isinstance(data, dict) and data.get("op") == step):
+            path += f".{step}" if path else step  # missing or unknown; a union's tag is no step
+    return path

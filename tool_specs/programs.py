@@ -1,0 +1,483 @@
+"""Tool semantics compiled once: statements to closures, with every static check on the way.
+
+What a statement does at run time is in `execution.py`; this file names slots, types expressions
+and collects problems, all of them and not just the first, so that an author or a model repairs a
+tool in one go.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tool_specs import execution
+from tool_specs.domain_file import DomainFile, ToolSpec
+from tool_specs.evaluation import (
+    ARGS,
+    FIRST_FREE,
+    Run,
+    Scope,
+    Typed,
+    compile_condition,
+    compile_expression,
+    compile_template,
+)
+from tool_specs.expressions import (
+    Access,
+    ExpressionError,
+    Name,
+    Node,
+    parse,
+    parse_template,
+    walk,
+)
+from tool_specs.fields import check_of, refs_of
+from tool_specs.planning import plan_of
+from tool_specs.schemas import Validator
+from tool_specs.statements import (
+    WRITING_OPS,
+    AnyStatement,
+    Create,
+    Delete,
+    ForEach,
+    Link,
+    Read,
+    Require,
+    Return,
+    Statement,
+    Update,
+    expression_text,
+)
+from tool_specs.types import STRING, Type, json_schema, list_of, misfit, nullable
+
+_RETURN_DEPTH = 4
+
+
+class Problems:
+    """What is wrong, each with the path inside the file."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def add(self, path: str, message: str) -> None:
+        self.found.append(f"{path}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One tool, ready to run."""
+
+    spec: ToolSpec
+    steps: tuple[execution.Step, ...]
+    answer: Run
+    num_slots: int
+    errors: tuple[tuple[int, str], ...]
+    """(statement index, code) of every failure that the tool declares."""
+    output_schema: dict[str, Any]
+    validator: Validator
+    nodes: tuple[tuple[int, str, Node], ...]
+    """(statement index, where in it, tree) of every expression, for those who reason about it."""
+    entities: Mapping[str, str]
+    """Binding -> entity of the row, or of the rows, that it holds."""
+
+    @property
+    def read_only(self) -> bool:
+        return not any(statement.op in WRITING_OPS for statement in self.spec.semantics)
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """What compiling needs to know of a domain, derived once for all its tools."""
+
+    file: DomainFile
+    types: Mapping[str, Type]
+
+    @classmethod
+    def of(cls, file: DomainFile) -> "Entities":
+        return cls(file, {name: spec.as_type(name) for name, spec in file.entities.items()})
+
+
+def args_type(spec: ToolSpec) -> Type:
+    return Type("object", fields={name: param.as_type() for name, param in spec.params.items()})
+
+
+class Compiler:
+    """Compiles one tool; problems go to the list, and the rest is compiled all the same."""
+
+    def __init__(self, spec: ToolSpec, entities: Entities, problems: Problems) -> None:
+        self.spec, self.entities, self.problems = spec, entities, problems
+        self.names: dict[str, tuple[int, Type]] = {"args": (ARGS, args_type(spec))}
+        self.num_slots = FIRST_FREE
+        self.row_slots: dict[str, list[int]] = {name: [] for name in entities.types}
+        self.errors: list[tuple[int, str]] = []
+        self.nodes: list[tuple[int, str, Node]] = []
+        self.bound: dict[str, str] = {}
+        self.index = 0
+
+    # -- shared pieces
+
+    def problem(self, where: str, message: str) -> None:
+        path = f"tools[{self.spec.name}].semantics[{self.index}]"
+        self.problems.add(f"{path}.{where}" if where else path, message)
+
+    def scope(self) -> Scope:
+        return Scope(self.names, self.entities.types, self.entities.file.now)
+
+    def parsed(self, where: str, text: str) -> Node | None:
+        try:
+            node = parse(text)
+        except ExpressionError as error:
+            self.problem(where, f"{text!r}: {error}")
+            return None
+        self.nodes.append((self.index, where, node))
+        return node
+
+    def expression(self, where: str, text: str) -> Typed:
+        node = self.parsed(where, text)
+        try:
+            if node is not None:
+                return compile_expression(node, self.scope())
+        except ExpressionError as error:
+            self.problem(where, f"{text!r}: {error}")
+        return Typed(lambda env: None, Type("any", nullable=True))
+
+    def condition(self, where: str, text: str) -> Run:
+        node = self.parsed(where, text)
+        try:
+            if node is not None:
+                return compile_condition(node, self.scope())
+        except ExpressionError as error:
+            self.problem(where, f"{text!r}: {error}")
+        return lambda env: False
+
+    def message(self, text: str) -> Run:
+        try:
+            template = parse_template(text)
+            self.nodes += [
+                (self.index, "message", p) for p in template.parts if isinstance(p, Node)
+            ]
+            return compile_template(template, self.scope())
+        except ExpressionError as error:
+            self.problem("message", f"{text!r}: {error}")
+            return lambda env: text
+
+    def bind(self, name: str, type_: Type) -> int:
+        """A slot of its own for the name; rows are remembered by entity, see `refresh`."""
+        if name in self.names:
+            self.problem("as", f"{name!r} is bound already; choose another name")
+        slot = self.hidden(type_)
+        self.names[name] = (slot, type_)
+        return slot
+
+    def hidden(self, type_: Type) -> int:
+        slot = self.num_slots
+        self.num_slots += 1
+        row = type_.of if type_.kind == "list" and type_.of is not None else type_
+        if row.kind == "row" and row.entity is not None:
+            self.row_slots[row.entity].append(slot)
+        return slot
+
+    def entity(self, name: str) -> bool:
+        if name in self.entities.types:
+            return True
+        self.problem("entity", f"unknown entity {name!r}; known: {', '.join(self.entities.types)}")
+        return False
+
+    def target(self, name: str) -> tuple[int, str] | None:
+        """Slot and entity of a binding that holds one row."""
+        slot, type_ = self.names.get(name, (0, STRING))
+        if type_.kind == "row" and type_.entity is not None:
+            return slot, type_.entity
+        rows = [n for n, (_, t) in self.names.items() if t.kind == "row"]
+        self.problem("target", f"{name!r} is not a row; rows here: {', '.join(rows) or 'none'}")
+        return None
+
+    def declare(self, code: str) -> None:
+        if code in ("invalid_arguments", "internal"):
+            self.problem("error", f"{code!r} is reserved; choose a word for what went wrong")
+        self.errors.append((self.index, code))
+
+    # -- statements
+
+    def compile(self) -> Program:
+        steps = self.block(list(enumerate(self.spec.semantics)))
+        answer, output = self.answer()
+        self.unused_params()
+        return Program(
+            spec=self.spec,
+            steps=tuple(steps),
+            answer=answer,
+            num_slots=self.num_slots,
+            errors=tuple(self.errors),
+            output_schema=json_schema(output),
+            validator=Validator(self.spec.input_schema()),
+            nodes=tuple(self.nodes),
+            entities=self.bound,
+        )
+
+    def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.Step]:
+        """Statements in order; those that follow a for_each with its name are its body."""
+        steps: list[execution.Step] = []
+        position = 0
+        while position < len(statements):
+            self.index, statement = statements[position]
+            position += 1
+            if statement.inside is not None:
+                self.problem("in", f"no for_each named {statement.inside!r} directly above")
+            if isinstance(statement, ForEach):
+                body: list[tuple[int, AnyStatement]] = []
+                while (
+                    position < len(statements) and statements[position][1].inside == statement.bind
+                ):
+                    body.append(statements[position])
+                    position += 1
+                if loop := self.for_each(statement, body):
+                    steps.append(loop)
+            elif isinstance(statement, Return):
+                if self.index != len(self.spec.semantics) - 1:
+                    self.problem("", "return must be the last statement")
+            elif step := self.step(statement):
+                steps.append(execution.numbered(step, self.index))
+        return steps
+
+    def step(self, statement: Statement) -> execution.Step | None:
+        match statement:
+            case Read():
+                return self.read(statement)
+            case Require():
+                condition = self.condition("that", statement.that)
+                self.declare(statement.error)
+                return execution.require(
+                    condition, statement.error, self.message(statement.message)
+                )
+            case Create():
+                return self.create(statement)
+            case Update():
+                return self.update(statement)
+            case Delete():
+                found = self.target(statement.target)
+                return found and execution.delete(*found, key=self.key_of(found[1]))
+            case Link():
+                return self.link(statement)
+        return None
+
+    def key_of(self, entity: str) -> str:
+        return self.entities.file.entities[entity].key
+
+    def read(self, s: Read) -> execution.Step | None:
+        if not self.entity(s.entity):
+            return None
+        self.bound[s.bind] = s.entity
+        if s.key is not None:
+            return self.read_one(s)
+        row = self.entities.types[s.entity]
+        limit = self.number("limit", s.limit)
+        cursor = self.expression("cursor", s.cursor).run if s.cursor is not None else None
+        candidate, where, plan = self.filter(s)
+        order = [self.order(s.entity, text) for text in s.order_by]
+        slot, following = (
+            self.bind(s.bind, list_of(row)),
+            self.bind(f"{s.bind}_next", nullable(STRING)),
+        )
+        return execution.read_page(
+            execution.PageRead(
+                entity=s.entity,
+                candidate=candidate,
+                where=where,
+                plan=plan,
+                order=tuple(order),
+                limit=limit,
+                cursor=cursor,
+                slot=slot,
+                next_slot=following,
+            )
+        )
+
+    def read_one(self, s: Read) -> execution.Step:
+        for name in ("where", "limit", "cursor"):
+            if getattr(s, name) is not None:
+                self.problem(name, "belongs to a read with where, not to one with key")
+        if s.order_by:
+            self.problem("order_by", "belongs to a read with where, not to one with key")
+        key = self.expression("key", s.key or "null")
+        reason = misfit(key.type, Type("ref", entity=s.entity))
+        if reason:
+            self.problem("key", f"{s.key!r}: {reason}")
+        self.declare(s.error)
+        message = self.message(s.message) if s.message is not None else None
+        slot = self.bind(s.bind, self.entities.types[s.entity])
+        return execution.read_one(s.entity, key.run, slot, s.error, message)
+
+    def filter(self, s: Read) -> tuple[int, Run | None, execution.Plan]:
+        """Slot of the candidate row, the condition, and the indexes that serve it."""
+        if s.error != "not_found" or s.message is not None:
+            self.problem("error", "a read with where finds no rows without failing; add a require")
+        row = self.entities.types[s.entity]
+        candidate = self.num_slots
+        self.num_slots += 1
+        if s.where is None:
+            return candidate, None, ()
+        if s.entity in self.names:
+            self.problem(
+                "where", f"{s.entity!r} is bound already, and names the candidate row here"
+            )
+        outer = self.scope()
+        self.names = {**self.names, s.entity: (candidate, row)}
+        condition = self.condition("where", s.where)
+        self.names = dict(outer.names)
+        try:
+            plan = plan_of(parse(s.where), self.entities.file.entities[s.entity], s.entity, outer)
+        except ExpressionError:
+            plan = ()  # said above
+        return candidate, condition, plan
+
+    def order(self, entity: str, text: str) -> tuple[str, bool]:
+        """`-field` is descending."""
+        field, fields = text.removeprefix("-"), self.entities.types[entity].fields or {}
+        if field not in fields or fields[field].kind in ("list", "object"):
+            self.problem("order_by", f"cannot order by {text!r}; fields: {', '.join(fields)}")
+        return field, text.startswith("-")
+
+    def number(self, where: str, text: str | None) -> Run | None:
+        if text is None:
+            return None
+        run, type_ = self.expression(where, text)
+        if type_.kind not in ("integer", "any", "null"):
+            self.problem(where, f"{text!r}: needs a whole number, got {type_}")
+        return run
+
+    def sets(self, entity: str, values: Mapping[str, str]) -> list[execution.Set]:
+        spec, sets = self.entities.file.entities[entity], []
+        refs = refs_of(spec)
+        for field, text in values.items():
+            run, type_ = self.expression(f"set.{field}", text)
+            if field not in spec.fields:
+                known = ", ".join(spec.fields)
+                self.problem(f"set.{field}", f"{entity} has no such field; fields: {known}")
+                continue
+            reason = misfit(type_, spec.fields[field].as_type())
+            if reason:
+                self.problem(f"set.{field}", f"{text!r}: {reason}")
+            sets.append(execution.Set(field, run, check_of(spec.fields[field]), refs.get(field)))
+        return sets
+
+    def create(self, s: Create) -> execution.Step | None:
+        if not self.entity(s.entity):
+            return None
+        spec = self.entities.file.entities[s.entity]
+        if spec.prefix is not None and spec.key in s.set:
+            self.problem(f"set.{spec.key}", f"create makes the key, {spec.prefix} and a number")
+        made = {spec.key} if spec.prefix is not None else set()
+        missing = [
+            name
+            for name, field in spec.fields.items()
+            if not field.optional and name not in s.set and name not in made
+        ]
+        if missing:
+            self.problem("set", f"{s.entity} needs {', '.join(missing)} as well")
+        sets = self.sets(s.entity, s.set)
+        row = self.entities.types[s.entity]
+        if s.bind is not None:
+            self.bound[s.bind] = s.entity
+        slot = self.hidden(row) if s.bind is None else self.bind(s.bind, row)
+        return execution.create(s.entity, spec, sets, slot)
+
+    def update(self, s: Update) -> execution.Step | None:
+        found = self.target(s.target)
+        if found is None:
+            return None
+        slot, entity = found
+        key = self.key_of(entity)
+        if key in s.set:
+            self.problem(f"set.{key}", "a key never changes; create another row")
+        sets = self.sets(entity, s.set)
+        return execution.update(entity, key, slot, sets, self.row_slots[entity])
+
+    def link(self, s: Link) -> execution.Step | None:
+        found = self.target(s.target)
+        if found is None:
+            return None
+        slot, entity = found
+        spec = self.entities.file.entities[entity]
+        field = spec.fields.get(s.field)
+        if field is None or field.type != "list":
+            lists = [n for n, f in spec.fields.items() if f.type == "list"]
+            self.problem("field", f"{s.field!r} is not a list of {entity}; lists: {lists}")
+            return None
+        run, type_ = self.expression("to", s.to)
+        item = field.as_type().of
+        if item is not None and (reason := misfit(type_, item)):
+            self.problem("to", f"{s.to!r}: {reason}")
+        change = execution.Set(s.field, run, check_of(field), field.to)
+        slots = self.row_slots[entity]
+        return execution.link(entity, spec.key, slot, change, slots, add=s.op == "link")
+
+    def for_each(self, s: ForEach, body: list[tuple[int, AnyStatement]]) -> execution.Step | None:
+        index = self.index
+        over = self.expression("over", s.over)
+        if over.type.kind not in ("list", "any"):
+            self.problem("over", f"{s.over!r}: needs a list, got {over.type}")
+        if not body:
+            self.problem("", f"no statement below carries in: {s.bind}")
+        for self.index, statement in body:
+            if isinstance(statement, ForEach | Return):
+                self.problem("in", f"{statement.op} cannot stand inside a for_each")
+        self.index = index
+        rows, outer = self.hidden(over.type), set(self.names)
+        item = over.type.of or Type("any", nullable=True)
+        if item.kind == "row" and item.entity is not None:
+            self.bound[s.bind] = item.entity
+        slot = self.bind(s.bind, item)
+        plain = [(i, statement.model_copy(update={"inside": None})) for i, statement in body]
+        steps = self.block(plain)
+        self.index = index
+        made = [(n, *self.names[n]) for n in self.names if n not in outer and n != s.bind]
+        self.names = {n: found for n, found in self.names.items() if n in outer}
+        gathered = [(inner, self.bind(name, list_of(type_))) for name, inner, type_ in made]
+        return execution.for_each(over.run, rows, slot, steps, gathered)
+
+    # -- the answer
+
+    def answer(self) -> tuple[Run, Type]:
+        last = self.spec.semantics[-1]
+        self.index = len(self.spec.semantics) - 1
+        if not isinstance(last, Return):
+            self.problem("", "the last statement must be a return")
+            return (lambda env: None), Type("any", nullable=True)
+        run, type_ = self.returned("value", last.value, 1)
+        return (lambda env: execution.plain(run(env))), type_
+
+    def returned(self, where: str, value: Any, depth: int) -> Typed:
+        if not isinstance(value, dict):
+            text = expression_text(value)
+            return self.expression(where, text)
+        if depth > _RETURN_DEPTH:
+            self.problem(where, f"nested deeper than {_RETURN_DEPTH} levels")
+            return self.expression(where, "null")
+        parts = {str(n): self.returned(f"{where}.{n}", v, depth + 1) for n, v in value.items()}
+        runs = [(name, part.run) for name, part in parts.items()]
+        type_ = Type("object", fields={name: part.type for name, part in parts.items()})
+        return Typed(lambda env: {name: run(env) for name, run in runs}, type_)
+
+    def unused_params(self) -> None:
+        """A parameter that nothing reads would be a lie to the model that fills it in."""
+        trees = [node for _, _, root in self.nodes for node in walk(root)]
+        read = {n.field for n in trees if isinstance(n, Access) and n.base == Name("args")}
+        whole = sum(n == Name("args") for n in trees) > sum(
+            isinstance(n, Access) and n.base == Name("args") for n in trees
+        )
+        for name in self.spec.params:
+            if name not in read and not whole:
+                path = f"tools[{self.spec.name}].params.{name}"
+                self.problems.add(path, "nothing in the semantics reads it")
+
+
+def compile_rule(
+    forbids: str, spec: ToolSpec, entities: Entities, path: str, problems: Problems
+) -> Run:
+    """The condition of a policy rule, over the arguments of the tool and lookups."""
+    try:
+        scope = Scope({"args": (ARGS, args_type(spec))}, entities.types, entities.file.now)
+        return compile_condition(parse(forbids), scope)
+    except ExpressionError as error:
+        problems.add(path, f"{forbids!r}: {error}")
+        return lambda env: False
