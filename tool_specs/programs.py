@@ -316,10 +316,6 @@ class Compiler:
         self.num_slots += 1
         if s.where is None:
             return candidate, None, ()
-        if s.entity in self.names:
-            self.problem(
-                "where", f"{s.entity!r} is bound already, and names the candidate row here"
-            )
         outer = self.scope()
         self.names = {**self.names, s.entity: (candidate, row)}
         condition = self.condition("where", s.where)

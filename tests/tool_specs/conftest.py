@@ -1,0 +1,20 @@
+"""The example domain of these tests: every statement kind, field type and parameter type once."""
+
+from pathlib import Path
+
+import pytest
+
+from tool_specs.domain import Domain, load_domain
+from tool_specs.interpreter import World
+
+BIKE_RENTAL = Path(__file__).parent / "fixtures" / "bike_rental.yaml"
+
+
+@pytest.fixture(scope="session")
+def bikes() -> Domain:
+    return load_domain(BIKE_RENTAL)
+
+
+@pytest.fixture
+def world(bikes: Domain) -> World:
+    return World.of(bikes)

@@ -1,0 +1,105 @@
+"""A domain and its tools as rows of the tables `domains` and `tools`."""
+
+from typing import Any
+
+from records.digest import digest
+from records.schemas import Row
+from records.splits import own_split, split_of
+from tool_specs.domain import Domain
+from tool_specs.domain_file import ToolSpec
+from tool_specs.expressions import names_in
+from tool_specs.programs import Program
+
+LICENSE = "Apache-2.0"
+"""Of synthetic tools: they are part of this project, or made with it by its user."""
+
+
+def domain_id(domain: Domain) -> str:
+    return digest("domain", domain.file.model_dump(mode="json", by_alias=True, exclude={"tools"}))
+
+
+def spec_hash(spec: ToolSpec) -> str:
+    """The same for the same tool, whichever domain it stands in."""
+    return digest("tool", spec.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+
+
+def tool_id(domain: Domain, tool_name: str) -> str:
+    """Names the spec and the domain that gives it its meaning, but not the domain's seed."""
+    return digest("tool", domain.name, spec_hash(domain.programs[tool_name].spec))
+
+
+def domain_row(domain: Domain) -> Row:
+    return {
+        "domain_id": domain_id(domain),
+        "name": domain.name,
+        "title": domain.title,
+        "category": domain.category,
+        "parent_id": None,
+        "description": domain.description,
+        "entities": _plain(domain.entities),
+        "seed_state": domain.seed,
+        "policy": [rule.model_dump(mode="json") for rule in domain.policy],
+        "split": domain.split,
+    }
+
+
+def tool_rows(domain: Domain) -> list[Row]:
+    """One row per tool, in the order of the file."""
+    return [_tool_row(domain, program) for program in domain.programs.values()]
+
+
+def _tool_row(domain: Domain, program: Program) -> Row:
+    spec, identity = program.spec, tool_id(domain, program.spec.name)
+    semantics = [
+        statement.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for statement in spec.semantics
+    ]
+    return {
+        "tool_id": identity,
+        "name": spec.name,
+        "source": "synthetic",
+        "category": domain.category,
+        "domain_id": domain_id(domain),
+        "server": None,
+        "description": spec.description,
+        "input_schema": spec.input_schema(),
+        "output_schema": program.output_schema,
+        "annotations": annotations(program),
+        "semantics_json": semantics,
+        "evolve_op": "handwritten",
+        "generation": 0,
+        "parent_id": None,
+        "spec_hash": spec_hash(spec),
+        "license": LICENSE,
+        "drop_reason": None,
+        "split": split_of(own_split("tool", identity), [domain.split]),
+    }
+
+
+def annotations(program: Program) -> dict[str, bool]:
+    """Hints as in MCP, read off the semantics.
+
+    Destructive: it may replace or remove what was there. Idempotent: a second call with the same
+    arguments changes nothing more, as far as the expressions alone show it.
+    """
+    ops = {statement.op for statement in program.spec.semantics}
+    return {
+        "readOnlyHint": program.read_only,
+        "destructiveHint": bool(ops & {"update", "delete", "unlink"}),
+        "idempotentHint": program.read_only
+        or ("create" not in ops and not _sets_from_state(program)),
+        "openWorldHint": False,
+    }
+
+
+def _sets_from_state(program: Program) -> bool:
+    """Whether any stored value is computed from rows, so that it may move on a second call."""
+    return any(
+        names_in(node) - {"args"} for _, where, node in program.nodes if where.startswith("set.")
+    )
+
+
+def _plain(models: Any) -> dict[str, Any]:
+    return {
+        name: model.model_dump(mode="json", exclude_defaults=True) for name, model in models.items()
+    }
