@@ -1,0 +1,204 @@
+"""Arguments from words: which value of the wish belongs to which parameter of a tool."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synth.offline.reading import Mention, mentions, shape
+from synth.offline.toolbox import Param, Tool
+from synth.offline.words import plain, stem, stems, table
+
+_GENERIC = frozenset(
+    map(stem, table("date day time at on when number amount value name id text title"))
+)
+"""Parameter words that any value of the right type may stand for."""
+_KIND_WORDS = {
+    "email": {"email", "mail"},
+    "url": {"url", "uri", "link", "website"},
+    "path": {"path", "fil", "directori", "folder", "repo", "repositori", "branch", "dir"},
+    "zone": {"timezon", "zon", "tz"},
+}
+_YES = re.compile(r"\b(?:yes|true|on|enabled?|with|include|including)\b", re.IGNORECASE)
+_NO = re.compile(r"\b(?:no|not|false|off|disabled?|without|exclude|excluding)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a person said about one wish, and what day it is there."""
+
+    text: str
+    today: str
+
+    @property
+    def mentions(self) -> tuple[Mention, ...]:
+        return mentions(self.text, self.today)
+
+
+def fill(
+    tool: Tool, words: Words, *, lookup: bool, prefer: Callable[[Mention], float] = lambda _: 1.0
+) -> dict[str, Any]:
+    """Values for the parameters that the words give. In a look-up a value must be labelled for an
+    optional parameter, because a wrong filter hides what is looked for; `prefer` weighs the
+    mentions by how much they are about the thing that is looked for."""
+    filled: dict[str, Any] = {}
+    pairs: list[tuple[float, int, int]] = []
+    for i, param in enumerate(tool.params):
+        if param.is_cursor:
+            continue
+        if param.enum or param.kind == "boolean":
+            value = _choice(param, words.text, strict=not param.required)
+            if value is not None:
+                filled[param.name] = value
+            continue
+        strict = lookup and not param.required
+        least = 0.55 if lookup else 0.75 if param.required else 0.95
+        for j, mention in enumerate(words.mentions):
+            score = fit(param, mention, strict=strict) * prefer(mention)
+            if score >= least:
+                pairs.append((score, i, j))
+    used: set[int] = set()
+    for _, i, j in sorted(pairs, key=lambda p: (-p[0], p[2], p[1])):
+        param, mention = tool.params[i], words.mentions[j]
+        if param.kind == "array" and param.name in filled and j not in used:
+            filled[param.name].append(typed(param, mention))
+            used.add(j)
+        elif param.name not in filled and j not in used:
+            value = typed(param, mention)
+            filled[param.name] = [value] if param.kind == "array" else value
+            used.add(j)
+    for param in tool.params:
+        if param.name not in filled and (said := _after_label(param, words.text)):
+            filled[param.name] = said
+    return filled
+
+
+def fit(param: Param, mention: Mention, *, strict: bool = False) -> float:
+    """How well a mention suits a parameter: its type, its spelling and the words before it."""
+    base = _type_fit(param, mention)
+    if base <= 0:
+        return 0.0
+    near = mention.left[-4:]
+    labelled = sum(1.0 for word in param.name_words if word in near)
+    described = sum(0.25 for word in param.words - param.name_words if word in near)
+    unit = 0.5 if any(word in param.words for word in mention.right[:1]) else 0.0
+    special = param.name_words - _GENERIC
+    if strict and special and not (special & set(near)) and not unit and base < 1.5:
+        return 0.0
+    return base + min(labelled, 2.0) * 0.8 + min(described, 0.75) + unit
+
+
+def _type_fit(param: Param, mention: Mention) -> float:
+    kind = mention.kind
+    if param.is_id:
+        return _id_fit(param, mention)
+    if param.kind in ("number", "integer"):
+        whole = param.kind == "number" or "." not in mention.text
+        return 0.8 if kind == "number" and whole else 0.0
+    if param.form == "date":
+        return {"date": 1.0, "datetime": 0.7}.get(kind, 0.0)
+    if param.form == "datetime":
+        return {"datetime": 1.0, "date": 0.2}.get(kind, 0.0)
+    if param.form == "time":
+        return {"time": 1.0, "datetime": 0.6}.get(kind, 0.0)
+    if param.kind not in ("string", "array"):
+        return 0.0
+    return _text_fit(param, mention)
+
+
+def _id_fit(param: Param, mention: Mention) -> float:
+    if mention.kind not in ("id", "number", "quoted") or (
+        mention.kind == "number" and param.kind != "integer"
+    ):
+        return 0.0
+    if param.prefix:
+        return 2.0 if mention.text.startswith(param.prefix) else 0.0
+    if param.example:
+        return 1.5 if shape(mention.text) == param.example_shape else 0.3
+    return 0.9 if mention.kind == "id" or param.nouns & set(mention.left[-3:]) else 0.3
+
+
+def _text_fit(param: Param, mention: Mention) -> float:
+    like = 0.6 if param.example and shape(mention.text) == param.example_shape else 0.0
+    for kind, words in _KIND_WORDS.items():
+        wanted = bool(words & param.name_words)
+        if mention.kind == kind:
+            return 1.6 if wanted or like else 0.25
+        if wanted and kind in ("email", "url", "zone"):
+            return 0.0
+    base = {"quoted": 0.75, "name": 0.6, "id": 0.3, "number": 0.1, "date": 0.2, "time": 0.2}
+    return base.get(mention.kind, 0.0) + like
+
+
+def typed(param: Param, mention: Mention) -> Any:
+    text = mention.text
+    if param.kind == "integer" or (param.kind == "number" and "." not in text):
+        return int(float(text)) if mention.kind == "number" else text
+    if param.kind == "number":
+        return float(text)
+    if param.form == "date":
+        return text[:10]
+    if param.form == "time" and mention.kind == "datetime":
+        return text[11:16]
+    return text
+
+
+def _choice(param: Param, text: str, *, strict: bool) -> Any:
+    """The fixed value that the text names, the one nearest behind the parameter's own words."""
+    said = stems(text)
+    if param.kind == "boolean":
+        return _switch(param, text)
+    best: tuple[float, Any] = (0.0, None)
+    several = []
+    for value in param.enum:
+        wanted = stems(plain(str(value))) or (str(value).lower(),)
+        for at in range(len(said) - len(wanted) + 1):
+            if said[at : at + len(wanted)] != wanted:
+                continue
+            label = any(word in param.name_words for word in said[max(0, at - 3) : at])
+            score = len(wanted) + (2.0 if label else 0.0) + at / 1000
+            several.append((at, value))
+            best = max(best, (score, value), key=lambda b: b[0])
+    if param.kind == "array":
+        return list(dict.fromkeys(v for _, v in sorted(several, key=lambda s: s[0]))) or None
+    return best[1]
+
+
+def _switch(param: Param, text: str) -> bool | None:
+    for sentence in re.split(r"[.;,!?]\s|\band\b", text):
+        if param.name_words and param.name_words <= set(stems(sentence)):
+            if _NO.search(sentence):
+                return False
+            if _YES.search(sentence) or not param.required:
+                return True
+    return None
+
+
+def _after_label(param: Param, text: str) -> Any:
+    """`the reason is a broken lamp`: free words after the parameter's own name."""
+    if param.kind != "string" or param.is_id or param.enum or param.form != "plain":
+        return None
+    label = plain(param.name).lower()
+    found = re.search(
+        rf"\b{re.escape(label)}(?:\s+(?:is|should be|to|reads?|says?|of|as)|:|\s*=)\s+"
+        r"([^.;,!?\n]{1,200})",
+        text,
+        re.IGNORECASE,
+    )
+    return found.group(1).strip() if found else None
+
+
+def label_of(param: Param) -> str:
+    """The parameter in words, to ask a person for it."""
+    words = plain(param.name).lower()
+    return re.sub(r"\s+ids?$", "", words) if param.is_id else words
+
+
+def leftover(tool: Tool, filled: dict[str, Any], words: Words) -> Sequence[Mention]:
+    """Mentions that no plain argument took: they describe what has to be looked up."""
+    taken = [
+        str(v) for value in filled.values() for v in (value if isinstance(value, list) else [value])
+    ]
+    return [
+        m for m in words.mentions if not any(m.text.startswith(t) or t == m.text for t in taken)
+    ]

@@ -1,0 +1,38 @@
+"""Which role and job a request is: by the name of the wanted schema, else it is the agent."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from synth.offline.agent import agent
+from synth.offline.generator_agent import write_agent
+from synth.offline.generator_brief import write_brief
+from synth.offline.generator_persona import write_persona
+from synth.offline.judge import judge
+from synth.offline.request import ChatRequest
+from synth.offline.response import Answer
+from synth.offline.sampling import conform, sample
+from synth.offline.settings import OfflineSettings
+from synth.offline.user import user_turn
+
+Job = Callable[[ChatRequest, OfflineSettings], Any]
+
+_JOBS: dict[str, Job] = {
+    "agent": write_agent,
+    "persona": write_persona,
+    "brief": write_brief,
+    "user_turn": user_turn,
+    "judgement": judge,
+}
+
+
+def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:
+    if request.json_schema is None:
+        return agent(request, settings)
+    job = _JOBS.get(request.schema_name or "")
+    text = request.messages[-1]["content"]
+    if job is None:
+        made = sample(request.json_schema, text)
+    else:
+        made = conform(job(request, settings), request.json_schema, text)
+    return Answer(json.dumps(made, ensure_ascii=False))

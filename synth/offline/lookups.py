@@ -1,0 +1,190 @@
+"""How to come by an identifier that the person did not give: which read to make next."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from records.digest import canonical_json
+from synth.offline.evidence import Evidence
+from synth.offline.filling import Words, fill
+from synth.offline.results import Call, Item, Scalar, items_of, next_cursor
+from synth.offline.toolbox import Param, Tool, kin, speaks_of
+from synth.offline.words import plain, stem_set, stems
+
+MAX_DEPTH = 3
+"""Look-ups that may stand one behind the other for one identifier."""
+_MARGIN = 0.15
+"""Lead in support that the best candidate must have over the next."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A call of a reading tool that should be made next."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Value:
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Nothing leads to the value. `choices` are candidates between which the words decide not."""
+
+    choices: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """All that an agent has to go by at one moment of a conversation."""
+
+    tools: list[Tool]
+    words: Words
+    calls: list[Call]
+
+    @property
+    def items(self) -> list[Item]:
+        return [item for call in self.calls for item in items_of(call)]
+
+    def tried(self, tool: Tool, arguments: dict[str, Any]) -> bool:
+        """Called already with these arguments, and no passing failure leaves a reason to again."""
+        same = [
+            call
+            for call in self.calls
+            if call.name == tool.name
+            and canonical_json(call.arguments or {}) == canonical_json(arguments)
+        ]
+        return bool(same) and (not same[-1].transient or len(same) >= 4)
+
+
+def evidence_for(param: Param, goal: Tool, known: Known) -> Evidence:
+    family = kin([p for tool in known.tools for p in tool.params]).get(param.prefix, frozenset())
+    own = param.nouns | param.name_words
+    others = frozenset(
+        word for p in goal.params if p.is_id and p.name != param.name for word in p.nouns
+    )
+    return Evidence(known.words, param, param.nouns | family, others - own)
+
+
+def resolve(param: Param, goal: Tool, known: Known, depth: int = 0) -> Value | Read | Unknown:
+    """The identifier by what is known, else the read that brings it nearer, else Unknown."""
+    evidence = evidence_for(param, goal, known)
+    candidates = evidence.candidates(known.items)
+    clear = bool(candidates) and (
+        len(candidates) == 1 or candidates[0].score - candidates[1].score >= _MARGIN
+    )
+    if clear and candidates[0].score >= 0.5:
+        return Value(candidates[0].value)
+    read = _next_page(param, known) or _next_read(param, evidence, known, depth)
+    if read:
+        return read
+    if clear:
+        return Value(candidates[0].value)
+    best = [c.value for c in candidates if candidates[0].score - c.score < _MARGIN]
+    return Unknown(tuple(best))
+
+
+def producers(param: Param, nouns: frozenset[str], tools: list[Tool]) -> list[tuple[float, Tool]]:
+    """Reading tools that seem to return the identifier, the most promising first."""
+    found = []
+    for tool in tools:
+        if not tool.reads or any(p.name == param.name and p.required for p in tool.params):
+            continue
+        score = 0.0
+        if param.name.lower() in tool.returns or param.name.lower().rstrip("s") in tool.returns:
+            score += 2.0
+        if speaks_of(frozenset(tool.name_words), nouns):
+            score += 2.0
+        elif speaks_of(tool.head_words, nouns):
+            score += 1.0
+        if any(f"{noun}_id" in tool.returns for noun in _fields_of(nouns, tool)):
+            score += 2.0
+        if score:
+            found.append((score, tool))
+    return sorted(found, key=lambda pair: (-pair[0], pair[1].name))
+
+
+def _fields_of(nouns: frozenset[str], tool: Tool) -> list[str]:
+    """Words before `_id` among the returned fields whose stem is one of the nouns."""
+    heads = [f.removesuffix("_id") for f in tool.returns if f.endswith("_id")]
+    return [head for head in heads if nouns & set(stems(plain(head))[-1:])]
+
+
+def _next_page(param: Param, known: Known) -> Read | None:
+    """The next page of the last result that named such identifiers and went on."""
+    for call in reversed(known.calls):
+        tool = next((t for t in known.tools if t.name == call.name), None)
+        cursor = tool and next((p for p in tool.params if p.is_cursor), None)
+        token = next_cursor(call) if cursor and not call.error else None
+        if tool and cursor and token:
+            if not speaks_of(frozenset(tool.name_words), param.nouns):
+                continue
+            read = Read(tool, (call.arguments or {}) | {cursor.name: token})
+            if not known.tried(tool, read.arguments):
+                return read
+    return None
+
+
+def _next_read(param: Param, evidence: Evidence, known: Known, depth: int) -> Read | None:
+    options: list[tuple[float, Read]] = []
+    for score, tool in producers(param, evidence.nouns, known.tools):
+        for rank, read in enumerate(_reads_of(tool, evidence, known, depth)):
+            used = len([v for v in read.arguments.values() if v is not None])
+            direct = 0.0 if read.tool.name == tool.name else -0.5
+            options.append((score + 1.5 * min(used, 2) - rank + direct - 0.2 * depth, read))
+    options.sort(key=lambda pair: (-pair[0], pair[1].tool.name))
+    return options[0][1] if options else None
+
+
+def _reads_of(tool: Tool, evidence: Evidence, known: Known, depth: int) -> list[Read]:
+    """The call of this tool that the words allow and its wider variants, or what it waits for."""
+    arguments = fill(tool, known.words, lookup=True, prefer=evidence.weight)
+    for param in tool.params:
+        if param.name in arguments or not param.is_id:
+            continue
+        if not param.required and (arguments or depth >= MAX_DEPTH):
+            continue
+        step = resolve(param, tool, known, depth + 1) if depth < MAX_DEPTH else Unknown()
+        if isinstance(step, Value):
+            arguments[param.name] = step.value
+        elif isinstance(step, Read):
+            return [step]
+        elif param.required:
+            return []
+    for param in tool.required:
+        if param.name not in arguments:
+            standard = _standard(param, known)
+            if standard is None:
+                return []
+            arguments[param.name] = standard
+    variants = [arguments, *_wider(tool, arguments)]
+    return [Read(tool, a) for a in variants if not known.tried(tool, a)]
+
+
+def _standard(param: Param, known: Known) -> Any:
+    """A value for a required argument that nobody named: its default, what an earlier call
+    used, or a fixed value that some text near the wish makes likely."""
+    if "default" in param.schema:
+        return param.schema["default"]
+    for call in reversed(known.calls):
+        if not call.error and param.name in (call.arguments or {}):
+            return (call.arguments or {})[param.name]
+    if param.enum and len(param.enum) <= 3:
+        said = stem_set(known.words.text)
+        named = [value for value in param.enum if said & set(stems(str(value)))]
+        return [*named, *param.enum][0]
+    return None
+
+
+def _wider(tool: Tool, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Fewer filters, for when all of them together find nothing."""
+    needed = {p.name: arguments[p.name] for p in tool.required if p.name in arguments}
+    optional = {k: v for k, v in arguments.items() if k not in needed}
+    variants = [needed | {k: v} for k, v in optional.items()] if len(optional) > 1 else []
+    return [*variants, needed] if optional else []
+
+
+def with_words(known: Known, text: str) -> Known:
+    return replace(known, words=Words(text, known.words.today))

@@ -1,0 +1,101 @@
+"""Which tool a wish means: the words of the wish against the words of each tool.
+
+The action must be named by the tool, not only the thing: a person who wants something cancelled is
+not served by a tool that lists it. When no tool names the action, none fits.
+"""
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from synth.offline.toolbox import Tool
+from synth.offline.words import STOP, alike, found, sentences, split, stem, stems
+
+_LEAD = re.compile(
+    r"^(?:\W*\b(?:hi|hello|hey|good (?:morning|afternoon|evening)|there|please|also|then|next|and"
+    r"|now|so|well|ok(?:ay)?|first|second|third|finally|after that|one more thing|another thing"
+    r"|besides|in addition|additionally|thanks|thank you|great|sorry|perfect|alright"
+    r"|i(?: would|'d)? (?:also )?(?:need|want|like|love|have|wish|hope|was hoping)"
+    r"(?: (?:you|someone|somebody))?(?: help)?(?: to)?|i(?:'m| am) (?:trying|looking|hoping) to"
+    r"|help me(?: to)?"
+    r"|(?:can|could|would|will) (?:you|i|we)(?: be able to| mind)?(?: help me(?: to)?)?"
+    r"|is it possible to|would it be possible to|it would be (?:great|good) if you could"
+    r"|i(?:'m| am) (?:calling|writing|here)(?: because i need| about)?(?: to)?|let's|let us"
+    r"|my (?:first|second|next|other) (?:request|wish|point) is to|what i need is to|to)\b"
+    r"[\s,:]*)+",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"^\W*(?:what|which|who|when|where|how|is|are|does|do|has|have)\b", re.IGNORECASE
+)
+_READING = stem("show")
+
+
+@dataclass(frozen=True)
+class Match:
+    tool: Tool
+    score: float
+
+
+def action_of(text: str) -> str:
+    """The stem of the main verb: the first word after the polite beginning."""
+    rest = _LEAD.sub("", text)
+    words = [word for word in split(rest) if word not in STOP]
+    if _ASKS.match(rest):
+        return _READING
+    return stem(words[0]) if words else ""
+
+
+def request_of(text: str) -> str:
+    """The sentence that asks for something: the first with a polite beginning, else the first."""
+    parts = sentences(text)
+    for part in parts:
+        if _LEAD.match(part) and action_of(part) and len(split(part)) > 2:
+            return part
+    return parts[0] if parts else ""
+
+
+def ranked(text: str, tools: list[Tool]) -> list[Match]:
+    """Tools that name the wish's action and its thing, the best first."""
+    request = request_of(text)
+    action = action_of(request)
+    asked = dict.fromkeys(stems(request), 1.0)
+    for word in stems(text):
+        asked.setdefault(word, 0.35)
+    spread = Counter(word for tool in tools for word in {*tool.name_words, *tool.head_words})
+    rare = {w: math.log(1 + len(tools) / (1 + spread[w])) for w in asked}
+    matches = [Match(tool, _score(tool, action, asked, rare)) for tool in tools]
+    return sorted((m for m in matches if m.score > 0), key=lambda m: (-m.score, m.tool.name))
+
+
+def _score(tool: Tool, action: str, asked: dict[str, float], rare: dict[str, float]) -> float:
+    acts = 1.0 if action in tool.verbs else 0.0
+    if not acts and any(alike(action, verb) for verb in tool.verbs):
+        acts = 0.6
+    if not acts and action in (*tool.name_words, *tool.head_words):
+        acts = 0.5
+    if not acts and action == _READING and tool.reads:
+        acts = 0.5
+    if not acts:
+        return 0.0
+    things = total = 0.0
+    for word, weight in asked.items():
+        if word == action:
+            continue
+        in_name, in_head = found(word, tool.name_words), found(word, tool.head_words)
+        in_tail = found(word, tool.tail_words)
+        things += weight * max(in_name, in_head)
+        total += weight * rare[word] * max(2.0 * in_name, 1.4 * in_head, 0.5 * in_tail)
+    if things < 0.3 and len(tool.name_words) > 1:
+        return 0.0
+    named = [w for w in tool.name_words if w in asked]
+    covered = len(named) / max(1, len(tool.name_words))
+    head = [w for w in tool.head_words if asked.get(w, 0) == 1.0]
+    said = len(head) / max(1, len(tool.head_words))
+    return 3.0 * acts + total + 2.0 * covered + 2.0 * said
+
+
+def choose(text: str, tools: list[Tool]) -> Tool | None:
+    matches = ranked(text, tools)
+    return matches[0].tool if matches else None

@@ -1,0 +1,212 @@
+"""Values in a person's words: identifiers, dates, times, numbers, quotations, names.
+
+A mention keeps where it stands, so that the words before it can tell which parameter it is for.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+
+from synth.offline.words import STOP, stems, table
+
+MONTHS = table(
+    "january february march april may june july august september october november december"
+)
+DAYS = table("monday tuesday wednesday thursday friday saturday sunday")
+NUMBERS = table("zero one two three four five six seven eight nine ten eleven twelve")
+_MONTH = "(" + "|".join(f"{m}|{m[:3]}" for m in MONTHS) + ")"
+_CLOCK = r"(?:T|\s+at\s+|\s+|,\s*)?"
+
+
+@dataclass(frozen=True)
+class Mention:
+    kind: str
+    """datetime, date, time, number, id, email, url, path, zone, quoted or name."""
+    text: str
+    """The value, dates and times in ISO form, quotations without their marks."""
+    start: int
+    end: int
+    left: tuple[str, ...]
+    """Stems of the words before it in its clause, the nearest last."""
+    right: tuple[str, ...]
+    """Stems of the three words after it: a unit, as a rule."""
+
+
+def today_of(text: str) -> str:
+    """The first ISO date in a system prompt, which says what day it is there; else empty."""
+    found = re.search(r"\b\d{4}-\d{2}-\d{2}\b", text)
+    return found.group() if found else ""
+
+
+@lru_cache(maxsize=4096)
+def mentions(text: str, today: str) -> tuple[Mention, ...]:
+    """Every value in the text, in order, no two overlapping; the most telling form wins."""
+    taken: list[tuple[int, int, str, str]] = []
+    for kind, pattern, value_of in _FORMS:
+        for match in pattern.finditer(text):
+            start, end = match.span("v") if "v" in pattern.groupindex else match.span()
+            if any(start < e and s < end for s, e, _, _ in taken):
+                continue
+            value = value_of(match, today)
+            if value:
+                taken.append((start, end, kind, value))
+    return tuple(
+        Mention(kind, value, start, end, _left(text, start), stems(text[end : end + 40])[:3])
+        for start, end, kind, value in sorted(taken)
+    )
+
+
+def _left(text: str, start: int) -> tuple[str, ...]:
+    """The clause before the value: up to seven words, not beyond a full stop or semicolon."""
+    before = re.split(r"[.;!?]\s|\n", text[:start])[-1]
+    return stems(before)[-7:]
+
+
+def _as_is(match: re.Match[str], today: str) -> str:
+    return match.group("v") if "v" in match.re.groupindex else match.group()
+
+
+def _month(name: str) -> int:
+    return next(i for i, m in enumerate(MONTHS, 1) if m.startswith(name.lower()[:3]))
+
+
+def _iso(year: str | None, month: int, day: str, today: str) -> str:
+    try:
+        return date(int(year or today[:4] or 0), month, int(day)).isoformat()
+    except ValueError:
+        return ""
+
+
+def _clock(hour: str, minute: str | None, half: str | None) -> str:
+    h, half = int(hour), (half or "").lower().replace(".", "")
+    h = h % 12 + 12 if half == "pm" else h % 12 if half == "am" else h
+    return f"{h:02d}:{int(minute or 0):02d}" if h < 24 and int(minute or 0) < 60 else ""
+
+
+def _date(match: re.Match[str], today: str) -> str:
+    parts = match.groupdict()
+    if parts.get("iso"):
+        return parts["iso"]
+    return _iso(parts.get("y"), _month(parts["m"]), parts["d"], today)
+
+
+def _datetime(match: re.Match[str], today: str) -> str:
+    day, time = _date(match, today), _time(match, today)
+    seconds = match.groupdict().get("s") or "00"
+    return f"{day}T{time}:{seconds}" if day and time else ""
+
+
+def _time(match: re.Match[str], today: str) -> str:
+    return _clock(match["h"], match["n"], match["half"])
+
+
+def _relative(match: re.Match[str], today: str) -> str:
+    if not today:
+        return ""
+    start, word = date.fromisoformat(today), match.group().lower().split()[-1]
+    if word in ("today", "tonight", "tomorrow", "yesterday"):
+        shift = {"tomorrow": 1, "yesterday": -1}.get(word, 0)
+    else:
+        shift = (DAYS.index(word) - start.weekday() - 1) % 7 + 1
+    return (start + timedelta(days=shift)).isoformat()
+
+
+def _number(match: re.Match[str], today: str) -> str:
+    text = match["v"].replace(",", "")
+    return str(NUMBERS.index(text.lower())) if text.isalpha() else text
+
+
+def _quoted(match: re.Match[str], today: str) -> str:
+    return match["v"].strip()
+
+
+def _name(match: re.Match[str], today: str) -> str:
+    """Capitalised words; a single common one at the start of a sentence is no name."""
+    words = match["v"].split()
+    while words and words[0].lower() in _OPENERS:
+        words = words[1:]
+    return match["v"][match["v"].find(words[0]) :] if words else ""
+
+
+_OPENERS = (
+    STOP
+    | frozenset(MONTHS + DAYS)
+    | frozenset(
+        table(
+            "good morning afternoon evening ok okay sure oh well after before first second then"
+            " finally id ids regarding concerning given once sorry great perfect use set change"
+            " update cancel book find show list tell check move send add remove make get give put"
+            " keep take usd eur gbp utc"
+        )
+    )
+)
+_ISO = r"(?P<iso>\d{4}-\d{2}-\d{2})"
+_WORDY_DAY = rf"(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y>\d{{4}}))?(?!\d)"
+_DAY_WORDY = (
+    rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m>{_MONTH})\b\.?(?:,?\s+(?P<y>\d{{4}}))?"
+)
+_TIME = r"(?P<h>\d{1,2})(?::(?P<n>\d{2}))(?::(?P<s>\d{2}))?\s*(?P<half>[ap]\.?m\.?)?(?![\d:])"
+_TIME_HALF = r"(?P<h>\d{1,2})(?::(?P<n>\d{2}))?\s*(?P<half>[ap]\.?m\b\.?)"
+_CAPITAL = r"[A-Z][\w'\-]*[a-z]\w*|[A-Z]\."
+
+_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], str], str]], ...] = (
+    ("quoted", re.compile(r'"(?P<v>[^"\n]{1,600})"'), _quoted),
+    ("quoted", re.compile(r"(?<!\w)'(?P<v>[^'\n]{1,600})'(?!\w)"), _quoted),
+    ("quoted", re.compile(r"`(?P<v>[^`\n]{1,600})`"), _quoted),
+    ("url", re.compile(r"https?://[^\s<>\"']+[^\s<>\"'.,;!?)]"), _as_is),
+    ("email", re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w"), _as_is),
+    *(
+        ("datetime", re.compile(rf"\b{day}{_CLOCK}{time}", re.IGNORECASE), _datetime)
+        for day in (_ISO, _WORDY_DAY, _DAY_WORDY)
+        for time in (_TIME, _TIME_HALF)
+    ),
+    *(
+        ("date", re.compile(rf"\b{day}", re.IGNORECASE), _date)
+        for day in (_ISO, _WORDY_DAY, _DAY_WORDY)
+    ),
+    ("zone", re.compile(r"\b[A-Z][A-Za-z]+(?:/[A-Z][A-Za-z_+\-0-9]+)+\b"), _as_is),
+    ("path", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w.@+\-]+(?:/[\w.@+\-]*[\w])*"), _as_is),
+    ("path", re.compile(r"\b[\w\-]+(?:/[\w.\-]+)+\b|\b[\w\-]+\.[a-z]{1,4}\b(?!\.\w)"), _as_is),
+    ("time", re.compile(rf"\b{_TIME}", re.IGNORECASE), _time),
+    ("time", re.compile(rf"\b{_TIME_HALF}", re.IGNORECASE), _time),
+    (
+        "id",
+        re.compile(r"\b(?=[A-Za-z0-9]*[A-Za-z])(?:[A-Z0-9]+(?:[-_][A-Za-z0-9]+)*\d[\w-]*)\b"),
+        _as_is,
+    ),
+    ("id", re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"), _as_is),
+    ("id", re.compile(r"\b\d{2,}-\d[\d-]*\b|\+\d[\d ()-]{6,}\d"), _as_is),
+    (
+        "number",
+        re.compile(r"(?<![\w.])[$\u20ac\u00a3]?\s?(?P<v>-?\d[\d,]*(?:\.\d+)?)(?![\w])"),
+        _number,
+    ),
+    (
+        "date",
+        re.compile(
+            rf"\b(?:(?:next|this|on|coming)\s+)(?:{'|'.join(DAYS)})\b"
+            r"|\b(?:today|tonight|tomorrow|yesterday)\b",
+            re.IGNORECASE,
+        ),
+        _relative,
+    ),
+    (
+        "name",
+        re.compile(
+            rf"(?P<v>\b(?:{_CAPITAL})"
+            rf"(?:[ ](?:(?:of|de|van|von|der|la|the|and|&)[ ])?(?:{_CAPITAL}|[A-Z]\b|\d+\b))*)"
+        ),
+        _name,
+    ),
+    ("number", re.compile(rf"\b(?P<v>{'|'.join(NUMBERS)})\b", re.IGNORECASE), _number),
+)
+
+
+def shape(text: str) -> str:
+    """Letters as A or a, digits as 9, runs shortened: `AP-1001` and `BX-7` are both `A-9`."""
+    out: Iterator[str] = (
+        "9" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in text
+    )
+    return re.sub(r"(.)\1+", r"\1", "".join(out))

@@ -1,0 +1,132 @@
+"""Tool results read as items: small rows of named scalars, from JSON or from plain text."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+Scalar = str | int | float | bool
+
+_TRANSIENT = re.compile(
+    r"rate.?limit|too many requests|time[d -]?out|temporar|try again|retry|unavailable|overload"
+    r"|\b(?:429|502|503|504)\b|\bbusy\b|connection|transient",
+    re.IGNORECASE,
+)
+_TEXT_ERROR = re.compile(r"\s*(?:error|fatal|exception|traceback|invalid|failed)\b", re.IGNORECASE)
+_PAIR = re.compile(r"^\s*([A-Za-z][\w \-]{0,30}):\s+(\S.*)$")
+_MAX_ITEMS = 400
+"""Items read of one result: more is not searched."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that was made, with what came back. `arguments` is None when they did not parse."""
+
+    index: int
+    name: str
+    arguments: dict[str, Any] | None = field(hash=False)
+    result: str
+    error: str
+    """Code and message of an error, else empty."""
+
+    @property
+    def transient(self) -> bool:
+        return bool(self.error) and bool(_TRANSIENT.search(self.error))
+
+    @property
+    def value(self) -> Any:
+        return parsed(self.result)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row of a result. `around` are scalars of what it lay in and of the call's arguments."""
+
+    call: int
+    tool: str
+    fields: dict[str, Scalar] = field(hash=False)
+    around: dict[str, Scalar] = field(hash=False)
+
+
+@lru_cache(maxsize=4096)
+def parsed(text: str) -> Any:
+    """The JSON value of a result; plain text becomes rows of its `Key: value` lines, or a text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _rows_of_text(text) or text
+
+
+def _rows_of_text(text: str) -> list[dict[str, str]]:
+    """A new row begins at an empty line or when a key comes again."""
+    rows: list[dict[str, str]] = [{}]
+    for line in text.splitlines():
+        pair = _PAIR.match(line)
+        if not line.strip() and rows[-1]:
+            rows.append({})
+        elif pair:
+            key = pair.group(1).strip().lower().replace(" ", "_")
+            if key in rows[-1]:
+                rows.append({})
+            rows[-1][key] = pair.group(2).strip()
+    return [row for row in rows if row]
+
+
+def error_of(text: str) -> str:
+    """Code and message when the result is an error, else empty."""
+    value = parsed(text)
+    if isinstance(value, dict):
+        error = value.get("error") or (value.get("isError") and value)
+        if isinstance(error, dict):
+            return f"{error.get('code', '')}: {error.get('message', '')}".strip(": ")
+        return str(error) if error else ""
+    return text.strip() if _TEXT_ERROR.match(text) else ""
+
+
+def garbled(text: str) -> bool:
+    """Looks like JSON that was cut or mangled on its way."""
+    return text.lstrip()[:1] in "{[" and isinstance(parsed(text), str) and len(text) > 1
+
+
+def items_of(call: Call) -> list[Item]:
+    if call.error:
+        return []
+    arguments = {k: v for k, v in (call.arguments or {}).items() if _is_scalar(v)}
+    items = []
+    for item in _walk(call.value, arguments, call):
+        items.append(item)
+        if len(items) >= _MAX_ITEMS:
+            break
+    return items
+
+
+def _walk(value: Any, around: dict[str, Scalar], call: Call, depth: int = 0) -> Iterator[Item]:
+    if depth > 6:
+        return
+    if isinstance(value, list):
+        for part in value:
+            yield from _walk(part, around, call, depth + 1)
+    elif isinstance(value, dict):
+        own = {k: v for k, v in value.items() if _is_scalar(v)}
+        if own:
+            yield Item(call.index, call.name, own, around)
+        for part in value.values():
+            if isinstance(part, list | dict):
+                yield from _walk(part, around | own, call, depth + 1)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool) and value != ""
+
+
+def next_cursor(call: Call) -> str | None:
+    """The token of the next page, when the result says that there is one."""
+    value = call.value
+    if isinstance(value, dict):
+        for key, token in value.items():
+            known = "cursor" in key.lower() or key.lower() in ("next", "next_page", "page_token")
+            if (known or key.endswith("_next")) and isinstance(token, str | int) and token != "":
+                return str(token)
+    return None

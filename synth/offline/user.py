@@ -1,0 +1,167 @@
+"""The simulated user: one message in the part that the system prompt gives.
+
+Brings the wishes in order, answers questions from what it knows, says so when it does not know,
+and ends when every wish was dealt with. It sees what a person would: the agent's words.
+"""
+
+import json
+import re
+from random import Random
+from typing import Any, NamedTuple
+
+from records.seeds import rng_of
+from synth.offline.conversation import question_in
+from synth.offline.generator_brief import manner_of
+from synth.offline.request import ChatRequest
+from synth.offline.sections import sections
+from synth.offline.settings import OfflineSettings
+from synth.offline.wording import labelled
+from synth.offline.words import found, plain, sentences, stem_set, stems
+
+_FACT = re.compile(r"^-\s*(.+?):\s*(.*?)\s*\((say it at once|only when asked)\)\s*$", re.MULTILINE)
+_WISH = re.compile(r"^\d+\.\s+(.*\S)\s*$", re.MULTILINE)
+_CONFIRM = re.compile(
+    r"\b(?:shall i|should i|do you want me|would you like me|is that (?:right|correct|ok)"
+    r"|go ahead|proceed|confirm)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(r"\b(?:more|anything|details|which|what|identify)\b", re.IGNORECASE)
+_THANKS = {
+    "formal": ("Thank you for your assistance. That is all.", "Many thanks, that will be all."),
+    "hurried": ("Thanks, that's all.", "Great, bye."),
+    "short": ("thanks, that's all", "ok thanks, bye"),
+    "plain": (
+        "Thank you, that's all I needed.",
+        "Great, thanks for your help. That's everything.",
+        "Perfect, thank you! Goodbye.",
+        "Thanks a lot, that was all.",
+    ),
+}
+_GIVE_UP = ("Never mind, I'll leave it at that. Bye.", "This isn't getting anywhere. Goodbye.")
+_IGNORANT = (
+    "I don't know that, sorry.",
+    "I'm afraid I don't have that.",
+    "No idea, I don't know that one.",
+    "I don't remember, sorry.",
+)
+_YES = ("Yes, please.", "Yes, go ahead.", "Yes, that's right.")
+_ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "OK.")
+
+
+class Fact(NamedTuple):
+    label: str
+    value: str
+    at_once: bool
+
+
+class Part(NamedTuple):
+    """What the system prompt says about the person who is played."""
+
+    wishes: list[str]
+    facts: list[Fact]
+    manner: str
+    patience: int
+
+
+def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
+    part = _part(request)
+    rng = rng_of(request.key, "user")
+    factor = settings.models.get(request.model, 1.0)
+    own = [_words(m["content"]) for m in request.messages if m["role"] == "assistant"]
+    heard = [m["content"] for m in request.messages if m["role"] == "user"]
+    brought = _brought(part.wishes, own)
+    early = rng_of(request.key, "ends_early").random()
+    if own and brought < len(part.wishes) and early < settings.user_errors.ends_early * factor:
+        return {"message": rng.choice(_THANKS[part.manner]), "done": True}
+    question = question_in(heard[-1]) if heard else ""
+    if own and question:
+        if sum(1 for text in own if text in _IGNORANT) >= part.patience:
+            return {"message": rng.choice(_GIVE_UP), "done": True}
+        wrong = settings.user_errors.wrong_fact * factor
+        return {"message": _answer(heard[-1], question, part, own, rng, wrong), "done": False}
+    if brought < len(part.wishes):
+        return {"message": _bring(part, brought, own, rng), "done": False}
+    return {"message": rng.choice(_THANKS[part.manner]), "done": True}
+
+
+def _part(request: ChatRequest) -> Part:
+    read = sections(request)
+    persona = read.get("persona", "")
+    patience = re.search(r"[Pp]atience: after (\d+)", persona)
+    return Part(
+        wishes=_WISH.findall(read.get("what you want", "")),
+        facts=[
+            Fact(label, value, when == "say it at once")
+            for label, value, when in _FACT.findall(read.get("what you know", ""))
+        ],
+        manner=manner_of(persona),
+        patience=int(patience.group(1)) if patience else 4,
+    )
+
+
+def _words(text: str) -> str:
+    """An own earlier turn, which may stand there as the JSON that it was."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return str(value.get("message", text)) if isinstance(value, dict) else text
+
+
+def _brought(wishes: list[str], own: list[str]) -> int:
+    """How many wishes were brought up: the number of the last one that was said."""
+    said = [set(stems(text)) for text in own]
+    last = 1 if own and wishes else 0  # the opening brings the first, however it is put
+    for number, wish in enumerate(wishes, 1):
+        wanted = stem_set(wish)
+        if any(wanted and len(wanted & words) >= 0.8 * len(wanted) for words in said[1:]):
+            last = max(last, number)
+    return last
+
+
+def _bring(part: Part, index: int, own: list[str], rng: Random) -> str:
+    wish = part.wishes[index]
+    opening = rng.choice(_ACKNOWLEDGE) if own and part.manner != "hurried" else ""
+    text = f"{opening} {wish}".strip()
+    return text.lower() if part.manner == "short" and wish == wish.lower() else text
+
+
+def _answer(
+    heard: str, question: str, part: Part, own: list[str], rng: Random, wrong: float
+) -> str:
+    asked = stem_set(question)
+    scored = [(_relevance(fact, asked), i) for i, fact in enumerate(part.facts)]
+    best = max((score for score, _ in scored), default=0.0)
+    chosen = [i for score, i in scored if score > 0 and score >= 0.5 * best]
+    said = " ".join(own).lower()
+    unsaid = [i for i, fact in enumerate(part.facts) if fact.value.lower() not in said]
+    fresh = [i for i in chosen if i in unsaid]
+    if not fresh and _CONFIRM.search(question):
+        return rng.choice(_YES)
+    if not chosen and unsaid and _OPEN.search(question) and "more" in heard.lower():
+        chosen = unsaid
+    if not chosen:
+        return rng.choice(_IGNORANT)
+    told = [_told(part.facts[i], rng, wrong) for i in (fresh or chosen)[:4]]
+    return " ".join(told)
+
+
+def _relevance(fact: Fact, asked: frozenset[str]) -> float:
+    words = stems(plain(fact.label))
+    hits = sum(found(word, asked) for word in words)
+    return hits / len(words) if words else 0.0
+
+
+def _told(fact: Fact, rng: Random, wrong: float) -> str:
+    value = _slip(fact.value, rng) if rng.random() < wrong else fact.value
+    text = labelled(fact.label, value)
+    return text[:1].upper() + text[1:] + "."
+
+
+def _slip(value: str, rng: Random) -> str:
+    """One digit, or failing that one letter, is another."""
+    places = [i for i, c in enumerate(value) if c.isdigit()]
+    if places:
+        i = rng.choice(places)
+        return value[:i] + str((int(value[i]) + rng.randint(1, 9)) % 10) + value[i + 1 :]
+    return value[:-1] + ("e" if value[-1:] != "e" else "a") if sentences(value) else value

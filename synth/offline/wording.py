@@ -1,0 +1,137 @@
+"""English from data: values as people write them, and what a tool does as a phrase."""
+
+import re
+from datetime import date
+from typing import Any, NamedTuple
+
+from synth.offline.reading import MONTHS, mentions
+from synth.offline.toolbox import first_sentence
+from synth.offline.words import joined, plain
+
+_IRREGULAR = {
+    "send": "sent", "set": "set", "put": "put", "take": "took", "make": "made", "give": "given",
+    "pay": "paid", "find": "found", "buy": "bought", "sell": "sold", "get": "got", "tell": "told",
+    "hold": "held", "write": "written", "run": "run", "begin": "begun", "let": "let", "cut": "cut",
+    "bring": "brought", "build": "built", "lend": "lent", "keep": "kept", "show": "shown",
+    "see": "seen", "read": "read", "reset": "reset", "lay": "laid", "shut": "shut",
+    "leave": "left", "draw": "drawn", "withdraw": "withdrawn", "undo": "undone", "split": "split",
+    "freeze": "frozen", "choose": "chosen", "break": "broken", "wind": "wound", "do": "done",
+    "submit": "submitted", "refer": "referred", "prefer": "preferred", "transfer": "transferred",
+    "commit": "committed", "cancel": "cancelled", "look": "looked", "feed": "fed", "spin": "spun",
+}  # fmt: skip
+_CUT = re.compile(
+    r"\s*(?:[;:,(]|\.\s|\s-\s"
+    r"| and (?:then |so )?(?=[a-z]+ (?:the|a|an|its|their|it|them|every|all)\b)"
+    r"| so that | such as | by its | by their | by (?!the |a |an )| from now on| if any| when )"
+)
+_TAIL = re.compile(r"\s+(?:per|for each|with optional|optionally|given)\b.*$")
+_VERB_S = re.compile(r"^(\w+?)(ies|sses|shes|ches|xes|zes|s)$")
+
+
+class Phrase(NamedTuple):
+    """What a tool does: `cancel` and `a booked seat`."""
+
+    verb: str
+    rest: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.rest}".strip()
+
+
+def phrase_of(name: str, description: str) -> Phrase:
+    """From the first sentence of the description, cut before side clauses; else from the name."""
+    sentence = first_sentence(description)
+    if "(" in sentence:
+        sentence = re.sub(r"\s*\([^)]*\)", "", sentence)
+    cut = _CUT.search(sentence)
+    words = (sentence[: cut.start()] if cut else sentence).split()
+    if len(words) < 2 or not words[0].isalpha():
+        words = (
+            (sentence or plain(name)).split() if sentence else ["see", "the", *plain(name).split()]
+        )
+    words = words[:14]
+    first = words[0].lower()
+    match = _VERB_S.match(first)
+    if match and len(first) > 3 and not first.endswith(("ss", "us")):
+        stem, ending = match.groups()
+        first = stem + {"ies": "y", "s": ""}.get(ending, ending[:-2])
+    return Phrase(first, _TAIL.sub("", " ".join(words[1:])).rstrip(". "))
+
+
+def definite(rest: str) -> str:
+    """`a booked seat` becomes `the booked seat`."""
+    return re.sub(r"^(?:an?|some)\s+", "the ", rest)
+
+
+def past(verb: str) -> str:
+    """The participle: cancel, cancelled."""
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb]
+    if verb.endswith("e"):
+        return verb + "d"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ied"
+    if re.search(r"^[^aeiou]*[aeiou][bdgmnprt]$", verb):
+        return f"{verb}{verb[-1]}ed"
+    return verb + "ed"
+
+
+def spoken_date(text: str, style: int) -> str:
+    """An ISO date or date and time in one of three spellings."""
+    try:
+        day = date.fromisoformat(text[:10])
+    except ValueError:
+        return text
+    month = MONTHS[day.month - 1].capitalize()
+    shown = (text[:10], f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}")[
+        style % 3
+    ]
+    clock = re.match(r"[T ](\d\d:\d\d)(?::(\d\d))?", text[10:])
+    if not clock:
+        return shown
+    seconds = clock.group(2) if clock.group(2) not in (None, "00") else None
+    return f"{shown} at {clock.group(1)}" + (f":{seconds}" if seconds else "")
+
+
+def spoken(value: Any, style: int = 0) -> str:
+    """A value in running text. Fixed words lose their underscores, lists get an `and`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list):
+        return joined([spoken(v, style) for v in value]) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{plain(str(k)).lower()} {spoken(v, style)}" for k, v in value.items())
+    text = str(value)
+    if re.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?", text):
+        return spoken_date(text, style)
+    if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", text):
+        return text.replace("_", " ")
+    return text
+
+
+def legible(value: Any, style: int = 0) -> str:
+    """A value said so that a reader finds its ends: in quotation marks where it needs them."""
+    text = spoken(value, style)
+    if not isinstance(value, str) or text != value:
+        return text
+    seen = mentions(f"it is {text} there", "")
+    if len(seen) == 1 and seen[0].text == text:
+        return text
+    if re.fullmatch(r"[a-z]+", text):
+        return text
+    return f"'{text}'" if '"' in text else f'"{text}"'
+
+
+def labelled(label: str, value: Any, style: int = 0) -> str:
+    """`the reason is illness`; labels that end in a preposition need no verb."""
+    words = plain(label).lower()
+    said = legible(value, style)
+    if words.split()[-1:] and words.split()[-1] in ("at", "on", "by", "until", "from", "to", "in"):
+        return f"it {words} {said}" if words.split()[0].endswith("s") else f"{words} {said}"
+    if isinstance(value, list) and len(value) > 1:
+        return f"the {words} are {said}"
+    return f"the {words} is {said}"
