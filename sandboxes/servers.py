@@ -1,8 +1,9 @@
 """Definitions of MCP servers: how one is started in a sandbox, what its state is, what people
 ask of it. Definitions of the servers that come with the project are data: `servers/*.yaml`."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -28,13 +29,18 @@ def slots_in(value: Any) -> set[str]:
     return set(SLOT.findall(value)) if isinstance(value, str) else set()
 
 
-def fill(value: Any, slots: Mapping[str, str]) -> Any:
-    """`value` with each `{slot}` replaced; KeyError for one that has no value."""
+def fill(value: Any, slots: Mapping[str, str | int]) -> Any:
+    """`value` with each `{slot}` replaced; a string that is all slot becomes its value, type and
+    all. KeyError for a slot without a value."""
     if isinstance(value, dict):
         return {key: fill(item, slots) for key, item in value.items()}
     if isinstance(value, list):
         return [fill(item, slots) for item in value]
-    return SLOT.sub(lambda m: slots[m[1]], value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    if whole := SLOT.fullmatch(value):
+        return slots[whole[1]]
+    return SLOT.sub(lambda match: str(slots[match[1]]), value)
 
 
 class Fixture(Config):
@@ -48,49 +54,77 @@ class Fixture(Config):
 
 
 class Communicated(Config):
-    """Where the value stands that the user must be told."""
+    """A value that the user must be told, and where it stands in what the calls returned."""
+
+    label: str
+    """What it is, as the user would ask for it."""
 
     call: int = Field(default=0, ge=0)
     """Index of the goal's call whose observation holds it."""
 
-    regex: str | None = None
-    """Its first group, or all of it, searched in the observation's text (multiline)."""
-
     path: str | None = None
-    """Or the observation is JSON and this dotted path (keys and indices) leads to the value."""
+    """The observation is JSON, and this dotted path of keys and indices leads to the value."""
+
+    regex: str | None = None
+    """Searched in that value, or in the whole observation without a path, with ^ and $ at lines.
+    The value is its first group."""
+
+    number: bool = False
+    """Compared as a number, so that "8 hours" tells 8.0."""
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if (self.regex is None) == (self.path is None):
-            raise ValueError("give exactly one of regex and path")
+    def _leads_somewhere(self) -> Self:
+        if self.path is None and (self.regex is None or not re.compile(self.regex).groups):
+            raise ValueError("give path, or regex with a group, or both")
         return self
+
+    def value_in(self, observation: str) -> str | float | None:
+        """The value, None where the observation does not hold it."""
+        found: Any = observation
+        try:
+            if self.path is not None:
+                found = json.loads(observation)
+                for key in self.path.split("."):
+                    found = found[int(key) if isinstance(found, list) else key]
+            if self.regex is not None:
+                match = re.search(self.regex, str(found), re.MULTILINE)
+                found = match and match[1]
+            if isinstance(found, bool) or not isinstance(found, str | int | float):
+                return None
+            return float(found) if self.number else str(found)
+        except (ValueError, KeyError, IndexError, TypeError):
+            return None
 
 
 class GoalCall(Config):
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """Literal values; a string `{slot}` is replaced by the slot's value, also inside lists."""
+    """Literal values; `{slot}` in a string, also inside lists, stands for the slot's value."""
 
 
 class Goal(Config):
-    """One thing a user may want done, as calls that really run in the fixture."""
+    """One thing a user may want done, as calls that really run in the default fixture."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     wish: str
-    """What the user wants, in a few words, with `{slot}` in them."""
+    """What the user wants, in words, with `{slot}` where it names a value."""
 
     calls: tuple[GoalCall, ...] = Field(min_length=1)
     requires: tuple[str, ...] = ()
-    """Goals that must come earlier in the same task, with the same slot values."""
+    """Goals that come earlier in the same task, with the same slot values."""
 
     conflicts: tuple[str, ...] = ()
-    """Goals that cannot stand in the same task: each changes what the other counts on."""
+    """Goals that cannot come earlier in the same task: they take away what this one needs."""
 
     labels: dict[str, str] = Field(default_factory=dict)
-    """Parameter -> the words in which a user would name its value."""
+    """Parameter -> what people call it. Parameters without a label are not for the user to know."""
 
     writes: bool = False
-    communicate: Communicated | None = None
+    communicate: tuple[Communicated, ...] = ()
+
+    def told(self, observations: Sequence[str]) -> list[str | float | None]:
+        """The values to tell, in order, from the observations of the goal's calls."""
+        return [one.value_in(observations[one.call]) for one in self.communicate]
 
 
 class ServerConfig(Config):
@@ -144,19 +178,22 @@ class ServerConfig(Config):
     optional: bool = False
     """Left out without complaint where its command is not installed."""
 
-    slots: dict[str, list[str]] = Field(default_factory=dict)
+    slots: dict[str, tuple[str | int, ...]] = Field(default_factory=dict)
+    """Name -> values that a goal may be about, all of them true of the default fixture."""
+
     goals: tuple[Goal, ...] = ()
 
     @model_validator(mode="after")
     def _goals_refer_to_what_is_there(self) -> Self:
         ids = [goal.id for goal in self.goals]
+        if repeated := {name for name in ids if ids.count(name) > 1}:
+            raise ValueError(f"goals {sorted(repeated)} are defined twice")
         for goal in self.goals:
-            unknown = {*goal.requires, *goal.conflicts} - set(ids)
-            unknown |= {slot for call in goal.calls for slot in slots_in(call.arguments)} - set(
-                self.slots
-            )
-            if unknown or ids.count(goal.id) > 1:
-                raise ValueError(f"goal {goal.id}: unknown or repeated names {sorted(unknown)}")
+            slots = slots_in([goal.wish, *(call.arguments for call in goal.calls)])
+            if unknown := {*goal.requires, *goal.conflicts} - {*ids} | slots - {*self.slots}:
+                raise ValueError(f"goal {goal.id} names {sorted(unknown)}, which do not exist")
+            if any(one.call >= len(goal.calls) for one in goal.communicate):
+                raise ValueError(f"goal {goal.id} communicates from a call that it does not make")
         return self
 
 

@@ -34,7 +34,7 @@ def test_a_command_that_is_not_there_fails_as_in_a_shell() -> None:
 
 
 def test_commands_share_one_workspace_and_run_at_once() -> None:
-    async def go() -> list[ExecResult]:
+    async def go() -> tuple[ExecResult, ExecResult]:
         async with lease(SMALL) as sandbox:
             await sandbox.exec(["mkfifo", "pipe"])
             # neither side of a FIFO opens without the other
