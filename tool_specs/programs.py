@@ -31,6 +31,7 @@ from tool_specs.expressions import (
     walk,
 )
 from tool_specs.fields import check_of, refs_of
+from tool_specs.hints import Hints, hints_of
 from tool_specs.planning import plan_of
 from tool_specs.schemas import Validator
 from tool_specs.statements import (
@@ -76,8 +77,8 @@ class Program:
     validator: Validator
     nodes: tuple[tuple[int, str, Node], ...]
     """(statement index, where in it, tree) of every expression, for those who reason about it."""
-    entities: Mapping[str, str]
-    """Binding -> entity of the row, or of the rows, that it holds."""
+    hints: Hints
+    """Which fields its parameters are compared with or stored in."""
 
     @property
     def read_only(self) -> bool:
@@ -211,7 +212,7 @@ class Compiler:
             output_schema=json_schema(output),
             validator=Validator(self.spec.input_schema()),
             nodes=tuple(self.nodes),
-            entities=self.bound,
+            hints=hints_of(self.spec, self.nodes, self.bound),
         )
 
     def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.Step]:
@@ -302,10 +303,24 @@ class Compiler:
         reason = misfit(key.type, Type("ref", entity=s.entity))
         if reason:
             self.problem("key", f"{s.key!r}: {reason}")
-        self.declare(s.error)
+        declares = {"error", "message"} & s.model_fields_set
+        if declares or not self.never_dangles(s.key or "null"):
+            self.declare(s.error)
         message = self.message(s.message) if s.message is not None else None
         slot = self.bind(s.bind, self.entities.types[s.entity])
         return execution.read_one(s.entity, key.run, slot, s.error, message)
+
+    def never_dangles(self, key: str) -> bool:
+        """Whether the key is a row's own reference: the state keeps those valid."""
+        try:
+            node = parse(key)
+            if not isinstance(node, Access):
+                return False
+            base = compile_expression(node.base, self.scope()).type
+            field = compile_expression(node, self.scope()).type
+        except ExpressionError:
+            return False  # said already
+        return base.kind == "row" and field.kind == "ref" and not field.nullable
 
     def filter(self, s: Read) -> tuple[int, Run | None, execution.Plan]:
         """Slot of the candidate row, the condition, and the indexes that serve it."""

@@ -1,0 +1,121 @@
+"""What a tool's semantics say about good values of its parameters.
+
+`bike.kind == args.kind` says that kinds of existing bikes are worth asking for, and
+`set: {note: args.note}` that the text becomes the note of a row. Read off the syntax trees once
+per program; drawing arguments and wording tasks use it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tool_specs.domain_file import ToolSpec
+from tool_specs.expressions import Access, Binary, Call, ListOf, Literal, Name, Node, walk
+from tool_specs.statements import Create, ForEach, Link, Read, Statement, Update
+
+Path = tuple[str, ...]
+"""Of a parameter: ("extras", "items", "amount") is the amount of each element of extras."""
+
+
+class Hint(NamedTuple):
+    path: Path
+    entity: str
+    field: str
+    relation: str
+    """The sign between them (==, in, contains, starts_with, <, <=, >, >=, !=), or `set` where the
+    value is stored in the field."""
+
+
+class Hints(NamedTuple):
+    fields: tuple[Hint, ...]
+    cursors: frozenset[str]
+    """Parameters that hold the cursor of an earlier page: nothing to draw."""
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+PlacedNode = tuple[int, str, Node]
+"""(statement index, where in the statement, tree)."""
+
+
+def hints_of(spec: ToolSpec, nodes: Sequence[PlacedNode], entities: Mapping[str, str]) -> Hints:
+    """Every pairing of a parameter with a field, in the order of the semantics.
+
+    `entities` says which entity's rows a binding holds.
+    """
+    found: list[Hint] = []
+    cursors: set[str] = set()
+    paths: dict[str, Path] = {"args": ()}
+    for index, where, tree in nodes:
+        statement = spec.semantics[index]
+        if isinstance(statement, ForEach):
+            over = _path(tree, paths)
+            if over:
+                paths[statement.bind] = (*over, "items")
+        if where == "where" and isinstance(statement, Read):
+            scope = {**entities, statement.entity: statement.entity}
+        else:
+            scope = entities
+        if where == "cursor" and (path := _path(tree, paths)):
+            cursors.add(path[0])
+        if (stored := _stored(statement, where, entities)) and (path := _path(tree, paths)):
+            found.append(Hint(path, *stored, "set"))
+        for node in walk(tree):
+            if isinstance(node, Binary):
+                found += _pairings(node, paths, scope)
+    return Hints(tuple(dict.fromkeys(found)), frozenset(cursors))
+
+
+def _stored(
+    statement: Statement, where: str, entities: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """(entity, field) that an expression of a `set`, or of a link, is stored in."""
+    field = where.removeprefix("set.")
+    if isinstance(statement, Create) and field != where:
+        return statement.entity, field
+    if isinstance(statement, Update) and field != where and statement.target in entities:
+        return entities[statement.target], field
+    if isinstance(statement, Link) and where == "to" and statement.target in entities:
+        return entities[statement.target], statement.field
+    return None
+
+
+def _pairings(node: Binary, paths: dict[str, Path], scope: Mapping[str, str]) -> list[Hint]:
+    if node.operator in ("and", "or", "+", "-", "*", "/"):
+        return []
+    pairs = []
+    for mine, other, relation in (
+        (node.left, node.right, _MIRRORED.get(node.operator, node.operator)),
+        (node.right, node.left, node.operator),
+    ):
+        # the sign as it stands with the field on the left: `field >= args.x`
+        path, field = _path(mine, paths), _field(other, scope)
+        if path and field:
+            pairs.append(Hint(path, *field, relation))
+    return pairs
+
+
+def _path(node: Node, paths: dict[str, Path]) -> Path:
+    """The parameter that the expression stands for, empty if none; looks through coalesce."""
+    match node:
+        case Name(name=name):
+            return paths.get(name, ())
+        case Access(base=Name(name=name), field=field) if name in paths:
+            return (*paths[name], field)
+        case Call(function="coalesce" | "date", arguments=(first, *_)):
+            return _path(first, paths)
+        case ListOf(items=(only,)):
+            return _path(only, paths)
+    return ()
+
+
+def _field(node: Node, scope: Mapping[str, str]) -> tuple[str, str] | None:
+    """(entity, field) that the expression reads; looks through date()."""
+    match node:
+        case Access(base=Name(name=name), field=field) if name in scope:
+            return scope[name], field
+        case Access(base=Call(function="lookup", arguments=(Literal(value=str(entity)), _))):
+            return entity, node.field
+        case Call(function="date", arguments=(inner,)):
+            return _field(inner, scope)
+    return None
