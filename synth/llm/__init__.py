@@ -1,0 +1,1 @@
+"""Access to language models: roles, one client, cache, limits, budget, ledger, probe."""
