@@ -7,6 +7,7 @@ NORMAL: no fsync per call, some microseconds each). What was written first stand
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +53,14 @@ class ShardJournal:
         sql = "INSERT INTO answers VALUES (?, ?) ON CONFLICT DO NOTHING"
         if not self._insert(sql, key, response) and self.cached(key) != response:
             raise SynthError(f"{self.path} has another answer for {key}; the first one stands")
+
+    def remembered(self) -> Iterator[dict[str, Any]]:
+        """Every response, by key. Do not remember anything while iterating."""
+        try:
+            for (response,) in self._db.execute("SELECT response FROM answers ORDER BY key"):
+                yield json.loads(response)
+        except sqlite3.DatabaseError as error:
+            raise self._broken(error) from error
 
     def observation(self, item: str, step: str) -> dict[str, Any] | None:
         """What the model saw at this step, or None if it has seen nothing yet."""

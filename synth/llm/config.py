@@ -14,8 +14,19 @@ OFFLINE = "offline"
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _SET_BY_US = frozenset(
-    "model messages tools response_format max_tokens max_completion_tokens temperature top_p seed"
-    " n stream".split()
+    {
+        "model",
+        "messages",
+        "tools",
+        "response_format",
+        "max_tokens",
+        "max_completion_tokens",
+        "temperature",
+        "top_p",
+        "seed",
+        "n",
+        "stream",
+    }
 )
 
 
@@ -29,8 +40,17 @@ class RoleConfig(Config):
     """One role. Roles with the same base URL and key share connections and concurrency."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
-        "base_url api_key_env usd_per_million_prompt usd_per_million_completion license"
-        " max_in_flight timeout_s retries backoff_s".split()
+        {
+            "base_url",
+            "api_key_env",
+            "usd_per_million_prompt",
+            "usd_per_million_completion",
+            "license",
+            "max_in_flight",
+            "timeout_s",
+            "retries",
+            "backoff_s",
+        }
     )
 
     base_url: str = OFFLINE
@@ -47,7 +67,7 @@ class RoleConfig(Config):
     """Sent with every request, and part of the worst case that the budget reserves."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The name under which the server expects it."""
-    extra_body: dict[str, Any] = {}
+    extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request body, such as `chat_template_kwargs`."""
     send_reasoning: bool = False
     """Leave `reasoning_content` of earlier turns in the messages that the model is sent."""
@@ -124,4 +144,4 @@ class LimitConfig(Config):
 class BudgetConfig(LimitConfig):
     """Hard limits of a run and, within it, of single stages. None is no limit."""
 
-    stages: dict[str, LimitConfig] = {}
+    stages: dict[str, LimitConfig] = Field(default_factory=dict)

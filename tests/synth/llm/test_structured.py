@@ -1,0 +1,96 @@
+"""Structured output: what fits is returned, what does not is repaired, and then it is data."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from records.errors import ItemError
+from synth.llm.structured import InvalidOutputError, read
+from tests.synth.llm.server import Body, answer, serve
+from tests.synth.llm.test_client import HELLO, llm_of, role
+
+PET = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+GOOD = '{"name": "Rex", "age": 3}'
+
+
+def ask(contents: list[Body], folder: Path, *, runs: int = 1) -> tuple[list[Any], list[Body]]:
+    """The values (or the ItemError) of `runs` same requests, and what the server was sent."""
+
+    async def run() -> tuple[list[Any], list[Body]]:
+        values: list[Any] = []
+        async with serve(lambda number, _: contents[number]) as server:
+            for _ in range(runs):
+                async with llm_of(role(server.url), folder) as llm:
+                    try:
+                        value = await llm.structured(
+                            "agent", HELLO, item="i", step="0", name="pet", schema=PET
+                        )
+                    except ItemError as error:
+                        value = error
+                    values.append(value)
+            return values, server.requests
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "content", [GOOD, f" {GOOD}\n", f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```"]
+)
+def test_value_that_fits_is_returned(content: str, tmp_path: Path) -> None:
+    values, requests = ask([answer(content)], tmp_path)
+    assert values == [{"name": "Rex", "age": 3}]
+    assert requests[0]["response_format"]["json_schema"] == {"name": "pet", "schema": PET}
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (answer('{"name": "Rex", "age": "three"}'), "at ['age']: \"three\" is not of type"),
+        (answer('{"name": "Rex"}'), 'at the whole value: "age" is a required property'),
+        (answer("Sure! Here is your pet."), "it is not JSON: Expecting value"),
+        (answer('{"name": "Rex", "age": NaN}'), "NaN is no JSON number"),
+        (answer('{"name": "Re', finish_reason="length"), "it was cut off; be briefer"),
+        (answer(None), "it is not JSON"),
+    ],
+)
+def test_model_is_shown_its_answer_and_the_error(bad: Body, problem: str, tmp_path: Path) -> None:
+    values, requests = ask([bad, answer(GOOD)], tmp_path)
+    assert values == [{"name": "Rex", "age": 3}]
+    shown, wish = requests[1]["messages"][-2:]
+    assert shown["role"] == "assistant"
+    assert shown["content"] == (bad["choices"][0]["message"]["content"] or "(empty answer)")
+    assert wish["role"] == "user"
+    assert problem in wish["content"]
+
+
+def test_answer_that_stays_wrong_is_an_item_error_and_stays_paid(tmp_path: Path) -> None:
+    wrong = [answer(f'{{"name": {n}}}') for n in range(3)]
+    values, requests = ask(wrong, tmp_path, runs=2)
+    assert [value.reason for value in values] == ["invalid_output"] * 2
+    assert "pet by agent at 0 for i" in str(values[0])
+    assert str(values[0]) == str(values[1])
+    assert len(requests) == 3  # the second run met the invalid answers in the journal
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5000 + "e", '{"a": 1'])
+def test_hostile_text_is_an_invalid_answer(content: str) -> None:
+    with pytest.raises(InvalidOutputError):
+        read(content, "stop", jsonschema_rs.validator_for({}))
+
+
+def test_schema_that_refers_elsewhere_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with llm_of(role("http://127.0.0.1:9/v1"), tmp_path) as llm:
+            schema = {"$ref": "http://127.0.0.1:9/schema.json"}
+            with pytest.raises(Exception, match="may not refer to other documents"):
+                await llm.structured("agent", HELLO, item="i", step="0", name="x", schema=schema)
+
+    asyncio.run(run())
