@@ -96,6 +96,10 @@ def _array(field: pa.Field, values: list[Any]) -> pa.Array:
     if field.type == JSON:
         texts = [None if value is None else canonical_json(value) for value in values]
         return pa.ExtensionArray.from_storage(JSON, pa.array(texts, pa.utf8()))
+    if pa.types.is_list(field.type):
+        for value in values:
+            if not isinstance(value, list | None):  # Arrow takes a string for a list of letters
+                raise TypeError(f"{value!r} is no list")
     return pa.array(values, field.type)
 
 

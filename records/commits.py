@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from records.errors import ConfigError, SynthError
+from records.errors import ConfigError
 
 FORMAT = 1
 """Version of the layout of a dataset's folder and of its commit files."""
@@ -69,11 +69,6 @@ def read_commit(root: Path, number: int) -> Commit | None:
     return commit
 
 
-def check_no_gap(root: Path, known: int) -> None:
-    """Refuse a dataset whose commit after the last known one is missing but a later one is not."""
-    numbers = [int(path.stem) for path in (root / "commits").glob("[0-9]*.json")]
-    if max(numbers, default=0) > known:
-        raise SynthError(
-            f"{commit_path(root, known + 1)} is missing but commit {max(numbers)} is there; "
-            "restore the file from a copy: without it committed rows cannot be found"
-        )
+def newest_number(root: Path) -> int:
+    """The highest number of a commit file, 0 for none: what reading one by one must reach."""
+    return max((int(path.stem) for path in (root / "commits").glob("[0-9]*.json")), default=0)

@@ -24,7 +24,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
     Raises SynthError when the system refuses, such as on a full disk; the old file stands then.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with prepared(path, data) as temporary:
         temporary.replace(path)
         sync_folder(path.parent)
@@ -65,6 +65,18 @@ def prepared(path: Path, data: bytes) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder and its parents where they are missing, to survive a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    try:
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise write_error(folder, error) from error
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
@@ -78,7 +90,7 @@ def write_error(path: Path, error: OSError) -> SynthError:
     """What to tell the user when the operating system refuses a write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SynthError(
-            f"disk full while writing {path}: nothing of this commit was kept; "
+            f"disk full while writing {path}; nothing half-written was kept: "
             "free some space and run the same command again"
         )
     return SynthError(f"cannot write {path}: {error.strerror or error}")

@@ -15,9 +15,9 @@ from typing import Any, Self
 from records.errors import SynthError
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, response TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, response TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS observations
-    (item TEXT, step TEXT, observation TEXT NOT NULL, PRIMARY KEY (item, step)) WITHOUT ROWID;
+    (item TEXT, step TEXT, observation TEXT NOT NULL, PRIMARY KEY (item, step));
 """
 
 

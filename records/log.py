@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from records.columns import aligned, spec_of
-from records.commits import Commit, ItemStatus, Part, check_no_gap, read_commit
+from records.commits import Commit, ItemStatus, Part, commit_path, newest_number, read_commit
 from records.errors import ConfigError, SynthError
 from records.schemas import TABLES, TableSpec
 
@@ -41,19 +41,24 @@ class CommitLog:
 
     def refresh(self) -> int:
         """Read the commits that are new on disk; the number of the last one, 0 for none."""
-        first = not self.commits
+        newest = 0 if self.commits else newest_number(self.root)
         while commit := read_commit(self.root, len(self.commits) + 1):
             self._add(commit)
-        if first:
-            check_no_gap(self.root, len(self.commits))
+        if len(self.commits) < newest:
+            raise SynthError(
+                f"{commit_path(self.root, len(self.commits) + 1)} is missing but commit {newest} "
+                "is there; restore it from a copy: without it committed rows cannot be found"
+            )
         return len(self.commits)
 
     def add(self, commit: Commit, keys: dict[str, list[Key]]) -> None:
         """Take in a commit just written here, whose keys need no reading."""
         self._add(commit, keys)
-        for table, known in self._keys.items():
-            if self._keys_up_to[table] == commit.number - 1 and table in keys:
-                known.update(dict.fromkeys(keys[table], commit.number))
+        if commit.supersedes:
+            return  # it may take rows away, which `keys` sees to
+        for table, new in keys.items():
+            if self._keys_up_to.get(table) == commit.number - 1:
+                self._keys[table].update(dict.fromkeys(new, commit.number))
                 self._keys_up_to[table] = commit.number
 
     def _add(self, commit: Commit, keys: dict[str, list[Key]] | None = None) -> None:

@@ -31,7 +31,14 @@ from records import lease, views
 from records.columns import decode, encode, given_columns, spec_of
 from records.commits import Commit, ItemStatus, Part, commit_path
 from records.errors import ConfigError, SynthError
-from records.files import TEMPORARY, create_exclusive, locked, prepared, write_atomic
+from records.files import (
+    TEMPORARY,
+    create_exclusive,
+    locked,
+    make_folder,
+    prepared,
+    write_atomic,
+)
 from records.log import CommitLog, Key, duplicates, keys_in
 from records.marker import MARKER, make_dataset, read_marker
 from records.schemas import Row
@@ -66,7 +73,8 @@ class Dataset:
         root = Path(path).resolve()
         marker = read_marker(root)
         if marker is None:
-            raise ConfigError(f"{path} is no dataset: there is no {MARKER} in it")
+            what = f"it has no {MARKER}" if root.exists() else "there is no such folder"
+            raise ConfigError(f"{path} is no dataset: {what}")
         return cls(root, marker.dataset_id)
 
     def commit(
@@ -99,7 +107,10 @@ class Dataset:
                 self._check_new((run_id, stage, shard), keys, supersedes=supersedes)
             written: list[Path] = []
             try:
-                parts = [self._write_part(*part, written) for part in encoded.items()]
+                parts = [
+                    self._write_part(f"{stage}-{shard:05d}", *part, written)
+                    for part in encoded.items()
+                ]
                 draft = Commit(
                     number=0,
                     run_id=run_id,
@@ -207,12 +218,11 @@ class Dataset:
                     "nothing was written"
                 )
 
-    def _write_part(self, table: str, stored: pa.Table, written: list[Path]) -> Part:
+    def _write_part(self, prefix: str, table: str, stored: pa.Table, written: list[Path]) -> Part:
         buffer = io.BytesIO()
         pq.write_table(stored, buffer, compression="zstd")
         data = buffer.getvalue()
-        path = self.root / "tables" / table / f"{secrets.token_hex(8)}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.root / "tables" / table / f"{prefix}-{secrets.token_hex(6)}.parquet"
         written.append(path)
         write_atomic(path, data)
         return Part(
@@ -229,7 +239,7 @@ class Dataset:
         Another process may take that number first. Then its commit is read, the keys are checked
         against it, and the next number is tried, so no two commits ever hold the same key.
         """
-        (self.root / "commits").mkdir(exist_ok=True)
+        make_folder(self.root / "commits")
         while True:
             number = self._log.refresh() + 1
             shard = (draft.run_id, draft.stage, draft.shard)

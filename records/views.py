@@ -7,7 +7,7 @@ the folder may move. Read it from the folder, or tell DuckDB where the folder is
     duckdb -cmd "SET file_search_path = 'data/demo'" -init data/demo/views.sql
 
 The view `trajectories` has, beside the table's columns, those of the newest curation (highest
-commit number), null where there is none. The view `parts` says which commit wrote what.
+commit number), null where there is none.
 """
 
 import re
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from records.commits import Commit, Part
 from records.digest import canonical_json
+from records.errors import SynthError
 from records.schemas import JSON, TABLES, TableSpec
 
 FILE = "views.sql"
@@ -51,7 +52,7 @@ def views_sql(commits: Sequence[Commit], *, folder: Path | None = None) -> str:
     base = "" if folder is None else f"{_no_glob(str(folder))}/"
     writer = _Writer(commits, base)
     tables = "".join(writer.view(spec) for spec in TABLES.values())
-    return f"{writer.parts_view()}{tables}{_READERS}"
+    return f"{tables}{_READERS}"
 
 
 def connect(root: Path, commits: Sequence[Commit]) -> duckdb.DuckDBPyConnection:
@@ -59,28 +60,29 @@ def connect(root: Path, commits: Sequence[Commit]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
-    connection.execute(views_sql(commits, folder=root))
+    try:
+        connection.execute(views_sql(commits, folder=root))
+    except duckdb.Error as error:
+        raise SynthError(f"cannot make the views of {root}: {error}") from error
     return connection
+
+
+_Numbered = tuple[int, Part]
+"""A part and the number of its commit."""
 
 
 class _Writer:
     def __init__(self, commits: Sequence[Commit], base: str) -> None:
-        self.commits = commits
         self.base = base
-
-    def parts_view(self) -> str:
-        rows = ",\n  ".join(
-            f"({_text(part.table)}, {_text(part.name)}, {commit.number}, {part.rows}, "
-            f"{_text(commit.run_id)}, {_text(commit.stage)}, {commit.shard}, {commit.supersedes})"
-            for commit in self.commits
-            for part in commit.parts
-        )
-        columns = "(table_name, part, commit_number, num_rows, run_id, stage, shard, supersedes)"
-        nothing = "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
-        return (
-            f"CREATE OR REPLACE VIEW parts AS\nSELECT * FROM (VALUES\n  {rows or nothing}\n)"
-            f" AS part{columns} WHERE part IS NOT NULL;\n"
-        )
+        self.parts: dict[str, list[_Numbered]] = {}
+        """By table, in commit order."""
+        self.replacing: dict[str, list[_Numbered]] = {}
+        """Those of superseding commits."""
+        for commit in commits:
+            for part in commit.parts:
+                self.parts.setdefault(part.table, []).append((commit.number, part))
+                if commit.supersedes:
+                    self.replacing.setdefault(part.table, []).append((commit.number, part))
 
     def view(self, spec: TableSpec) -> str:
         body = self._live_rows(spec)
@@ -112,7 +114,7 @@ class _Writer:
 
     def _replacing(self, spec: TableSpec) -> str | None:
         """Select keys and commit numbers of the table's superseding rows; None for none."""
-        parts = [p for c in self.commits if c.supersedes for p in c.parts if p.table == spec.name]
+        parts = self.replacing.get(spec.name)
         if not parts:
             return None
         keys = ", ".join(spec.primary_key)
@@ -120,29 +122,33 @@ class _Writer:
 
     def _stored(self, spec: TableSpec, *, numbered: bool) -> str:
         """Select all committed rows, one file list per set of columns that parts have."""
-        groups: dict[tuple[str, ...], list[Part]] = {}
-        for commit in self.commits:
-            for part in commit.parts:
-                if part.table == spec.name:
-                    groups.setdefault(part.columns, []).append(part)
-        number = ", commit_number" if numbered else ""
+        groups: dict[tuple[str, ...], list[_Numbered]] = {}
+        for number, part in self.parts.get(spec.name, []):
+            groups.setdefault(part.columns, []).append((number, part))
+        added = ", commit_number" if numbered else ""
         if not groups:
             nothing = ", ".join(f"NULL::{_TYPES[f.type]} AS {f.name}" for f in spec.schema)
             empty = ", NULL::INTEGER AS commit_number" if numbered else ""
             return f"SELECT {nothing}{empty} WHERE false"
         return "\nUNION ALL\n".join(
-            f"SELECT {', '.join(_column(spec, field, columns) for field in spec.schema)}{number}\n"
+            f"SELECT {', '.join(_column(spec, field, columns) for field in spec.schema)}{added}\n"
             f"FROM {self._files(parts, numbered=numbered)}"
             for columns, parts in groups.items()
         )
 
-    def _files(self, parts: Sequence[Part], *, numbered: bool) -> str:
-        paths = ",\n  ".join(_text(f"{self.base}tables/{part.table}/{part.name}") for part in parts)
+    def _files(self, parts: Sequence[_Numbered], *, numbered: bool) -> str:
+        paths = ",\n  ".join(
+            _text(f"{self.base}tables/{part.table}/{part.name}") for _, part in parts
+        )
         if not numbered:
             return f"read_parquet([\n  {paths}\n])"
+        # two lists, because DuckDB takes three times as long over rows of VALUES
+        names = ", ".join(_text(part.name) for _, part in parts)
+        numbers = ", ".join(str(number) for number, _ in parts)
         return (
             f"read_parquet([\n  {paths}\n], filename = true)\n"
-            "JOIN (SELECT part, commit_number FROM parts) ON part = parse_filename(filename)"
+            f"JOIN (SELECT unnest([{names}]) AS part, unnest([{numbers}]) AS commit_number)\n"
+            "  ON part = parse_filename(filename)"
         )
 
     def _with_curation(self, trajectories: str) -> str:

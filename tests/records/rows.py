@@ -1,9 +1,11 @@
 """Rows for tests: complete rows of any table from the few columns that a test is about."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from records.columns import given_columns
 from records.schemas import TABLES, Row
+from records.store import Dataset, ItemStatus
 
 
 def row(table: str, **values: Any) -> Row:
@@ -12,4 +14,19 @@ def row(table: str, **values: Any) -> Row:
 
 
 def trajectories(*ids: str, **values: Any) -> list[Row]:
-    return [row("trajectories", trajectory_id=one, split="train", **values) for one in ids]
+    return [row("trajectories", trajectory_id=one, **values) for one in ids]
+
+
+def commit(
+    dataset: Dataset,
+    shard: int = 0,
+    *,
+    stage: str = "rollouts",
+    items: Mapping[str, ItemStatus] | None = None,
+    supersedes: bool = False,
+    **tables: list[Row],
+) -> int:
+    """Commit the tables as a shard of run `r`."""
+    return dataset.commit(
+        run_id="r", stage=stage, shard=shard, tables=tables, items=items, supersedes=supersedes
+    )
