@@ -39,6 +39,8 @@ class Evidence:
     """What the parameter is an identifier of, relatives by prefix included."""
     others: frozenset[str]
     """Stems of the goal's other identifiers: what is said of them says less of this one."""
+    clues: tuple[Mention, ...]
+    """What was said beside the goal's plain values: it must describe what is looked for."""
 
     def weight(self, mention: Mention) -> float:
         near = mention.left[-5:]
@@ -53,7 +55,7 @@ class Evidence:
 
     def support(self, item: Item, lent: dict[str, float]) -> float:
         total = 0.0
-        for mention in self.words.mentions:
+        for mention in self.clues:
             own = max((_agrees(mention, k, v) for k, v in item.fields.items()), default=0.0)
             near = max((_agrees(mention, k, v) for k, v in item.around.items()), default=0.0)
             total += _WEIGHT[mention.kind] * max(own, 0.6 * near) * self.weight(mention)

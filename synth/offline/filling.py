@@ -1,7 +1,7 @@
 """Arguments from words: which value of the wish belongs to which parameter of a tool."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,11 +194,17 @@ def label_of(param: Param) -> str:
     return re.sub(r"\s+ids?$", "", words) if param.is_id else words
 
 
-def leftover(tool: Tool, filled: dict[str, Any], words: Words) -> Sequence[Mention]:
-    """Mentions that no plain argument took: they describe what has to be looked up."""
-    taken = [
-        str(v) for value in filled.values() for v in (value if isinstance(value, list) else [value])
+def leftover(filled: dict[str, Any], words: Words) -> list[Mention]:
+    """Mentions that no argument took: they describe what has to be looked up."""
+    values = [
+        v for value in filled.values() for v in (value if isinstance(value, list) else [value])
     ]
-    return [
-        m for m in words.mentions if not any(m.text.startswith(t) or t == m.text for t in taken)
-    ]
+    taken = [str(value) for value in values]
+    return [m for m in words.mentions if m.text not in taken and not _is_start(m.text, taken)]
+
+
+def _is_start(text: str, taken: list[str]) -> bool:
+    """A date and time of which the date was taken, or a number spelled otherwise."""
+    return any(len(t) >= 10 and text.startswith(t) for t in taken) or any(
+        text.rstrip("0").rstrip(".") == t for t in taken if "." in text
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from records.digest import canonical_json
 from synth.offline.evidence import Evidence
-from synth.offline.filling import Words, fill
+from synth.offline.filling import Words, fill, leftover
 from synth.offline.results import Call, Item, Scalar, items_of, next_cursor
 from synth.offline.toolbox import Param, Tool, kin, speaks_of
 from synth.offline.words import plain, stem_set, stems
@@ -59,25 +59,35 @@ class Known:
         return bool(same) and (not same[-1].transient or len(same) >= 4)
 
 
-def evidence_for(param: Param, goal: Tool, known: Known) -> Evidence:
+def evidence_for(
+    param: Param, goal: Tool, known: Known, arguments: dict[str, Any] | None = None
+) -> Evidence:
     family = kin([p for tool in known.tools for p in tool.params]).get(param.prefix, frozenset())
     own = param.nouns | param.name_words
     others = frozenset(
         word for p in goal.params if p.is_id and p.name != param.name for word in p.nouns
     )
-    return Evidence(known.words, param, param.nouns | family, others - own)
+    clues = leftover(arguments or {}, known.words)
+    return Evidence(known.words, param, param.nouns | family, others - own, tuple(clues))
 
 
-def resolve(param: Param, goal: Tool, known: Known, depth: int = 0) -> Value | Read | Unknown:
-    """The identifier by what is known, else the read that brings it nearer, else Unknown."""
-    evidence = evidence_for(param, goal, known)
+def resolve(
+    param: Param, goal: Tool, known: Known, arguments: dict[str, Any], depth: int = 0
+) -> Value | Read | Unknown:
+    """The identifier by what is known, else the read that brings it nearer, else Unknown.
+
+    Nothing is read when the words hold no clue beside the values in `arguments`.
+    """
+    evidence = evidence_for(param, goal, known, arguments)
     candidates = evidence.candidates(known.items)
     clear = bool(candidates) and (
         len(candidates) == 1 or candidates[0].score - candidates[1].score >= _MARGIN
     )
     if clear and candidates[0].score >= 0.5:
         return Value(candidates[0].value)
-    read = _next_page(param, known) or _next_read(param, evidence, known, depth)
+    read = None
+    if evidence.clues:
+        read = _next_page(param, known) or _next_read(param, evidence, known, depth)
     if read:
         return read
     if clear:
@@ -146,7 +156,7 @@ def _reads_of(tool: Tool, evidence: Evidence, known: Known, depth: int) -> list[
             continue
         if not param.required and (arguments or depth >= MAX_DEPTH):
             continue
-        step = resolve(param, tool, known, depth + 1) if depth < MAX_DEPTH else Unknown()
+        step = resolve(param, tool, known, {}, depth + 1) if depth < MAX_DEPTH else Unknown()
         if isinstance(step, Value):
             arguments[param.name] = step.value
         elif isinstance(step, Read):

@@ -14,16 +14,14 @@ from synth.offline.words import STOP, alike, found, sentences, split, stem, stem
 
 _LEAD = re.compile(
     r"^(?:\W*\b(?:hi|hello|hey|good (?:morning|afternoon|evening)|there|please|also|then|next|and"
-    r"|now|so|well|ok(?:ay)?|first|second|third|finally|after that|one more thing|another thing"
-    r"|besides|in addition|additionally|thanks|thank you|great|sorry|perfect|alright"
-    r"|i(?: would|'d)? (?:also )?(?:need|want|like|love|have|wish|hope|was hoping)"
-    r"(?: (?:you|someone|somebody))?(?: help)?(?: to)?|i(?:'m| am) (?:trying|looking|hoping) to"
-    r"|help me(?: to)?"
-    r"|(?:can|could|would|will) (?:you|i|we)(?: be able to| mind)?(?: help me(?: to)?)?"
-    r"|is it possible to|would it be possible to|it would be (?:great|good) if you could"
-    r"|i(?:'m| am) (?:calling|writing|here)(?: because i need| about)?(?: to)?|let's|let us"
-    r"|my (?:first|second|next|other) (?:request|wish|point) is to|what i need is to|to)\b"
-    r"[\s,:]*)+",
+    r"|now|so|well|ok(?:ay)?|good|all right|first|second|third|finally|after that|besides"
+    r"|one more thing|another thing|in addition|additionally|thanks|thank you|great|sorry|perfect"
+    r"|alright|(?:i|we)(?:'d| would| should| just| also)* (?:need|want|like|love|have|wish|hope)"
+    r"(?: (?:your|some))?(?: help)?|need|want|have|ask|you|someone|help|me|to"
+    r"|i(?:'m| am| was) (?:trying|looking|hoping|calling|writing|here)(?: because i need| about)?"
+    r"|(?:can|could|would|will) (?:you|i|we)(?: be able| mind)?|(?:is it|would it be) possible"
+    r"|it would be (?:great|good) if you could|let's|let us|what i need is"
+    r"|my (?:first|second|next|other) (?:request|wish|point) is)\b[\s,:]*)+",
     re.IGNORECASE,
 )
 _ASKS = re.compile(

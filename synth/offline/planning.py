@@ -96,7 +96,7 @@ def _arguments(
     for param in tool.params:
         if param.name in arguments or not (param.required or _spoken_of(param, wish)):
             continue
-        step = resolve(param, tool, known) if param.is_id else Unknown()
+        step = resolve(param, tool, known, arguments) if param.is_id else Unknown()
         if isinstance(step, Value):
             arguments[param.name] = [step.value] if param.kind == "array" else step.value
         elif isinstance(step, Read):

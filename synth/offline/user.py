@@ -25,7 +25,6 @@ _CONFIRM = re.compile(
     r"|go ahead|proceed|confirm)\b",
     re.IGNORECASE,
 )
-_OPEN = re.compile(r"\b(?:more|anything|details|which|what|identify)\b", re.IGNORECASE)
 _THANKS = {
     "formal": ("Thank you for your assistance. That is all.", "Many thanks, that will be all."),
     "hurried": ("Thanks, that's all.", "Great, bye."),
@@ -78,7 +77,8 @@ def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]
         if sum(1 for text in own if text in _IGNORANT) >= part.patience:
             return {"message": rng.choice(_GIVE_UP), "done": True}
         wrong = settings.user_errors.wrong_fact * factor
-        return {"message": _answer(heard[-1], question, part, own, rng, wrong), "done": False}
+        about = facts_about(part, max(0, brought - 1))
+        return {"message": _answer(heard[-1], question, about, own, rng, wrong), "done": False}
     if brought < len(part.wishes):
         return {"message": _bring(part, brought, own, rng), "done": False}
     return {"message": rng.choice(_THANKS[part.manner]), "done": True}
@@ -126,28 +126,46 @@ def _bring(part: Part, index: int, own: list[str], rng: Random) -> str:
     return text.lower() if part.manner == "short" and wish == wish.lower() else text
 
 
+def facts_about(part: Part, wish: int) -> list[Fact]:
+    """Facts that can belong to a wish: they are listed in the order of the wishes, and those
+    that a wish's own words hold show where its part of the list lies."""
+    holders = [
+        {i for i, text in enumerate(part.wishes) if fact.value.lower() in text.lower()}
+        for fact in part.facts
+    ]
+    chosen = []
+    for place, fact in enumerate(part.facts):
+        before = [min(h) for h in holders[: place + 1] if len(h) == 1]
+        after = [max(h) for h in holders[place:] if len(h) == 1]
+        if max(before, default=0) <= wish <= min(after, default=len(part.wishes)):
+            chosen.append(fact)
+    return chosen
+
+
 def _answer(
-    heard: str, question: str, part: Part, own: list[str], rng: Random, wrong: float
+    heard: str, question: str, facts: list[Fact], own: list[str], rng: Random, wrong: float
 ) -> str:
+    """What is known of what was asked, once for each label: the first that was not said yet."""
     asked = stem_set(question)
-    scored = [(_relevance(fact, asked), i) for i, fact in enumerate(part.facts)]
-    best = max((score for score, _ in scored), default=0.0)
-    chosen = [i for score, i in scored if score > 0 and score >= 0.5 * best]
     said = " ".join(own).lower()
-    unsaid = [i for i, fact in enumerate(part.facts) if fact.value.lower() not in said]
-    fresh = [i for i in chosen if i in unsaid]
-    if not fresh and _CONFIRM.search(question):
+    if _CONFIRM.search(question):
         return rng.choice(_YES)
-    if not chosen and unsaid and _OPEN.search(question) and "more" in heard.lower():
-        chosen = unsaid
+    by_label: dict[str, Fact] = {}
+    for fact in sorted(facts, key=lambda fact: fact.value.lower() in said):
+        by_label.setdefault(fact.label, fact)
+    scored = {label: _relevance(label, asked) for label in by_label}
+    best = max(scored.values(), default=0.0)
+    chosen = [f for label, f in by_label.items() if scored[label] > 0.5 * best]
+    if not chosen and "more" in heard.lower():
+        chosen = [fact for fact in by_label.values() if fact.value.lower() not in said]
     if not chosen:
         return rng.choice(_IGNORANT)
-    told = [_told(part.facts[i], rng, wrong) for i in (fresh or chosen)[:4]]
-    return " ".join(told)
+    return " ".join(_told(fact, rng, wrong) for fact in chosen[:4])
 
 
-def _relevance(fact: Fact, asked: frozenset[str]) -> float:
-    words = stems(plain(fact.label))
+def _relevance(label: str, asked: frozenset[str]) -> float:
+    """Share of the label's words that were asked for."""
+    words = stems(plain(label))
     hits = sum(found(word, asked) for word in words)
     return hits / len(words) if words else 0.0
 
