@@ -19,6 +19,7 @@ _PARTING = re.compile(
     r"|that'll be all|all set|have a (?:nice|good|great))\b",
     re.IGNORECASE,
 )
+_WANTS = re.compile(r"\?|\b(?:need|want|please|could|can|would|also|next|then)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"\b(?:don't|do not|didn't|not) (?:know|have|remember|recall)|\bno idea\b|\bnot sure\b"
     r"|\bcan't (?:say|tell)|\bcannot say\b",
@@ -61,7 +62,7 @@ class Conversation:
         """The user's last words end the conversation and ask for nothing."""
         text = self.wishes[-1].texts[-1] if self.wishes else ""
         rest = stem_set(_PARTING.sub(" ", text))
-        return bool(_PARTING.search(text)) and len(rest) <= 4 and "?" not in text
+        return bool(_PARTING.search(text)) and len(rest) <= 4 and not _WANTS.search(text)
 
 
 def read(messages: list[Message]) -> Conversation:

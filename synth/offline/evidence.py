@@ -27,6 +27,11 @@ _SPOKEN_FOR = 2.0
 class Candidate:
     value: Scalar
     score: float
+    hard: float
+    """The part of the score that comes from values the person said."""
+
+
+_NONE = Candidate("", 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -53,17 +58,31 @@ class Evidence:
     def said(self) -> frozenset[str]:
         return frozenset(stems(self.words.text))
 
-    def support(self, item: Item, lent: dict[str, float]) -> float:
-        total = 0.0
+    @cached_property
+    def strong(self) -> tuple[Mention, ...]:
+        """Clues that can single out an item."""
+        return tuple(m for m in self.clues if _WEIGHT[m.kind] * self.weight(m) >= 1.0)
+
+    def unexplained(self, items: list[Item]) -> list[Mention]:
+        """Strong clues that no item seen so far bears out."""
+        return [
+            mention
+            for mention in self.strong
+            if not any(_agrees(mention, k, v) for i in items for k, v in i.fields.items())
+        ]
+
+    def support(self, item: Item, lent: dict[str, float]) -> tuple[float, float]:
+        """What speaks for the item: values that were said, and words in passing."""
+        hard = soft = 0.0
         for mention in self.clues:
             own = max((_agrees(mention, k, v) for k, v in item.fields.items()), default=0.0)
             near = max((_agrees(mention, k, v) for k, v in item.around.items()), default=0.0)
-            total += _WEIGHT[mention.kind] * max(own, 0.6 * near) * self.weight(mention)
+            hard += _WEIGHT[mention.kind] * max(own, 0.6 * near) * self.weight(mention)
         for name, value in (item.around | item.fields).items():
             if isinstance(value, str):
-                total += lent.get(value, 0.0) if value != primary_id(item) else 0.0
-                total += self._in_words(name, value)
-        return total
+                hard += lent.get(value, 0.0) if value != primary_id(item) else 0.0
+                soft += self._in_words(name, value)
+        return hard, min(soft, 1.5)
 
     def _in_words(self, name: str, value: str) -> float:
         """A short value in lower case, such as a state or a kind, that the person used."""
@@ -75,21 +94,22 @@ class Evidence:
     def candidates(self, items: list[Item]) -> list[Candidate]:
         """Values that can stand for the parameter, the best supported first."""
         lent: dict[str, float] = {}
-        for _ in range(2):
+        for _ in range(3):
             gained = {}
             for item in items:
-                support, key = self.support(item, lent), primary_id(item)
+                support, key = self.support(item, lent)[0], primary_id(item)
                 if key and support >= _SPOKEN_FOR:
                     gained[key] = max(gained.get(key, 0.0), min(3.0, 0.8 * support))
             lent = gained
-        best: dict[Scalar, float] = {}
+        best: dict[Scalar, Candidate] = {}
         for item in items:
-            support = self.support(item, lent)
+            hard, soft = self.support(item, lent)
             for name, value in item.fields.items():
-                if support > 0.35 and (fits := self._stands_for(name, value, item)):
-                    best[value] = max(best.get(value, 0.0), support * fits)
-        ordered = sorted(best.items(), key=lambda pair: (-pair[1], str(pair[0])))
-        return [Candidate(value, score) for value, score in ordered]
+                fits = self._stands_for(name, value, item) if hard + soft > 0.35 else 0.0
+                candidate = Candidate(value, (hard + soft) * fits, hard * fits)
+                if fits and candidate.score > best.get(value, _NONE).score:
+                    best[value] = candidate
+        return sorted(best.values(), key=lambda c: (-c.score, str(c.value)))
 
     def _stands_for(self, name: str, value: Scalar, item: Item) -> float:
         """How well a field of an item can be the parameter's value, in [0, 1]."""

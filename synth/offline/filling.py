@@ -7,7 +7,7 @@ from typing import Any
 
 from synth.offline.reading import Mention, mentions, shape
 from synth.offline.toolbox import Param, Tool
-from synth.offline.words import plain, stem, stems, table
+from synth.offline.words import plain, split, stem, stems, table
 
 _GENERIC = frozenset(
     map(stem, table("date day time at on when number amount value name id text title"))
@@ -47,7 +47,7 @@ def fill(
         if param.is_cursor:
             continue
         if param.enum or param.kind == "boolean":
-            value = _choice(param, words.text, strict=not param.required)
+            value = _choice(param, words, strict=lookup and not param.required)
             if value is not None:
                 filled[param.name] = value
             continue
@@ -55,6 +55,7 @@ def fill(
         least = 0.55 if lookup else 0.75 if param.required else 0.95
         for j, mention in enumerate(words.mentions):
             score = fit(param, mention, strict=strict) * prefer(mention)
+            score *= 0.3 if _belongs_elsewhere(param, tool, mention) else 1.0
             if score >= least:
                 pairs.append((score, i, j))
     used: set[int] = set()
@@ -71,6 +72,14 @@ def fill(
         if param.name not in filled and (said := _after_label(param, words.text)):
             filled[param.name] = said
     return filled
+
+
+def _belongs_elsewhere(param: Param, tool: Tool, mention: Mention) -> bool:
+    """The words before the mention name what another parameter identifies."""
+    near = set(mention.left[-3:])
+    if param.is_id or near & (param.name_words - _GENERIC):
+        return False
+    return any(p.is_id and near & (p.nouns - param.words) for p in tool.params)
 
 
 def fit(param: Param, mention: Mention, *, strict: bool = False) -> float:
@@ -143,25 +152,40 @@ def typed(param: Param, mention: Mention) -> Any:
     return text
 
 
-def _choice(param: Param, text: str, *, strict: bool) -> Any:
-    """The fixed value that the text names, the one nearest behind the parameter's own words."""
-    said = stems(text)
+def _choice(param: Param, words: Words, *, strict: bool) -> Any:
+    """The fixed value that the words name, the one nearest behind the parameter's own name;
+    `strict` takes only values that stand behind it."""
+    text = _without_quotes(words, param)
     if param.kind == "boolean":
         return _switch(param, text)
-    best: tuple[float, Any] = (0.0, None)
-    several = []
+    tokens = split(text)
+    said = [stem(token) for token in tokens]
+    hits: list[tuple[float, int, Any]] = []
     for value in param.enum:
-        wanted = stems(plain(str(value))) or (str(value).lower(),)
+        wanted = split(plain(str(value)))
         for at in range(len(said) - len(wanted) + 1):
-            if said[at : at + len(wanted)] != wanted:
-                continue
-            label = any(word in param.name_words for word in said[max(0, at - 3) : at])
-            score = len(wanted) + (2.0 if label else 0.0) + at / 1000
-            several.append((at, value))
-            best = max(best, (score, value), key=lambda b: b[0])
+            label = any(word in param.name_words for word in said[max(0, at - 4) : at])
+            same = tokens[at : at + len(wanted)] == wanted
+            if label:
+                same = said[at : at + len(wanted)] == [stem(word) for word in wanted]
+            if wanted and same and (label or not strict):
+                hits.append((len(wanted) + (2.0 if label else 0.0) + at / 1000, at, value))
     if param.kind == "array":
-        return list(dict.fromkeys(v for _, v in sorted(several, key=lambda s: s[0]))) or None
-    return best[1]
+        return list(dict.fromkeys(v for _, _, v in sorted(hits, key=lambda h: h[1]))) or None
+    if not hits or (max(hits)[0] < 2.0 and len({str(h[2]) for h in hits}) > 1):
+        return None  # nothing, or several in passing: the words do not choose
+    return max(hits, key=lambda h: h[0])[2]
+
+
+def _without_quotes(words: Words, param: Param) -> str:
+    """The text without names and quotations, whose words are no choices, unless they are one."""
+    text = words.text
+    for mention in reversed(words.mentions):
+        if mention.kind in ("quoted", "name", "email", "path", "url", "id"):
+            same = [e for e in param.enum if plain(str(e)).lower() == mention.text.lower()]
+            put = str(same[0]) if same else "-"
+            text = f"{text[: mention.start]} {put} {text[mention.end :]}"
+    return text
 
 
 def _switch(param: Param, text: str) -> bool | None:

@@ -1,6 +1,6 @@
 """How to come by an identifier that the person did not give: which read to make next."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from records.digest import canonical_json
@@ -10,7 +10,7 @@ from synth.offline.results import Call, Item, Scalar, items_of, next_cursor
 from synth.offline.toolbox import Param, Tool, kin, speaks_of
 from synth.offline.words import plain, stem_set, stems
 
-MAX_DEPTH = 3
+MAX_DEPTH = 2
 """Look-ups that may stand one behind the other for one identifier."""
 _MARGIN = 0.15
 """Lead in support that the best candidate must have over the next."""
@@ -60,33 +60,40 @@ class Known:
 
 
 def evidence_for(
-    param: Param, goal: Tool, known: Known, arguments: dict[str, Any] | None = None
+    param: Param, goal: Tool, known: Known, arguments: dict[str, Any], about: frozenset[str]
 ) -> Evidence:
     family = kin([p for tool in known.tools for p in tool.params]).get(param.prefix, frozenset())
     own = param.nouns | param.name_words
-    others = frozenset(
+    others = about | frozenset(
         word for p in goal.params if p.is_id and p.name != param.name for word in p.nouns
     )
-    clues = leftover(arguments or {}, known.words)
+    clues = leftover(arguments, known.words)
     return Evidence(known.words, param, param.nouns | family, others - own, tuple(clues))
 
 
 def resolve(
-    param: Param, goal: Tool, known: Known, arguments: dict[str, Any], depth: int = 0
+    param: Param,
+    goal: Tool,
+    known: Known,
+    arguments: dict[str, Any],
+    *,
+    depth: int = 0,
+    about: frozenset[str] = frozenset(),
 ) -> Value | Read | Unknown:
     """The identifier by what is known, else the read that brings it nearer, else Unknown.
 
-    Nothing is read when the words hold no clue beside the values in `arguments`.
+    Nothing is read when the words hold no clue beside the values in `arguments`. `about` are
+    nouns of identifiers that this one is looked up for: what is said of them is no clue to it.
     """
-    evidence = evidence_for(param, goal, known, arguments)
+    evidence = evidence_for(param, goal, known, arguments, about)
     candidates = evidence.candidates(known.items)
     clear = bool(candidates) and (
         len(candidates) == 1 or candidates[0].score - candidates[1].score >= _MARGIN
     )
-    if clear and candidates[0].score >= 0.5:
+    if clear and (candidates[0].hard >= 1.0 or not evidence.strong):
         return Value(candidates[0].value)
     read = None
-    if evidence.clues:
+    if evidence.clues and depth <= MAX_DEPTH:
         read = _next_page(param, known) or _next_read(param, evidence, known, depth)
     if read:
         return read
@@ -139,11 +146,13 @@ def _next_page(param: Param, known: Known) -> Read | None:
 
 def _next_read(param: Param, evidence: Evidence, known: Known, depth: int) -> Read | None:
     options: list[tuple[float, Read]] = []
+    unexplained = evidence.unexplained(known.items)
     for score, tool in producers(param, evidence.nouns, known.tools):
         for rank, read in enumerate(_reads_of(tool, evidence, known, depth)):
-            used = len([v for v in read.arguments.values() if v is not None])
+            new = [m for m in unexplained if m.text in map(str, read.arguments.values())]
+            used = 1.5 * len(new) + 0.5 * min(2, len(read.arguments))
             direct = 0.0 if read.tool.name == tool.name else -0.5
-            options.append((score + 1.5 * min(used, 2) - rank + direct - 0.2 * depth, read))
+            options.append((score + used - rank + direct - 0.2 * depth, read))
     options.sort(key=lambda pair: (-pair[0], pair[1].tool.name))
     return options[0][1] if options else None
 
@@ -151,12 +160,15 @@ def _next_read(param: Param, evidence: Evidence, known: Known, depth: int) -> Re
 def _reads_of(tool: Tool, evidence: Evidence, known: Known, depth: int) -> list[Read]:
     """The call of this tool that the words allow and its wider variants, or what it waits for."""
     arguments = fill(tool, known.words, lookup=True, prefer=evidence.weight)
+    said = set(map(str, arguments.values()))
+    is_open = any(m.text not in said for m in evidence.unexplained(known.items))
+    about = evidence.others | evidence.nouns
     for param in tool.params:
         if param.name in arguments or not param.is_id:
             continue
-        if not param.required and (arguments or depth >= MAX_DEPTH):
-            continue
-        step = resolve(param, tool, known, {}, depth + 1) if depth < MAX_DEPTH else Unknown()
+        # an optional filter is worth a read only while some clue leads nowhere yet
+        level = depth + 1 if param.required or is_open else MAX_DEPTH + 1
+        step = resolve(param, tool, known, {}, depth=level, about=about)
         if isinstance(step, Value):
             arguments[param.name] = step.value
         elif isinstance(step, Read):
@@ -194,7 +206,3 @@ def _wider(tool: Tool, arguments: dict[str, Any]) -> list[dict[str, Any]]:
     optional = {k: v for k, v in arguments.items() if k not in needed}
     variants = [needed | {k: v} for k, v in optional.items()] if len(optional) > 1 else []
     return [*variants, needed] if optional else []
-
-
-def with_words(known: Known, text: str) -> Known:
-    return replace(known, words=Words(text, known.words.today))

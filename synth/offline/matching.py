@@ -45,6 +45,13 @@ def action_of(text: str) -> str:
     return stem(words[0]) if words else ""
 
 
+def object_of(text: str) -> tuple[str, ...]:
+    """Stems of what the verb acts on: up to the first preposition, mark or clause."""
+    rest = _LEAD.sub("", text)
+    direct = re.split(r"[.:;,?!(]|\b(?:of|for|in|to|with|by|from|on|at|that|as|about)\b", rest)[0]
+    return stems(direct)[1:]
+
+
 def request_of(text: str) -> str:
     """The sentence that asks for something: the first with a polite beginning, else the first."""
     parts = sentences(text)
@@ -63,11 +70,18 @@ def ranked(text: str, tools: list[Tool]) -> list[Match]:
         asked.setdefault(word, 0.35)
     spread = Counter(word for tool in tools for word in {*tool.name_words, *tool.head_words})
     rare = {w: math.log(1 + len(tools) / (1 + spread[w])) for w in asked}
-    matches = [Match(tool, _score(tool, action, asked, rare)) for tool in tools]
+    thing = object_of(request)
+    matches = [Match(tool, _score(tool, action, thing, asked, rare)) for tool in tools]
     return sorted((m for m in matches if m.score > 0), key=lambda m: (-m.score, m.tool.name))
 
 
-def _score(tool: Tool, action: str, asked: dict[str, float], rare: dict[str, float]) -> float:
+def _score(
+    tool: Tool,
+    action: str,
+    thing: tuple[str, ...],
+    asked: dict[str, float],
+    rare: dict[str, float],
+) -> float:
     acts = 1.0 if action in tool.verbs else 0.0
     if not acts and any(alike(action, verb) for verb in tool.verbs):
         acts = 0.6
@@ -91,7 +105,10 @@ def _score(tool: Tool, action: str, asked: dict[str, float], rare: dict[str, flo
     covered = len(named) / max(1, len(tool.name_words))
     head = [w for w in tool.head_words if asked.get(w, 0) == 1.0]
     said = len(head) / max(1, len(tool.head_words))
-    return 3.0 * acts + total + 2.0 * covered + 2.0 * said
+    nouns = set(tool.name_words) - tool.verbs
+    hits = [max(found(w, nouns), 0.6 * found(w, tool.head_words)) for w in thing]
+    direct = sum(hits) / len(hits) if hits else 0.0
+    return 3.0 * acts + total + 2.0 * covered + 2.0 * said + 3.0 * direct
 
 
 def choose(text: str, tools: list[Tool]) -> Tool | None:

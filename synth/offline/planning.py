@@ -4,6 +4,7 @@ Nothing is remembered: the step follows from the tools, the words and the calls 
 the agent recovers from an error by planning again with the error known.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,10 @@ from synth.offline.repair import repaired
 from synth.offline.results import Call, Item, items_of
 from synth.offline.toolbox import Param, Tool
 
+_REFERS = re.compile(
+    r"\b(?:it|its|them|their|they|her|his|him|he|she|same|again|this one|that one|just)\b",
+    re.IGNORECASE,
+)
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""
 MAX_READS = 10
@@ -76,12 +81,10 @@ def _is_lookup_still(
     tool: Tool, call: Call, arguments: dict[str, Any], missing: list[Param]
 ) -> bool:
     """The goal's tool was called only on the way: with other values than are known now."""
-    return tool.reads and not missing and bool(arguments) and not _agree(call, arguments)
-
-
-def _agree(call: Call, arguments: dict[str, Any]) -> bool:
+    needed = {p.name for p in tool.params if p.required or not p.is_id}
     made = call.arguments or {}
-    return all(made.get(name) == value for name, value in arguments.items())
+    other = any(made.get(k) != v for k, v in arguments.items() if k in needed or k in made)
+    return tool.reads and not missing and other
 
 
 def _arguments(
@@ -120,9 +123,10 @@ def _spoken_of(param: Param, wish: Wish) -> bool:
 def _carried(param: Param, talk: Conversation, wish: Wish) -> Any:
     """A value that holds for the whole conversation: one that the system prompt or an earlier
     wish gave for the same parameter, or the newest identifier of that kind that a call made."""
+    refers = wish.unknown or bool(_REFERS.search(wish.text))
     for call in reversed(talk.calls):
         if not call.error and param.name in (call.arguments or {}):
-            if param.is_id and call not in wish.calls and wish.index > 0:
+            if param.is_id and call not in wish.calls and wish.index > 0 and refers:
                 return (call.arguments or {})[param.name]
             if not param.is_id and param.name_words & {"path", "repo", "repositori", "directori"}:
                 return (call.arguments or {})[param.name]

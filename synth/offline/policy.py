@@ -40,7 +40,7 @@ def rules_in(system: str) -> list[Rule]:
     for line in re.split(r"\n+|(?<=[.;])\s+", system):
         found = _FORBIDS.search(line)
         if found:
-            rules.append(Rule(line.strip(" -*"), re.split(r"[.;]", found.group(1))[0]))
+            rules.append(Rule(line.strip(" -*;."), re.split(r"[.;]", found.group(1))[0]))
     return rules
 
 
@@ -59,10 +59,11 @@ def _names(rule: Rule, tool: Tool) -> bool:
     words = stems(rule.ban)
     if not words or tool.reads:
         return False
-    own = set(tool.verbs) | {tool.name_words[0]} if tool.name_words else set(tool.verbs)
-    acts = any(words[0] == verb for verb in own) or (any(alike(words[0], verb) for verb in own))
-    things = set(tool.name_words[1:]) | (set(tool.head_words) - set(tool.verbs))
-    return acts and bool(things & set(words[1:]))
+    named = set(tool.name_words) - tool.verbs
+    told = set(tool.head_words) - tool.verbs
+    if words[0] in tool.verbs:
+        return bool((named | told) & set(words[1:]))
+    return any(alike(words[0], verb) for verb in tool.verbs) and bool(named & set(words[1:]))
 
 
 def _holds(

@@ -135,8 +135,8 @@ _OPENERS = (
     | frozenset(MONTHS + DAYS)
     | frozenset(
         table(
-            "good morning afternoon evening ok okay sure oh well after before first second then"
-            " finally id ids regarding concerning given once sorry great perfect use set change"
+            "next good morning afternoon evening ok okay sure oh well after before first"
+            " second then finally id ids regarding concerning given once sorry great perfect use set change"
             " update cancel book find show list tell check move send add remove make get give put"
             " keep take usd eur gbp utc"
         )
@@ -200,7 +200,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], str], str]], 
         ),
         _name,
     ),
-    ("number", re.compile(rf"\b(?P<v>{'|'.join(NUMBERS)})\b", re.IGNORECASE), _number),
+    ("number", re.compile(rf"\b(?P<v>{'|'.join(NUMBERS[2:])})\b", re.IGNORECASE), _number),
 )
 
 

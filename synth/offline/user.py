@@ -25,6 +25,7 @@ _CONFIRM = re.compile(
     r"|go ahead|proceed|confirm)\b",
     re.IGNORECASE,
 )
+_WHICH = re.compile(r"\bwhich\b.*\b(?:mean|meant|one)\b", re.IGNORECASE)
 _THANKS = {
     "formal": ("Thank you for your assistance. That is all.", "Many thanks, that will be all."),
     "hurried": ("Thanks, that's all.", "Great, bye."),
@@ -137,9 +138,16 @@ def facts_about(part: Part, wish: int) -> list[Fact]:
     for place, fact in enumerate(part.facts):
         before = [min(h) for h in holders[: place + 1] if len(h) == 1]
         after = [max(h) for h in holders[place:] if len(h) == 1]
-        if max(before, default=0) <= wish <= min(after, default=len(part.wishes)):
+        low, high = max(before, default=0), min(after, default=len(part.wishes) - 1)
+        if low <= wish <= high and _fits_best(fact, part.wishes[low : high + 1], wish - low):
             chosen.append(fact)
     return chosen
+
+
+def _fits_best(fact: Fact, wishes: list[str], here: int) -> bool:
+    """No other of the wishes speaks more of what the fact is about."""
+    shares = [_relevance(fact.label, stem_set(text)) for text in wishes]
+    return shares[here] >= max(shares)
 
 
 def _answer(
@@ -156,8 +164,8 @@ def _answer(
     scored = {label: _relevance(label, asked) for label in by_label}
     best = max(scored.values(), default=0.0)
     chosen = [f for label, f in by_label.items() if scored[label] > 0.5 * best]
-    if not chosen and "more" in heard.lower():
-        chosen = [fact for fact in by_label.values() if fact.value.lower() not in said]
+    if _WHICH.search(question) or (not chosen and "more" in heard.lower()):
+        chosen += [f for f in by_label.values() if f.value.lower() not in said and f not in chosen]
     if not chosen:
         return rng.choice(_IGNORANT)
     return " ".join(_told(fact, rng, wrong) for fact in chosen[:4])
