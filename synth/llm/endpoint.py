@@ -42,7 +42,7 @@ class SendError(Exception):
         status: str,
         detail: str,
         *,
-        billed: bool,
+        billed: bool = False,
         retry_after_s: float | None = None,
         error: SynthError | None = None,
     ) -> None:
@@ -72,7 +72,10 @@ class Endpoint:
         if app is None:
             limits = httpx2.Limits(max_connections=max_in_flight, keepalive_expiry=KEEPALIVE_S)
             http = openai.DefaultAioHttpClient(
-                limits=limits, timeout=timeout, follow_redirects=False
+                limits=limits,
+                timeout=timeout,
+                follow_redirects=False,
+                verify=self.url.startswith("https"),  # loading certificates takes 40 ms
             )
         else:
             transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
@@ -98,21 +101,25 @@ class Endpoint:
         except openai.APIStatusError as error:
             raise self._refused(error) from None
         except TimeoutError:
-            raise SendError("timeout", f"no answer in {timeout_s:g} s", billed=True) from None
+            detail = f"{self.url}: no answer in {timeout_s:g} s"
+            raise SendError("timeout", detail, billed=True) from None
         except (openai.APIConnectionError, aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from None
         return response.content
 
-    async def models(self) -> list[str] | None:
-        """Names of the models that it serves; None if it does not list them."""
+    async def models(self, *, timeout_s: float) -> list[str] | None:
+        """Names of the models that it serves; None if it does not list them. Raises SendError."""
         try:
-            response = await self._client.get("/models", cast_to=httpx2.Response)
+            async with asyncio.timeout(timeout_s):
+                response = await self._client.get("/models", cast_to=httpx2.Response)
             listed = response.json()["data"]
             return [str(model["id"]) for model in listed]
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 501):
                 return None
             raise self._refused(error) from None
+        except TimeoutError:
+            raise SendError("timeout", f"{self.url}: no answer in {timeout_s:g} s") from None
         except (openai.APIConnectionError, aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from None
         except (ValueError, LookupError, TypeError, RecursionError):
@@ -130,20 +137,20 @@ class Endpoint:
         body = error.body
         if code == 429 and isinstance(body, dict) and body.get("code") == "insufficient_quota":
             final = ConfigError(f"{what}. The account has no quota left")
-            return SendError("refused", what, billed=False, error=final)
+            return SendError("refused", what, error=final)
         if code in (408, 409, 425, 429) or code >= 500:
             status = {429: "rate_limited", 504: "timeout"}.get(code, "server_error")
             retry_after_s = _retry_after(error.response.headers)
             return SendError(status, what, billed=code == 504, retry_after_s=retry_after_s)
         if code in (400, 413, 422):
-            return SendError("refused", what, billed=False, error=ItemError("refused", what))
+            return SendError("refused", what, error=ItemError("refused", what))
         advice = "check base_url and the name of the model"
         if code in (401, 403):
             advice = f"check the key in {self._key_env}" if self._key_env else "set api_key_env"
         elif code < 400:
             advice = f"set base_url to {error.response.headers.get('location', 'its target')!r}"
         final = ConfigError(f"{what}; {advice}")
-        return SendError("refused", what, billed=False, error=final)
+        return SendError("refused", what, error=final)
 
     def _lost(self, error: BaseException) -> SendError:
         """By the causes: the layers above them mistake a refused connection for a time-out."""
@@ -153,7 +160,7 @@ class Endpoint:
         detail = self._scrub(f"{self.url}: {type(causes[-1]).__name__}: {causes[-1]}")
         unreachable = aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
         if any(isinstance(cause, unreachable) for cause in causes):
-            return SendError("unreachable", detail, billed=False)
+            return SendError("unreachable", detail)
         if isinstance(causes[-1], TimeoutError):
             return SendError("timeout", detail, billed=True)
         return SendError("connection_lost", detail, billed=True)

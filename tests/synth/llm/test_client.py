@@ -435,7 +435,7 @@ def test_provider_in_process_that_hangs_is_timed_out(tmp_path: Path) -> None:
         with ShardJournal(tmp_path / "shard.sqlite") as journal:
             async with Gateway({"agent": config}, offline_app=lambda: app) as gateway:
                 llm = LLM(gateway, journal, stage="rollouts", invocation_id="inv")
-                with pytest.raises(TransientError, match=r"timeout: no answer in 0\.05 s"):
+                with pytest.raises(TransientError, match=r"timeout: offline: no answer in 0\.05 s"):
                     await llm.chat("agent", HELLO, item="i", step="0")
 
     asyncio.run(run())

@@ -1,0 +1,164 @@
+"""Before a run: is the endpoint there, does it know the models, do its tool calls work?
+
+Servers often list tools in the prompt and then fail to parse the model's calls, so that every
+trajectory comes out as talk. That is told here, by name, before money is spent on it.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from records.errors import ConfigError, ItemError, TransientError
+from records.journal import ShardJournal
+from records.schemas import Row
+from synth.llm.budget import Budget
+from synth.llm.client import LLM, Completion, Gateway
+from synth.llm.config import RoleConfig
+from synth.llm.endpoint import ASGIApp, SendError
+
+TOOL_ROLES = frozenset({"agent"})
+"""Roles that are given tools."""
+
+TRIES = 3
+"""A model may fail once by chance; one that fails three times does not work."""
+
+LIST_TIMEOUT_S = 30.0
+
+_MOST_NAMES = 10
+
+_QUESTION = "What is the weather in Lisbon right now? Call the tool get_weather to find out."
+
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Get the current weather of a city. Returns city, sky and celsius.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Name of the city, such as Oslo."}
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+_RESULT = '{"city": "Lisbon", "sky": "clear", "celsius": 21}'
+
+
+async def probe(
+    role: str,
+    config: RoleConfig,
+    *,
+    invocation_id: str,
+    budget: Budget | None = None,
+    offline_app: Callable[[], ASGIApp] | None = None,
+) -> list[Row]:
+    """Raise ConfigError saying which failure was seen; else the ledger rows (stage `probe`).
+
+    Every role: the endpoint answers, takes the key and, where it lists its models, has ours. A
+    role with tools: each model calls a tool and then answers in words, at two requests a model.
+    """
+    rows: list[Row] = []
+    for model in config.models:
+        alone = config.model_copy(update={"models": (model,)})
+        async with Gateway({role: alone}, budget=budget, offline_app=offline_app) as gateway:
+            await _check_listed(gateway, role, model.name)
+            if role not in TOOL_ROLES:
+                continue
+            with (  # of no use to a later probe: the endpoint may have changed
+                tempfile.TemporaryDirectory(prefix="synth-probe-") as folder,
+                ShardJournal(Path(folder) / "probe.sqlite") as journal,
+            ):
+                llm = LLM(gateway, journal, stage="probe", invocation_id=invocation_id)
+                await _check_tools(llm, role, model.name, config.base_url)
+                rows += llm.rows()
+    return rows
+
+
+async def _check_listed(gateway: Gateway, role: str, model: str) -> None:
+    _, endpoint = gateway.role(role)
+    try:
+        names = await endpoint.models(timeout_s=LIST_TIMEOUT_S)
+    except SendError as failure:
+        if failure.error is None and failure.status in ("rate_limited", "server_error"):
+            return  # it is there; the chat requests have retries
+        raise ConfigError(f"roles.{role}: {failure.error or failure}") from None
+    if names is not None and model not in names:
+        shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        raise ConfigError(f"roles.{role}.models: {endpoint.url} has no {model!r}, only {shown}")
+
+
+async def _check_tools(llm: LLM, role: str, model: str, url: str) -> None:
+    problem = None
+    for number in range(TRIES):
+        try:
+            problem = await _tool_turns(llm, role, item=f"probe-{number}")
+        except (ItemError, TransientError) as error:
+            raise ConfigError(f"roles.{role}: {model} fails the probe: {error}") from None
+        if problem is None:
+            return
+    raise ConfigError(f"roles.{role}: tool calls of {model} at {url} do not work: {problem}")
+
+
+async def _tool_turns(llm: LLM, role: str, item: str) -> str | None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": _QUESTION}]
+    called = await llm.chat(role, messages, item=item, step="call", tools=[_TOOL])
+    problem = call_problem(called)
+    if problem is not None:
+        return problem
+    messages.append(
+        {"role": "assistant", "content": called.content, "tool_calls": called.tool_calls}
+    )
+    messages += [
+        {"role": "tool", "tool_call_id": call["id"], "content": _RESULT}
+        for call in called.tool_calls
+    ]
+    told = await llm.chat(role, messages, item=item, step="answer", tools=[_TOOL])
+    if told.tool_calls or told.content.strip():
+        return None
+    return f"it ends without a word after the tool's answer{_silence(told)}"
+
+
+def call_problem(answer: Completion) -> str | None:
+    """What is wrong with an answer that should call get_weather, or None."""
+    if not answer.tool_calls:
+        return _no_call_problem(answer)
+    for call in answer.tool_calls:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        if name != "get_weather":
+            return f"it called {name!r}, a tool it was not given"
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            return f"its arguments are no JSON object: {arguments[:80]!r}"
+    return None
+
+
+def _no_call_problem(answer: Completion) -> str:
+    words = answer.content.strip()
+    if not words:
+        return f"it neither called nor said anything{_silence(answer)}"
+    if "get_weather" in words and ("{" in words or "<" in words):
+        return (
+            f"it wrote the call as text: {words[:80]!r}. The server does not parse the calls of"
+            " this model; switch its tool-call parser on (vLLM: --enable-auto-tool-choice"
+            " --tool-call-parser, SGLang: --tool-call-parser)"
+        )
+    return f"it talked instead of calling: {words[:80]!r}"
+
+
+def _silence(answer: Completion) -> str:
+    if answer.finish_reason == "length":
+        return f": max_tokens was reached at {answer.completion_tokens}; raise it"
+    if answer.reasoning:
+        return (
+            ": all its text is in reasoning_content; switch thinking off (extra_body) or fix the"
+            " server's reasoning parser"
+        )
+    return f" (finish_reason {answer.finish_reason!r})"

@@ -1,0 +1,116 @@
+"""The probe tells working endpoints from the ways in which tool calling is known to fail."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from records.errors import BudgetError, ConfigError
+from synth.llm.budget import Budget
+from synth.llm.config import BudgetConfig, RoleConfig
+from synth.llm.probe import probe
+from tests.synth.llm.server import Body, Fault, Script, answer, serve
+from tests.synth.llm.test_client import role
+
+
+def call(name: str = "get_weather", arguments: str = '{"city": "Lisbon"}') -> Body:
+    function = {"name": name, "arguments": arguments}
+    calls = [{"id": "c", "type": "function", "function": function}]
+    return answer(None, tool_calls=calls, finish_reason="tool_calls")
+
+
+def working(number: int, body: Body) -> Body:
+    """Calls when it may, then tells the result."""
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["get_weather"]
+    last = body["messages"][-1]
+    return answer("It is 21 degrees.") if last["role"] == "tool" else call()
+
+
+def probed(script: Script, name: str = "agent", **changes: Any) -> list[Any]:
+    async def run() -> list[Any]:
+        async with serve(script) as server:
+            rows = await probe(name, role(server.url, **changes), invocation_id="inv")
+            assert len(rows) == len(server.requests)
+            return rows
+
+    return asyncio.run(run())
+
+
+def test_working_endpoint_passes_at_two_requests_a_model() -> None:
+    rows = probed(working, models=[{"name": "m"}, {"name": "other"}])
+    assert [row["model"] for row in rows] == ["m", "m", "other", "other"]
+    assert {row["stage"] for row in rows} == {"probe"}
+
+
+def test_endpoint_that_fails_now_and_then_passes() -> None:
+    """Neither a 429 nor one answer in prose is a verdict."""
+
+    def script(number: int, body: Body) -> Body | Fault:
+        flaky = {0: Fault(429), 1: answer("I would call the tool."), 2: Fault(500)}
+        return flaky[number] if number in flaky else working(number, body)
+
+    assert len(probed(script)) == 5
+
+
+def test_role_without_tools_costs_nothing() -> None:
+    assert probed(working, "judge") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (answer("I will check the weather."), "it talked instead of calling: 'I will check"),
+        (answer('{"name": "get_weather", "arguments": {}}'), "wrote the call as text.*vLLM: --en"),
+        (answer("<tool_call>get_weather"), "wrote the call as text"),
+        (
+            answer(None, reasoning_content="I should call it"),
+            "all its text is in reasoning",
+        ),
+        (answer("", finish_reason="length"), "max_tokens was reached at 3; raise it"),
+        (answer(" "), r"neither called nor said anything \(finish_reason 'stop'\)"),
+        (call(arguments="city=Lisbon"), "no JSON object: 'city=Lisbon'"),
+        (call(arguments="[1]"), "no JSON object"),
+        (call(name="weather"), "'weather', a tool it was not given"),
+    ],
+)
+def test_failure_is_told_by_name(first: Body, words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"roles\.agent: tool calls of m .*{words}"):
+        probed(lambda *_: first)
+
+
+def test_silence_after_the_tools_answer_is_a_failure() -> None:
+    def script(number: int, body: Body) -> Body:
+        return answer(None) if body["messages"][-1]["role"] == "tool" else call()
+
+    with pytest.raises(ConfigError, match="without a word after the tool's answer"):
+        probed(script)
+
+
+@pytest.mark.parametrize("name", ["agent", "judge"])
+def test_unknown_model_is_refused_with_those_that_are_there(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"roles\.{name}\.models: .* no 'gpt-9', only m, other"):
+        probed(working, name, models=[{"name": "gpt-9"}])
+
+
+def test_server_that_refuses_tools_is_a_configuration_error() -> None:
+    refusal = Fault(400, b'{"error": {"message": "tool choice requires --enable-auto"}}')
+    with pytest.raises(ConfigError, match=r"m fails the probe: .*requires --enable-auto"):
+        probed(lambda *_: refusal)
+
+
+@pytest.mark.parametrize("name", ["agent", "judge"])
+def test_unreachable_endpoint_is_refused_at_once(name: str) -> None:
+    config = RoleConfig(base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ConfigError, match=rf"roles\.{name}: unreachable: http://127\.0\.0\.1:9/v1"):
+        asyncio.run(probe(name, config, invocation_id="inv"))
+
+
+def test_probe_spends_within_the_budget() -> None:
+    async def run() -> None:
+        async with serve(working) as server:
+            budget = Budget(BudgetConfig(tokens=10))
+            with pytest.raises(BudgetError, match="the run: tokens 0 spent of 10"):
+                await probe("agent", role(server.url), invocation_id="inv", budget=budget)
+            assert server.requests == []
+
+    asyncio.run(run())
