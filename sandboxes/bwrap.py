@@ -7,7 +7,6 @@ namespace, and the host sees the caller, who can open nothing here that is not m
 """
 
 import importlib.util
-import json
 import marshal
 import os
 import shutil
@@ -17,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from records.errors import ConfigError
-from sandboxes import agent, clock, python_env
+from sandboxes import agent, clock, python_env, seccomp
 from sandboxes.template import AGENT_UID, BASE_ENV, WORKSPACE, SandboxTemplate
 
 AGENT_FILE = "/opt/agent.pyc"
@@ -138,9 +137,12 @@ def sandbox_command(
     options += scratch(template)
     for name, value in sorted((BASE_ENV | python_env.base_env()).items()):
         options += ["--setenv", name, value]
+    if (program := seccomp.filter_program()) is not None:
+        fds = [*fds, memory_file("seccomp", program)]
+        options += ["--seccomp", str(fds[-1])]
     args_fd = memory_file("args", "\0".join(options).encode())
     drop = [required("setpriv"), *DROP] if root else []
-    settings = json.dumps({"rlimits": rlimits})
+    settings = marshal.dumps({"rlimits": rlimits}).hex()
     run = [*drop, python_env.base_python(), "-I", "-S", AGENT_FILE, settings]
     return [required("bwrap"), "--args", str(args_fd), "--", *run], [*fds, args_fd]
 

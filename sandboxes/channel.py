@@ -7,6 +7,7 @@ the form: sizes are bounded, unknown ids are ignored, and a broken frame ends th
 import asyncio
 import itertools
 import json
+import marshal
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ class Channel:
         if self._lost is not None:
             raise self._lost
         try:
-            self._writer.write(frame(header, body))
+            self._writer.write(frame(marshal.dumps(header), body))
             await self._writer.drain()
         except OSError as error:
             raise TransientError(f"the sandbox no longer reads: {error}") from error
