@@ -94,9 +94,9 @@ class ShardJournal:
     def _one(self, sql: str, *key: str) -> dict[str, Any] | None:
         try:
             found = self._db.execute(sql, key).fetchone()
-        except sqlite3.DatabaseError as error:
+            return None if found is None else json.loads(found[0])
+        except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
             raise self._broken(error) from error
-        return None if found is None else json.loads(found[0])
 
     def _insert(self, sql: str, *values: Any) -> bool:
         """False when the key was there."""
@@ -106,8 +106,8 @@ class ShardJournal:
         except sqlite3.DatabaseError as error:
             raise self._broken(error) from error
 
-    def _broken(self, cause: sqlite3.DatabaseError | str) -> SynthError:
-        text = str(cause)
+    def _broken(self, cause: Exception | str) -> SynthError:
+        text = " ".join(str(cause).split())
         if "locked" in text:
             return SynthError(f"journal {self.path} is open in another process; end that one first")
         if "full" in text:

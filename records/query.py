@@ -68,6 +68,7 @@ def _nodes(tree: Any) -> set[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Whole decimals, which sums of integers are, as int."""
-    whole = isinstance(value, Decimal) and value == value.to_integral_value()
-    return int(value) if whole else value
+    """Decimals as numbers: sums of integers are whole ones."""
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value.as_tuple().exponent == 0 else float(value)

@@ -3,7 +3,8 @@
 Column order is schema order. Append columns with a default (`TableSpec.defaults`); a column that
 changes meaning gets a new name. Open-ended structures (messages, arguments, schemas) are Arrow
 JSON columns, text on disk, because Arrow structs fill missing keys with nulls and so corrupt
-them; a row holds them as Python values, and the store encodes and decodes.
+them; a row holds them as Python values, and the store encodes and decodes. No column is named by
+a word that SQL reserves, so that queries need no quotes.
 """
 
 from dataclasses import dataclass, field
@@ -315,7 +316,7 @@ TABLES: dict[str, TableSpec] = {
                 "command": STR,
                 "config": JSON,
                 "versions": JSON,
-                "at": TIME,
+                "happened_at": TIME,
                 "status": STR,
                 "detail": STR,
                 "cost_usd": FLOAT,
