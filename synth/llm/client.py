@@ -161,14 +161,23 @@ class LLM:
         name: str,
         schema: dict[str, Any],
         repairs: int = 2,
+        on_answer: Callable[[Completion], None] | None = None,
     ) -> Any:
         """A JSON value that fits `schema`.
 
         An answer that does not fit is shown to the model with the error, `repairs` times at most;
-        then ItemError("invalid_output"). Raises what `chat` raises, too.
+        then ItemError("invalid_output"). Raises what `chat` raises, too. `on_answer` is given
+        every answer, also those that do not fit: for counting what they used.
         """
         return await self._structured.ask(
-            role, messages, item=item, step=step, name=name, schema=schema, repairs=repairs
+            role,
+            messages,
+            item=item,
+            step=step,
+            name=name,
+            schema=schema,
+            repairs=repairs,
+            on_answer=on_answer,
         )
 
     async def _ask(

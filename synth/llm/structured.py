@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn, Protocol
 
 import jsonschema_rs
@@ -57,6 +57,7 @@ class StructuredOutput:
         name: str,
         schema: dict[str, Any],
         repairs: int,
+        on_answer: Callable[[Any], None] | None = None,
     ) -> Any:
         validator = self._validator(schema)
         talk = list(messages)
@@ -65,6 +66,8 @@ class StructuredOutput:
             answer = await self._ask(
                 role, talk, item=item, step=step, schema=(name, schema), attempt=attempt
             )
+            if on_answer is not None:
+                on_answer(answer)
             try:
                 return read(answer.content, answer.finish_reason, validator)
             except InvalidOutputError as error:
