@@ -1,0 +1,239 @@
+"""Where a call really runs, behind one protocol; routing is per tool row.
+
+An executor holds the state of one episode. Its own failure (server gone, sandbox lost) is a
+TransientError, never an error observation: the agent is not blamed for it.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from records.digest import digest
+from records.errors import ConfigError
+from records.schemas import Row
+from sandboxes.mcp import McpServer, open_server
+from sandboxes.servers import ServerConfig
+from tool_specs.domain import Domain
+from tool_specs.interpreter import World, breaches
+
+Fidelity = Literal["state_machine", "mcp"]
+Changes = list[dict[str, Any]]
+
+
+class ToolResult(NamedTuple):
+    text: str
+    """What the agent reads."""
+    is_error: bool
+    error_code: str | None
+    diff: Changes
+    hash_before: str | None
+    hash_after: str | None
+
+
+class Executor(Protocol):
+    @property
+    def fidelity(self) -> Fidelity: ...
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        """Run the tool; arguments fit its schema. Raises TransientError when it cannot be run."""
+        ...
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        """What a read would have returned when the episode began; None if that is not known."""
+        ...
+
+    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        """Ids of the policy rules that this call would break if it were made now."""
+        ...
+
+    def state_hash(self) -> str | None:
+        """None while no state was read yet (a server that no call has started)."""
+        ...
+
+    def snapshot(self) -> Any: ...
+
+    async def restore(self, snapshot: Any) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class StateMachineExecutor:
+    """Synthetic tools: the interpreter, in process, exact state."""
+
+    fidelity: Fidelity = "state_machine"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._initial = world.snapshot()
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        result = self._world.call(tool, arguments)
+        return ToolResult(
+            json.dumps(result.observation, ensure_ascii=False),
+            result.is_error,
+            result.error_code,
+            list(result.diff),
+            result.hash_before,
+            result.hash_after,
+        )
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        result = self._initial.snapshot().call(tool, arguments)
+        return None if result.is_error else json.dumps(result.observation, ensure_ascii=False)
+
+    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        return breaches(self._world, tool, arguments)
+
+    def state_hash(self) -> str | None:
+        return self._world.state_hash
+
+    def snapshot(self) -> World:
+        return self._world.snapshot()
+
+    async def restore(self, snapshot: World) -> None:
+        self._world = snapshot.snapshot()
+
+    async def close(self) -> None:
+        return None
+
+
+class McpExecutor:
+    """Real tools: one server in a sandbox of its own, started by the first call that needs it.
+
+    The state is what the server's probes print. They run once at the start and after every call
+    that may write; in between nothing else touches the sandbox.
+    """
+
+    fidelity: Fidelity = "mcp"
+
+    def __init__(self, config: ServerConfig, fixture: Any, slots: asyncio.Semaphore) -> None:
+        self._config = config
+        self._fixture = fixture
+        self._slots = slots
+        self._open: AsyncExitStack | None = None
+        self._server: McpServer | None = None
+        self._state: dict[str, list[str]] = {}
+        self._hash: str | None = None
+        self._made: list[tuple[str, dict[str, Any], bool]] = []
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        server = await self._running()
+        self._made.append((tool, arguments, read_only))
+        result = await server.call(tool, arguments)
+        before, old = self._state, self._hash
+        if not read_only:
+            self._state = await server.state()
+            self._hash = digest(self._state)
+        code = "tool_error" if result.is_error else None
+        changes = state_changes(before, self._state)
+        return ToolResult(result.text, result.is_error, code, changes, old, self._hash)
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        return None
+
+    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        return []
+
+    def state_hash(self) -> str | None:
+        return self._hash
+
+    def snapshot(self) -> list[tuple[str, dict[str, Any], bool]]:
+        return list(self._made)
+
+    async def restore(self, snapshot: Sequence[tuple[str, dict[str, Any], bool]]) -> None:
+        await self.close()
+        for tool, arguments, read_only in snapshot:
+            await self.call(tool, arguments, read_only=read_only)
+
+    async def close(self) -> None:
+        opened, self._open, self._server = self._open, None, None
+        self._state, self._hash, self._made = {}, None, []
+        if opened is not None:
+            await opened.aclose()
+
+    async def _running(self) -> McpServer:
+        if self._server is None:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(self._slots)
+                server = await stack.enter_async_context(open_server(self._config, self._fixture))
+                self._state = await server.state()
+                self._hash = digest(self._state)
+                self._open, self._server = stack.pop_all(), server
+        return self._server
+
+
+def state_changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> Changes:
+    """Lines that a probe no longer prints are deleted rows, new ones created, in probe order."""
+    changes: Changes = []
+    for probe in after:
+        old, new = dict.fromkeys(before.get(probe, ())), dict.fromkeys(after[probe])
+        for line in old:
+            if line not in new:
+                changes.append(_change("delete", probe, line, {"line": line}, None))
+        for line in new:
+            if line not in old:
+                changes.append(_change("create", probe, line, None, {"line": line}))
+    return changes
+
+
+def _change(op: str, entity: str, row_id: str, before: Any, after: Any) -> dict[str, Any]:
+    return {"op": op, "entity": entity, "id": row_id, "before": before, "after": after}
+
+
+LIVE_SERVERS = 4
+"""Sandboxed servers at once in one process: each is a Python program of its own to start."""
+
+
+class Setting(NamedTuple):
+    now: str
+    policy: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What the rows of tasks refer to, by id: everything that an episode is put together from."""
+
+    agents: Mapping[str, Row]
+    personas: Mapping[str, Row]
+    tools: Mapping[str, Row]
+    domains: Mapping[str, Domain]
+    """By `domain_id`."""
+    servers: Mapping[str, ServerConfig]
+    """By name. Empty where no sandbox can run them; their tasks are not planned then."""
+    server_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LIVE_SERVERS))
+
+    def setting_of(self, task: Row) -> Setting:
+        """Clock and rules of the world that a task plays in."""
+        if task["server"]:
+            return Setting(self.servers[task["server"]].clock, ())
+        domain = self.domains[task["domain_id"]]
+        return Setting(domain.now, tuple(rule.text for rule in domain.policy))
+
+    def tools_of(self, agent: Row) -> list[Row]:
+        return [self.tools[tool_id] for tool_id in agent["tool_ids"]]
+
+
+def executors_for(catalogue: Catalogue, task: Row, tools: Sequence[Row]) -> dict[str, Executor]:
+    """An executor for each tool by name. Tools of one domain or server share their state."""
+    made: dict[str, Executor] = {}
+    routes: dict[str, Executor] = {}
+    for tool in tools:
+        place = tool["server"] or tool["domain_id"]
+        if place not in made:
+            made[place] = _executor(catalogue, task, tool)
+        routes[tool["name"]] = made[place]
+    return routes
+
+
+def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
+    if tool["source"] == "mcp":
+        if tool["server"] not in catalogue.servers:
+            known = ", ".join(catalogue.servers) or "none"
+            raise ConfigError(f"no server {tool['server']!r} for {tool['name']!r}; known: {known}")
+        fixture = task["initial_state"]
+        return McpExecutor(catalogue.servers[tool["server"]], fixture, catalogue.server_slots)
+    domain = catalogue.domains[tool["domain_id"]]
+    return StateMachineExecutor(World.of(domain, task["initial_state"]))
