@@ -1,0 +1,274 @@
+"""Rollouts: one trajectory of a task, from the user's opening to the end of the episode.
+
+Nothing is paid or done twice. Every answer of a model is kept by the LLM layer before it is used,
+every tool result is journalled before the model sees it. A run that died is run again from the
+start of the episode: kept answers cost nothing, actions are executed again to rebuild the state,
+and the journalled result is what counts.
+
+The user's closing words are not stored: they ask for nothing and nobody answers them, so that a
+conversation which came to its end has the agent's as its last message.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import digest
+from records.errors import BudgetError, TransientError
+from records.journal import ShardJournal
+from records.schemas import Row
+from records.seeds import rng_of, seed_of
+from records.sizes import TOKEN_COUNTER
+from records.store import ItemStatus
+from synth.calls import CallRecord
+from synth.environment import (
+    OUTSIDE,
+    PROMPT,
+    TRUNCATED,
+    EpisodeConfig,
+    EpisodeEnvironment,
+    EpisodeState,
+    Message,
+    Step,
+)
+from synth.executors import Catalogue
+from synth.llm.client import LLM, Completion
+from synth.llm.config import RoleConfig
+from synth.prompts import version_of
+from synth.reward import decide_by_code, rubric_of
+from synth.stages import KEPT, Item, ItemResult
+from synth.user import PROMPT as USER_PROMPT
+from synth.user import LlmUser
+
+STAGE = "rollouts"
+STAGE_VERSION = 1
+"""Raised when the same item would give another trajectory."""
+
+INFRA_ATTEMPTS = 3
+"""How often an episode is played when something outside it fails; then the failure is its row."""
+
+INFRA_WAIT_S = 1.0
+"""Longest wait before the second attempt; doubles with each."""
+
+
+class RolloutConfig(Config):
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"attempts"})
+
+    attempts: int = Field(default=1, ge=1, le=256)
+    """Trajectories for each task."""
+    episode: EpisodeConfig = EpisodeConfig()
+
+
+def prompt_versions() -> dict[str, str]:
+    return {name: version_of(name) for name in (PROMPT, USER_PROMPT)}
+
+
+def plan_rollouts(
+    tasks: Iterable[Row], *, config: RolloutConfig, roles: Mapping[str, RoleConfig]
+) -> list[Item]:
+    """An item for each attempt at each task, in the tasks' order; its id is `trajectory_id`."""
+    decided = [
+        STAGE_VERSION,
+        config.identity(),
+        roles["agent"].identity(),
+        roles["user"].identity(),
+        prompt_versions(),
+        TOKEN_COUNTER,
+    ]
+    return [
+        Item(
+            digest("trajectory", decided, task["task_id"], attempt),
+            {"task": task, "attempt": attempt},
+        )
+        for task in tasks
+        for attempt in range(config.attempts)
+    ]
+
+
+async def run_rollout(
+    item: Item,
+    llm: LLM,
+    journal: ShardJournal,
+    *,
+    catalogue: Catalogue,
+    config: RolloutConfig,
+    roles: Mapping[str, RoleConfig],
+) -> ItemResult:
+    """Rows of `trajectories` and `tool_calls`. BudgetError stops it; the journal waits then."""
+    attempt = 1
+    while True:
+        played = await _play(item, llm, journal, catalogue, config.episode)
+        if played.state.reason != "infra_error" or attempt == INFRA_ATTEMPTS:
+            return _result(item, played, roles)
+        jitter = rng_of(item.item_id, "infra_wait", attempt).uniform(0.5, 1.0)
+        await asyncio.sleep(INFRA_WAIT_S * 2 ** (attempt - 1) * jitter)
+        attempt += 1
+
+
+class Usage:
+    """Reported tokens by role; an answer from the cache counts like the one that was paid."""
+
+    def __init__(self) -> None:
+        self.by_role = {role: {"prompt": 0, "completion": 0} for role in ("agent", "user")}
+
+    def add(self, role: str, answer: Completion) -> None:
+        self.by_role[role]["prompt"] += answer.prompt_tokens
+        self.by_role[role]["completion"] += answer.completion_tokens
+
+
+class _Played(NamedTuple):
+    state: EpisodeState
+    tools: list[dict[str, Any]]
+    last: Step | None
+    """The step that ended the episode; None when it ended between steps."""
+    tokens: dict[str, dict[str, int]]
+    """Reported usage by role."""
+
+
+async def _play(
+    item: Item, llm: LLM, journal: ShardJournal, catalogue: Catalogue, config: EpisodeConfig
+) -> _Played:
+    """messages -> model -> step, until the episode ends. Raises BudgetError."""
+    trajectory_id, task = item.item_id, item.data["task"]
+    usage = Usage()
+
+    def user(task: Row, persona: Row) -> LlmUser:
+        return LlmUser(
+            llm,
+            item=trajectory_id,
+            persona=persona,
+            brief=task["user_brief"],
+            retries=config.user_retries,
+            on_answer=partial(usage.add, "user"),
+        )
+
+    env = EpisodeEnvironment(
+        catalogue, config, user=user, journal=journal, episode_id=trajectory_id
+    )
+    step: Step | None = None
+    messages, info = await env.reset(task, episode_seed(trajectory_id))
+    try:
+        while env.state.reason is None:
+            completion = await llm.chat(
+                "agent",
+                messages,
+                item=trajectory_id,
+                step=f"agent-{env.state.turn}",
+                tools=info["tools"] or None,
+            )
+            usage.add("agent", completion)
+            action = assistant_message(completion, num_calls=len(env.state.caller.records))
+            step = await env.step(action)
+            messages += [action, *step.observation]
+    except TransientError as error:
+        env.stop("infra_error", str(error))
+    finally:
+        await env.close()
+    if env.state.reason == "budget_stop":
+        raise BudgetError(env.state.error)
+    return _Played(env.state, info["tools"], step, usage.by_role)
+
+
+def episode_seed(trajectory_id: str) -> int:
+    return seed_of(trajectory_id, "episode")
+
+
+def assistant_message(completion: Completion, *, num_calls: int) -> Message:
+    """The answer as a chat message; `num_calls` is how many calls came before it.
+
+    Servers number calls in their own ways, some give every call the same id: ours count up over
+    the trajectory. Arguments stay the text that the model wrote.
+    """
+    message: Message = {"role": "assistant", "content": _storable(completion.content)}
+    if completion.reasoning:
+        message["reasoning_content"] = _storable(completion.reasoning)
+    if completion.finish_reason == "content_filter":
+        message["refusal"] = message["content"] or "refused by the endpoint"
+    if completion.tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{num_calls + i}",
+                "type": "function",
+                "function": {
+                    "name": _storable(call["function"]["name"]),
+                    "arguments": _storable(call["function"]["arguments"]),
+                },
+            }
+            for i, call in enumerate(completion.tool_calls)
+        ]
+    return message
+
+
+def _storable(text: str | None) -> str:
+    """Lone surrogates, which JSON can spell and UTF-8 cannot, become question marks."""
+    return (text or "").encode("utf-8", "replace").decode()
+
+
+def _result(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> ItemResult:
+    row = _trajectory_row(item, played, roles)
+    calls = [
+        record._asdict() | {"trajectory_id": item.item_id, "split": row["split"]}
+        for record in played.state.caller.records
+    ]
+    failed = row["termination_reason"] in ("infra_error", "user_error")
+    status = ItemStatus("failed", row["termination_reason"]) if failed else KEPT
+    return ItemResult({"trajectories": [row], "tool_calls": calls}, status)
+
+
+def _trajectory_row(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> Row:
+    state, task = played.state, item.data["task"]
+    records, messages = state.caller.records, state.messages
+    speakers = Counter(message["role"] for message in messages)
+    hashes = [r.state_hash_before for r in records if r.state_hash_before is not None]
+    return {
+        "trajectory_id": item.item_id,
+        "task_id": task["task_id"],
+        "agent_id": task["agent_id"],
+        "persona_id": task["persona_id"],
+        "domain_id": task["domain_id"],
+        "server": task["server"],
+        "variant": task["variant"],
+        "attempt": item.data["attempt"],
+        "seed": state.seed,
+        "messages": messages,
+        "tools": played.tools,
+        "num_messages": len(messages),
+        "num_turns": speakers["assistant"],
+        "num_user_turns": speakers["user"],
+        "num_tool_calls": len(records),
+        "num_errors": sum(record.is_error for record in records),
+        "num_recovered": num_recovered(records),
+        "fidelities": sorted({r.fidelity for r in records if r.fidelity}),
+        "injected_outcomes": [r.injected_outcome for r in records if r.injected_outcome],
+        "termination_reason": state.reason,
+        "outcome": _outcome(played),
+        "objective_reward": played.last.reward if played.last else 0.0,
+        "state_hash_initial": state.hash_initial or next(iter(hashes), None),
+        "state_hash_final": state.hash_final,
+        "models": {role: roles[role].model_of(item.item_id, role) for role in ("agent", "user")},
+        "prompt_versions": prompt_versions(),
+        "token_counts": played.tokens,
+        "error": state.error,
+        "split": task["split"],
+    }
+
+
+def num_recovered(records: Sequence[CallRecord]) -> int:
+    """Errors after which a later call of the same tool succeeded."""
+    succeeded_after = {r.name: i for i, r in enumerate(records) if not r.is_error}
+    return sum(r.is_error and succeeded_after.get(r.name, -1) > i for i, r in enumerate(records))
+
+
+def _outcome(played: _Played) -> str:
+    reason = played.state.reason
+    if reason in OUTSIDE or played.last is None:
+        return "error"
+    if reason in TRUNCATED:
+        return "truncated"
+    decision = decide_by_code(rubric_of(played.state.task), played.last.info["verdicts"])
+    return "passed" if decision.accepted else "failed"

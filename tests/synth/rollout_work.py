@@ -1,0 +1,61 @@
+"""The rollouts of a small shard as one function, so that a child process can run and die in it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from records.digest import canonical_json
+from records.files import write_atomic
+from records.journal import ShardJournal
+from records.schemas import Row
+from synth.environment import EpisodeConfig
+from synth.llm.client import LLM, Gateway
+from synth.llm.config import RoleConfig
+from synth.offline import create_app
+from synth.outcomes import OutcomeConfig
+from synth.rollout import RolloutConfig, plan_rollouts, run_rollout
+from tests.synth.clinic import TASK, catalogue
+
+STORMY = EpisodeConfig(
+    outcomes=OutcomeConfig(weights={"success": 3, "transient_error": 1, "rate_limit": 1})
+)
+
+
+def roles(url: str) -> dict[str, RoleConfig]:
+    return {role: RoleConfig(base_url=url) for role in ("agent", "user", "judge")}
+
+
+def work(folder: Path, url: str, num: int, in_flight: int) -> None:
+    """Rows of `num` attempts at the clinic's task, written to `rows.json` in the end."""
+    write_atomic(
+        folder / "rows.json",
+        canonical_json(asyncio.run(rollouts(folder, url, num, in_flight))).encode(),
+    )
+
+
+async def rollouts(folder: Path, url: str, num: int, in_flight: int = 1) -> dict[str, list[Row]]:
+    config = RolloutConfig(attempts=num, episode=STORMY)
+    items = plan_rollouts([TASK], config=config, roles=roles(url))
+    gate = asyncio.Semaphore(in_flight)
+    async with Gateway(roles(url), offline_app=create_app) as gateway:
+        with ShardJournal(folder / "journal.sqlite") as journal:
+            llm = LLM(gateway, journal, stage="rollouts", invocation_id="test")
+
+            async def one(item):
+                async with gate:
+                    return await run_rollout(
+                        item,
+                        llm,
+                        journal,
+                        catalogue=catalogue(),
+                        config=config,
+                        roles=roles(url),
+                    )
+
+            results = await asyncio.gather(*map(one, items))
+    tables = ("trajectories", "tool_calls")
+    return {t: [row for result in results for row in result.tables[t]] for t in tables}
+
+
+def rows_in(folder: Path) -> dict[str, list[Row]]:
+    return json.loads((folder / "rows.json").read_text())
