@@ -1,0 +1,174 @@
+"""Which graded trajectories are kept for training, and which of their messages carry loss.
+
+A barrier: it looks at the whole committed set, sorted by id, so that quotas and duplicates do not
+depend on the order in which trajectories were made. Pure: rows in, rows out. Errors and recovery
+are no reason to drop anything.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import digest
+from records.schemas import Row
+from synth.grading import HACK_CHECK, scores_of
+from synth.reward import rubric_of
+from synth.rubric import decide
+
+STAGE_VERSION = 1
+"""Raised when the same graded set would be curated otherwise."""
+
+SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
+"""Ends that leave a conversation unfinished; they are the reason, whatever else failed."""
+
+
+class CurationConfig(Config):
+    sequence_share: float = Field(default=0.05, gt=0.0, le=1.0)
+    """Largest share of the accepted trajectories that call the same tools in the same order."""
+
+    sequence_min: int = Field(default=3, ge=1)
+    """So many of one sequence are kept however small the set: there a share means little."""
+
+
+class _Candidate(NamedTuple):
+    trajectory: Row
+    calls: Sequence[Row]
+    """In call order."""
+    score: float
+    drop_reason: str | None
+
+    @property
+    def rank(self) -> tuple[float, str]:
+        """Best first; the id, a digest, decides between equals."""
+        return -self.score, self.trajectory["trajectory_id"]
+
+    @property
+    def sequence(self) -> tuple[str, ...]:
+        return tuple(call["name"] for call in self.calls)
+
+
+def curate(
+    *,
+    grading_id: str,
+    trajectories: Iterable[Row],
+    tool_calls: Iterable[Row],
+    verdicts: Iterable[Row],
+    tasks: Iterable[Row],
+    config: CurationConfig = CurationConfig(),
+) -> list[Row]:
+    """One `curation` row for each trajectory that has verdicts of this grading, sorted by id."""
+    calls, graded = _by_trajectory(tool_calls), _by_trajectory(verdicts)
+    rubrics = {task["task_id"]: task for task in tasks}
+    candidates = [
+        _judged(t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], rubrics[t["task_id"]])
+        for t in sorted(trajectories, key=lambda t: t["trajectory_id"])
+        if t["trajectory_id"] in graded
+    ]
+    reasons = {c.trajectory["trajectory_id"]: c.drop_reason for c in candidates}
+    kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
+    kept = _without_duplicates(kept, reasons)
+    _apply_quota(kept, reasons, config)
+    curation_id = digest(
+        "curation", STAGE_VERSION, config.identity(), grading_id, sorted(reasons), length=16
+    )
+    return [
+        {
+            "curation_id": curation_id,
+            "trajectory_id": (trajectory_id := c.trajectory["trajectory_id"]),
+            "grading_id": grading_id,
+            "accepted": reasons[trajectory_id] is None,
+            "drop_reason": reasons[trajectory_id],
+            "score": c.score,
+            "train_turns": train_turns(c.trajectory["messages"], c.calls),
+            "split": c.trajectory["split"],
+        }
+        for c in candidates
+    ]
+
+
+def _by_trajectory(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
+    groups: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["trajectory_id"]].append(row)
+    return groups
+
+
+def _judged(trajectory: Row, calls: list[Row], verdicts: list[Row], task: Row) -> _Candidate:
+    """The rubric's rule over the verdicts, and the first reason against the trajectory."""
+    rubric = rubric_of(task)
+    decision = decide(rubric, scores_of(verdicts))
+    hacked = any(v["criterion_id"] == HACK_CHECK and not v["passed"] for v in verdicts)
+    reason = None
+    if trajectory["termination_reason"] in SPOILED:
+        reason = trajectory["termination_reason"]
+    elif decision.failed:
+        kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
+        reason = f"failed_{kinds[decision.failed[0]]}"
+    elif hacked:
+        reason = "failed_hack_check"
+    elif not decision.accepted:
+        reason = "low_score"
+    ordered = sorted(calls, key=lambda call: call["call_index"])
+    return _Candidate(trajectory, ordered, decision.share, reason)
+
+
+def _without_duplicates(
+    ranked: list[_Candidate], reasons: dict[str, str | None]
+) -> list[_Candidate]:
+    """The best of every group that opens with the same words and calls the same tools."""
+    seen: set[tuple[Any, ...]] = set()
+    kept = []
+    for candidate in ranked:
+        key = (candidate.sequence, opening_words(candidate.trajectory["messages"]))
+        if key in seen:
+            reasons[candidate.trajectory["trajectory_id"]] = "near_duplicate"
+        else:
+            seen.add(key)
+            kept.append(candidate)
+    return kept
+
+
+def opening_words(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The user's first message without case, punctuation and spacing."""
+    text = next((m["content"] for m in messages if m["role"] == "user"), "")
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _apply_quota(
+    ranked: list[_Candidate], reasons: dict[str, str | None], config: CurationConfig
+) -> None:
+    groups: defaultdict[tuple[str, ...], list[_Candidate]] = defaultdict(list)
+    for candidate in ranked:
+        groups[candidate.sequence].append(candidate)
+    quota = sequence_quota([len(group) for group in groups.values()], config)
+    for group in groups.values():
+        for candidate in group[quota:]:
+            reasons[candidate.trajectory["trajectory_id"]] = "sequence_quota"
+
+
+def sequence_quota(sizes: Sequence[int], config: CurationConfig) -> int:
+    """The largest q such that q is at most its share of what q leaves, sum(min(size, q)).
+
+    At least `sequence_min`, since with few sequences no q above 0 satisfies that.
+    """
+    for quota in range(max(sizes, default=0), config.sequence_min, -1):
+        if quota <= config.sequence_share * sum(min(size, quota) for size in sizes):
+            return quota
+    return config.sequence_min
+
+
+def train_turns(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[bool]:
+    """Loss flag per message: what the agent wrote, unless a call in it was the agent's own mistake.
+
+    An injected error is not: the call that met it was right, and so is the one that follows it.
+    """
+    mistakes = {c["tool_call_id"] for c in calls if c["is_error"] and not c["injected_outcome"]}
+    return [
+        m["role"] == "assistant"
+        and mistakes.isdisjoint(call["id"] for call in m.get("tool_calls") or ())
+        for m in messages
+    ]

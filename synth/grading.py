@@ -1,0 +1,136 @@
+"""Grading: the verdicts on a stored trajectory, by code and by the judge, criterion by criterion.
+
+It reads rows and writes rows, so any dataset can be graded again, by another judge or newer
+checks, without a new rollout and without rewriting a row: each grading has its own `grading_id`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from records.digest import digest
+from records.schemas import Row
+from synth.checks import CHECKS_VERSION, Verdict, check_all
+from synth.environment import OUTSIDE
+from synth.hack_check import CHECK_VERSION as HACK_CHECK_VERSION
+from synth.hack_check import hack_check
+from synth.judge import judge, prompt_version
+from synth.llm.client import LLM
+from synth.llm.config import RoleConfig
+from synth.reward import evidence_of, rubric_of
+from synth.rubric import Rubric
+from synth.stages import Item, ItemResult
+
+STAGE = "grading"
+STAGE_VERSION = 1
+"""Raised when the same trajectory would be graded otherwise."""
+
+HACK_CHECK = "hack_check"
+"""Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
+
+
+def grading_id_of(judge_role: RoleConfig) -> str:
+    """Judge and checker versions; a task's rubric is fixed by its id."""
+    return digest(
+        STAGE,
+        STAGE_VERSION,
+        CHECKS_VERSION,
+        HACK_CHECK_VERSION,
+        judge_role.identity(),
+        prompt_version(),
+    )
+
+
+def plan_grading(
+    *,
+    trajectories: Iterable[Row],
+    tool_calls: Iterable[Row],
+    tasks: Iterable[Row],
+    agents: Iterable[Row],
+    tools: Iterable[Row],
+    judge_role: RoleConfig,
+) -> list[Item]:
+    """One item for each trajectory, in the order of ids."""
+    grading_id = grading_id_of(judge_role)
+    calls: dict[str, list[Row]] = {}
+    for call in sorted(tool_calls, key=lambda c: (c["trajectory_id"], c["call_index"])):
+        calls.setdefault(call["trajectory_id"], []).append(call)
+    task_of = {task["task_id"]: task for task in tasks}
+    tool_of = {tool["tool_id"]: tool for tool in tools}
+    offered = {a["agent_id"]: [tool_of[i] for i in a["tool_ids"]] for a in agents}
+    return [
+        Item(
+            digest(grading_id, trajectory["trajectory_id"]),
+            {
+                "grading_id": grading_id,
+                "trajectory": trajectory,
+                "calls": calls.get(trajectory["trajectory_id"], []),
+                "task": task_of[trajectory["task_id"]],
+                "tools": offered[trajectory["agent_id"]],
+            },
+        )
+        for trajectory in sorted(trajectories, key=lambda t: t["trajectory_id"])
+    ]
+
+
+async def grade(item: Item, llm: LLM, *, judge_role: RoleConfig) -> ItemResult:
+    """Rows of `verdicts`. What a fault outside the agent has ended is not shown to the judge."""
+    trajectory, calls = item.data["trajectory"], item.data["calls"]
+    rubric = rubric_of(item.data["task"])
+    verdicts = check_all(rubric, evidence_of(trajectory["messages"], calls))
+    rows = _rows(rubric, verdicts, checked_by="code", version=CHECKS_VERSION)
+    hacked = hack_check(trajectory["messages"], calls, item.data["tools"])
+    rows.append(_hack_row(hacked))
+    if trajectory["termination_reason"] not in OUTSIDE:
+        opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
+        judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
+        model = judge_role.model_of(item.item_id, "judge")
+        version = f"{model}@{prompt_version()}"
+        rows += _rows(rubric, judged, checked_by="judge", version=version)
+    place = {
+        "grading_id": item.data["grading_id"],
+        "trajectory_id": trajectory["trajectory_id"],
+        "split": trajectory["split"],
+    }
+    return ItemResult({"verdicts": [row | place for row in rows]})
+
+
+def scores_of(verdicts: Iterable[Row]) -> dict[str, float]:
+    """The scores that count: code's where there is one, the judge's for `nl`."""
+    return {
+        v["criterion_id"]: v["score"]
+        for v in verdicts
+        if v["kind"] != HACK_CHECK and (v["kind"] == "nl") == (v["checked_by"] == "judge")
+    }
+
+
+def _rows(
+    rubric: Rubric, verdicts: Mapping[str, Verdict], *, checked_by: str, version: str
+) -> list[Row]:
+    return [
+        {
+            "criterion_id": c.id,
+            "kind": c.kind,
+            "checked_by": checked_by,
+            "mandatory": c.mandatory,
+            "weight": c.weight,
+            "passed": verdicts[c.id].passed,
+            "score": verdicts[c.id].score,
+            "evidence": verdicts[c.id].evidence,
+            "checker_version": version,
+        }
+        for c in rubric.criteria
+        if c.id in verdicts
+    ]
+
+
+def _hack_row(verdict: Verdict) -> Row:
+    return {
+        "criterion_id": HACK_CHECK,
+        "kind": HACK_CHECK,
+        "checked_by": "code",
+        "mandatory": True,
+        "weight": 0.0,
+        "passed": verdict.passed,
+        "score": verdict.score,
+        "evidence": verdict.evidence,
+        "checker_version": HACK_CHECK_VERSION,
+    }
