@@ -236,4 +236,5 @@ def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
         fixture = task["initial_state"]
         return McpExecutor(catalogue.servers[tool["server"]], fixture, catalogue.server_slots)
     domain = catalogue.domains[tool["domain_id"]]
-    return StateMachineExecutor(World.of(domain, task["initial_state"]))
+    own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
+    return StateMachineExecutor(World.of(domain, task["initial_state"] if own else None))

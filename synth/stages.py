@@ -17,7 +17,7 @@ from records.schemas import Row
 from records.store import ItemStatus
 
 if TYPE_CHECKING:
-    from synth.run import Run, Shard
+    from synth.run import Shard
 
 KEPT = ItemStatus("kept", None)
 
@@ -44,15 +44,13 @@ def dropped(reason: str) -> ItemResult:
 
 
 class Stage(Protocol):
-    """What the runner needs to know of a stage."""
+    """What the runner needs to know of a stage. Versions are part of the item ids."""
 
     name: str
-    """Kebab-case; names the flow's tasks, the plan and the journals."""
-    version: int
-    """Raised whenever the same item would give other rows. Part of every item id."""
+    """Kebab-case; names the tasks of the flow, the plan and the journals."""
 
-    def plan(self, run: "Run") -> list[Item]:
-        """Every item of this run, in a fixed order, from the config and committed rows."""
+    def plan(self) -> list[Item]:
+        """Every item of the run, in a fixed order, from the config and committed rows."""
         ...
 
     async def make(self, item: Item, shard: "Shard") -> ItemResult:

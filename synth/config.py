@@ -1,0 +1,111 @@
+"""A run's configuration. Its defaults are the demo: built-in tools, the offline provider."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from records.config import Config
+from records.digest import digest
+from synth.agents import AgentConfig
+from synth.curation import CurationConfig
+from synth.llm.config import BudgetConfig, RoleConfig
+from synth.offline.settings import Misbehaviour, OfflineSettings
+from synth.rollout import RolloutConfig
+from synth.tasks.stage import TaskConfig
+
+Role = Literal["generator", "agent", "user", "judge"]
+
+STAGES = ("tools", "agents", "personas", "tasks", "rollouts", "grading", "curation")
+"""Names of the stages in their order, as budgets and reports use them."""
+
+
+class OfflineConfig(Config):
+    """How the embedded provider behaves as an endpoint; what it answers is its model's matter."""
+
+    misbehave: Misbehaviour = Misbehaviour()
+    """Shares of requests that fail in declared ways, to see a run survive them."""
+    latency_s: float = Field(default=0.0, ge=0.0, le=60.0)
+    jitter_s: float = Field(default=0.0, ge=0.0, le=60.0)
+
+    def settings(self) -> OfflineSettings:
+        return OfflineSettings(
+            misbehave=self.misbehave, latency_s=self.latency_s, jitter_s=self.jitter_s
+        )
+
+
+class RunConfig(Config):
+    """Everything a run is told. What decides rows makes up its id; the rest is how it goes."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
+        [
+            "name",
+            "num_tasks",
+            "budget",
+            "concurrency",
+            "shard_size",
+            "max_failed",
+            "stage_seconds",
+            "offline",
+        ]
+    )
+
+    name: str = Field(default="demo", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
+    """Shown in the UI."""
+    seed: int = Field(default=0, ge=0)
+
+    domains: tuple[str, ...] = ("all",)
+    """Built-in domains by name, `all` of them, or paths of domain files."""
+    servers: tuple[str, ...] = ("all",)
+    """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
+    agents: AgentConfig = AgentConfig()
+    tasks: TaskConfig = TaskConfig()
+    rollouts: RolloutConfig = RolloutConfig()
+    curation: CurationConfig = CurationConfig()
+    roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
+    """Who plays what; a role that is not named is played by the offline provider."""
+
+    num_tasks: int = Field(default=420, ge=1, le=10_000_000)
+    """How many tasks are tried; agents and personas follow from it. No part of an identity:
+    raising it adds items and changes none."""
+    budget: BudgetConfig = BudgetConfig()
+    """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
+    concurrency: int = Field(default=16, ge=1, le=4096)
+    """Items in flight at once."""
+    shard_size: int = Field(default=30, ge=1, le=100_000)
+    """Items a commit: small loses little work to a kill, large makes fewer files."""
+    max_failed: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Share of a stage's items that may fail before the stage does."""
+    stage_seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall clock after which a stage starts no further shard; what is left stays pending."""
+    offline: OfflineConfig = OfflineConfig()
+
+    @model_validator(mode="after")
+    def _every_role_is_played(self) -> Self:
+        roles: dict[Role, RoleConfig] = {
+            role: self.roles.get(role, RoleConfig())
+            for role in ("generator", "agent", "user", "judge")
+        }
+        object.__setattr__(self, "roles", roles)  # frozen for everyone else
+        for where in ("stage_seconds", "budget.stages"):
+            named = self.stage_seconds if where == "stage_seconds" else self.budget.stages
+            if unknown := sorted(named.keys() - set(STAGES)):
+                raise ValueError(
+                    f"{where} names no stage by {', '.join(unknown)}; stages: {', '.join(STAGES)}"
+                )
+        return self
+
+    @property
+    def run_id(self) -> str:
+        """Digest of what decides rows: the same command in a fresh folder has the same id."""
+        return digest("run", self.identity())
+
+    def in_small(self) -> Self:
+        """The same run on a handful of items, played by the offline provider: a dry run."""
+        return self.model_copy(
+            update={
+                "roles": {role: RoleConfig() for role in self.roles},
+                "num_tasks": 24,
+                "shard_size": 8,
+                "budget": BudgetConfig(),
+            }
+        )

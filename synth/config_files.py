@@ -1,0 +1,101 @@
+"""Run configurations: TOML files, `--set key=value` overrides, and errors a person can act on."""
+
+import difflib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from records.errors import ConfigError
+from records.store import Dataset
+from synth.config import RunConfig
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The file's settings with `overrides` ("a.b=value") applied on top.
+
+    Raises ConfigError naming the file, the setting, its value and what is allowed.
+    """
+    if not path.is_file():
+        raise ConfigError(f"no config file {path}; `configs/` has examples")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    return validate(with_overrides(values, overrides), where=str(path))
+
+
+def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`values` with each dotted `key=value` set; changed in place and returned."""
+    for override in overrides:
+        _apply(values, override)
+    return values
+
+
+def recorded_config(dataset: Dataset, run_id: str) -> RunConfig:
+    """The configuration that a run of this dataset was last started with."""
+    rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config"])
+    mine = [row for row in rows if row["run_id"] == run_id and row["event"] == "started"]
+    if not mine:
+        known = sorted({row["run_id"] for row in rows})
+        raise ConfigError(
+            f"{dataset.root} holds no run {run_id!r}; it holds {', '.join(known) or 'no run'}"
+        )
+    newest = max(mine, key=lambda row: row["happened_at"])
+    return validate(newest["config"], where=f"the recorded configuration of run {run_id}")
+
+
+def validate(values: dict[str, Any], *, where: str) -> RunConfig:
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(problem) for problem in error.errors()]
+        raise ConfigError(f"{where}: " + "; ".join(lines)) from error
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    """Set one dotted key. The value is read as TOML where it parses, else as plain text."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set wants key=value, such as --set concurrency=4, got {override!r}")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *parents, last = key.strip().split(".")
+    for parent in parents:
+        values = values.setdefault(parent, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {override}: {parent!r} is a value, it has no settings in it")
+    values[last] = value
+
+
+def _explain(problem: Any) -> str:
+    place = ".".join(str(part) for part in problem["loc"]) or "the file"
+    if problem["type"] == "extra_forbidden":
+        known = _fields_at(problem["loc"][:-1])
+        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
+        return f"unknown setting {place} = {problem['input']!r}; {hint}"
+    return f"{place} = {problem['input']!r}: {problem['msg']}"
+
+
+def _fields_at(location: Sequence[int | str]) -> list[str]:
+    """Names of the settings inside the model at a location; empty where there is none."""
+    model: Any = RunConfig
+    for part in location:
+        if isinstance(part, int) or not hasattr(model, "model_fields"):
+            continue
+        field = model.model_fields.get(part)
+        model = _model_in(field.annotation) if field else None
+    return sorted(model.model_fields) if hasattr(model, "model_fields") else []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The pydantic model named by an annotation, also inside `dict[str, M]` or `M | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = [_model_in(argument) for argument in getattr(annotation, "__args__", ())]
+    return next((model for model in inner if model is not None), None)

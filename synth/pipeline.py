@@ -1,0 +1,293 @@
+"""The stages of a run in order: what each plans from the committed rows, and who makes an item.
+
+A stage here is an adapter of a few lines. The work is in the module that it calls.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from records.digest import digest
+from records.errors import ConfigError
+from records.schemas import Row
+from sandboxes.importing import import_server
+from sandboxes.launch import launch_of
+from sandboxes.local import available
+from sandboxes.servers import ServerConfig, builtin_servers, load_server
+from synth.agents import make_agent, plan_agents, sources_of
+from synth.config import RunConfig
+from synth.curation import curate
+from synth.executors import Catalogue
+from synth.grading import grade, grading_id_of, plan_grading
+from synth.personas import make_persona, plan_personas
+from synth.rollout import plan_rollouts, run_rollout
+from synth.run import Run, Shard
+from synth.stages import Item, ItemResult, dropped
+from synth.tasks.stage import (
+    Dropped,
+    TaskSources,
+    make_task,
+    num_agents,
+    num_personas,
+    plan_tasks,
+)
+from tool_specs.catalogue import domain_id, domain_row, tool_rows
+from tool_specs.domain import Domain, builtin_names, load_domains
+
+CATALOGUE_VERSION = 1
+"""Raised when the same domain or server would give other rows."""
+
+
+def domains_of(config: RunConfig) -> list[Domain]:
+    """The domains that a run is told to use; ConfigError for one that cannot be read."""
+    names = [name for name in config.domains if name != "all"]
+    return load_domains([*builtin_names(), *names] if "all" in config.domains else names)
+
+
+def servers_of(config: RunConfig) -> list[ServerConfig]:
+    """The MCP servers that a run is told to use, whether or not they can run here."""
+    builtin = builtin_servers()
+    found: dict[str, ServerConfig] = {}
+    for name in config.servers:
+        if name == "all":
+            found |= builtin
+        elif name in builtin:
+            found[name] = builtin[name]
+        elif name.endswith((".yaml", ".yml")):
+            server = load_server(Path(name))
+            found[server.name] = server
+        else:
+            raise ConfigError(
+                f"servers names {name!r}; allowed: all, {', '.join(builtin)}, or the path of a "
+                "server definition (.yaml)"
+            )
+    return list(found.values())
+
+
+class CatalogueStage:
+    """Domains and servers become rows of `domains` and `tools`; one item each."""
+
+    name = "tools"
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        items = [
+            Item(digest("domain", CATALOGUE_VERSION, domain_id(domain)), {"domain": domain})
+            for domain in domains_of(self.run.config)
+        ]
+        return items + [
+            Item(digest("server", CATALOGUE_VERSION, server.identity()), {"server": server})
+            for server in servers_of(self.run.config)
+        ]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        if domain := item.data.get("domain"):
+            return ItemResult({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
+        server: ServerConfig = item.data["server"]
+        if available() is not None:
+            return dropped("no_sandbox")
+        try:
+            launch_of(server)
+        except ConfigError:
+            if server.optional:
+                return dropped("not_installed")
+            raise
+        return ItemResult({"tools": await import_server(server)})
+
+
+class OverCatalogue:
+    """What the later stages share: the run's own sources, and the committed rows about them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.domains = {domain_id(domain): domain for domain in domains_of(run.config)}
+        can_run = available() is None
+        self.servers = {s.name: s for s in servers_of(run.config) if can_run}
+
+    @cached_property
+    def tools(self) -> list[Row]:
+        """Tools of the run's domains and servers; what else the dataset holds changes nothing."""
+        return [
+            tool
+            for tool in self.run.dataset.rows("tools")
+            if tool["domain_id"] in self.domains or tool["server"] in self.servers
+        ]
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        dataset = self.run.dataset
+        return Catalogue(
+            agents={row["agent_id"]: row for row in dataset.rows("agents")},
+            personas={row["persona_id"]: row for row in dataset.rows("personas")},
+            tools={row["tool_id"]: row for row in self.tools},
+            domains=self.domains,
+            servers=self.servers,
+        )
+
+    def rows_of(self, table: str, key: str, ids: Sequence[str]) -> list[Row | None]:
+        """The table's row for each id, in their order; None where the item gave none."""
+        rows = {row[key]: row for row in self.run.dataset.rows(table)}
+        return [rows.get(item_id) for item_id in ids]
+
+
+class AgentStage(OverCatalogue):
+    name = "agents"
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        domains = [d for d in self.run.dataset.rows("domains") if d["domain_id"] in self.domains]
+        plans = plan_agents(
+            config.agents,
+            sources_of(domains, self.tools, self.servers),
+            seed=config.seed,
+            count=num_agents(config.num_tasks, config.tasks),
+            generator=config.roles["generator"],
+        )
+        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        generator = self.run.config.roles["generator"]
+        row = await make_agent(item.data["plan"], shard.llm, generator=generator)
+        return ItemResult({"agents": [row]})
+
+
+class PersonaStage:
+    name = "personas"
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        plans = plan_personas(
+            seed=config.seed,
+            count=num_personas(config.num_tasks),
+            generator=config.roles["generator"],
+        )
+        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        generator = self.run.config.roles["generator"]
+        row = await make_persona(item.data["plan"], shard.llm, generator=generator)
+        return ItemResult({"personas": [row]})
+
+
+class TaskStage(OverCatalogue):
+    name = "tasks"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.sources = TaskSources(self.catalogue.tools, self.domains, self.servers)
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        agents = [item.item_id for item in AgentStage(self.run).plan()]
+        personas = [item.item_id for item in PersonaStage(self.run).plan()]
+        plans = plan_tasks(
+            config.tasks,
+            self.rows_of("agents", "agent_id", agents),
+            self.rows_of("personas", "persona_id", personas),
+            seed=config.seed,
+            count=config.num_tasks,
+            generator=config.roles["generator"],
+        )
+        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        config = self.run.config
+        made = await make_task(
+            item.data["plan"],
+            shard.llm,
+            config=config.tasks,
+            sources=self.sources,
+            generator=config.roles["generator"],
+        )
+        return dropped(made.reason) if isinstance(made, Dropped) else ItemResult({"tasks": [made]})
+
+
+class RolloutStage(OverCatalogue):
+    name = "rollouts"
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        planned = {item.item_id for item in TaskStage(self.run).plan()}
+        return plan_rollouts(
+            [row for row in self.run.dataset.rows("tasks") if row["task_id"] in planned],
+            config=config.rollouts,
+            roles=config.roles,
+        )
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        return await run_rollout(
+            item,
+            shard.llm,
+            shard.journal,
+            catalogue=self.catalogue,
+            config=self.run.config.rollouts,
+            roles=self.run.config.roles,
+        )
+
+
+class GradingStage:
+    name = "grading"
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        dataset = self.run.dataset
+        return plan_grading(
+            trajectories=dataset.rows("trajectories"),
+            tool_calls=dataset.rows("tool_calls"),
+            tasks=dataset.rows("tasks"),
+            agents=dataset.rows("agents"),
+            tools=dataset.rows("tools"),
+            judge_role=self.run.config.roles["judge"],
+        )
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        return await grade(item, shard.llm, judge_role=self.run.config.roles["judge"])
+
+
+class CurationStage:
+    """One item: it looks at every trajectory of the dataset at once."""
+
+    name = "curation"
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        rows = self._rows()
+        if not rows:
+            return []
+        return [Item(rows[0]["curation_id"], {"rows": rows})]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        return ItemResult({"curation": item.data["rows"]})
+
+    def _rows(self) -> list[Row]:
+        dataset = self.run.dataset
+        grading_id = grading_id_of(self.run.config.roles["judge"])
+        return curate(
+            grading_id=grading_id,
+            trajectories=dataset.rows("trajectories"),
+            tool_calls=dataset.rows("tool_calls"),
+            verdicts=[v for v in dataset.rows("verdicts") if v["grading_id"] == grading_id],
+            tasks=dataset.rows("tasks"),
+            config=self.run.config.curation,
+        )
+
+
+STAGES = (
+    CatalogueStage,
+    AgentStage,
+    PersonaStage,
+    TaskStage,
+    RolloutStage,
+    GradingStage,
+    CurationStage,
+)
+"""In the order of a run: each reads what those before it committed."""

@@ -1,0 +1,242 @@
+"""One invocation of a run: its dataset, identity and shared gates, and the work of one shard.
+
+The flows above only decide when a shard starts. A shard commits its rows together with each item's
+status, so what is committed is done, and what is not is found again in the shard's journal, paid
+answers included.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from records.errors import BudgetError, ItemError, SynthError, TransientError
+from records.journal import ShardJournal
+from records.schemas import Row
+from records.seeds import rng_of
+from records.store import Dataset, ItemStatus
+from synth.config import RunConfig
+from synth.llm.client import LLM, Gateway
+from synth.stages import Item, ItemResult, Stage, plan_shards
+
+ITEM_ATTEMPTS = 3
+"""How often an item is tried when something outside it fails: endpoint down, sandbox lost."""
+ITEM_RETRY_S = 0.5
+"""First wait between attempts, doubled each time; an endpoint's own retries come on top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What the maker of an item may use. One journal and one ledger a shard."""
+
+    run: "Run"
+    llm: LLM
+    journal: ShardJournal
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    items: dict[str, Item]
+    shards: list[list[str]]
+    open_shards: list[int]
+    """Indexes of the shards with an item that is not committed."""
+    done: dict[str, ItemStatus]
+    """Items committed before this invocation, by this run or an earlier one."""
+
+    @property
+    def num_items(self) -> int:
+        return len(self.items)
+
+    @property
+    def num_reused(self) -> int:
+        return sum(item_id in self.done for item_id in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReport:
+    index: int
+    statuses: dict[str, ItemStatus]
+    seconds: float
+
+    def summary(self) -> str:
+        counts = Counter(status.status for status in self.statuses.values())
+        return ", ".join(f"{n} {what}" for what, n in counts.items()) + f" in {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """Every item of a stage accounted for: requested = kept + dropped + failed + pending."""
+
+    stage: str
+    requested: int
+    kept: int
+    dropped: int
+    failed: int
+    pending: int
+    reused: int
+    reasons: dict[str, int]
+    seconds: float
+
+    def table(self) -> list[dict[str, Any]]:
+        """Rows for a table artifact: the counts, then one row a reason."""
+        counts = ("requested", "kept", "dropped", "failed", "pending", "reused")
+        rows = [{"what": name, "items": getattr(self, name)} for name in counts]
+        return rows + [{"what": reason, "items": n} for reason, n in self.reasons.items()]
+
+    def check(self, max_failed: float) -> None:
+        """A stage must not end green on a broken endpoint."""
+        if self.failed > max_failed * self.requested:
+            worst = max(self.reasons, key=lambda reason: self.reasons[reason])
+            raise SynthError(
+                f"{self.stage}: {self.failed} of {self.requested} items failed "
+                f"(max_failed = {max_failed:g}), most often by {worst}; "
+                "the reasons stand in the table `stages`"
+            )
+
+
+@dataclass
+class Run:
+    """Shared by every stage of one invocation. Made by `open_run`, under the dataset's lease."""
+
+    config: RunConfig
+    dataset: Dataset
+    invocation_id: str
+    gateway: Gateway
+    on_progress: Callable[[str, int, int], None]
+    """Called with (stage, items finished, items to do) as work goes on."""
+    retry_failed: bool = False
+    """Make items again that failed in an earlier invocation; their new rows supersede."""
+    stopping: bool = False
+    """Set when the budget is spent: nothing new starts, what runs may end."""
+    slots: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = asyncio.Semaphore(self.config.concurrency)
+
+    @property
+    def run_id(self) -> str:
+        return self.config.run_id
+
+    @property
+    def shards_in_flight(self) -> int:
+        """Enough open shards to fill every slot, and one to have work ready."""
+        return -(-self.config.concurrency // self.config.shard_size) + 1
+
+    def plan(self, stage: Stage) -> StagePlan:
+        items = {item.item_id: item for item in stage.plan()}
+        done = self.dataset.item_statuses(stage.name)
+        if self.retry_failed:
+            done = {i: status for i, status in done.items() if status.status != "failed"}
+        path = self.dataset.plan_path(self.run_id, stage.name)
+        shards = plan_shards(
+            path, list(items.values()), done=set(done), shard_size=self.config.shard_size
+        )
+        open_shards = [
+            index
+            for index, shard in enumerate(shards)
+            if any(item_id in items and item_id not in done for item_id in shard)
+        ]
+        return StagePlan(items, shards, open_shards, done)
+
+    async def run_shard(self, stage: Stage, plan: StagePlan, index: int) -> ShardReport:
+        """Make every open item of the shard, then commit them all at once.
+
+        Raises BudgetError after the items in flight have ended; nothing is committed then, and
+        the journal keeps what was paid for.
+        """
+        begun = time.monotonic()
+        ids = [i for i in plan.shards[index] if i in plan.items and i not in plan.done]
+        path = self.dataset.journal_path(self.run_id, stage.name, index)
+        with ShardJournal(path) as journal:
+            llm = LLM(self.gateway, journal, stage=stage.name, invocation_id=self.invocation_id)
+            shard = Shard(self, llm, journal)
+            made = await asyncio.gather(
+                *(self._make(stage, plan.items[i], shard, len(plan.items)) for i in ids),
+                return_exceptions=True,
+            )
+            if stops := [m for m in made if isinstance(m, BaseException)]:
+                raise next((s for s in stops if isinstance(s, BudgetError)), stops[0])
+            results = {i: m for i, m in zip(ids, made, strict=True) if isinstance(m, ItemResult)}
+            seconds = time.monotonic() - begun
+            await asyncio.to_thread(self._commit, stage, index, results, llm.rows(), seconds)
+        return ShardReport(index, {i: r.status for i, r in results.items()}, seconds)
+
+    async def _make(self, stage: Stage, item: Item, shard: Shard, total: int) -> ItemResult:
+        """One item: failures of its own become its status, failures around it are tried again."""
+        async with self.slots:
+            for attempt in range(ITEM_ATTEMPTS):
+                if self.stopping:
+                    raise BudgetError(f"{stage.name}: stopped before item {item.item_id}")
+                try:
+                    result = await stage.make(item, shard)
+                    break
+                except BudgetError:
+                    self.stopping = True
+                    raise
+                except ItemError as error:
+                    result = ItemResult({}, ItemStatus("failed", error.reason))
+                    break
+                except TransientError:
+                    jitter = rng_of(item.item_id, "item_retry", attempt).uniform(0.5, 1.0)
+                    await asyncio.sleep(ITEM_RETRY_S * 2**attempt * jitter)
+            else:
+                result = ItemResult({}, ItemStatus("failed", "endpoint_unavailable"))
+        self.on_progress(stage.name, 1, total)
+        return result
+
+    def _commit(
+        self,
+        stage: Stage,
+        index: int,
+        results: dict[str, ItemResult],
+        llm_calls: list[Row],
+        seconds: float,
+    ) -> None:
+        tables: dict[str, list[Row]] = {}
+        for result in results.values():
+            for table, rows in result.tables.items():
+                tables.setdefault(table, []).extend(rows)
+        statuses = {item_id: result.status for item_id, result in results.items()}
+        counts = Counter(status.status for status in statuses.values())
+        place = {"invocation_id": self.invocation_id, "stage": stage.name, "shard": index}
+        tables["llm_calls"] = llm_calls
+        tables["stages"] = [
+            place
+            | {
+                "requested": len(statuses),
+                "kept": counts["kept"],
+                "dropped": counts["dropped"],
+                "failed": counts["failed"],
+                "reasons": dict(Counter(s.reason for s in statuses.values() if s.reason)),
+                "items": {i: s.reason for i, s in statuses.items() if s.status != "kept"},
+            }
+        ]
+        tables["timings"] = [place | {"name": "shard", "seconds": seconds, "count": len(statuses)}]
+        self.dataset.commit(
+            run_id=self.run_id,
+            stage=stage.name,
+            shard=index,
+            tables=tables,
+            items=statuses,
+            supersedes=self.retry_failed,
+        )
+
+    def stage_report(
+        self, stage: Stage, plan: StagePlan, reports: list[ShardReport]
+    ) -> StageReport:
+        statuses = plan.done | {i: s for report in reports for i, s in report.statuses.items()}
+        mine = [statuses[i] for i in plan.items if i in statuses]
+        counts = Counter(status.status for status in mine)
+        return StageReport(
+            stage=stage.name,
+            requested=plan.num_items,
+            kept=counts["kept"],
+            dropped=counts["dropped"],
+            failed=counts["failed"],
+            pending=plan.num_items - len(mine),
+            reused=plan.num_reused,
+            reasons=dict(Counter(s.reason for s in mine if s.reason).most_common()),
+            seconds=sum(report.seconds for report in reports),
+        )
