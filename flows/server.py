@@ -60,7 +60,8 @@ def _client_environment(home: Path, url: str) -> dict[str, str]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",  # it logs an error without internet
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_EXTRA_LOGGERS": "synth",
-        "PREFECT_LOGGING_LEVEL": os.environ.get("PREFECT_LOGGING_LEVEL", "WARNING"),
+        # logs go to the UI; the terminal has our progress and our errors
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     }
 
 

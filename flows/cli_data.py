@@ -1,0 +1,186 @@
+"""Commands that read a dataset: sql, view, report, export, diff, replay."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from flows.settings import open_dataset
+from records.errors import SynthError
+
+if TYPE_CHECKING:
+    from records.query import Result
+
+Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+Flag = Parameter(negative="")
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def register(app: App) -> None:
+    for command in (sql, view, report, export, diff, replay):
+        app.command(command)
+
+
+def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
+    """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
+
+    Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
+    agents, personas, tools, domains, verdicts, curation, llm_calls, stages, runs, timings, and the
+    readers' views sft and rl. Try `synth sql "show tables"`.
+
+    Parameters
+    ----------
+    query
+        Such as "select outcome, count(*) from trajectories group by all".
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    json_
+        Print a JSON list of objects.
+    """
+    from records.query import run_sql
+
+    print_result(run_sql(open_dataset(dataset), query), json_=json_)
+
+
+def print_result(result: "Result", *, json_: bool) -> None:
+    """Rows on stdout: a table for people, or a JSON list of objects."""
+    if json_:
+        objects = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        print(json.dumps(objects, default=str, ensure_ascii=False))  # noqa: T201
+        return
+    table = Table(*result.columns)
+    for row in result.rows:
+        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+    Console().print(table)
+
+
+def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
+    """Print one trajectory to be read: the conversation, the calls, the verdicts.
+
+    Parameters
+    ----------
+    trajectory_id
+        The whole id, or enough of its beginning to be the only one.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    """
+    from synth.view import show_trajectory
+
+    show_trajectory(open_dataset(dataset), trajectory_id)
+
+
+def report(path: str | None = None, *, out: Path | None = None) -> None:
+    """Write the dataset's report: one HTML file that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    out
+        Where to write it; default report.html in the dataset.
+    """
+    from synth.report import write_report
+
+    print(write_report(open_dataset(path), out))  # noqa: T201
+
+
+def export(
+    path: str | None = None,
+    *,
+    out: Path,
+    format_: Annotated[Literal["hf", "openai"], Parameter(name="--format")] = "hf",
+    include_heldout: Annotated[bool, Flag] = False,
+    include_unknown_license: Annotated[bool, Flag] = False,
+) -> None:
+    """Write the accepted trajectories for other trainers, with a dataset card.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    out
+        Folder to make; it must not exist yet.
+    format_
+        hf: Parquet for `datasets.load_dataset(OUT)`; openai: JSON lines of messages and tools.
+    include_heldout
+        Also write rows held out for evaluation, in splits of their own.
+    include_unknown_license
+        Also write rows whose tools state no licence.
+    """
+    from synth.export import export_dataset
+
+    written = export_dataset(
+        open_dataset(path),
+        out,
+        format=format_,
+        include_heldout=include_heldout,
+        include_unknown_license=include_unknown_license,
+    )
+    print(json.dumps(written._asdict()))  # noqa: T201
+
+
+def diff(
+    first: Path,
+    second: Path,
+    *,
+    bytes_: Annotated[bool, Parameter(name="--bytes", negative="")] = False,
+) -> None:
+    """Compare the content tables of two datasets; exit code 1 when they differ.
+
+    Parameters
+    ----------
+    first
+        Folder of a dataset.
+    second
+        Folder of another.
+    bytes_
+        Compare the canonical bytes of each table and print their sha256, instead of the first rows
+        that differ.
+    """
+    from records.canonical import differences, table_digests
+
+    a, b = open_dataset(str(first)), open_dataset(str(second))
+    if bytes_:
+        pairs = [(t, d, table_digests(b)[t]) for t, d in table_digests(a).items()]
+        for table, left, right in pairs:
+            print(f"{'same' if left == right else 'DIFF'}  {table:<14} {left} {right}")  # noqa: T201
+        different = [table for table, left, right in pairs if left != right]
+    else:
+        found = differences(a, b)
+        for line in found:
+            print(line)  # noqa: T201
+        different = [str(line) for line in found]
+    if different:
+        raise SynthError(f"{first} and {second} differ: {len(different)} differences")
+    print("the content tables are the same", file=sys.stderr)  # noqa: T201
+
+
+def replay(trajectory_id: str, *, dataset: Dataset = None, json_: Json = False) -> None:
+    """Execute a trajectory's recorded actions again; compare observations and state hashes.
+
+    Parameters
+    ----------
+    trajectory_id
+        The whole id, or enough of its beginning to be the only one.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    json_
+        Print the comparison as JSON.
+    """
+    from synth.replay import replay as replay_trajectory
+
+    found = asyncio.run(replay_trajectory(open_dataset(dataset), trajectory_id))
+    if json_:
+        print(json.dumps(found._asdict(), default=str))  # noqa: T201
+    else:
+        print(f"{found.num_calls} calls executed again, {len(found.differences)} differ")  # noqa: T201
+        for line in found.differences:
+            print(f"  {line}")  # noqa: T201
+    if found.differences:
+        raise SynthError(f"{trajectory_id} does not replay: {len(found.differences)} differences")

@@ -1,0 +1,153 @@
+"""Commands that run: demo, run, resume, serve, offline-llm."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from flows.settings import dataset_path, open_dataset, prefect_home
+from records.errors import ConfigError
+
+if TYPE_CHECKING:
+    from synth.config import RunConfig
+
+Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+Set = Annotated[list[str], Parameter(name="--set", negative="")]
+
+
+def register(app: App) -> None:
+    for command in (demo, run, resume, serve):
+        app.command(command)
+    app.command(offline_llm, name="offline-llm")
+
+
+def demo(*, dataset: Dataset = None, set_: Set = []) -> None:  # noqa: B006
+    """Run the whole pipeline on the embedded defaults, without a key or an outside server.
+
+    Imports tools from real MCP servers and built-in domains, writes agents and proved tasks, rolls
+    them out, checks and judges the trajectories, then queries the dataset and writes its report.
+
+    Parameters
+    ----------
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo. Running again resumes.
+    set_
+        A setting to change, such as `--set concurrency=4`; may be given several times.
+    """
+    from flows.demo import run_demo
+    from synth.config_files import validate, with_overrides
+
+    config = validate(with_overrides({}, set_), where="demo")
+    run_demo(config, dataset_path(dataset))
+
+
+def run(
+    config: Path,
+    *,
+    dataset: Dataset = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    set_: Set = [],  # noqa: B006
+) -> None:
+    """Run the pipeline that a config file describes. Running it again resumes.
+
+    Parameters
+    ----------
+    config
+        TOML file; `configs/` has commented examples.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    dry_run
+        Check everything with a handful of items and the offline provider, in a folder of its own
+        beside the dataset, and spend nothing.
+    set_
+        A setting to change, such as `--set budget_usd=5`; may be given several times.
+    """
+    from synth.config_files import load_config
+
+    loaded = load_config(config, set_)
+    path = dataset_path(dataset)
+    if dry_run:
+        _execute("dry_run", loaded, path.with_name(f"{path.name}-dry-run"))
+    else:
+        _execute("pipeline", loaded, path)
+
+
+def resume(
+    run_id: str,
+    *,
+    dataset: Dataset = None,
+    retry_failed: Annotated[bool, Parameter(negative="")] = False,
+    set_: Set = [],  # noqa: B006
+) -> None:
+    """Go on with a run of a dataset, with the configuration that the dataset holds.
+
+    Parameters
+    ----------
+    run_id
+        As `synth sql "select distinct run_id from runs"` prints it.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    retry_failed
+        Make failed items again; their new rows supersede the old.
+    set_
+        A setting to change that is no part of the run's identity: budget, concurrency, prices.
+    """
+    from synth.config_files import recorded_config, validate, with_overrides
+
+    store = open_dataset(dataset)
+    recorded = recorded_config(store, run_id)
+    config = validate(with_overrides(recorded.model_dump(mode="json"), set_), where=run_id)
+    if config.run_id != run_id:
+        raise ConfigError(
+            f"--set {' '.join(set_)} changes what rows say, which would be another run "
+            f"({config.run_id}, not {run_id}); set budgets, prices, concurrency or counts only"
+        )
+    _execute("pipeline", config, store.root, retry_failed=retry_failed)
+
+
+def serve(*, port: int | None = None) -> None:
+    """Start the Prefect server with its UI and serve the flows as deployments, until Ctrl-C.
+
+    Parameters
+    ----------
+    port
+        Port of the UI on 127.0.0.1; default 4200 where it is free.
+    """
+    from flows.entry import say
+    from flows.server import prefect_server
+
+    with prefect_server(prefect_home(), say=say, port=port) as url:
+        from flows.serve import serve_deployments
+
+        say(f"the UI is at {url.removesuffix('/api')} (Ctrl-C stops it)")
+        serve_deployments()
+
+
+def offline_llm(*, port: int = 8399, latency_ms: int = 0) -> None:
+    """Serve the offline provider over HTTP, for other programs that speak the OpenAI protocol.
+
+    It plays by rules, so it is for trying things out and for tests, never a measure of quality.
+
+    Parameters
+    ----------
+    port
+        Port on 127.0.0.1.
+    latency_ms
+        Wait this long before each answer.
+    """
+    from flows.entry import say
+    from synth.offline.app import serve as serve_offline
+    from synth.offline.settings import OfflineSettings
+
+    say(f"the offline provider listens on http://127.0.0.1:{port}/v1 (Ctrl-C stops it)")
+    serve_offline("127.0.0.1", port, OfflineSettings(latency_s=latency_ms / 1000))
+
+
+def _execute(flow: str, config: "RunConfig", path: Path, *, retry_failed: bool = False) -> None:
+    from flows.entry import run_flow, say
+
+    begun = time.monotonic()
+    run_flow(flow, config, path, retry_failed=retry_failed)
+    say(f"done in {time.monotonic() - begun:.0f} s; dataset {path}, report {path / 'report.html'}")
+    say(f'look at it: synth sql "select * from stages" --dataset {path}')

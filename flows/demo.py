@@ -1,0 +1,58 @@
+"""The demo: the pipeline on its defaults within a time budget, then a query and where all is."""
+
+import time
+from pathlib import Path
+
+from flows.cli_data import print_result
+from flows.entry import run_flow, say
+from records.query import run_sql
+from records.store import Dataset
+from synth.config import RunConfig
+
+STAGE_SECONDS = {
+    "tools": 45.0,
+    "agents": 20.0,
+    "personas": 15.0,
+    "tasks": 110.0,
+    "rollouts": 150.0,
+    "grading": 40.0,
+    "curation": 10.0,
+}
+"""Six and a half minutes in all on two cores; a slower machine makes fewer items."""
+
+QUERY = """
+select coalesce(d.name, t.server) as world,
+       count(*) as trajectories,
+       count(*) filter (accepted) as accepted,
+       round(avg(num_tool_calls), 1) as calls,
+       round(avg(num_messages), 1) as messages
+from trajectories t left join domains d using (domain_id)
+group by all order by accepted desc
+"""
+
+
+def run_demo(config: RunConfig, path: Path) -> None:
+    """Make the dataset at `path`, then print what a newcomer wants to know."""
+    begun = time.monotonic()
+    if not config.stage_seconds:
+        config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
+    limits = ", ".join(f"{stage} {s:g}" for stage, s in config.stage_seconds.items())
+    say(f"seconds a stage may take before it makes fewer items: {limits}")
+    run_flow("pipeline", config, path)
+    dataset = Dataset.open(path)
+    say(f"\nAccepted trajectories by world ({time.monotonic() - begun:.0f} s in all):")
+    print_result(run_sql(dataset, QUERY), json_=False)
+    at = "" if str(path) == "data/demo" else f" --dataset {path}"
+    example = run_sql(
+        dataset, "select trajectory_id from trajectories where accepted order by 1 limit 1"
+    ).rows
+    say(f"report     {path / 'report.html'}")
+    say(f"dataset    {path} (Parquet; any DuckDB reads it through {path / 'views.sql'})")
+    say("\nWhat to try next:")
+    say(f'  .venv/bin/synth sql "select termination_reason, count(*) from trajectories '
+         f'group by all"{at}')  # fmt: skip
+    if example:
+        say(f"  .venv/bin/synth view {example[0][0]}{at}")
+        say(f"  .venv/bin/synth replay {example[0][0]}{at}")
+    say(f"  .venv/bin/synth export {path} --out data/export")
+    say("  make serve     # the runs, their logs and artifacts in Prefect's UI")

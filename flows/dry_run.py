@@ -1,0 +1,24 @@
+"""The pipeline in small, on the offline provider: checks a configuration and spends nothing."""
+
+from prefect import flow
+
+from flows.pipeline import pipeline
+from records.errors import SynthError
+from synth.config import RunConfig
+from synth.run import StageReport
+
+
+@flow(name="dry-run", flow_run_name="dry-run-{config.name}")
+async def dry_run(
+    config: RunConfig = RunConfig(), dataset: str = "data/dry-run"
+) -> list[StageReport]:
+    """Run every stage of `config` on a handful of items, and check that all are accounted for."""
+    reports = await pipeline(config.in_small(), dataset)
+    for report in reports:
+        counted = report.kept + report.dropped + report.failed + report.pending
+        if counted != report.requested or report.pending:
+            raise SynthError(
+                f"{report.stage}: {report.requested} items were requested and {counted} counted, "
+                f"{report.pending} of them pending; please report this with the dataset {dataset}"
+            )
+    return reports

@@ -1,0 +1,32 @@
+"""From the command line into a flow, in the order that tells a user's mistakes soonest.
+
+The run is opened first: settings, dataset and endpoints are checked before the Prefect server is
+started, and outside any flow, so that a mistake is an error message and no failed flow run.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from flows.running import open_run
+from flows.server import prefect_server
+from flows.settings import prefect_home
+from synth.config import RunConfig
+
+
+def run_flow(name: str, config: RunConfig, dataset: Path, *, retry_failed: bool = False) -> None:
+    """Run the flow `pipeline` or `dry_run` in this process, on the project's Prefect server."""
+    asyncio.run(_run(name, config, str(dataset), retry_failed))
+
+
+async def _run(name: str, config: RunConfig, dataset: str, retry_failed: bool) -> None:
+    async with open_run(config, dataset, command=f"synth {name}", retry_failed=retry_failed):
+        with prefect_server(prefect_home(), say=say):
+            from flows.started import start  # imports Prefect, which reads the environment
+
+            await start(name, config, dataset)
+
+
+def say(line: str) -> None:
+    """A line for the person at the terminal."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,117 @@
+"""Open a run: hold the dataset, check the endpoints, write down start and end.
+
+Flows called by another flow share its run: one lease, one budget, one invocation.
+"""
+
+import platform
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from flows.progress import StageProgress
+from records.errors import BudgetError
+from records.journal import ShardJournal
+from records.lease import hold
+from records.schemas import TABLES, Row
+from records.store import Dataset
+from synth.config import RunConfig
+from synth.llm.budget import Amount, Budget
+from synth.llm.client import Gateway
+from synth.llm.ledger import journalled_rows, spent_in
+from synth.llm.probe import probe
+from synth.offline.app import create_app
+from synth.run import Run
+
+VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
+
+LEDGER = TABLES["llm_calls"].schema.names
+
+_current: ContextVar[Run | None] = ContextVar("current_run", default=None)
+
+
+@asynccontextmanager
+async def open_run(
+    config: RunConfig, dataset: str, *, command: str, retry_failed: bool = False
+) -> AsyncIterator[Run]:
+    """The run of the calling flow, or a new one that holds `dataset` until it ends.
+
+    Raises ConfigError before any work: a dataset held by another run, a folder that is no
+    dataset, an endpoint that cannot do its role.
+    """
+    if run := _current.get():
+        yield run
+        return
+    store = Dataset.create_or_open(dataset)
+    progress = StageProgress()
+    invocation_id = uuid.uuid4().hex[:12]
+    with hold(store, run_id=config.run_id, what=command):
+        budget = Budget(config.budget, _spent(store, config.run_id))
+        app = create_app(config.offline.settings())
+        async with Gateway(config.roles, budget=budget, offline_app=lambda: app) as gateway:
+            probed: list[Row] = []
+            for role, own in config.roles.items():
+                probed += await probe(
+                    role,
+                    own,
+                    invocation_id=invocation_id,
+                    budget=budget,
+                    offline_app=lambda: app,
+                )
+            run = Run(config, store, invocation_id, gateway, progress, retry_failed=retry_failed)
+            _write_event(run, command, "started", "running", "", probed)
+            token = _current.set(run)
+            try:
+                yield run
+            except BaseException as error:
+                status = "budget_stop" if isinstance(error, BudgetError) else "failed"
+                detail = f"{type(error).__name__}: {error}"[:2000]
+                _write_event(run, command, "ended", status, detail)
+                raise
+            else:
+                _write_event(run, command, "ended", "completed", "")
+            finally:
+                _current.reset(token)
+                progress.close()
+
+
+def _spent(store: Dataset, run_id: str) -> dict[str, Amount]:
+    """What the run has spent so far by stage: committed calls, and those of open journals."""
+    rows = [row for row in store.rows("llm_calls", LEDGER) if row["run_id"] == run_id]
+    for path in sorted(store.journal_path(run_id, "tools", 0).parent.glob("*.sqlite")):
+        with ShardJournal(path) as journal:
+            rows += journalled_rows(journal)
+    return spent_in(rows)
+
+
+def _write_event(
+    run: Run, command: str, event: str, status: str, detail: str, llm_calls: Sequence[Row] = ()
+) -> None:
+    """A row of `runs`, in a commit of its own, with the ledger of the probe."""
+    row = {
+        "invocation_id": run.invocation_id,
+        "event": event,
+        "command": command,
+        "config": run.config.model_dump(mode="json"),
+        "versions": {name: _version(name) for name in VERSIONS_OF},
+        "happened_at": datetime.now(UTC),
+        "status": status,
+        "detail": detail,
+        "cost_usd": run.gateway.budget.run.spent.usd,
+        "host": platform.node(),
+    }
+    run.dataset.commit(
+        run_id=run.run_id,
+        stage=f"run-{event}",
+        shard=len(run.dataset.commits()),
+        tables={"runs": [row], "llm_calls": llm_calls},
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

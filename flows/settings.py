@@ -1,0 +1,28 @@
+"""The environment variables this project reads, in one place, at the time of the call."""
+
+import os
+from pathlib import Path
+
+from records.errors import ConfigError
+from records.store import Dataset
+
+DEFAULT_DATASET = "data/demo"
+
+
+def dataset_path(given: str | None) -> Path:
+    """The `--dataset` given, else `SYNTH_DATASET`, else the demo's."""
+    return Path(given or os.environ.get("SYNTH_DATASET") or DEFAULT_DATASET)
+
+
+def open_dataset(given: str | None) -> Dataset:
+    """For commands that read; the error names the folder and how a dataset is made."""
+    path = dataset_path(given)
+    try:
+        return Dataset.open(path)
+    except ConfigError as error:
+        raise ConfigError(f"{error} (choose one with --dataset or SYNTH_DATASET)") from error
+
+
+def prefect_home() -> Path:
+    """Where the project's own Prefect server lives: `SYNTH_PREFECT_HOME`, else ./.prefect."""
+    return Path(os.environ.get("SYNTH_PREFECT_HOME") or ".prefect")
