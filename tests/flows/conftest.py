@@ -1,0 +1,42 @@
+"""One Prefect server for all flow tests of a session, shared by the test workers."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.server import prefect_server
+
+ROOT = Path(__file__).parents[2]
+
+Synth = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API of a real server. Workers find each other's in the folder they share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    with prefect_server(shared / "prefect") as url:
+        yield url
+
+
+@pytest.fixture
+def synth(tmp_path: Path) -> Synth:
+    """Run `synth ARGS` as a user would, in an empty folder; the result holds code and output."""
+
+    def run(*arguments: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "flows.cli", *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    return run

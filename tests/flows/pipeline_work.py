@@ -1,0 +1,35 @@
+"""The whole pipeline in one process, without Prefect: work for the killing harness."""
+
+import asyncio
+from pathlib import Path
+
+from flows.running import open_run
+from records.canonical import canonical_bytes
+from records.schemas import TABLES
+from records.store import Dataset
+from synth.config import RunConfig
+from synth.pipeline import STAGES
+
+SMALL = RunConfig(
+    name="small", domains=("clinic_desk", "web_shop"), servers=(), num_tasks=4, shard_size=3
+)
+
+
+def run_pipeline(folder: Path, config: RunConfig = SMALL) -> None:
+    """Every stage of `config` into the dataset at `folder`."""
+    asyncio.run(_run(folder, config))
+
+
+async def _run(folder: Path, config: RunConfig) -> None:
+    async with open_run(config, str(folder), command="test") as run:
+        for make_stage in STAGES:
+            stage = make_stage(run)
+            plan = run.plan(stage)
+            for index in plan.open_shards:
+                await run.run_shard(stage, plan, index)
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    """Canonical bytes of every content table."""
+    dataset = Dataset.open(folder)
+    return {name: canonical_bytes(dataset, name) for name, table in TABLES.items() if table.content}

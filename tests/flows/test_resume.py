@@ -1,0 +1,138 @@
+"""Whatever happens to a run, the same command completes it: same rows, none twice, none missing."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from records.store import Dataset
+from synth.config import OfflineConfig, RunConfig
+from synth.offline.settings import Misbehaviour
+from tests.flows.conftest import ROOT
+from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
+from tests.killing import run
+
+STRIDE = 23
+"""Of the kill points one run in the default tests tries every 23rd; all of them in `scale`."""
+
+
+def accounts(dataset: Dataset) -> list[tuple[str, int, int]]:
+    """(stage, requested, kept + dropped + failed) over all shards."""
+    return (
+        dataset.connect()
+        .execute(
+            "select stage, sum(requested), sum(kept + dropped + failed) from stages group by all"
+        )
+        .fetchall()
+    )
+
+
+def kill_and_resume(tmp_path: Path, first: int, stride: int) -> int:
+    """Kill the run at every `stride`-th point, resume each; the number of kills."""
+    run(run_pipeline, tmp_path / "whole")
+    expected = content_of(tmp_path / "whole")
+    kill_at, kills = first, 0
+    while run(run_pipeline, folder := tmp_path / f"killed-{kill_at}", kill_at=kill_at).killed:
+        assert not run(run_pipeline, folder).killed
+        assert content_of(folder) == expected, f"killed at point {kill_at}"
+        assert not (folder / "lease.json").exists()
+        for stage, requested, counted in accounts(Dataset.open(folder)):
+            assert requested == counted, stage
+        kill_at, kills = kill_at + stride, kills + 1
+    return kills
+
+
+@pytest.mark.slow
+def test_killed_between_writes_the_same_command_completes(tmp_path: Path) -> None:
+    assert kill_and_resume(tmp_path, random.Random(7).randint(1, STRIDE), STRIDE) > 5
+
+
+@pytest.mark.scale
+def test_killed_between_every_pair_of_writes(tmp_path: Path) -> None:
+    assert kill_and_resume(tmp_path, 1, 1) > 100
+
+
+def test_concurrency_and_shard_size_change_no_byte(tmp_path: Path) -> None:
+    run_pipeline(tmp_path / "a", SMALL)
+    other = {"concurrency": 3, "shard_size": 2, "offline": OfflineConfig(jitter_s=0.02)}
+    run_pipeline(tmp_path / "b", SMALL.model_copy(update=other))
+    assert content_of(tmp_path / "a") == content_of(tmp_path / "b")
+
+
+def test_more_tasks_change_no_row_that_exists(tmp_path: Path) -> None:
+    run_pipeline(tmp_path / "a", SMALL)
+    before = {
+        row["trajectory_id"]: row for row in Dataset.open(tmp_path / "a").rows("trajectories")
+    }
+    run_pipeline(tmp_path / "a", SMALL.model_copy(update={"num_tasks": 7}))
+    after = {row["trajectory_id"]: row for row in Dataset.open(tmp_path / "a").rows("trajectories")}
+    assert before.items() <= after.items()
+    assert len(after) > len(before)
+
+
+@pytest.mark.slow
+def test_a_misbehaving_endpoint_loses_no_item(tmp_path: Path) -> None:
+    shares = Misbehaviour(
+        rate_limit=0.1, server_error=0.08, hang=0.02, truncated=0.05, malformed=0.05, hang_s=0.2
+    )
+    config = RunConfig(
+        domains=("clinic_desk", "web_shop"),
+        servers=(),
+        num_tasks=16,
+        max_failed=1.0,
+        offline=OfflineConfig(misbehave=shares),
+    )
+    run_pipeline(tmp_path / "d", config)
+    dataset = Dataset.open(tmp_path / "d")
+    requested = {stage: n for stage, n, counted in accounts(dataset) if n == counted}
+    assert requested["tasks"] == 16
+    assert requested.keys() == {stage for stage, _, _ in accounts(dataset)}
+    failures = dataset.connect().execute(
+        "select count(*) from llm_calls where status in ('rate_limited', 'server_error')"
+    )
+    assert failures.fetchone()[0] > 0  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
+    tmp_path: Path,
+) -> None:
+    """No API is given here, so the command starts the project's own server."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+    environment |= {"PYTHONPATH": str(ROOT), "SYNTH_PREFECT_HOME": str(tmp_path / "prefect")}
+    command = [sys.executable, "-m", "flows.cli", "demo", "--dataset", "d"]
+    command += ["--set", "num_tasks=24", "--set", "concurrency=2", "--set", "shard_size=4"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    plan = tmp_path / "d" / "plans"
+    deadline = time.monotonic() + 120
+    while not list(plan.glob("*/rollouts.json")) and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    dataset = Dataset.open(tmp_path / "d")
+    ids = [row["trajectory_id"] for row in dataset.rows("trajectories", ["trajectory_id"])]
+    assert len(ids) == len(set(ids)) == len(dataset.ids("tasks"))
+    assert ours_still_running(tmp_path) == []
+
+
+def ours_still_running(folder: Path) -> list[str]:
+    """Command lines of processes whose environment or arguments name the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in words and int(process.name) != os.getpid():
+            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found

@@ -1,0 +1,125 @@
+"""A user's mistake is refused before any work: name, value, what is allowed, exit code 2."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from records.lease import hold
+from records.store import Dataset
+from tests.flows.conftest import ROOT, Synth
+
+HANGS = 'name: hangs\ncommand: [python, -c, "import time; time.sleep(600)"]\nstart_timeout_s: 2\n'
+RUBBISH = 'name: rubbish\ncommand: [python, -c, "print(1); print(2)"]\nstart_timeout_s: 5\n'
+MISSING = "name: missing\ncommand: [no-such-mcp-server]\n"
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_unknown_setting(synth: Synth, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("concurency = 4\n")
+    refused(synth("run", "run.toml"), "concurency", "4", "did you mean 'concurrency'")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("concurrency=0", ("concurrency", "0", "greater than or equal to 1")),
+        ("shard_size=many", ("shard_size", "many", "integer")),
+        ("roles.agent.temprature=1", ("roles.agent.temprature", "did you mean 'temperature'")),
+        ("roles.juge.max_tokens=1", ("roles.juge", "'generator', 'agent', 'user' or 'judge'")),
+        ("concurrency", ("key=value", "concurrency")),
+        ('servers=["gti"]', ("'gti'", "git", "time")),
+        ('domains=["no_such"]', ("no_such",)),
+        ("stage_seconds.rollout=3", ("rollout", "rollouts")),
+    ],
+)
+def test_wrong_override(synth: Synth, tmp_path: Path, override: str, words: tuple[str]) -> None:
+    refused(synth("demo", "--set", override, "--dataset", "d"), *words)
+    assert not (tmp_path / "d" / "commits").exists()
+
+
+def test_missing_config_file(synth: Synth) -> None:
+    refused(synth("run", "nowhere.toml"), "nowhere.toml", "configs/")
+
+
+def test_config_that_is_no_toml(synth: Synth, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("seed = = 3\n")
+    refused(synth("run", "run.toml"), "run.toml", "not valid TOML")
+
+
+@pytest.mark.usefixtures("prefect_url")
+def test_unreachable_endpoint(synth: Synth) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    done = synth("demo", "--set", f"roles.agent.base_url={url}", "--dataset", "d")
+    refused(done, "roles.agent", str(port))
+
+
+@pytest.mark.usefixtures("sandboxed")
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        (HANGS, ("hangs", "2")),
+        (RUBBISH, ("rubbish",)),
+        (MISSING, ("missing", "no-such-mcp-server")),
+    ],
+)
+def test_servers_that_cannot_be_used(
+    synth: Synth, tmp_path: Path, definition: str, words: tuple[str]
+) -> None:
+    (tmp_path / "server.yaml").write_text(definition)
+    refused(synth("tools", "import", "--server", "server.yaml", "--dataset", "d"), *words)
+
+
+@pytest.mark.parametrize("command", [("sql", "select 1"), ("report",), ("view", "x")])
+def test_folders_that_are_no_dataset(
+    synth: Synth, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "file").write_text("mine")
+    for folder in ("foreign", "missing"):
+        place = (folder,) if command[0] == "report" else ("--dataset", folder)
+        refused(synth(*command, *place), folder, "no dataset")
+    refused(synth("demo", "--dataset", "foreign", "--set", "num_tasks=1"), "foreign")
+    assert [p.name for p in (tmp_path / "foreign").iterdir()] == ["file"]
+
+
+def test_sql_errors_name_the_tables(synth: Synth, tmp_path: Path) -> None:
+    Dataset.create_or_open(tmp_path / "d")
+    refused(synth("sql", "select * from trajektories", "--dataset", "d"), "trajektories")
+    refused(synth("sql", "drop table tools", "--dataset", "d"))
+
+
+@pytest.mark.usefixtures("prefect_url")
+def test_a_held_dataset_is_refused_with_the_owner(synth: Synth, tmp_path: Path) -> None:
+    dataset = Dataset.create_or_open(tmp_path / "d")
+    with hold(dataset, run_id="other", what="synth run other.toml"):
+        kept = {k: v for k, v in os.environ.items() if k != "SYNTH_LEASE"}
+        done = subprocess.run(
+            [sys.executable, "-m", "flows.cli", "demo", "--dataset", "d", "--set", "num_tasks=1"],
+            cwd=tmp_path,
+            env=kept | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    refused(done, "synth run other.toml", str(os.getpid()))
+
+
+def test_unknown_commands_and_options_exit_with_2(synth: Synth) -> None:
+    assert synth("nonsense").returncode == 2
+    assert synth("sql").returncode == 2
+    assert synth("sql", "select 1", "--no-such-option").returncode == 2
