@@ -51,6 +51,8 @@ def _act(step: Step, wish: Wish, tools: list[Tool], slips: Slips, *, parallel: b
         return _call(step, wish, slips, where, parallel=parallel)
     if step.kind == "ask":
         return Answer(replies.question(step, tools, slips))
+    if step.kind == "answer":
+        return Answer(step.words)
     if step.kind == "refuse":
         return Answer(replies.refusal(step, slips))
     if step.kind == "no_tool":

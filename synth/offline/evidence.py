@@ -7,6 +7,7 @@ for lends its weight to the items that refer to it by its identifier.
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from synth.offline.filling import Words
 from synth.offline.reading import Mention
@@ -43,16 +44,24 @@ class Evidence:
     nouns: frozenset[str]
     """What the parameter is an identifier of, relatives by prefix included."""
     others: frozenset[str]
-    """Stems of the goal's other identifiers: what is said of them says less of this one."""
+    """Stems of the goal's other identifiers: what is said of them is not said of this one."""
+    about: frozenset[str]
+    """Stems of the identifiers that this one is looked up for."""
     clues: tuple[Mention, ...]
     """What was said beside the goal's plain values: it must describe what is looked for."""
+    taken: tuple[Any, ...] = ()
+    """The goal's plain values: they are no filters of a look-up."""
 
     def weight(self, mention: Mention) -> float:
-        near = mention.left[-5:]
-        own = self.param.name_words | self.param.nouns
-        if any(word in own for word in near):
-            return 1.5
-        return 0.3 if any(word in self.others for word in near) else 1.0
+        """How much a mention is about this identifier, by the noun phrase before it."""
+        label = mention.left
+        own = self.param.name_words | self.nouns
+        known = [word for word in label if word in own or word in self.others | self.about]
+        if not known:
+            return 1.0
+        if known[0] in self.others:
+            return 0.2
+        return 1.5 if any(word in own for word in known) else 0.3
 
     @cached_property
     def said(self) -> frozenset[str]:
@@ -77,7 +86,8 @@ class Evidence:
         for mention in self.clues:
             own = max((_agrees(mention, k, v) for k, v in item.fields.items()), default=0.0)
             near = max((_agrees(mention, k, v) for k, v in item.around.items()), default=0.0)
-            hard += _WEIGHT[mention.kind] * max(own, 0.6 * near) * self.weight(mention)
+            agrees = max(own, 0.6 * near) or -0.5 * _contradicts(mention, item)
+            hard += _WEIGHT[mention.kind] * agrees * self.weight(mention)
         for name, value in (item.around | item.fields).items():
             if isinstance(value, str):
                 hard += lent.get(value, 0.0) if value != primary_id(item) else 0.0
@@ -161,6 +171,17 @@ def _agrees(mention: Mention, name: str, value: Scalar) -> float:
     if mention.kind in ("name", "quoted") and len(text) >= 4 and " " in said:
         return 0.6 if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) else 0.0
     return 0.0
+
+
+def _contradicts(mention: Mention, item: Item) -> bool:
+    """A field that the words before the mention name holds another date."""
+    if mention.kind not in ("date", "datetime"):
+        return False
+    label = set(mention.left)
+    return any(
+        isinstance(v, str) and re.match(r"\d{4}-\d\d-\d\d", v) and set(stems(plain(k))) <= label
+        for k, v in item.fields.items()
+    )
 
 
 def _same_number(text: str, value: Scalar) -> bool:

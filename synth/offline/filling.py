@@ -1,8 +1,9 @@
 """Arguments from words: which value of the wish belongs to which parameter of a tool."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from synth.offline.reading import Mention, mentions, shape
@@ -29,10 +30,16 @@ class Words:
 
     text: str
     today: str
+    starts: frozenset[int] | None = None
+    """Where the mentions begin that count; None: all of them."""
 
-    @property
+    @cached_property
     def mentions(self) -> tuple[Mention, ...]:
-        return mentions(self.text, self.today)
+        found = mentions(self.text, self.today)
+        return found if self.starts is None else tuple(m for m in found if m.start in self.starts)
+
+    def only(self, chosen: Iterable[Mention]) -> "Words":
+        return Words(self.text, self.today, frozenset(m.start for m in chosen))
 
 
 def fill(
@@ -44,10 +51,13 @@ def fill(
     filled: dict[str, Any] = {}
     pairs: list[tuple[float, int, int]] = []
     for i, param in enumerate(tool.params):
-        if param.is_cursor:
+        if param.is_cursor or param.parts:
             continue
         if param.enum or param.kind == "boolean":
-            value = _choice(param, words, strict=lookup and not param.required)
+            strict = lookup and not param.required
+            if strict and param.kind == "boolean":
+                continue  # an adjective in passing is no filter
+            value = _choice(param, words, strict=strict)
             if value is not None:
                 filled[param.name] = value
             continue
@@ -76,8 +86,10 @@ def fill(
 
 def _belongs_elsewhere(param: Param, tool: Tool, mention: Mention) -> bool:
     """The words before the mention name what another parameter identifies."""
-    near = set(mention.left[-3:])
-    if param.is_id or near & (param.name_words - _GENERIC):
+    near = set(mention.left)
+    if any(p.parts and p is not param and near & p.name_words for p in tool.params):
+        return True
+    if param.is_id or near & param.name_words:
         return False
     return any(p.is_id and near & (p.nouns - param.words) for p in tool.params)
 
@@ -155,9 +167,9 @@ def typed(param: Param, mention: Mention) -> Any:
 def _choice(param: Param, words: Words, *, strict: bool) -> Any:
     """The fixed value that the words name, the one nearest behind the parameter's own name;
     `strict` takes only values that stand behind it."""
-    text = _without_quotes(words, param)
     if param.kind == "boolean":
-        return _switch(param, text)
+        return _switch(param, words.text)
+    text = _without_quotes(words, param)
     tokens = split(text)
     said = [stem(token) for token in tokens]
     hits: list[tuple[float, int, Any]] = []
@@ -204,8 +216,8 @@ def _after_label(param: Param, text: str) -> Any:
         return None
     label = plain(param.name).lower()
     found = re.search(
-        rf"\b{re.escape(label)}(?:\s+(?:is|should be|to|reads?|says?|of|as)|:|\s*=)\s+"
-        r"([^.;,!?\n]{1,200})",
+        rf"\b{re.escape(label)}(?:\s+(?:is|should be|to|reads?|says?)|:|\s*=)\s+"
+        r"([^.;:,!?\n]{1,200})",
         text,
         re.IGNORECASE,
     )

@@ -12,8 +12,8 @@ from records.seeds import rng_of
 from synth.offline.request import ChatRequest
 from synth.offline.sections import json_of, sections
 from synth.offline.settings import OfflineSettings
-from synth.offline.wording import definite, labelled, legible, phrase_of
-from synth.offline.words import joined, plain
+from synth.offline.wording import definite, labelled, legible, phrase_of, said_label
+from synth.offline.words import joined
 
 _LEADS = {
     "formal": ("I would like you to", "Could you please", "I should like to ask you to"),
@@ -92,9 +92,7 @@ def _with_particulars(asked: str, told: list[dict[str, Any]], rng: Random) -> st
     parts = [labelled(str(fact.get("label")), fact.get("value"), style) for fact in told]
     if form < 0.75:
         return f"{asked}. {_sentence(joined(parts))}"
-    listed = [
-        f"{plain(str(f.get('label'))).lower()} {legible(f.get('value'), style)}" for f in told
-    ]
+    listed = [f"{said_label(str(f.get('label')))} {legible(f.get('value'), style)}" for f in told]
     return f"{asked}: {', '.join(listed)}."
 
 

@@ -60,15 +60,25 @@ class Known:
 
 
 def evidence_for(
-    param: Param, goal: Tool, known: Known, arguments: dict[str, Any], about: frozenset[str]
+    param: Param, goal: Tool, known: Known, arguments: dict[str, Any], path: tuple[Evidence, ...]
 ) -> Evidence:
+    """`path`: evidence for the identifiers that this one is looked up for, the goal's first."""
     family = kin([p for tool in known.tools for p in tool.params]).get(param.prefix, frozenset())
     own = param.nouns | param.name_words
-    others = about | frozenset(
-        word for p in goal.params if p.is_id and p.name != param.name for word in p.nouns
-    )
+    above = frozenset(w for e in path for w in e.param.nouns | e.param.name_words)
+    siblings = [p for p in goal.params if p.is_id and p.name != param.name]
+    others = frozenset(w for p in siblings for w in p.nouns | p.name_words)
+    others |= frozenset(w for e in path for w in e.others)
     clues = leftover(arguments, known.words)
-    return Evidence(known.words, param, param.nouns | family, others - own, tuple(clues))
+    return Evidence(
+        words=known.words,
+        param=param,
+        nouns=param.nouns | family,
+        others=others - own - above,
+        about=above - own,
+        clues=tuple(clues),
+        taken=tuple(arguments.values()),
+    )
 
 
 def resolve(
@@ -77,30 +87,42 @@ def resolve(
     known: Known,
     arguments: dict[str, Any],
     *,
-    depth: int = 0,
-    about: frozenset[str] = frozenset(),
+    path: tuple[Evidence, ...] = (),
+    may_read: bool = True,
 ) -> Value | Read | Unknown:
     """The identifier by what is known, else the read that brings it nearer, else Unknown.
 
-    Nothing is read when the words hold no clue beside the values in `arguments`. `about` are
-    nouns of identifiers that this one is looked up for: what is said of them is no clue to it.
+    Nothing is read when the words hold no clue beside the values in `arguments`.
     """
-    evidence = evidence_for(param, goal, known, arguments, about)
+    evidence = evidence_for(param, goal, known, arguments, path)
     candidates = evidence.candidates(known.items)
     clear = bool(candidates) and (
         len(candidates) == 1 or candidates[0].score - candidates[1].score >= _MARGIN
     )
-    if clear and (candidates[0].hard >= 1.0 or not evidence.strong):
-        return Value(candidates[0].value)
     read = None
-    if evidence.clues and depth <= MAX_DEPTH:
-        read = _next_page(param, known) or _next_read(param, evidence, known, depth)
+    if (
+        any(evidence.weight(m) >= 0.5 for m in evidence.clues)
+        and may_read
+        and len(path) <= MAX_DEPTH
+    ):
+        read = _next_page(param, known) or _next_read(param, (*path, evidence), known)
+    if clear and candidates[0].hard >= 1.0 and not (read and _promises(read, evidence, known)):
+        return Value(candidates[0].value)
     if read:
         return read
-    if clear:
+    if clear and evidence.strong:
         return Value(candidates[0].value)
     best = [c.value for c in candidates if candidates[0].score - c.score < _MARGIN]
     return Unknown(tuple(best))
+
+
+def _promises(read: Read, evidence: Evidence, known: Known) -> bool:
+    """The read asks for something that was said and that nothing seen so far bears out."""
+    values = [str(value) for value in read.arguments.values()]
+    return any(
+        m.text in values or (m.kind == "datetime" and m.text[:10] in values)
+        for m in evidence.unexplained(known.items)
+    )
 
 
 def producers(param: Param, nouns: frozenset[str], tools: list[Tool]) -> list[tuple[float, Tool]]:
@@ -144,31 +166,32 @@ def _next_page(param: Param, known: Known) -> Read | None:
     return None
 
 
-def _next_read(param: Param, evidence: Evidence, known: Known, depth: int) -> Read | None:
+def _next_read(param: Param, path: tuple[Evidence, ...], known: Known) -> Read | None:
+    evidence = path[-1]
     options: list[tuple[float, Read]] = []
     unexplained = evidence.unexplained(known.items)
     for score, tool in producers(param, evidence.nouns, known.tools):
-        for rank, read in enumerate(_reads_of(tool, evidence, known, depth)):
+        for rank, read in enumerate(_reads_of(tool, path, known)):
             new = [m for m in unexplained if m.text in map(str, read.arguments.values())]
             used = 1.5 * len(new) + 0.5 * min(2, len(read.arguments))
             direct = 0.0 if read.tool.name == tool.name else -0.5
-            options.append((score + used - rank + direct - 0.2 * depth, read))
+            options.append((score + used - rank + direct - 0.2 * len(path), read))
     options.sort(key=lambda pair: (-pair[0], pair[1].tool.name))
     return options[0][1] if options else None
 
 
-def _reads_of(tool: Tool, evidence: Evidence, known: Known, depth: int) -> list[Read]:
+def _reads_of(tool: Tool, path: tuple[Evidence, ...], known: Known) -> list[Read]:
     """The call of this tool that the words allow and its wider variants, or what it waits for."""
-    arguments = fill(tool, known.words, lookup=True, prefer=evidence.weight)
+    evidence = path[-1]
+    arguments = fill(tool, known.words.only(path[0].clues), lookup=True, prefer=evidence.weight)
+    arguments = {k: v for k, v in arguments.items() if v not in path[0].taken}
     said = set(map(str, arguments.values()))
     is_open = any(m.text not in said for m in evidence.unexplained(known.items))
-    about = evidence.others | evidence.nouns
     for param in tool.params:
         if param.name in arguments or not param.is_id:
             continue
         # an optional filter is worth a read only while some clue leads nowhere yet
-        level = depth + 1 if param.required or is_open else MAX_DEPTH + 1
-        step = resolve(param, tool, known, {}, depth=level, about=about)
+        step = resolve(param, tool, known, {}, path=path, may_read=param.required or is_open)
         if isinstance(step, Value):
             arguments[param.name] = step.value
         elif isinstance(step, Read):

@@ -4,23 +4,21 @@ Nothing is remembered: the step follows from the tools, the words and the calls 
 the agent recovers from an error by planning again with the error known.
 """
 
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from synth.offline.arguments import arguments_for
 from synth.offline.conversation import Conversation, Wish
-from synth.offline.filling import Words, fill, label_of
-from synth.offline.lookups import Known, Read, Unknown, Value, resolve
+from synth.offline.evidence import primary_id
+from synth.offline.filling import Words, label_of
+from synth.offline.lookups import Known
 from synth.offline.matching import Match, ranked
 from synth.offline.policy import Rule, broken_rule
+from synth.offline.reckoning import reckoned
 from synth.offline.repair import repaired
 from synth.offline.results import Call, Item, items_of
 from synth.offline.toolbox import Param, Tool
 
-_REFERS = re.compile(
-    r"\b(?:it|its|them|their|they|her|his|him|he|she|same|again|this one|that one|just)\b",
-    re.IGNORECASE,
-)
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""
 MAX_READS = 10
@@ -29,7 +27,7 @@ MAX_READS = 10
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next. `kind`: call, ask, done, failed, refuse or no_tool."""
+    """What to do next. `kind`: call, ask, done, failed, refuse, no_tool, or answer in `words`."""
 
     kind: str
     calls: tuple[tuple[Tool, dict[str, Any]], ...] = ()
@@ -37,20 +35,27 @@ class Step:
     result: Call | None = None
     """The goal's call, for done and failed."""
     missing: tuple[Param, ...] = ()
+    optional: tuple[Param, ...] = ()
+    """What may be asked for in the same breath as what is missing."""
     choices: tuple[Any, ...] = ()
     rule: Rule | None = None
     lookup: bool = False
     unfound: tuple[str, ...] = field(default=())
     """Labels of what could not be found, for failed."""
+    words: str = ""
 
 
 def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> Step:
+    if answer := reckoned(Words(wish.text, today)):
+        return Step("answer", words=answer)
     matches = ranked(wish.text, tools)
     if not matches:
         return Step("no_tool")
     tool = _goal(wish, matches)
     made = [call for call in wish.calls if call.name == tool.name]
-    arguments, missing, reads, choices = _arguments(tool, wish, talk, tools, today)
+    known = Known(tools, Words(wish.text, today), talk.calls)
+    draft = arguments_for(tool, known, wish, talk)
+    arguments, missing, reads = draft.values, draft.missing, draft.reads
     if made and not made[-1].error and not _is_lookup_still(tool, made[-1], arguments, missing):
         return Step("done", tool=tool, result=made[-1])
     if made and made[-1].error:
@@ -61,13 +66,15 @@ def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> 
     if reads and num_reads < MAX_READS:
         return Step("call", tuple((r.tool, r.arguments) for r in reads), tool=tool, lookup=True)
     about = _about(arguments, talk)
-    rule = broken_rule(tool, arguments, about, system=talk.system, today=today, text=wish.text)
+    rule = broken_rule(tool, tools, arguments, about, system=talk.system, today=today)
     if rule:
         return Step("refuse", tool=tool, rule=rule)
     if missing:
         if wish.unknown or len(wish.asked) >= 3:
             return Step("failed", tool=tool, unfound=tuple(label_of(p) for p in missing))
-        return Step("ask", tool=tool, missing=tuple(missing), choices=choices)
+        return Step(
+            "ask", tool=tool, missing=tuple(missing), optional=draft.optional, choices=draft.choices
+        )
     if made and made[-1].error and made[-1].arguments == arguments:
         return Step("failed", tool=tool, result=made[-1])
     return Step("call", ((tool, arguments),), tool=tool)
@@ -87,77 +94,13 @@ def _is_lookup_still(
     return tool.reads and not missing and other
 
 
-def _arguments(
-    tool: Tool, wish: Wish, talk: Conversation, tools: list[Tool], today: str
-) -> tuple[dict[str, Any], list[Param], list[Read], tuple[Any, ...]]:
-    """Arguments as far as they are known, what is missing, and the reads that may find it."""
-    known = Known(tools, Words(wish.text, today), talk.calls)
-    arguments = fill(tool, known.words, lookup=False)
-    missing: list[Param] = []
-    reads: list[Read] = []
-    choices: tuple[Any, ...] = ()
-    for param in tool.params:
-        if param.name in arguments or not (param.required or _spoken_of(param, wish)):
-            continue
-        step = resolve(param, tool, known, arguments) if param.is_id else Unknown()
-        if isinstance(step, Value):
-            arguments[param.name] = [step.value] if param.kind == "array" else step.value
-        elif isinstance(step, Read):
-            reads.append(step)
-        elif (carried := _carried(param, talk, wish)) is not None:
-            arguments[param.name] = carried
-        elif param.required:
-            missing.append(param)
-            choices = choices or step.choices
-    unique = list({(r.tool.name, str(r.arguments)): r for r in reads}.values())
-    return arguments, missing, unique, choices
-
-
-def _spoken_of(param: Param, wish: Wish) -> bool:
-    """An optional identifier is looked up only when the wish names what it identifies."""
-    words = Words(wish.text, "")
-    near = {word for m in words.mentions for word in m.left[-3:]}
-    return param.is_id and bool(param.nouns & near)
-
-
-def _carried(param: Param, talk: Conversation, wish: Wish) -> Any:
-    """A value that holds for the whole conversation: one that the system prompt or an earlier
-    wish gave for the same parameter, or the newest identifier of that kind that a call made."""
-    refers = wish.unknown or bool(_REFERS.search(wish.text))
-    for call in reversed(talk.calls):
-        if not call.error and param.name in (call.arguments or {}):
-            if param.is_id and call not in wish.calls and wish.index > 0 and refers:
-                return (call.arguments or {})[param.name]
-            if not param.is_id and param.name_words & {"path", "repo", "repositori", "directori"}:
-                return (call.arguments or {})[param.name]
-    for text in (*(t for w in [wish] for t in w.texts), talk.system):
-        spoken = fill(_only(param), Words(text, ""), lookup=True)
-        if param.name in spoken and _is_place(param):
-            return spoken[param.name]
-    return param.schema.get("default")
-
-
-def _is_place(param: Param) -> bool:
-    return bool(param.name_words & {"path", "repo", "repositori", "directori", "timezon", "zon"})
-
-
-def _only(param: Param) -> Tool:
-    """A tool with just this parameter, to read one value out of a text."""
-    none: frozenset[str] = frozenset()
-    single = replace(param, required=True)
-    return Tool("", "", (single,), none, (), none, none, none, False)
-
-
 def _about(arguments: dict[str, Any], talk: Conversation) -> list[Item]:
-    """Newest rows whose own identifier is among the arguments, so that rules can be checked."""
-    values = {str(v) for v in arguments.values() if isinstance(v, str | int)}
-    rows: dict[str, Item] = {}
-    for call in talk.calls:
-        for item in items_of(call):
-            first = next(iter(item.fields.values()), None)
-            if str(first) in values:
-                rows[str(first)] = item
-    return list(rows.values())
+    """The newest rows that the arguments identify, and those that these refer to."""
+    rows = {primary_id(item): item for call in talk.calls for item in items_of(call)}
+    values = [v for v in arguments.values() if isinstance(v, str | int)]
+    direct = [rows[str(value)] for value in values if str(value) in rows]
+    further = [rows[str(v)] for row in direct for v in row.fields.values() if str(v) in rows]
+    return list({id(row): row for row in direct + further}.values())
 
 
 def _after_error(tool: Tool, made: list[Call], arguments: dict[str, Any]) -> Step | None:

@@ -7,11 +7,12 @@ forbids nothing.
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from synth.offline.results import Item, Scalar
 from synth.offline.toolbox import Tool
-from synth.offline.words import alike, plain, stem, stem_set, stems
+from synth.offline.words import alike, plain, stem_set, stems
 
 _FORBIDS = re.compile(r"\b(?:never|do not|don't|must not|may not|cannot)\s+(.+)", re.IGNORECASE)
 _LIMIT = re.compile(
@@ -20,11 +21,7 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _TODAY = re.compile(r"\b(?:same day|on the day|today|day it takes place)\b", re.IGNORECASE)
-_CONDITION = re.compile(
-    r"\b(?:if|when|unless|until|without|while|who|which|that|with|whose|before|after|more than|over"
-    r"|on the day|same day|less than|under|outside|another|longer than)\b",
-    re.IGNORECASE,
-)
+_MONEY = stem_set("amount balance total cost price sum debt value")
 _LOW = ("less", "under", "below", "fewer", "at most")
 
 
@@ -33,6 +30,8 @@ class Rule:
     text: str
     ban: str
     """What comes after `never` or `do not`, up to the first full stop or semicolon."""
+    strict: bool
+    """It says `never`: a condition that cannot be seen counts as met."""
 
 
 def rules_in(system: str) -> list[Rule]:
@@ -40,18 +39,43 @@ def rules_in(system: str) -> list[Rule]:
     for line in re.split(r"\n+|(?<=[.;])\s+", system):
         found = _FORBIDS.search(line)
         if found:
-            rules.append(Rule(line.strip(" -*;."), re.split(r"[.;]", found.group(1))[0]))
+            rules.append(
+                Rule(
+                    line.strip(" -*;."),
+                    re.split(r"[.;]", found.group(1))[0],
+                    found.group().lower().startswith("never"),
+                )
+            )
     return rules
 
 
 def broken_rule(
-    tool: Tool, arguments: dict[str, Any], about: list[Item], *, system: str, today: str, text: str
+    tool: Tool,
+    tools: list[Tool],
+    arguments: dict[str, Any],
+    about: list[Item],
+    *,
+    system: str,
+    today: str,
 ) -> Rule | None:
     """The first rule that this call would break, seen with the items that it is about."""
     for rule in rules_in(system):
-        if _names(rule, tool) and _holds(rule, tool, arguments, about, today, text):
+        if _is_meant(rule, tool, tools) and _holds(rule, tool, arguments, about, today):
             return rule
     return None
+
+
+def _is_meant(rule: Rule, tool: Tool, tools: list[Tool]) -> bool:
+    """The rule is about this tool, and no other tool has more of its words."""
+    if not _names(rule, tool):
+        return False
+    words = set(stems(rule.ban))
+    shares = {t.name: _share(words, t) for t in tools if _names(rule, t)}
+    return shares[tool.name] >= max(shares.values())
+
+
+def _share(words: set[str], tool: Tool) -> float:
+    return 2.0 * len(words & set(tool.name_words)) + len(words & tool.head_words)
 
 
 def _names(rule: Rule, tool: Tool) -> bool:
@@ -67,26 +91,26 @@ def _names(rule: Rule, tool: Tool) -> bool:
 
 
 def _holds(
-    rule: Rule, tool: Tool, arguments: dict[str, Any], about: list[Item], today: str, text: str
+    rule: Rule, tool: Tool, arguments: dict[str, Any], about: list[Item], today: str
 ) -> bool:
-    condition = _CONDITION.search(rule.ban)
-    if not condition:
-        return True
-    clause = rule.ban[condition.start() :]
+    """Whether the rule's condition is met: what it says beyond the tool's own words."""
     fields = _fields(arguments, about)
-    if limit := _LIMIT.search(clause):
-        return _over(limit, clause, fields)
-    if _TODAY.search(clause):
+    if limit := _LIMIT.search(rule.ban):
+        return _over(limit, rule.ban, fields, today)
+    if _TODAY.search(rule.ban):
         return any(today and str(value)[:10] == today for _, value in fields)
-    wanted = set(stems(clause))
-    known = set(tool.head_words) | set(tool.name_words)
-    return any(
-        isinstance(value, str)
-        and 0 < len(stems(plain(value))) <= 3
-        and not any(c.isdigit() for c in value)
-        and set(stems(plain(value))) <= wanted - known
-        for _, value in fields
-    )
+    extra = set(stems(rule.ban)) - tool.verbs - set(tool.head_words) - set(tool.name_words)
+    if not extra:
+        return True
+    telling = [(k, v) for k, v in fields if isinstance(v, str) and _is_word(v)]
+    if any(set(stems(plain(value))) <= extra for _, value in telling):
+        return True
+    known = any(extra & set(stems(plain(name))) for name, _ in telling)
+    return rule.strict and not known
+
+
+def _is_word(value: str) -> bool:
+    return 0 < len(stems(plain(value))) <= 3 and not any(c.isdigit() for c in value)
 
 
 def _fields(arguments: dict[str, Any], about: list[Item]) -> list[tuple[str, Scalar]]:
@@ -96,16 +120,17 @@ def _fields(arguments: dict[str, Any], about: list[Item]) -> list[tuple[str, Sca
     return pairs
 
 
-def _over(limit: re.Match[str], clause: str, fields: list[tuple[str, Scalar]]) -> bool:
-    """Whether a number that the clause speaks of lies on the forbidden side.
-
-    A debt is a balance and a size is a quantity: with no field of the clause's own words, every
-    number that is not an identifier counts.
-    """
+def _over(limit: re.Match[str], clause: str, fields: list[tuple[str, Scalar]], today: str) -> bool:
+    """Whether a number that the rule speaks of lies on the forbidden side: a field of the rule's
+    words, one of money where the limit is in a currency, or an age in days."""
     bound = float(limit.group(2).replace(",", "").rstrip("."))
     low = limit.group(1).lower().startswith(_LOW)
     numbers = [(k, float(v)) for k, v in fields if isinstance(v, int | float) and v is not True]
+    if today and re.match(r"\s*days? old", clause[limit.end() :]):
+        days = [str(v)[:10] for _, v in fields if re.match(r"\d{4}-\d\d-\d\d", str(v))]
+        ages = [(date.fromisoformat(today) - date.fromisoformat(day)).days for day in days]
+        return any(age > bound for age in ages)
     said = stem_set(clause)
-    named = [n for n in numbers if stem_set(plain(n[0])) & said]
-    hits = [v < bound if low else v > bound for k, v in named or numbers if stem(k) != "id"]
-    return any(hits)
+    if re.match(r"\s*[A-Z]{3}\b", clause[limit.end() :]):
+        said |= _MONEY
+    return any((v < bound if low else v > bound) for k, v in numbers if stem_set(plain(k)) & said)

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
-from synth.offline.words import STOP, stems, table
+from synth.offline.words import STOP, split, stem, stems, table
 
 MONTHS = table(
     "january february march april may june july august september october november december"
 )
 DAYS = table("monday tuesday wednesday thursday friday saturday sunday")
 NUMBERS = table("zero one two three four five six seven eight nine ten eleven twelve")
+_KEPT = frozenset(table("from to"))
+"""Prepositions that tell two values of one kind apart."""
+_GLUE = _KEPT | frozenset(table("of in per"))
+_LIST = re.compile(r"\s*(?:,|and|or|&|, and|\s)\s*", re.IGNORECASE)
 _MONTH = "(" + "|".join(f"{m}|{m[:3]}" for m in MONTHS) + ")"
 _CLOCK = r"(?:T|\s+at\s+|\s+|,\s*)?"
 
@@ -29,14 +33,15 @@ class Mention:
     start: int
     end: int
     left: tuple[str, ...]
-    """Stems of the words before it in its clause, the nearest last."""
+    """Stems of the noun phrase right before it, which says what it is: `slot starts` before
+    `at 9:00`. Empty when it follows another value or a bare preposition."""
     right: tuple[str, ...]
     """Stems of the three words after it: a unit, as a rule."""
 
 
 def today_of(text: str) -> str:
     """The first ISO date in a system prompt, which says what day it is there; else empty."""
-    found = re.search(r"\b\d{4}-\d{2}-\d{2}\b", text)
+    found = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)
     return found.group() if found else ""
 
 
@@ -52,16 +57,30 @@ def mentions(text: str, today: str) -> tuple[Mention, ...]:
             value = value_of(match, today)
             if value:
                 taken.append((start, end, kind, value))
-    return tuple(
-        Mention(kind, value, start, end, _left(text, start), stems(text[end : end + 40])[:3])
-        for start, end, kind, value in sorted(taken)
-    )
+    found: list[Mention] = []
+    last = 0
+    for start, end, kind, value in sorted(taken):
+        between = text[last:start]
+        listed = found and _LIST.fullmatch(between)
+        left = found[-1].left if listed else _label(between)
+        found.append(Mention(kind, value, start, end, left, stems(text[end : end + 40])[:3]))
+        last = end
+    return tuple(found)
 
 
-def _left(text: str, start: int) -> tuple[str, ...]:
-    """The clause before the value: up to seven words, not beyond a full stop or semicolon."""
-    before = re.split(r"[.;!?]\s|\n", text[:start])[-1]
-    return stems(before)[-7:]
+def _label(before: str) -> tuple[str, ...]:
+    """The last noun phrase of the text: prepositions and a verb at its end are passed over, an
+    article or mark of punctuation begins it."""
+    clause = re.split(r"[.;:!?,(]\s|:$|\n", before.rstrip(" '\"(`"))[-1]
+    tokens = split(clause)[-10:]
+    while tokens and tokens[-1] in STOP and tokens[-1] not in _KEPT:
+        tokens.pop()
+    label: list[str] = []
+    for token in reversed(tokens):
+        if token in STOP and token not in _GLUE:
+            break
+        label.append(token)
+    return tuple(stem(t) for t in reversed(label[:6]) if t not in STOP or t in _KEPT)
 
 
 def _as_is(match: re.Match[str], today: str) -> str:
@@ -136,9 +155,9 @@ _OPENERS = (
     | frozenset(
         table(
             "next good morning afternoon evening ok okay sure oh well after before first"
-            " second then finally id ids regarding concerning given once sorry great perfect use set change"
-            " update cancel book find show list tell check move send add remove make get give put"
-            " keep take usd eur gbp utc"
+            " second then finally id ids regarding concerning given once sorry great perfect"
+            " use set change update cancel book find show list tell check move send add remove"
+            " make get give put keep take usd eur gbp utc"
         )
     )
 )

@@ -118,6 +118,7 @@ def question(step: Step, tools: list[Tool], slips: Slips) -> str:
             " more that you know about it would help."
         )
     asked = [_asked(param, tools) for param in step.missing[:3]]
+    asked += [f"if you like {_asked(param, tools)}" for param in step.optional[:2]]
     opening = ("Could you tell me", "Please tell me", "To go on I need to know", "May I ask")
     return f"{_pick(opening, slips, first.name)} {joined(asked)}?"
 
@@ -129,6 +130,8 @@ def _asked(param: Param, tools: list[Tool]) -> str:
         hints = _hints(param, tools)
         known = f", for example its {joined(hints, 'or')}" if hints else ""
         return f"which {noun} you mean{known}"
+    if param.kind == "boolean":
+        return f"whether {label} is yes or no"
     if param.enum:
         options = joined([spoken(e) for e in param.enum[:8]], "or")
         return f"the {label} ({options})"

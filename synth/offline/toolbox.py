@@ -43,6 +43,8 @@ class Param:
     """Stems of the name and the description, examples left out."""
     example: str
     nouns: frozenset[str]
+    parts: tuple["Param", ...] = ()
+    """The members of an object, or of the objects of a list."""
 
     @property
     def is_id(self) -> bool:
@@ -127,6 +129,7 @@ def _tool(text: str) -> Tool:
     reads = bool(_READ_VERBS & {v[0] for v in verbs}) or (
         not description and bool(_READ_VERBS & set(name_words))
     )
+    reads = reads or (bool(split_at) and bool(params) and not required)
     return Tool(
         name=name,
         description=description,
@@ -149,7 +152,7 @@ def first_sentence(description: str) -> str:
     return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", line, maxsplit=1)[0]
 
 
-def _param(name: str, schema: dict[str, Any], required: bool) -> Param:
+def _param(name: str, schema: dict[str, Any], required: bool, depth: int = 0) -> Param:
     schema = _plain_schema(schema)
     description = str(schema.get("description") or "")
     items = schema.get("items") if isinstance(schema.get("items"), dict) else {}
@@ -163,10 +166,23 @@ def _param(name: str, schema: dict[str, Any], required: bool) -> Param:
         kind=str(schema.get("type", "string")),
         enum=tuple(v for v in values if isinstance(v, str | int | float)),
         description=description,
-        name_words=stem_set(plain(name)),
+        name_words=stem_set(plain(name)) | ({"from", "to"} & set(split(name))),
         words=stem_set(plain(name), bare),
         example=example,
         nouns=_nouns(name, bare, example, schema),
+        parts=_parts(schema, depth),
+    )
+
+
+def _parts(schema: dict[str, Any], depth: int) -> tuple[Param, ...]:
+    inner = schema.get("items") if schema.get("type") == "array" else schema
+    if depth > 2 or not isinstance(inner, dict) or not isinstance(inner.get("properties"), dict):
+        return ()
+    needed = inner.get("required") or []
+    return tuple(
+        _param(name, value, name in needed, depth + 1)
+        for name, value in inner["properties"].items()
+        if isinstance(value, dict)
     )
 
 

@@ -131,8 +131,7 @@ def facts_about(part: Part, wish: int) -> list[Fact]:
     """Facts that can belong to a wish: they are listed in the order of the wishes, and those
     that a wish's own words hold show where its part of the list lies."""
     holders = [
-        {i for i, text in enumerate(part.wishes) if fact.value.lower() in text.lower()}
-        for fact in part.facts
+        {i for i, text in enumerate(part.wishes) if _holds(text, fact.value)} for fact in part.facts
     ]
     chosen = []
     for place, fact in enumerate(part.facts):
@@ -145,9 +144,13 @@ def facts_about(part: Part, wish: int) -> list[Fact]:
 
 
 def _fits_best(fact: Fact, wishes: list[str], here: int) -> bool:
-    """No other of the wishes speaks more of what the fact is about."""
+    """The wish speaks of what the fact is about, or none of the others does."""
     shares = [_relevance(fact.label, stem_set(text)) for text in wishes]
-    return shares[here] >= max(shares)
+    return shares[here] > 0 or max(shares) == 0
+
+
+def _holds(text: str, value: str) -> bool:
+    return bool(re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", text, re.IGNORECASE))
 
 
 def _answer(

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from synth.offline.reading import MONTHS, mentions
 from synth.offline.toolbox import first_sentence
-from synth.offline.words import joined, plain
+from synth.offline.words import ORDINALS, joined, plain
 
 _IRREGULAR = {
-    "send": "sent", "set": "set", "put": "put", "take": "took", "make": "made", "give": "given",
+    "send": "sent", "set": "set", "put": "put", "take": "taken", "make": "made", "give": "given",
     "pay": "paid", "find": "found", "buy": "bought", "sell": "sold", "get": "got", "tell": "told",
     "hold": "held", "write": "written", "run": "run", "begin": "begun", "let": "let", "cut": "cut",
     "bring": "brought", "build": "built", "lend": "lent", "keep": "kept", "show": "shown",
@@ -24,7 +24,7 @@ _CUT = re.compile(
     r"| and (?:then |so )?(?=[a-z]+ (?:the|a|an|its|their|it|them|every|all)\b)"
     r"| so that | such as | by its | by their | by (?!the |a |an )| from now on| if any| when )"
 )
-_TAIL = re.compile(r"\s+(?:per|for each|with optional|optionally|given)\b.*$")
+_TAIL = re.compile(r"\s+(?:per|for each|with optional|optionally)\b.*$")
 _VERB_S = re.compile(r"^(\w+?)(ies|sses|shes|ches|xes|zes|s)$")
 
 
@@ -126,10 +126,27 @@ def legible(value: Any, style: int = 0) -> str:
     return f"'{text}'" if '"' in text else f'"{text}"'
 
 
+def said_label(label: str) -> str:
+    """`parts 2 part name` becomes `second part name`, a number in brackets is left out."""
+    words = re.sub(r"\s*\(\d+\)$", "", plain(label).lower())
+    numbered = re.match(r"(.*?)\b([1-6])\s+(.*)", words)
+    if numbered:
+        before, number, rest = numbered.groups()
+        words = f"{ORDINALS[int(number) - 1]} {before}{rest}"
+    tokens = words.split()
+    return " ".join(t for i, t in enumerate(tokens) if tokens[i + 1 : i + 2] not in ([t], [t[:-1]]))
+
+
 def labelled(label: str, value: Any, style: int = 0) -> str:
     """`the reason is illness`; labels that end in a preposition need no verb."""
-    words = plain(label).lower()
+    words, _, unit = said_label(label).partition(" in ")
+    if isinstance(value, bool) or value in ("True", "False"):
+        return f"{words}: {'yes' if str(value) == 'True' else 'no'}"
     said = legible(value, style)
+    if unit and isinstance(value, int | float):
+        said = f"{said} {label.rsplit(' in ', 1)[1]}"
+    elif unit:
+        words = f"{words} in {unit}"
     if words.split()[-1:] and words.split()[-1] in ("at", "on", "by", "until", "from", "to", "in"):
         return f"it {words} {said}" if words.split()[0].endswith("s") else f"{words} {said}"
     if isinstance(value, list) and len(value) > 1:

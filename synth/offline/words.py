@@ -50,6 +50,8 @@ SYNONYMS = (
     "cost price fee charge",
     "client customer member",
     "quantity number amount count",
+    "source from origin",
+    "target to destination",
     "compute calculate work total",
     "convert translate",
     "copy duplicate clone",
@@ -85,7 +87,7 @@ def stem(word: str) -> str:
 
 def split(text: str) -> list[str]:
     """Lower-case words; identifiers fall apart at underscores, hyphens and capitals."""
-    return [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text))]
+    return _WORD.findall(_CAMEL.sub(" ", text).lower().replace("time zone", "timezone"))
 
 
 @lru_cache(maxsize=20_000)
@@ -123,6 +125,9 @@ def joined(parts: list[str], last: str = "and") -> str:
     if len(parts) < 2:
         return "".join(parts)
     return ", ".join(parts[:-1]) + f" {last} {parts[-1]}"
+
+
+ORDINALS = table("first second third fourth fifth sixth")
 
 
 def sentences(text: str) -> list[str]:
