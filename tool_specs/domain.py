@@ -8,7 +8,7 @@ from typing import Any
 from records.errors import ConfigError
 from tool_specs.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule, ToolSpec
 from tool_specs.evaluation import Run
-from tool_specs.fields import ids_in, refs_of, row_of
+from tool_specs.fields import RowCheck, ids_in, refs_of
 from tool_specs.loading import checked, read_yaml, refusal
 from tool_specs.programs import Compiler, Entities, Problems, Program, compile_rule
 from tool_specs.schemas import SchemaError, Validator
@@ -52,7 +52,8 @@ class Domain:
         if problems.found:
             raise refusal(origin, problems.found)
         state = State.of(_seed_rows(file, problems))
-        check_refs(state, file.entities, "seed", problems)
+        for name, entity in file.entities.items():
+            check_refs(state, name, entity, "seed", state.tables[name].rows(), problems)
         _check_natural(file, state, problems)
         entities = Entities.of(file)
         programs = {
@@ -103,6 +104,15 @@ class Domain:
     @property
     def tools(self) -> Sequence[ToolSpec]:
         return self.file.tools
+
+    def dangling(self, state: State) -> str | None:
+        """Words for a row that still refers to one deleted since the state's last commit."""
+        for entity, key in state.deleted():
+            for other, field in self.referrers[entity]:
+                for row in state.tables[other].matching(field, key):
+                    name = show_value(row[self.entities[other].key])
+                    return f"{other} {name} still refers to {entity} {show_value(key)}"
+        return None
 
     def openai_tools(self, names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """Tool definitions as the chat completions API takes them; all tools without `names`."""
@@ -156,9 +166,10 @@ def checked_rows(
 ) -> dict[str, Row]:
     """(path, row) pairs as whole rows by key; what is wrong goes to `problems`."""
     result: dict[str, Row] = {}
+    check = RowCheck(entity)
     for path, values in rows:
         try:
-            row = row_of(entity, values)
+            row = check.row(values)
         except EvaluationError as error:
             problems.add(path, str(error))
             continue
@@ -222,16 +233,16 @@ def _seed_rows(file: DomainFile, problems: Problems) -> dict[str, dict[str, Row]
 
 
 def check_refs(
-    state: State, entities: Mapping[str, EntitySpec], path: str, problems: Problems
+    state: State, name: str, entity: EntitySpec, path: str, rows: Iterable[Row], problems: Problems
 ) -> None:
-    """Every id in a ref field must be a row's key."""
-    for name, entity in entities.items():
-        for field, target in refs_of(entity).items():
-            for row in state.tables[name].rows():
-                for key in ids_in(row[field]):
-                    if state.get(target, key) is None:
-                        where = f"{path}.{name}[{row[entity.key]}].{field}"
-                        problems.add(where, f"no {target} has the id {show_value(key)}")
+    """Every id in a ref field of the rows must be a row's key in the state."""
+    refs = refs_of(entity)
+    for row in rows if refs else ():
+        for field, target in refs.items():
+            for key in ids_in(row[field]):
+                if state.get(target, key) is None:
+                    where = f"{path}.{name}[{row[entity.key]}].{field}"
+                    problems.add(where, f"no {target} has the id {show_value(key)}")
 
 
 def _check_natural(file: DomainFile, state: State, problems: Problems) -> None:

@@ -26,6 +26,9 @@ MAX_STEPS = 1_000_000
 FIRST_NUMBER = 1001
 """Of made ids, so that they look like the ids that people know."""
 
+_MAX_MESSAGE = 1000
+"""Characters of an error message: it may quote what the agent sent."""
+
 Step = Callable[[Env], None]
 
 
@@ -33,7 +36,7 @@ class ToolError(Exception):
     """The call fails with a code and a message for the agent."""
 
     def __init__(self, code: str, message: str, statement: int | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message[:_MAX_MESSAGE])
         self.code = code
         self.statement = statement
         """Index of the statement, where one failed."""

@@ -160,7 +160,10 @@ def _list_check(spec: FieldSpec) -> Check:
 
 def _object_check(spec: FieldSpec) -> Check:
     if spec.properties is None:
-        return lambda value: value if type(value) is dict else _refuse("an object", value)
+        # copied and bounded, or a row kept inside a row could grow without end, call by call
+        return lambda value: (
+            clean_json(value) if type(value) is dict else _refuse("an object", value)
+        )
     members = {name: check_of(member) for name, member in spec.properties.items()}
 
     def check(value: Any) -> Any:
@@ -181,18 +184,25 @@ def _named(name: str, check: Check, value: Any) -> Any:
         raise EvaluationError(f"{name} {error}") from None
 
 
-def row_of(entity: EntitySpec, values: Mapping[str, Any]) -> Row:
-    """A whole row in field order, checked; missing optional fields are null.
+class RowCheck:
+    """Checks whole rows of one entity."""
 
-    Raises EvaluationError naming the field.
-    """
-    unknown = [name for name in values if name not in entity.fields]
-    if unknown:
-        raise EvaluationError(f"{unknown[0]} is not a field; fields: {', '.join(entity.fields)}")
-    return {
-        name: _named(name, check_of(spec), clean_json(values.get(name)))
-        for name, spec in entity.fields.items()
-    }
+    def __init__(self, entity: EntitySpec) -> None:
+        self.fields = {name: check_of(spec) for name, spec in entity.fields.items()}
+
+    def row(self, values: Mapping[str, Any]) -> Row:
+        """The row in field order; missing optional fields are null.
+
+        Raises EvaluationError naming the field.
+        """
+        unknown = [name for name in values if name not in self.fields]
+        if unknown:
+            known = ", ".join(self.fields)
+            raise EvaluationError(f"{unknown[0]} is not a field; fields: {known}")
+        return {
+            name: _named(name, check, clean_json(values.get(name)))
+            for name, check in self.fields.items()
+        }
 
 
 def refs_of(entity: EntitySpec) -> dict[str, str]:

@@ -73,7 +73,8 @@ class World:
         try:
             program, args = self._validated(tool_name, arguments)
             observation = _run(program, args, self.state)
-            self._refuse_dangling()
+            if words := self.domain.dangling(self.state):
+                raise EvaluationError(words)
         except (ToolError, EvaluationError) as error:
             self.state.rollback()
             return _failed(error, before)
@@ -93,16 +94,6 @@ class World:
         if not program.validator.is_valid(args):
             raise _invalid("; ".join(program.validator.problems(args)) + ".")
         return program, _filled(program.spec.params, args)
-
-    def _refuse_dangling(self) -> None:
-        """A row that something still points at cannot go."""
-        for entity, key in self.state.deleted():
-            for other, field in self.domain.referrers[entity]:
-                for row in self.state.tables[other].matching(field, key):
-                    name = row[self.domain.entities[other].key]
-                    raise EvaluationError(
-                        f"{other} {show_value(name)} still refers to {entity} {show_value(key)}"
-                    )
 
 
 def _invalid(message: str) -> ToolError:
@@ -149,22 +140,24 @@ def _value(spec: ParamSpec, value: Any, path: str) -> Any:
 
 
 def _apply(world: World, patch: Patch) -> None:
-    problems, state = Problems(), world.state
+    problems, state, domain = Problems(), world.state, world.domain
     for entity, rows in patch.items():
-        if entity not in world.domain.entities:
-            known = ", ".join(world.domain.entities)
-            raise ConfigError(f"initial_state.{entity}: unknown entity; known: {known}")
-        spec = world.domain.entities[entity]
-        given = ((f"initial_state.{entity}[{k}]", r) for k, r in rows.items() if r is not None)
-        checked = checked_rows(given, spec, problems)
-        for key in rows:
-            if rows[key] is not None and key not in checked:
-                problems.add(f"initial_state.{entity}[{key}]", f"{spec.key} must be the key")
-            state.put(entity, key, checked.get(key))
-    if not problems.found:
-        check_refs(state, world.domain.entities, "initial_state", problems)
+        path = f"initial_state.{entity}"
+        if entity not in domain.entities:
+            raise ConfigError(f"{path}: unknown entity; known: {', '.join(domain.entities)}")
+        given = ((f"{path}[{key}]", row) for key, row in rows.items() if row is not None)
+        fitting = checked_rows(given, domain.entities[entity], problems)
+        for key, row in rows.items():
+            if row is not None and key not in fitting:
+                problems.add(f"{path}[{key}]", f"{domain.entities[entity].key} must be the key")
+            state.put(entity, key, fitting.get(key))
+    for entity, rows in patch.items():
+        kept = [row for key in rows if (row := state.get(entity, key)) is not None]
+        check_refs(state, entity, domain.entities[entity], "initial_state", kept, problems)
+    if words := domain.dangling(state):
+        problems.add("initial_state", words)
     if problems.found:
-        raise refusal(world.domain.name, problems.found)
+        raise refusal(domain.name, problems.found)
     state.commit()
 
 

@@ -37,7 +37,7 @@ class Type:
             return f"list of {self.of or ANY}"
         if self.kind in ("row", "ref"):
             return f"{self.kind} of {self.entity}"
-        return self.kind
+        return f"one of {', '.join(self.values)}" if self.kind == "enum" else self.kind
 
 
 ANY, NULL, BOOLEAN = Type("any", nullable=True), Type("null", nullable=True), Type("boolean")
@@ -105,7 +105,7 @@ def misfit(value: Type, field: Type) -> str | None:
         )
     if field.kind == "enum":
         if value.kind != "enum":
-            return f"needs one of {', '.join(field.values)}, got {value}"
+            return f"needs {field}, got {value}"
         extra = [v for v in value.values if v not in field.values]
         return f"allows {', '.join(field.values)}, not {', '.join(extra)}" if extra else None
     if field.kind == "ref" and value.kind == "ref" and value.entity != field.entity:
