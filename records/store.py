@@ -93,9 +93,8 @@ class Dataset:
         already and a (run, stage, shard) that is, unless `supersedes`. Blocks for some
         milliseconds of fsync: call it from a thread where that matters.
         """
-        for name in (run_id, stage):
-            if not NAME.fullmatch(name):
-                raise SynthError(f"{name!r} cannot name a file; allowed: {NAME.pattern}")
+        _check_names(run_id, stage)
+        _check_reasons(items or {})
         encoded = {
             table: encode(table, rows, run_id=run_id) for table, rows in tables.items() if rows
         }
@@ -266,3 +265,16 @@ class Dataset:
         for path in written:
             if path.name not in committed:
                 path.unlink(missing_ok=True)
+
+
+def _check_names(*names: str) -> None:
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise SynthError(f"{name!r} cannot name a file; allowed: {NAME.pattern}")
+
+
+def _check_reasons(items: Mapping[str, ItemStatus]) -> None:
+    """Nothing is dropped or failed in silence."""
+    for item, (status, reason) in items.items():
+        if status != "kept" and not reason:
+            raise SynthError(f"item {item!r} is {status} without a reason; give one word")

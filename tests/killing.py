@@ -22,23 +22,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+_FIRST, _SECOND, _BOTH = slice(0, 1), slice(1, 2), slice(0, 2)
 _CALLS = {
-    # name: positions of the arguments that may name a file
-    "open": (0,),
-    "write": (0,),
-    "fsync": (0,),
-    "fdatasync": (0,),
-    "truncate": (0,),
-    "ftruncate": (0,),
-    "link": (0, 1),
-    "symlink": (1,),
-    "replace": (0, 1),
-    "rename": (0, 1),
-    "unlink": (0,),
-    "remove": (0,),
-    "mkdir": (0,),
-    "rmdir": (0,),
-    "utime": (0,),
+    # name: the arguments that name a file or are its descriptor
+    "open": _FIRST,
+    "write": _FIRST,
+    "fsync": _FIRST,
+    "fdatasync": _FIRST,
+    "truncate": _FIRST,
+    "ftruncate": _FIRST,
+    "link": _BOTH,
+    "symlink": _SECOND,
+    "replace": _BOTH,
+    "rename": _BOTH,
+    "unlink": _FIRST,
+    "remove": _FIRST,
+    "mkdir": _FIRST,
+    "rmdir": _FIRST,
+    "utime": _FIRST,
 }
 PROCESSES = multiprocessing.get_context("forkserver")
 """Children are forks of a server without threads, started in some milliseconds."""
@@ -135,27 +136,23 @@ class _Watch:
         connect, watch = sqlite3.connect, self
 
         class Connection(sqlite3.Connection):
-            watched = False
-
             def execute(self, *args: Any) -> sqlite3.Cursor:
-                if self.watched and not args[0].lstrip().upper().startswith("SELECT"):
+                if not args[0].lstrip().upper().startswith("SELECT"):
                     watch.point()
                 return super().execute(*args)
 
         def connect_watched(database: Any, *args: Any, **options: Any) -> sqlite3.Connection:
-            connection = connect(database, *args, factory=Connection, **options)
-            connection.watched = watch.concerns(database)
-            return connection
+            if watch.concerns(database):
+                options["factory"] = Connection
+            return connect(database, *args, **options)
 
         sqlite3.connect = connect_watched
 
-    def _before(
-        self, name: str, call: Callable[..., Any], positions: tuple[int, ...]
-    ) -> Callable[..., Any]:
+    def _before(self, name: str, call: Callable[..., Any], positions: slice) -> Callable[..., Any]:
         def watched(*args: Any, **options: Any) -> Any:
             if name == "open" and not args[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 return call(*args, **options)
-            if any(self.concerns(args[position]) for position in positions):
+            if any(map(self.concerns, args[positions])):
                 self.point()
                 if name == "write" and len(args[1]) > 1:
                     half = call(args[0], args[1][: len(args[1]) // 2])

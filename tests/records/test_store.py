@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,29 @@ def test_a_shard_may_have_items_and_no_rows(dataset: Dataset) -> None:
     assert dataset.rows("trajectories") == []
     assert dataset.item_statuses("rollouts") == items
     assert dataset.item_statuses("curate") == {}
+
+
+def test_nothing_is_dropped_without_a_reason(dataset: Dataset) -> None:
+    with pytest.raises(SynthError, match="item 'a' is dropped without a reason"):
+        commit(dataset, items={"a": ItemStatus("dropped", None)})
+
+
+def test_threads_commit_side_by_side(dataset: Dataset) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        numbers = pool.map(
+            lambda shard: commit(dataset, shard, trajectories=trajectories(f"{shard:02d}")),
+            range(24),
+        )
+    assert sorted(numbers) == list(range(1, 25))
+    assert in_new_process(dataset).ids("trajectories") == {f"{shard:02d}" for shard in range(24)}
+
+
+def test_an_owners_key_is_among_the_key_columns_of_its_descriptions() -> None:
+    for spec in TABLES.values():
+        if spec.owner:
+            [key] = TABLES[spec.owner].primary_key
+            assert key in spec.primary_key
+            assert len(spec.primary_key) > 1
 
 
 def test_keys_of_several_columns_are_tuples(dataset: Dataset) -> None:
