@@ -73,7 +73,11 @@ def hold(
         shared = current is not None and current.token in tokens and current.run_id == run_id
         if current is None or not shared:
             current = _take(path, _lease_of_this_process(run_id, what), instead_of=current)
-            dataset.sweep()
+            try:
+                dataset.sweep()
+            except BaseException:
+                path.unlink()
+                raise
         handle = os.open(path, os.O_RDONLY)
     with _in_environment(current.token), _kept(path, handle, current, owned=not shared):
         yield current

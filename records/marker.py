@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from records.commits import FORMAT
-from records.errors import ConfigError
+from records.errors import ConfigError, SynthError
 from records.files import TEMPORARY, create_exclusive
 
 MARKER = "dataset.json"
@@ -65,4 +65,9 @@ def make_dataset(root: Path) -> None:
             f"(it holds {sorted(strangers)[0]!r}); name a new or empty folder"
         )
     marker = Marker(kind="agentic-synth dataset", format=FORMAT, dataset_id=secrets.token_hex(8))
-    create_exclusive(root / MARKER, (marker.model_dump_json() + "\n").encode())
+    try:
+        create_exclusive(root / MARKER, (marker.model_dump_json() + "\n").encode())
+    except SynthError:
+        # whoever was faster may have swept our temporary file away: then there is a marker
+        if read_marker(root) is None:
+            raise

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from records.canonical import canonical_bytes
 from records.store import Dataset
@@ -19,12 +20,13 @@ def ids_by_plain_duckdb(connection: duckdb.DuckDBPyConnection, folder: Path) -> 
     return {one for (one,) in found}
 
 
-def test_killed_at_any_write_the_same_work_completes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 9])
+def test_killed_at_any_write_the_same_work_completes(step: int, tmp_path: Path) -> None:
     run(two_shards, tmp_path / "whole")
     whole = Dataset.open(tmp_path / "whole")
     expected = [canonical_bytes(whole, table) for table in TABLES]
     plain = duckdb.connect()
-    for folder in killed_everywhere(two_shards, tmp_path / "killed"):
+    for folder in killed_everywhere(two_shards, tmp_path / "killed", step=step):
         if (folder / "dataset.json").exists():
             left = Dataset.open(folder)
             assert left.ids("trajectories") in (set(), {"a", "b"}, {"a", "b", "c"})

@@ -199,6 +199,14 @@ def test_a_new_owner_sweeps_what_a_killed_writer_left_and_nothing_else(dataset: 
         assert "rollouts-00000" in (dataset.root / "views.sql").read_text()
 
 
+def test_a_dataset_that_cannot_be_swept_is_not_left_held(dataset: Dataset) -> None:
+    (dataset.root / "commits").mkdir()
+    (dataset.root / "commits/000001.json").write_text("{}")
+    with pytest.raises(ConfigError, match="does not fit"), hold(dataset, run_id="r", what="x"):
+        pass
+    assert not (dataset.root / lease.FILE).exists()
+
+
 def test_a_damaged_lease_says_what_to_do(dataset: Dataset) -> None:
     (dataset.root / lease.FILE).write_text("{")
     with pytest.raises(ConfigError, match="delete it"), hold(dataset, run_id="r", what="x"):
