@@ -6,9 +6,11 @@ TransientError, never an error observation: the agent is not blamed for it.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 from records.digest import digest
@@ -109,9 +111,13 @@ class McpExecutor:
 
     fidelity: Fidelity = "mcp"
 
-    def __init__(self, config: ServerConfig, fixture: Any, slots: asyncio.Semaphore) -> None:
-        self._config = config
-        self._fixture = fixture
+    def __init__(
+        self,
+        open_it: Callable[[], AbstractAsyncContextManager[McpServer]],
+        slots: asyncio.Semaphore,
+    ) -> None:
+        """`open_it` gives a fresh server with its fixture made; `slots` bound how many live."""
+        self._open_it = open_it
         self._slots = slots
         self._open: AsyncExitStack | None = None
         self._server: McpServer | None = None
@@ -158,7 +164,7 @@ class McpExecutor:
         if self._server is None:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._slots)
-                server = await stack.enter_async_context(open_server(self._config, self._fixture))
+                server = await stack.enter_async_context(self._open_it())
                 self._state = await server.state()
                 self._hash = digest(self._state)
                 self._open, self._server = stack.pop_all(), server
@@ -183,8 +189,12 @@ def _change(op: str, entity: str, row_id: str, before: Any, after: Any) -> dict[
     return {"op": op, "entity": entity, "id": row_id, "before": before, "after": after}
 
 
-LIVE_SERVERS = 4
-"""Sandboxed servers at once in one process: each is a Python program of its own to start."""
+LIVE_SERVERS = 2 * (os.cpu_count() or 1)
+"""Sandboxed servers at once in one process: each is a program of its own, and CPU to start."""
+
+OpenServer = Callable[
+    [ServerConfig, Mapping[str, Any] | None], AbstractAsyncContextManager[McpServer]
+]
 
 
 class Setting(NamedTuple):
@@ -203,6 +213,8 @@ class Catalogue:
     """By `domain_id`."""
     servers: Mapping[str, ServerConfig]
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
+    open_server: OpenServer = open_server
+    """How an episode gets its server: in a sandbox of its own, or from a pool of them."""
     server_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LIVE_SERVERS))
 
     def setting_of(self, task: Row) -> Setting:
@@ -233,8 +245,9 @@ def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
         if tool["server"] not in catalogue.servers:
             known = ", ".join(catalogue.servers) or "none"
             raise ConfigError(f"no server {tool['server']!r} for {tool['name']!r}; known: {known}")
-        fixture = task["initial_state"]
-        return McpExecutor(catalogue.servers[tool["server"]], fixture, catalogue.server_slots)
+        server = catalogue.servers[tool["server"]]
+        open_it = partial(catalogue.open_server, server, task["initial_state"])
+        return McpExecutor(open_it, catalogue.server_slots)
     domain = catalogue.domains[tool["domain_id"]]
     own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
     return StateMachineExecutor(World.of(domain, task["initial_state"] if own else None))
