@@ -15,6 +15,7 @@ from pydantic import Field
 from records.config import Config
 from records.digest import digest
 from records.schemas import Row
+from synth.environment import OUTSIDE
 from synth.grading import HACK_CHECK, scores_of
 from synth.reward import rubric_of
 from synth.rubric import decide
@@ -60,21 +61,25 @@ def curate(
     tasks: Iterable[Row],
     config: CurationConfig = CurationConfig(),
 ) -> list[Row]:
-    """One `curation` row for each trajectory that has verdicts of this grading, sorted by id."""
+    """One `curation` row for each trajectory, sorted by id.
+
+    Left out are those that this grading has yet to judge; `verdicts` hold one grading only.
+    """
     calls, graded = _by_trajectory(tool_calls), _by_trajectory(verdicts)
-    rubrics = {task["task_id"]: task for task in tasks}
+    task_of = {task["task_id"]: task for task in tasks}
     candidates = [
-        _judged(t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], rubrics[t["task_id"]])
+        _judged(t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], task_of[t["task_id"]])
         for t in sorted(trajectories, key=lambda t: t["trajectory_id"])
-        if t["trajectory_id"] in graded
+        if t["trajectory_id"] in graded or t["termination_reason"] in OUTSIDE
     ]
     reasons = {c.trajectory["trajectory_id"]: c.drop_reason for c in candidates}
     kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
-    curation_id = digest(
-        "curation", STAGE_VERSION, config.identity(), grading_id, sorted(reasons), length=16
-    )
+    looked_at = [
+        (c.trajectory["trajectory_id"], c.trajectory["termination_reason"]) for c in candidates
+    ]
+    curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
     return [
         {
             "curation_id": curation_id,

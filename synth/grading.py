@@ -48,7 +48,11 @@ def plan_grading(
     tools: Iterable[Row],
     judge_role: RoleConfig,
 ) -> list[Item]:
-    """One item for each trajectory, in the order of ids."""
+    """One item for each trajectory that the agent answers for, in the order of ids.
+
+    What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
+    its new row is an item.
+    """
     grading_id = grading_id_of(judge_role)
     calls: dict[str, list[Row]] = {}
     for call in sorted(tool_calls, key=lambda c: (c["trajectory_id"], c["call_index"])):
@@ -68,23 +72,21 @@ def plan_grading(
             },
         )
         for trajectory in sorted(trajectories, key=lambda t: t["trajectory_id"])
+        if trajectory["termination_reason"] not in OUTSIDE
     ]
 
 
 async def grade(item: Item, llm: LLM, *, judge_role: RoleConfig) -> ItemResult:
-    """Rows of `verdicts`. What a fault outside the agent has ended is not shown to the judge."""
+    """Rows of `verdicts`: code's and the judge's on each criterion, and the hack check."""
     trajectory, calls = item.data["trajectory"], item.data["calls"]
     rubric = rubric_of(item.data["task"])
     verdicts = check_all(rubric, evidence_of(trajectory["messages"], calls))
     rows = _rows(rubric, verdicts, checked_by="code", version=CHECKS_VERSION)
-    hacked = hack_check(trajectory["messages"], calls, item.data["tools"])
-    rows.append(_hack_row(hacked))
-    if trajectory["termination_reason"] not in OUTSIDE:
-        opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
-        judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
-        model = judge_role.model_of(item.item_id, "judge")
-        version = f"{model}@{prompt_version()}"
-        rows += _rows(rubric, judged, checked_by="judge", version=version)
+    rows.append(_hack_row(hack_check(trajectory["messages"], calls, item.data["tools"])))
+    opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
+    judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
+    version = f"{judge_role.model_of(item.item_id, 'judge')}@{prompt_version()}"
+    rows += _rows(rubric, judged, checked_by="judge", version=version)
     place = {
         "grading_id": item.data["grading_id"],
         "trajectory_id": trajectory["trajectory_id"],

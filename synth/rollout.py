@@ -99,7 +99,10 @@ async def run_rollout(
     config: RolloutConfig,
     roles: Mapping[str, RoleConfig],
 ) -> ItemResult:
-    """Rows of `trajectories` and `tool_calls`. BudgetError stops it; the journal waits then."""
+    """Rows of `trajectories` and `tool_calls`. BudgetError stops it; the journal waits then.
+
+    Steps whose tools answered otherwise than journalled are noted as `replay_drift`.
+    """
     attempt = 1
     while True:
         played = await _play(item, llm, journal, catalogue, config.episode)
@@ -217,7 +220,8 @@ def _result(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> Ite
     ]
     failed = row["termination_reason"] in ("infra_error", "user_error")
     status = ItemStatus("failed", row["termination_reason"]) if failed else KEPT
-    return ItemResult({"trajectories": [row], "tool_calls": calls}, status)
+    drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
+    return ItemResult({"trajectories": [row], "tool_calls": calls}, status, drifts)
 
 
 def _trajectory_row(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> Row:

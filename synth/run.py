@@ -213,7 +213,11 @@ class Run:
                 "items": {i: s.reason for i, s in statuses.items() if s.status != "kept"},
             }
         ]
-        tables["timings"] = [place | {"name": "shard", "seconds": seconds, "count": len(statuses)}]
+        noted = sum((Counter(result.noted) for result in results.values()), Counter[str]())
+        tables["timings"] = [
+            place | {"name": "shard", "seconds": seconds, "count": len(statuses)},
+            *(place | {"name": what, "seconds": 0.0, "count": n} for what, n in noted.items()),
+        ]
         self.dataset.commit(
             run_id=self.run_id,
             stage=stage.name,

@@ -36,6 +36,8 @@ class Item:
 class ItemResult:
     tables: Mapping[str, Sequence[Row]]
     status: ItemStatus = KEPT
+    noted: Mapping[str, int] = field(default_factory=dict)
+    """What is no failure and still worth counting, by name; summed over the shard in `timings`."""
 
 
 def dropped(reason: str) -> ItemResult:

@@ -208,12 +208,21 @@ def test_the_order_of_rows_changes_nothing():
     assert curated(trajectories, calls, verdicts, sequence_min=1) == first
 
 
+def test_a_trajectory_that_is_not_graded_yet_waits_unless_nobody_will_grade_it():
+    waiting, lost = trajectory("a"), trajectory("b", reason="infra_error")
+    rows = curated([waiting, lost], [], [])
+    assert {name: row["drop_reason"] for name, row in rows.items()} == {"b": "infra_error"}
+    assert rows["b"]["score"] == 0.0
+
+
 def test_another_set_is_another_curation():
     trajectories, calls, verdicts = many(5, 5)
     ids = {row["curation_id"] for row in curated(trajectories, calls, verdicts).values()}
     fewer = {row["curation_id"] for row in curated(trajectories[:4], calls, verdicts).values()}
     assert len(ids) == len(fewer) == 1
     assert ids != fewer
+    again = [t | {"termination_reason": "refused"} for t in trajectories]  # superseded rows
+    assert {row["curation_id"] for row in curated(again, calls, verdicts).values()} != ids
 
 
 def test_loss_is_on_what_the_agent_wrote_but_its_mistakes():

@@ -52,10 +52,9 @@ def rows_of(actions: list[dict[str, Any]]) -> tuple[Row, list[Row]]:
 
 
 def graded(
-    actions: list[dict[str, Any]], folder: Path, app: Any, **changes: Any
+    actions: list[dict[str, Any]], folder: Path, app: Any
 ) -> tuple[ItemResult, Row, list[Row]]:
     trajectory, records = rows_of(actions)
-    trajectory |= changes
     (item,) = plan_grading(
         trajectories=[trajectory],
         tool_calls=records,
@@ -130,11 +129,12 @@ def test_text_aimed_at_the_judge_stays_inside_the_data(tmp_path: Path):
     assert headings == ["## Rubric", "## Transcript"]
 
 
-def test_an_episode_that_something_outside_ended_is_not_shown_to_the_judge(tmp_path: Path):
-    app = ScriptedApp(opinions)
-    result, *_ = graded([calls(CANCEL)], tmp_path, app, termination_reason="user_error")
-    assert {row["checked_by"] for row in result.tables["verdicts"]} == {"code"}
-    assert app.requests == []
+def test_an_episode_that_something_outside_ended_is_not_graded():
+    trajectory, records = rows_of([calls(CANCEL)])
+    for reason in ("user_error", "infra_error"):
+        rows: dict[str, Any] = {"trajectories": [trajectory | {"termination_reason": reason}]}
+        rows |= {"tool_calls": records, "tasks": [TASK], "agents": [AGENT], "tools": TOOLS}
+        assert plan_grading(**rows, judge_role=ROLES["judge"]) == []
 
 
 def test_a_criterion_left_out_by_the_judge_fails_the_item(tmp_path: Path):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from records.errors import BudgetError
+from records.journal import ShardJournal
 from records.schemas import TABLES, Row
 from records.store import ItemStatus
 from synth.calls import CallRecord
@@ -222,6 +223,27 @@ def test_a_budget_that_is_spent_ends_the_episode_and_not_the_row(tmp_path: Path)
     for role in ("agent", "user"):
         with pytest.raises(BudgetError, match="spent"):
             asyncio.run(run(role))
+
+
+def test_results_that_drift_from_the_journal_are_counted(tmp_path: Path):
+    def app() -> ScriptedApp:
+        left = [calls(CANCEL), "I have cancelled it."]
+
+        def answer(body: dict[str, Any]) -> str | dict[str, Any]:
+            if "response_format" in body:
+                return json.dumps({"message": "Thanks.", "done": True})
+            return left.pop(0)
+
+        return ScriptedApp(answer)
+
+    assert run_scripted(app(), tmp_path).noted == {}
+    with ShardJournal(tmp_path / "journal.sqlite") as journal:
+        journal._db.execute(
+            "UPDATE observations SET observation = replace(observation, 'cancelled', 'undone')"
+        )
+    result = run_scripted(app(), tmp_path)
+    assert result.noted == {"replay_drift": 1}
+    assert "undone" in result.tables["tool_calls"][0]["observation"]
 
 
 @pytest.fixture(scope="module")
