@@ -162,6 +162,9 @@ class _Drawing:
 
     def text(self, spec: ParamSpec, hints: Sequence[Hint]) -> str:
         found = [value for value in self.existing(hints) if isinstance(value, str) and value]
+        examples = _examples(spec.description or "")
+        if examples and all(hint.relation == "set" for hint in hints):
+            found = []  # new text is asked for, and some other row's is not new
         least, most = int(spec.min or 1), int(200 if spec.max is None else spec.max)
         if found:
             text = self.rng.choice(found)
@@ -169,8 +172,8 @@ class _Drawing:
                 text = self.rng.choice(
                     [word for word in text.split() if len(word) >= least] or [text]
                 )
-        elif example := re.search(r"such as ([^.]+)", spec.description or ""):
-            text = self.rng.choice(re.split(r",? or |, ", example[1])).strip("'\" ")
+        elif examples:
+            text = self.rng.choice(examples)
         else:
             text = " ".join(self.rng.sample(_WORDS, 2))
         return text[:most].ljust(least, "x")
@@ -184,3 +187,12 @@ class _Drawing:
                 value = row.get(hint.field)
                 values += value if isinstance(value, list) else [] if value is None else [value]
         return values
+
+
+def _examples(description: str) -> list[str]:
+    """What stands after "such as": quoted texts, else what commas and "or" part."""
+    _, _, after = description.partition("such as ")
+    if quoted := re.findall(r"'([^']+)'", after):
+        return quoted
+    words = re.split(r",? or |, ", after.partition(".")[0])
+    return [word.strip() for word in words if word.strip()]

@@ -4,8 +4,8 @@ import jsonschema
 import pytest
 
 from records.seeds import rng_of
-from tool_specs.domain import Domain
-from tool_specs.drawing import draw_arguments, draw_success
+from tool_specs.domain import Domain, load_domains
+from tool_specs.drawing import _examples, draw_arguments, draw_success
 from tool_specs.interpreter import World
 
 
@@ -61,3 +61,21 @@ def test_nothing_is_drawn_where_there_is_nothing_to_name(bikes: Domain) -> None:
 def test_a_cursor_is_never_made_up(world: World, tool: str) -> None:
     drawn = [draw_arguments(world, tool, rng_of("k", tool, i)) or {} for i in range(40)]
     assert not any("cursor" in arguments for arguments in drawn)
+
+
+def test_quoted_examples_are_taken_whole_and_others_at_commas() -> None:
+    assert _examples("Street and city, such as 'Mill Lane 1, Ghent' or 'Quay 2'.") == [
+        "Mill Lane 1, Ghent",
+        "Quay 2",
+    ]
+    assert _examples("A colour, such as red, blue or green.") == ["red", "blue", "green"]
+    assert _examples("Anything at all.") == []
+
+
+def test_new_text_is_not_some_other_rows() -> None:
+    [domain] = load_domains(["ticket_board"])
+    taken = {issue["summary"] for issue in domain.seed["issue"]}
+    for index in range(20):
+        arguments = draw_arguments(World.of(domain), "create_issue", rng_of("text", "test", index))
+        assert arguments is not None
+        assert arguments["summary"] not in taken
