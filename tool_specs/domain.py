@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import ConfigError
+from tool_specs.compiler import Compiler
 from tool_specs.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule, ToolSpec
 from tool_specs.evaluation import Run
 from tool_specs.fields import RowCheck, ids_in, refs_of
 from tool_specs.loading import checked, read_yaml, refusal
-from tool_specs.programs import Compiler, Entities, Problems, Program, compile_rule
+from tool_specs.programs import Entities, Problems, Program, compile_rule
 from tool_specs.schemas import SchemaError, Validator
 from tool_specs.state import Row, State
 from tool_specs.values import EvaluationError, show_value

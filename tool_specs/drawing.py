@@ -12,8 +12,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tool_specs.domain_file import MAX_ITEMS, ParamSpec
-from tool_specs.hints import Hint, Path
 from tool_specs.interpreter import CallResult, World
+from tool_specs.parameters import Hint, Path
 from tool_specs.state import Row
 
 OPTIONAL_SHARE = 0.5

@@ -23,16 +23,15 @@ from tool_specs.expressions import (
     Template,
     Unary,
 )
+from tool_specs.functions import FUNCTIONS, LISTS
 from tool_specs.types import (
     ANY,
     BOOLEAN,
-    DATE,
     DATETIME,
     INTEGER,
     NULL,
     NUMBER,
     NUMBER_KINDS,
-    STRING,
     TEXT_KINDS,
     Type,
     comparable,
@@ -265,72 +264,6 @@ def _need_ordered(node: Binary, a: Type, b: Type) -> None:
     raise ExpressionError(f"cannot order {a} and {b} with {node.operator}", node.position)
 
 
-class _Function(NamedTuple):
-    apply: Callable[..., Any]
-    usage: str
-    least: int
-    most: int
-    result: Callable[[list[Type]], Type]
-    accepts: frozenset[str] | None = None
-    """Kinds of the arguments; None for any."""
-
-
-def _keep_null(type_: Type) -> Callable[[list[Type]], Type]:
-    return lambda types: nullable(type_) if any(t.nullable for t in types) else type_
-
-
-def _coalesced(types: list[Type]) -> Type:
-    result = union(types)
-    if all(t.nullable for t in types) or result.kind == "any":
-        return result
-    return Type(result.kind, False, result.of, result.entity, result.values, result.fields)
-
-
-def _extreme_type(types: list[Type]) -> Type:
-    if len(types) > 1:
-        return union(types)
-    return nullable(types[0].of) if types[0].of is not None else ANY
-
-
-def _sum_type(types: list[Type]) -> Type:
-    of = types[0].of
-    return INTEGER if of is not None and of.kind == "integer" else NUMBER
-
-
-def _round_type(types: list[Type]) -> Type:
-    return _keep_null(INTEGER if len(types) == 1 else NUMBER)(types[:1])
-
-
-def _moved_date(types: list[Type]) -> Type:
-    return _keep_null(types[0] if types[0].kind in ("date", "datetime") else STRING)(types)
-
-
-_DAYS = TEXT_KINDS | {"any", "null"}
-_LIST = frozenset({"list", "any"})
-_MANY = 20
-
-FUNCTIONS: dict[str, _Function] = {
-    "coalesce": _Function(values.coalesce, "coalesce(a, b, ...)", 2, _MANY, _coalesced),
-    "date": _Function(values.date_of, "date(when)", 1, 1, _keep_null(DATE), _DAYS),
-    "days_between": _Function(
-        values.days_between, "days_between(first, second)", 2, 2, _keep_null(INTEGER), _DAYS
-    ),
-    "add_days": _Function(
-        values.add_days, "add_days(date, days)", 2, 2, _moved_date, _DAYS | {"integer"}
-    ),
-    "count": _Function(values.count, "count(list)", 1, 1, lambda types: INTEGER, _LIST),
-    "sum": _Function(values.total, "sum(list.field)", 1, 1, _sum_type, _LIST),
-    "min": _Function(values.smallest, "min(list) or min(a, b, ...)", 1, _MANY, _extreme_type),
-    "max": _Function(values.largest, "max(list) or max(a, b, ...)", 1, _MANY, _extreme_type),
-    "round": _Function(
-        values.round_half_up, "round(x, digits)", 1, 2, _round_type, NUMBER_KINDS | {"any"}
-    ),
-    "exists": _Function(values.exists, "exists(list)", 1, 1, lambda types: BOOLEAN),
-    "concat": _Function(values.concat, "concat(a, b, ...)", 1, _MANY, lambda types: STRING),
-}
-"""Besides these `now()` and `lookup('entity', key)`, which need the clock and the state."""
-
-
 def _call(node: Call, scope: Scope) -> Typed:
     if node.function == "now":
         _need_count(node, "now()", 0, 0)
@@ -347,7 +280,7 @@ def _call(node: Call, scope: Scope) -> Typed:
     for part in parts:
         if function.accepts is not None and part.type.kind not in function.accepts:
             raise ExpressionError(f"{function.usage} does not take {part.type}", node.position)
-    if node.function in ("min", "max") and len(parts) == 1 and parts[0].type.kind not in _LIST:
+    if node.function in ("min", "max") and len(parts) == 1 and parts[0].type.kind not in LISTS:
         raise ExpressionError(f"{function.usage} does not take {parts[0].type}", node.position)
     apply, runs = function.apply, [part.run for part in parts]
     type_ = function.result([part.type for part in parts])

@@ -324,21 +324,23 @@ def names_in(node: Node) -> frozenset[str]:
     return frozenset(n.name for n in walk(node) if isinstance(n, Name))
 
 
+def children_of(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Access(base=base):
+            return (base,)
+        case Call(arguments=items) | ListOf(items=items):
+            return items
+        case Unary(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return left, right
+    return ()
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it, parents first."""
     yield node
-    match node:
-        case Access(base=base):
-            children: tuple[Node, ...] = (base,)
-        case Call(arguments=items) | ListOf(items=items):
-            children = items
-        case Unary(operand=operand):
-            children = (operand,)
-        case Binary(left=left, right=right):
-            children = (left, right)
-        case _:
-            return
-    for child in children:
+    for child in children_of(node):
         yield from walk(child)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from records.errors import ConfigError
 from tool_specs.domain import Domain
 from tool_specs.interpreter import CallResult, World
 
@@ -295,9 +296,15 @@ def test_steps_of_a_call_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error(run(ALL_THINGS, again)) == ("internal", "more than 1000000 steps in one call")
 
 
+def test_a_member_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"tools\[act\]\.params\.object\.b: nothing in the sem"):
+        domain_with(returns="args.object.a")
+    domain_with(returns="args.object")
+
+
 def test_objects_have_their_defaults_filled_in() -> None:
     assert run(returns=["args.object.a", "args.object.b"], object={}).observation == [4, None]
-    assert run(returns=["args.object.a"]).observation == [None]
+    assert run(returns=["args.object.a", "args.object.b"]).observation == [None, None]
 
 
 def test_answers_and_arguments_cannot_reach_into_the_state() -> None:

@@ -1,15 +1,25 @@
-"""What a tool's semantics say about good values of its parameters.
+"""How a tool's semantics use its parameters: what good values are, and what nothing reads.
 
 `bike.kind == args.kind` says that kinds of existing bikes are worth asking for, and
 `set: {note: args.note}` that the text becomes the note of a row. Read off the syntax trees once
 per program; drawing arguments and wording tasks use it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tool_specs.domain_file import ToolSpec
-from tool_specs.expressions import Access, Binary, Call, ListOf, Literal, Name, Node, walk
+from tool_specs.domain_file import ParamSpec, ToolSpec
+from tool_specs.expressions import (
+    Access,
+    Binary,
+    Call,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    children_of,
+    walk,
+)
 from tool_specs.statements import Create, ForEach, Link, Read, Statement, Update
 
 Path = tuple[str, ...]
@@ -31,39 +41,80 @@ class Hints(NamedTuple):
     """Parameters that hold the cursor of an earlier page: nothing to draw."""
 
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
 PlacedNode = tuple[int, str, Node]
 """(statement index, where in the statement, tree)."""
 
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-def hints_of(spec: ToolSpec, nodes: Sequence[PlacedNode], entities: Mapping[str, str]) -> Hints:
+
+def hints_of(
+    spec: ToolSpec,
+    nodes: Sequence[PlacedNode],
+    entities: Mapping[str, str],
+    keys: Mapping[str, str],
+) -> Hints:
     """Every pairing of a parameter with a field, in the order of the semantics.
 
-    `entities` says which entity's rows a binding holds.
+    `entities` says which entity's rows a binding holds, `keys` the key field of each entity.
     """
     found: list[Hint] = []
     cursors: set[str] = set()
-    paths: dict[str, Path] = {"args": ()}
-    for index, where, tree in nodes:
-        statement = spec.semantics[index]
-        if isinstance(statement, ForEach):
-            over = _path(tree, paths)
-            if over:
-                paths[statement.bind] = (*over, "items")
+    for statement, where, tree, paths in _with_paths(spec, nodes):
         if where == "where" and isinstance(statement, Read):
             scope = {**entities, statement.entity: statement.entity}
         else:
             scope = entities
         if where == "cursor" and (path := _path(tree, paths)):
             cursors.add(path[0])
+        if where == "key" and isinstance(statement, Read) and (path := _path(tree, paths)):
+            found.append(Hint(path, statement.entity, keys[statement.entity], "=="))
         if (stored := _stored(statement, where, entities)) and (path := _path(tree, paths)):
             found.append(Hint(path, *stored, "set"))
         for node in walk(tree):
             if isinstance(node, Binary):
                 found += _pairings(node, paths, scope)
     return Hints(tuple(dict.fromkeys(found)), frozenset(cursors))
+
+
+def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
+    """Parameters, down to members of objects and of array elements, that no expression reads."""
+    read: set[Path] = set()
+    for statement, _, tree, paths in _with_paths(spec, nodes):
+        if not (
+            isinstance(statement, ForEach) and _path(tree, paths)
+        ):  # what the body reads counts
+            read.update(_reads(tree, paths))
+    leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
+    return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in read)]
+
+
+def _leaves(path: Path, param: ParamSpec) -> list[Path]:
+    if param.items is not None:
+        return _leaves((*path, "items"), param.items)
+    if param.properties:
+        return [leaf for n, p in param.properties.items() for leaf in _leaves((*path, n), p)]
+    return [path]
+
+
+def _reads(node: Node, paths: Mapping[str, Path]) -> set[Path]:
+    """Paths that the expression reads, the longest that it spells out; () reads everything."""
+    if isinstance(node, Name):
+        return {paths[node.name]} if node.name in paths else set()
+    if isinstance(node, Access) and (path := _path(node, paths)):
+        return {path}
+    return {path for child in children_of(node) for path in _reads(child, paths)}
+
+
+def _with_paths(
+    spec: ToolSpec, nodes: Sequence[PlacedNode]
+) -> Iterator[tuple[Statement, str, Node, Mapping[str, Path]]]:
+    """(statement, where, tree, parameter that each name stands for), in order."""
+    paths: dict[str, Path] = {"args": ()}
+    for index, where, tree in nodes:
+        statement = spec.semantics[index]
+        if isinstance(statement, ForEach) and (over := _path(tree, paths)):
+            paths[statement.bind] = (*over, "items")
+        yield statement, where, tree, paths
 
 
 def _stored(
@@ -80,7 +131,7 @@ def _stored(
     return None
 
 
-def _pairings(node: Binary, paths: dict[str, Path], scope: Mapping[str, str]) -> list[Hint]:
+def _pairings(node: Binary, paths: Mapping[str, Path], scope: Mapping[str, str]) -> list[Hint]:
     if node.operator in ("and", "or", "+", "-", "*", "/"):
         return []
     pairs = []
@@ -95,13 +146,15 @@ def _pairings(node: Binary, paths: dict[str, Path], scope: Mapping[str, str]) ->
     return pairs
 
 
-def _path(node: Node, paths: dict[str, Path]) -> Path:
+def _path(node: Node, paths: Mapping[str, Path]) -> Path:
     """The parameter that the expression stands for, empty if none; looks through coalesce."""
     match node:
         case Name(name=name):
             return paths.get(name, ())
         case Access(base=Name(name=name), field=field) if name in paths:
             return (*paths[name], field)
+        case Access(base=Access() as base, field=field) if inner := _path(base, paths):
+            return (*inner, field)
         case Call(function="coalesce" | "date", arguments=(first, *_)):
             return _path(first, paths)
         case ListOf(items=(only,)):

@@ -1,0 +1,85 @@
+"""Functions of the expression grammar: what they are called with, and the type that comes out."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tool_specs import values
+from tool_specs.types import (
+    ANY,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    NUMBER,
+    NUMBER_KINDS,
+    STRING,
+    TEXT_KINDS,
+    Type,
+    nullable,
+    union,
+)
+
+
+class Function(NamedTuple):
+    apply: Callable[..., Any]
+    usage: str
+    least: int
+    most: int
+    result: Callable[[list[Type]], Type]
+    accepts: frozenset[str] | None = None
+    """Kinds of the arguments; None for any."""
+
+
+def _keep_null(type_: Type) -> Callable[[list[Type]], Type]:
+    return lambda types: nullable(type_) if any(t.nullable for t in types) else type_
+
+
+def _coalesced(types: list[Type]) -> Type:
+    result = union(types)
+    if all(t.nullable for t in types) or result.kind == "any":
+        return result
+    return Type(result.kind, False, result.of, result.entity, result.values, result.fields)
+
+
+def _extreme_type(types: list[Type]) -> Type:
+    if len(types) > 1:
+        return union(types)
+    return nullable(types[0].of) if types[0].of is not None else ANY
+
+
+def _sum_type(types: list[Type]) -> Type:
+    of = types[0].of
+    return INTEGER if of is not None and of.kind == "integer" else NUMBER
+
+
+def _round_type(types: list[Type]) -> Type:
+    return _keep_null(INTEGER if len(types) == 1 else NUMBER)(types[:1])
+
+
+def _moved_date(types: list[Type]) -> Type:
+    return _keep_null(types[0] if types[0].kind in ("date", "datetime") else STRING)(types)
+
+
+_DAYS = TEXT_KINDS | {"any", "null"}
+LISTS = frozenset({"list", "any"})
+_MANY = 20
+
+FUNCTIONS: dict[str, Function] = {
+    "coalesce": Function(values.coalesce, "coalesce(a, b, ...)", 2, _MANY, _coalesced),
+    "date": Function(values.date_of, "date(when)", 1, 1, _keep_null(DATE), _DAYS),
+    "days_between": Function(
+        values.days_between, "days_between(first, second)", 2, 2, _keep_null(INTEGER), _DAYS
+    ),
+    "add_days": Function(
+        values.add_days, "add_days(date, days)", 2, 2, _moved_date, _DAYS | {"integer"}
+    ),
+    "count": Function(values.count, "count(list)", 1, 1, lambda types: INTEGER, LISTS),
+    "sum": Function(values.total, "sum(list.field)", 1, 1, _sum_type, LISTS),
+    "min": Function(values.smallest, "min(list) or min(a, b, ...)", 1, _MANY, _extreme_type),
+    "max": Function(values.largest, "max(list) or max(a, b, ...)", 1, _MANY, _extreme_type),
+    "round": Function(
+        values.round_half_up, "round(x, digits)", 1, 2, _round_type, NUMBER_KINDS | {"any"}
+    ),
+    "exists": Function(values.exists, "exists(list)", 1, 1, lambda types: BOOLEAN),
+    "concat": Function(values.concat, "concat(a, b, ...)", 1, _MANY, lambda types: STRING),
+}
+"""Besides these `now()` and `lookup('entity', key)`, which need the clock and the state."""
