@@ -239,8 +239,7 @@ class EpisodeEnvironment:
         prompt = render(
             PROMPT,
             system_prompt=self._catalogue.agents[task["agent_id"]]["system_prompt"],
-            now=setting.now,
-            policy=setting.policy,
+            **setting._asdict(),
         )
         return prompt.messages[0]
 

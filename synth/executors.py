@@ -198,6 +198,8 @@ OpenServer = Callable[
 
 
 class Setting(NamedTuple):
+    about: str
+    """What an agent must know of the place, such as the folder that it works in."""
     now: str
     policy: tuple[str, ...]
 
@@ -218,11 +220,12 @@ class Catalogue:
     server_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LIVE_SERVERS))
 
     def setting_of(self, task: Row) -> Setting:
-        """Clock and rules of the world that a task plays in."""
+        """Description, clock and rules of the world that a task plays in."""
         if task["server"]:
-            return Setting(self.servers[task["server"]].clock, ())
+            server = self.servers[task["server"]]
+            return Setting(server.description or server.title, server.clock, ())
         domain = self.domains[task["domain_id"]]
-        return Setting(domain.now, tuple(rule.text for rule in domain.policy))
+        return Setting(domain.description, domain.now, tuple(r.text for r in domain.policy))
 
     def tools_of(self, agent: Row) -> list[Row]:
         return [self.tools[tool_id] for tool_id in agent["tool_ids"]]

@@ -1,4 +1,4 @@
-"""The judge: a model's opinion on every criterion, from the rubric's words and the transcript.
+"""The judge: a model's opinion on every criterion, from the rubric's words and the conversation.
 
 It never sees checks, states or the code's verdicts. Its opinions count where code has none (`nl`);
 on the others they are kept beside the code's verdicts, which puts the judge itself on trial.
@@ -33,7 +33,8 @@ async def judge(
     """The judge's opinion on each criterion by id. ItemError when it leaves one out."""
     ids = [criterion.id for criterion in rubric.criteria]
     asked = [{"criterion_id": c.id, "words": c.words} for c in rubric.criteria]
-    prompt = render(PROMPT, rubric=asked, transcript=transcript_of(messages))
+    told = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+    prompt = render(PROMPT, instructions=told, rubric=asked, transcript=transcript_of(messages))
     answer = await llm.structured(
         "judge",
         prompt.messages,
@@ -73,7 +74,7 @@ def judgement_schema(criterion_ids: Sequence[str]) -> dict[str, Any]:
 
 
 def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The conversation as the judge reads it: no system prompt, no ids, no reasoning."""
+    """What was said and done, as the judge reads it: no ids, no reasoning."""
     transcript: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "system":

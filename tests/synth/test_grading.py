@@ -108,14 +108,15 @@ def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path
     assert scores == {"goal": 1.0, "policy": 1.0, "closing": 1.0, "tone": 0.0}
 
 
-def test_the_judge_sees_words_and_transcript_and_nothing_else(tmp_path: Path):
+def test_the_judge_sees_words_and_conversation_and_nothing_else(tmp_path: Path):
     app = ScriptedApp(opinions)
     graded(EPISODES["policy broken"][0], tmp_path, app)
     (request,) = app.requests
     text = json.dumps(request["messages"])
     assert "The appointment on March 4 is cancelled because of travel." in text
     assert "AP-1001" in text  # it stands in a call
-    for hidden in ("SL-1008", "no_same_day_cancel", "state_diff", AGENT["system_prompt"]):
+    assert "Do not cancel an appointment on the day it takes place" in text  # policy criteria
+    for hidden in ("SL-1008", "no_same_day_cancel", "state_diff"):
         assert hidden not in text
 
 
@@ -126,7 +127,7 @@ def test_text_aimed_at_the_judge_stays_inside_the_data(tmp_path: Path):
     (request,) = app.requests
     assert [m["role"] for m in request["messages"]] == ["system", "user"]
     headings = [line for line in request["messages"][1]["content"].splitlines() if line[:1] == "#"]
-    assert headings == ["## Rubric", "## Transcript"]
+    assert headings == ["## Instructions of the assistant", "## Rubric", "## Transcript"]
 
 
 def test_an_episode_that_something_outside_ended_is_not_graded():
