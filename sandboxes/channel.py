@@ -66,6 +66,11 @@ class Channel:
         try:
             await self.send(header | {"id": ident}, body)
             return await future
+        except asyncio.CancelledError:
+            # nobody waits for the command any more, so it ends; a request that is no command
+            # is not disturbed by this
+            self._writer.write(frame(marshal.dumps({"op": "kill", "id": ident})))
+            raise
         finally:
             self.forget(ident)
 

@@ -31,9 +31,9 @@ async def import_server(config: ServerConfig) -> list[Row]:
     except (TransientError, ItemError) as error:
         raise ConfigError(f"cannot import tools: {error}") from error
     rows = rows_of_answer(first.tools, source_of(config))
-    again = {tool.get("name"): tool for tool in second.tools}
+    again = {tool["name"]: tool for tool in second.tools}
     for row, tool in zip(rows, first.tools, strict=True):
-        name = tool.get("name")
+        name = tool["name"]
         same = tool == again.get(name) and first.answers.get(name) == second.answers.get(name)
         if not same and row["drop_reason"] is None:
             row["drop_reason"] = "varies"

@@ -1,17 +1,90 @@
 """From a server's definition to the sandbox and the command line that start it."""
 
+import re
+import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from records.errors import ConfigError
 from sandboxes import python_env
+from sandboxes.local import available
 from sandboxes.servers import ServerConfig
 from sandboxes.template import BASE_ENV, Bind, SandboxTemplate
 
 NPM = "/opt/npm"
 NODE = "/opt/node/bin/node"
+
+
+SCRIPTS = "/opt/server"
+DOWNLOADERS = {
+    "uvx": "pip install",
+    "pipx": "pip install",
+    "npx": "npm install --prefix .venv/npm",
+    "bunx": "npm install --prefix .venv/npm",
+    "docker": "as a Python or npm package",
+}
+
+
+class Usable(NamedTuple):
+    servers: dict[str, ServerConfig]
+    skipped: dict[str, str]
+    """Name -> why it cannot run here."""
+
+
+def usable_servers(configs: Iterable[ServerConfig]) -> Usable:
+    """Which of these servers this machine can run. ConfigError for one that is not optional and
+    whose command is missing; without a working sandbox all are skipped."""
+    found = Usable({}, {})
+    for config in configs:
+        try:
+            reason = available()
+            if reason is None:
+                launch_of(config)
+        except ConfigError as error:
+            if not config.optional:
+                raise
+            reason = str(error)
+        if reason is None:
+            found.servers[config.name] = config
+        else:
+            found.skipped[config.name] = reason
+    return found
+
+
+def server_of_command(line: str, *, may_write: bool = False) -> ServerConfig:
+    """The definition of a server given as a command line, as `synth tools import --server` takes
+    it. A command of a virtual environment is run from that environment; scripts given by their
+    path are shown inside, and nothing beside them. ConfigError for what does not exist."""
+    try:
+        command, *arguments = shlex.split(line)
+    except ValueError as error:
+        raise ConfigError(f"server command {line!r} is not a command line: {error}") from error
+    venv, binds = None, []
+    if "/" in command:
+        path = Path(command).expanduser().absolute()
+        if not path.is_file():
+            raise ConfigError(f"server command {command!r} does not exist")
+        if (path.parent.parent / "pyvenv.cfg").exists():
+            venv, command = path.parent.parent, path.name
+        else:
+            binds.append(Bind(source=str(path), target=f"{SCRIPTS}/{path.name}"))
+            command = binds[-1].target
+    for i, word in enumerate(arguments):
+        if word.endswith((".py", ".js", ".mjs", ".cjs")) and Path(word).is_file():
+            source = Path(word).absolute()
+            binds.append(Bind(source=str(source), target=f"{SCRIPTS}/{source.name}"))
+            arguments[i] = binds[-1].target
+    name = re.sub(r"[^a-z0-9]+", "_", Path(command).stem.lower()).strip("_")
+    return ServerConfig(
+        name=name if name[:1].isalpha() else f"server_{name}",
+        command=(command, *arguments),
+        venv=venv,
+        binds=tuple(binds),
+        may_write=may_write,
+    )
 
 
 class Launch(NamedTuple):
@@ -30,6 +103,13 @@ def launch_of(config: ServerConfig) -> Launch:
     prefix = config.npm_prefix or Path(sys.prefix) / "npm"
     if (prefix / "node_modules" / ".bin" / command).exists():
         return node_launch(config, prefix, arguments)
+    if any(bind.target == command for bind in config.binds):
+        return Launch(template_of(config, preload_clock=True), [*config.command])
+    if command in DOWNLOADERS:
+        raise ConfigError(
+            f"server {config.name}: {command} would download its package, and a sandbox has no "
+            f"network; install the package ({DOWNLOADERS[command]}) and name its own command"
+        )
     if (path := shutil.which(command, path=BASE_ENV["PATH"])) is None:
         raise ConfigError(
             f"server {config.name}: command {command!r} does not exist: no package in {packages} "

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import IO, Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes import bwrap, cgroups, clock, python_env
+from sandboxes import bwrap, cgroups, clock, python_env, rlimits
 from sandboxes.channel import Answer, Channel
 from sandboxes.stdio import StdioProcess
 from sandboxes.template import BASE_ENV, Limits, SandboxTemplate
@@ -203,35 +203,21 @@ async def lease(template: SandboxTemplate) -> AsyncIterator[Sandbox]:
 
 
 async def spawn(template: SandboxTemplate, errors: IO[bytes]) -> Sandbox:
-    group = cgroups.make_group(template.limits)
-    rlimits = rlimits_for(template.limits, have=set(cgroups.controllers()))
-    command, fds = bwrap.sandbox_command(template, rlimits, root=bwrap.is_root())
+    root = bwrap.is_root()
+    limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()), root=root)
+    command, fds = bwrap.sandbox_command(template, limits, root=root)
     try:
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
-            pass_fds=fds, env={}, limit=1 << 20,
-        )  # fmt: skip
-    except BaseException:
-        await group.remove()
-        raise
+        group = cgroups.make_group(template.limits)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command,
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
+                pass_fds=fds, env={}, limit=1 << 20,
+            )  # fmt: skip
+        except BaseException:
+            await group.remove()
+            raise
     finally:
         for fd in fds:
             os.close(fd)
     return Sandbox(template, process, group)
-
-
-def rlimits_for(limits: Limits, *, have: set[cgroups.Name]) -> dict[str, int]:
-    """Limits of each process; they stand in, less exactly, for controllers that are missing."""
-    rlimits = {
-        "RLIMIT_CORE": 0,
-        "RLIMIT_NOFILE": limits.open_files,
-        "RLIMIT_FSIZE": limits.disk_mb << 20,
-    }
-    if "memory" not in have:
-        rlimits["RLIMIT_DATA"] = limits.memory_mb << 20
-    if "pids" not in have:
-        rlimits["RLIMIT_NPROC"] = limits.processes
-    if "cpu" not in have:
-        rlimits["RLIMIT_CPU"] = int(limits.timeout_s * limits.cpus) + 1
-    return rlimits

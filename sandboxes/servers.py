@@ -138,7 +138,7 @@ class ServerConfig(Config):
     title: str = ""
     description: str = ""
     category: str = "software_apps"
-    command: list[str] = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
     """A command that a Python environment or an npm prefix provides, `python`, or a program of the
     system; then its arguments. Paths in it are paths inside the sandbox."""
 
@@ -152,7 +152,7 @@ class ServerConfig(Config):
     binds: tuple[Bind, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
     fixtures: dict[str, Fixture] = Field(default_factory=lambda: {"default": Fixture()})
-    probes: dict[str, list[str]] = Field(default_factory=dict)
+    probes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Entity -> a command run in the same sandbox; each line it prints is a row of the state."""
 
     clock: str = "2026-03-02T09:00:00"

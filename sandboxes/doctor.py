@@ -1,0 +1,74 @@
+"""What this machine can enforce of a sandbox's limits, and how. Data for `synth sandbox doctor`."""
+
+from typing import Literal, NamedTuple
+
+from sandboxes import bwrap, cgroups, clock, rlimits, seccomp
+from sandboxes.template import AGENT_UID
+
+Holds = Literal["yes", "partly", "no"]
+
+
+class Enforcement(NamedTuple):
+    what: str
+    holds: Holds
+    how: str
+    """By what means, or what is missing and what to do about it."""
+
+
+def enforceable() -> list[Enforcement]:
+    """One entry per promise, in order of importance. Alone "sandbox: no" where none can run."""
+    if (reason := bwrap.unavailable()) is not None:
+        return [Enforcement("sandbox", "no", f"{reason}; nothing is run without one")]
+    return [
+        Enforcement("sandbox", "yes", "bubblewrap: namespaces of its own, minimal read-only root"),
+        user(),
+        Enforcement("network", "yes", "an empty network namespace"),
+        system_calls(),
+        Enforcement("time", "yes", "the agent inside kills what passes its wall clock"),
+        *map(group, cgroups.NAMES),
+        Enforcement("output", "yes", "the agent keeps so many bytes and throws the rest away"),
+        Enforcement("disk", "yes", "tmpfs of bounded size; its pages count as memory too"),
+        Enforcement("open files", "yes", "RLIMIT_NOFILE of each process"),
+        stopped_clock(),
+    ]
+
+
+def user() -> Enforcement:
+    if bwrap.is_root():
+        how = f"host user {AGENT_UID}, without capabilities; mounts are made by root before that"
+        return Enforcement("rights", "yes", how)
+    how = "a user namespace: without capabilities, on the host still your own user"
+    return Enforcement("rights", "yes", how)
+
+
+def system_calls() -> Enforcement:
+    if seccomp.filter_program() is None:
+        how = "no filter for this processor; namespaces can be made inside"
+        return Enforcement("system calls", "no", how)
+    how = "seccomp filter: no namespaces, mounts, tracing, keys"
+    return Enforcement("system calls", "yes", how)
+
+
+STAND_INS: dict[cgroups.Name, str] = {
+    "memory": "RLIMIT_DATA bounds each process, not all together",
+    "pids": "RLIMIT_NPROC bounds all sandboxes of this user together",
+    "cpu": "RLIMIT_CPU bounds each process's seconds, not the share",
+}
+
+
+def group(name: cgroups.Name) -> Enforcement:
+    what = {"pids": "processes"}.get(name, name)
+    if controller := cgroups.controllers().get(name):
+        return Enforcement(what, "yes", f"control group v{controller.version}")
+    if name == "pids" and not rlimits.counts_processes(root=bwrap.is_root()):
+        return Enforcement(
+            what, "no", "no control group can be made here, and a kernel before 5.14"
+        )
+    return Enforcement(what, "partly", f"no control group can be made here; {STAND_INS[name]}")
+
+
+def stopped_clock() -> Enforcement:
+    if clock.libfaketime() is not None:
+        return Enforcement("clock", "yes", "Python, Node and git by hooks, the rest by libfaketime")
+    how = "Python, Node and git by hooks; others see the real time (apt install faketime)"
+    return Enforcement("clock", "partly", how)
