@@ -97,6 +97,8 @@ class Channel:
             self.lose("the sandbox ended")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             self.lose(f"the sandbox's agent sent rubbish: {error}")
+        finally:
+            self.lose("the sandbox was closed")  # cancelled: nobody may wait for it any longer
 
     def lose(self, why: str) -> None:
         """Fail what is waiting and everything asked from now on."""

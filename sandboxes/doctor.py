@@ -60,11 +60,10 @@ def group(name: cgroups.Name) -> Enforcement:
     what = {"pids": "processes"}.get(name, name)
     if controller := cgroups.controllers().get(name):
         return Enforcement(what, "yes", f"control group v{controller.version}")
+    missing = "no control group can be made here"
     if name == "pids" and not rlimits.counts_processes(root=bwrap.is_root()):
-        return Enforcement(
-            what, "no", "no control group can be made here, and a kernel before 5.14"
-        )
-    return Enforcement(what, "partly", f"no control group can be made here; {STAND_INS[name]}")
+        return Enforcement(what, "no", f"{missing}, and the kernel is older than 5.14")
+    return Enforcement(what, "partly", f"{missing}; {STAND_INS[name]}")
 
 
 def stopped_clock() -> Enforcement:

@@ -26,10 +26,15 @@ class Look(NamedTuple):
 async def import_server(config: ServerConfig) -> list[Row]:
     """Rows of table `tools` for all that the server lists. ConfigError if it does not work: this
     runs before anything is spent, so a server that hangs or prints rubbish is a wrong setting."""
-    try:
-        first, second = await asyncio.gather(look(config, 0.0), look(config, APART_S))
-    except (TransientError, ItemError) as error:
-        raise ConfigError(f"cannot import tools: {error}") from error
+    looks = await asyncio.gather(
+        look(config, 0.0), look(config, APART_S), return_exceptions=True
+    )  # both to their end, so that a failing one leaves no other behind
+    for error in looks:
+        if isinstance(error, TransientError | ItemError):
+            raise ConfigError(f"cannot import tools: {error}") from error
+        if isinstance(error, BaseException):
+            raise error
+    first, second = (one for one in looks if isinstance(one, Look))
     rows = rows_of_answer(first.tools, source_of(config))
     again = {tool["name"]: tool for tool in second.tools}
     for row, tool in zip(rows, first.tools, strict=True):

@@ -77,7 +77,8 @@ def server_of_command(line: str, *, may_write: bool = False) -> ServerConfig:
             source = Path(word).absolute()
             binds.append(Bind(source=str(source), target=f"{SCRIPTS}/{source.name}"))
             arguments[i] = binds[-1].target
-    name = re.sub(r"[^a-z0-9]+", "_", Path(command).stem.lower()).strip("_")
+    scripts = [bind.target for bind in binds]  # "python server.py" is named for the script
+    name = re.sub(r"[^a-z0-9]+", "_", Path((scripts or [command])[-1]).stem.lower()).strip("_")
     return ServerConfig(
         name=name if name[:1].isalpha() else f"server_{name}",
         command=(command, *arguments),

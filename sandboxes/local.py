@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import tempfile
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import IO, Any, NamedTuple
@@ -50,13 +51,17 @@ class Sandbox:
     """One running sandbox; made by `lease`. Any number of commands may run at once."""
 
     def __init__(
-        self, template: SandboxTemplate, process: asyncio.subprocess.Process, group: cgroups.Group
+        self,
+        template: SandboxTemplate,
+        transport: asyncio.SubprocessTransport,
+        process: Process,
+        group: cgroups.Group,
     ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.template = template
         self._env = environment(template)
-        self._process, self._group = process, group
+        self._transport, self._process, self._group = transport, process, group
         self._channel = Channel(process.stdout, process.stdin)
 
     async def exec(
@@ -136,12 +141,16 @@ class Sandbox:
     async def _start(self) -> None:
         await self._channel.ready
 
-    async def _close(self) -> None:
-        """End every process inside, wait until they are gone, and remove the control groups."""
+    def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()  # and with it, by its parent-death signal, process 1 inside
+
+    async def _close(self) -> None:
+        """End every process inside, wait until they are gone, and remove the control groups."""
+        self._kill()
         await self._channel.close()
         await self._process.wait()
+        self._transport.close()  # the pipes, of which one may have been left full
         await self._group.remove()
 
 
@@ -199,6 +208,7 @@ async def lease(template: SandboxTemplate) -> AsyncIterator[Sandbox]:
                 raise TransientError(f"a sandbox did not start: {why or error}") from error
             yield sandbox
         finally:
+            sandbox._kill()  # at once, whatever becomes of the event loop
             await asyncio.shield(sandbox._close())
 
 
@@ -209,10 +219,12 @@ async def spawn(template: SandboxTemplate, errors: IO[bytes]) -> Sandbox:
     try:
         group = cgroups.make_group(template.limits)
         try:
-            process = await asyncio.create_subprocess_exec(
+            loop = asyncio.get_running_loop()
+            transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(limit=1 << 20, loop=loop),
                 "/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command,
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
-                pass_fds=fds, env={}, limit=1 << 20,
+                pass_fds=fds, env={},
             )  # fmt: skip
         except BaseException:
             await group.remove()
@@ -220,4 +232,4 @@ async def spawn(template: SandboxTemplate, errors: IO[bytes]) -> Sandbox:
     finally:
         for fd in fds:
             os.close(fd)
-    return Sandbox(template, process, group)
+    return Sandbox(template, transport, Process(transport, protocol, loop), group)

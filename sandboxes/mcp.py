@@ -29,6 +29,9 @@ MAX_LINE = 16 << 20
 MAX_RUBBISH = 1000
 """Lines on stdout that are no messages before the server counts as broken; some greet or log."""
 
+KILL_S = 5.0
+"""For a killed server to be seen dead; the sandbox's own end takes what is left."""
+
 MAX_TOOLS = 2000
 MAX_TEXT = 64 << 10
 """Characters of a result that are passed on; a note says how many are missing."""
@@ -221,7 +224,7 @@ class Wire:
                 tasks.cancel_scope.cancel()
                 for stream in (to_client, from_server, to_server, from_client):
                     stream.close()
-                with anyio.CancelScope(shield=True):
+                with anyio.move_on_after(KILL_S, shield=True):
                     await self._process.kill()
 
     async def _lines(self) -> AsyncIterator[bytes]:
