@@ -150,8 +150,8 @@ def test_a_criterion_left_out_by_the_judge_fails_the_item(tmp_path: Path):
 def test_the_offline_judge_gives_an_opinion_on_everything(tmp_path: Path):
     result, *_ = graded(EPISODES["fine"][0], tmp_path, create_app())
     rows = [row for row in result.tables["verdicts"] if row["checked_by"] == "judge"]
-    assert len(rows) == len(RUBRIC["criteria"])
-    assert sum(row["passed"] for row in rows) >= 3
+    assert {row["criterion_id"] for row in rows} == {c["id"] for c in RUBRIC["criteria"]}
+    assert any(row["passed"] for row in rows)
 
 
 def test_another_judge_is_another_grading():
