@@ -216,9 +216,10 @@ class EpisodeEnvironment:
 
     async def close(self) -> None:
         """Stop what the episode runs. Its `state` can still be read."""
-        if self._episode is not None:
-            self._episode.hash_final = self._episode.caller.state_hash()
-            await self._episode.caller.close()
+        state = self._episode
+        if state is not None:
+            state.hash_final = state.hash_final or state.caller.state_hash()
+            await state.caller.close()
 
     def _begin(self, task: Row, seed: int) -> EpisodeState:
         agent = self._catalogue.agents[task["agent_id"]]

@@ -187,9 +187,9 @@ def assistant_message(completion: Completion, *, num_calls: int) -> Message:
     Servers number calls in their own ways, some give every call the same id: ours count up over
     the trajectory. Arguments stay the text that the model wrote.
     """
-    message: Message = {"role": "assistant", "content": _storable(completion.content)}
+    message: Message = {"role": "assistant", "content": completion.content}
     if completion.reasoning:
-        message["reasoning_content"] = _storable(completion.reasoning)
+        message["reasoning_content"] = completion.reasoning
     if completion.finish_reason == "content_filter":
         message["refusal"] = message["content"] or "refused by the endpoint"
     if completion.tool_calls:
@@ -197,19 +197,11 @@ def assistant_message(completion: Completion, *, num_calls: int) -> Message:
             {
                 "id": f"call_{num_calls + i}",
                 "type": "function",
-                "function": {
-                    "name": _storable(call["function"]["name"]),
-                    "arguments": _storable(call["function"]["arguments"]),
-                },
+                "function": call["function"],
             }
             for i, call in enumerate(completion.tool_calls)
         ]
     return message
-
-
-def _storable(text: str | None) -> str:
-    """Lone surrogates, which JSON can spell and UTF-8 cannot, become question marks."""
-    return (text or "").encode("utf-8", "replace").decode()
 
 
 def _result(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> ItemResult:

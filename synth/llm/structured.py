@@ -100,6 +100,8 @@ def read(content: str, finish_reason: str, validator: jsonschema_rs.Validator) -
     fenced = _FENCE.fullmatch(content.strip())
     try:
         value = json.loads(fenced[1] if fenced else content, parse_constant=_refuse_constant)
+        # an escape can spell half a surrogate pair, which no table can hold
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         if finish_reason == "length":
             raise InvalidOutputError("it was cut off; be briefer.") from None

@@ -132,11 +132,6 @@ def test_call_ids_are_ours_and_arguments_the_models():
     assert message["content"] == "Hm"
 
 
-def test_what_utf8_cannot_hold_is_replaced():
-    message = assistant_message(completion_of(content="a\ud800b", reasoning="\udfff"), num_calls=0)
-    assert (message["content"], message["reasoning_content"]) == ("a?b", "?")
-
-
 def test_a_filtered_answer_is_a_refusal():
     message = assistant_message(completion_of(finish_reason="content_filter"), num_calls=0)
     assert message["refusal"]

@@ -57,6 +57,7 @@ def test_value_that_fits_is_returned(content: str, tmp_path: Path) -> None:
         (answer('{"name": "Rex"}'), 'at the whole value: "age" is a required property'),
         (answer("Sure! Here is your pet."), "it is not JSON: Expecting value"),
         (answer('{"name": "Rex", "age": NaN}'), "NaN is no JSON number"),
+        (answer('{"name": "\\ud800", "age": 3}'), "surrogates not allowed"),
         (answer('{"name": "Re', finish_reason="length"), "it was cut off; be briefer"),
         (answer(None), "it is not JSON"),
     ],
