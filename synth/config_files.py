@@ -88,8 +88,8 @@ def _fields_at(location: Sequence[int | str]) -> list[str]:
     for part in location:
         if isinstance(part, int) or not hasattr(model, "model_fields"):
             continue
-        field = model.model_fields.get(part)
-        model = _model_in(field.annotation) if field else None
+        if part in model.model_fields:  # else it is a key of a dict of models
+            model = _model_in(model.model_fields[part].annotation)
     return sorted(model.model_fields) if hasattr(model, "model_fields") else []
 
 
