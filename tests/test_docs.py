@@ -1,0 +1,62 @@
+"""The documents tell the truth: configs parse, commands exist, the README's commands run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from flows.cli import app, run
+from synth.config_files import load_config
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def commands(of: App, prefix: str = "synth") -> list[tuple[str, App]]:
+    found = []
+    for name in of:
+        if not name.startswith("-"):
+            child = of[name]
+            inner = commands(child, f"{prefix} {name}")
+            found += inner or [(f"{prefix} {name}", child)]
+    return found
+
+
+def options(config: Path) -> str:
+    return config.name
+
+
+@pytest.mark.parametrize("config", sorted((ROOT / "configs").glob("*.toml")), ids=options)
+def test_every_example_config_is_valid(config: Path) -> None:
+    assert load_config(config).run_id
+
+
+def test_every_command_is_documented_and_has_help() -> None:
+    documented = (ROOT / "docs" / "cli.md").read_text()
+    for name, command in commands(app):
+        assert f"`{name}" in documented, f"{name} is missing from docs/cli.md"
+        assert command.help, f"{name} has no help"
+    listed = set(re.findall(r"^\| `(synth(?: [a-z-]+)+)", documented, re.MULTILINE))
+    assert listed == {name for name, _ in commands(app)}
+
+
+def test_every_synth_command_of_the_readme_parses() -> None:
+    text = README.replace("\n                         ", " ").replace("\n                           ", " ")
+    lines = re.findall(r"^    \.venv/bin/synth (.*)$", text, re.MULTILINE)
+    assert len(lines) > 5
+    for line in lines:
+        arguments = shlex.split(line, comments=True)
+        command, _, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+        assert command
+
+
+def test_the_readme_sets_up_with_two_commands() -> None:
+    assert "make demo" in README
+    assert "make test" in README
+
+
+def test_help_of_the_program_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    assert "demo" in capsys.readouterr().out
