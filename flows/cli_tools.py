@@ -1,4 +1,4 @@
-"""Commands about tools: import, list, show."""
+"""Commands about tools and where they run: tools import, list, show; sandbox doctor."""
 
 import asyncio
 import json
@@ -21,6 +21,9 @@ def register(app: App) -> None:
     tools.command(list_, name="list")
     tools.command(show)
     app.command(tools)
+    sandbox = App(name="sandbox", help="What runs foreign code here.")
+    sandbox.command(doctor)
+    app.command(sandbox)
 
 
 def import_(
@@ -86,3 +89,19 @@ def show(name: str, *, dataset: Dataset = None) -> None:
     if not found:
         raise ConfigError(f"no tool {name!r} in {store.root}; `synth tools list` names them all")
     print(json.dumps(found, indent=2, ensure_ascii=False))  # noqa: T201
+
+
+def doctor(*, json_: Json = False) -> None:
+    """Say what the sandbox of this machine can enforce and what it cannot.
+
+    Parameters
+    ----------
+    json_
+        Print a JSON list of objects.
+    """
+    from flows.cli_data import print_result
+    from records.query import Result
+    from sandboxes.doctor import Enforcement, enforceable
+
+    rows = [tuple(found) for found in enforceable()]
+    print_result(Result(list(Enforcement._fields), rows), json_=json_)
