@@ -1,0 +1,272 @@
+"""Agents: a system prompt with a toolset, varied in capability, expertise and behaviour.
+
+The plan draws everything but the words: which domain or server, which of its tools, whether some
+tools of another domain stand beside them as distractors. The generator then writes the prompt.
+Agents with held-out tools are set apart: all others never see one, so that few rows are held out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import digest
+from records.schemas import Row
+from records.seeds import rng_of
+from records.splits import split_of
+from sandboxes.servers import ServerConfig
+from synth.llm.client import LLM
+from synth.llm.config import RoleConfig
+from synth.prompts import render, version_of
+
+STAGE_VERSION = 1
+PROMPT = "gen_agent"
+
+CAPABILITIES = (
+    "handles several wishes in one conversation and keeps track of them",
+    "finds the right record from whatever the user remembers of it",
+    "explains figures and states in plain words",
+    "works through steps that depend on each other",
+    "notices what is missing in a request and asks for it",
+    "is careful with changes that are hard to undo",
+    "recovers calmly when a system refuses or fails",
+    "gives exact references, amounts and dates",
+)
+EXPERTISE = (
+    "new in the job, going by the book",
+    "two years of daily routine",
+    "a senior specialist of the field",
+    "a generalist who has worked at many desks",
+    "trained on the rules and strict about them",
+    "formerly on the technical side, precise about data",
+)
+BEHAVIOURS = (
+    "brief and factual",
+    "warm and patient",
+    "formal and courteous",
+    "cheerful, with short sentences",
+    "calm, one thing at a time",
+    "sums up at the end what was done",
+    "checks the facts before acting",
+    "says at once when something is not possible",
+    "plain words, no jargon",
+    "direct, without small talk",
+)
+
+
+class AgentConfig(Config):
+    server_share: float = Field(default=0.25, ge=0.0, le=1.0)
+    """Share of agents that serve a real MCP server; the others serve a synthetic domain."""
+
+    fewer_tools_share: float = Field(default=0.35, ge=0.0, le=1.0)
+    """Share of agents that lack one or two tools of their domain."""
+
+    max_distractors: int = Field(default=3, ge=0, le=20)
+    """Tools of another domain that an agent has at most beside its own."""
+
+    heldout_share: float = Field(default=0.15, ge=0.0, le=1.0)
+    """Share of agents that keep the held-out tools of their domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A synthetic domain or an MCP server that agents are made for."""
+
+    domain_id: str | None
+    server: str | None
+    title: str
+    description: str
+    policy: tuple[str, ...]
+    split: str
+    tools: tuple[Row, ...]
+    """Rows of the table `tools`, sorted by id, dropped ones left out."""
+
+    @property
+    def key(self) -> str:
+        return self.domain_id or f"server:{self.server}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    item_id: str
+    """Becomes the agent's id."""
+
+    source: Source
+    tools: tuple[Row, ...]
+    capability: str
+    expertise: str
+    behaviour: str
+
+
+def sources_of(
+    domains: Iterable[Row], tools: Iterable[Row], servers: Mapping[str, ServerConfig]
+) -> list[Source]:
+    """The committed catalogue by domain and server, sorted by key; servers that are not in
+    `servers` cannot run here and are left out."""
+    usable = sorted((t for t in tools if not t["drop_reason"]), key=lambda t: t["tool_id"])
+    by_domain: dict[str, list[Row]] = {}
+    by_server: dict[str, list[Row]] = {}
+    for tool in usable:
+        if tool["server"]:
+            by_server.setdefault(tool["server"], []).append(tool)
+        else:
+            by_domain.setdefault(tool["domain_id"], []).append(tool)
+    sources = [
+        Source(
+            domain_id=domain["domain_id"],
+            server=None,
+            title=domain["title"],
+            description=domain["description"],
+            policy=tuple(rule["text"] for rule in domain["policy"] or ()),
+            split=domain["split"],
+            tools=tuple(by_domain[domain["domain_id"]]),
+        )
+        for domain in domains
+        if domain["domain_id"] in by_domain
+    ]
+    sources += [
+        Source(
+            domain_id=None,
+            server=server,
+            title=servers[server].title or server,
+            description=servers[server].description,
+            policy=(),
+            split=servers[server].split,
+            tools=tuple(own),
+        )
+        for server, own in by_server.items()
+        if server in servers
+    ]
+    return sorted(sources, key=lambda source: source.key)
+
+
+def catalogue_digest(sources: Sequence[Source]) -> str:
+    """What toolset sampling depends on: part of every agent's id."""
+    return digest([[source.key, [t["tool_id"] for t in source.tools]] for source in sources])
+
+
+def plan_agents(
+    config: AgentConfig,
+    sources: Sequence[Source],
+    *,
+    seed: int,
+    count: int,
+    generator: RoleConfig,
+) -> list[AgentPlan]:
+    """Agents 0 to count - 1. Agent i is the same whatever the count."""
+    base = digest(
+        "agent", STAGE_VERSION, seed, config.identity(), catalogue_digest(sources),
+        generator.identity(), version_of(PROMPT),
+    )  # fmt: skip
+    domains = [s for s in sources if s.server is None]
+    servers = [s for s in sources if s.server is not None]
+    return [
+        _plan(digest(base, i), config, _source_of(i, seed, config, domains, servers), domains)
+        for i in range(count if sources else 0)
+    ]
+
+
+def _source_of(
+    i: int, seed: int, config: AgentConfig, domains: list[Source], servers: list[Source]
+) -> Source:
+    """Servers evenly spread at their share; within each kind, rounds in a seeded order."""
+    share = config.server_share if domains and servers else float(not domains)
+    servers_before, servers_after = int(i * share + 1e-9), int((i + 1) * share + 1e-9)
+    is_server = servers_after > servers_before
+    pool, position = (servers, servers_before) if is_server else (domains, i - servers_before)
+    turn, place = divmod(position, len(pool))
+    order = list(range(len(pool)))
+    rng_of(str(seed), "server_order" if is_server else "domain_order", turn).shuffle(order)
+    return pool[order[place]]
+
+
+def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Source]) -> AgentPlan:
+    rng = rng_of(item_id, "agent")
+    keeps_heldout = rng.random() < config.heldout_share
+    own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
+    own = own or list(source.tools)
+    if len(own) >= 6 and rng.random() < config.fewer_tools_share:
+        for _ in range(rng.choice((1, 1, 2))):
+            own.pop(rng.randrange(len(own)))
+    tools = own + _distractors(rng, config, own, [d for d in domains if d.key != source.key])
+    rng.shuffle(tools)
+    return AgentPlan(
+        item_id=item_id,
+        source=source,
+        tools=tuple(tools),
+        capability=rng.choice(CAPABILITIES),
+        expertise=rng.choice(EXPERTISE),
+        behaviour=rng.choice(BEHAVIOURS),
+    )
+
+
+def _distractors(
+    rng: Random, config: AgentConfig, own: list[Row], others: list[Source]
+) -> list[Row]:
+    """0 to `max_distractors` tools of one other domain, none held out, no name twice."""
+    names = {tool["name"] for tool in own}
+    wanted = rng.randint(0, config.max_distractors)
+    open_domains = [d for d in others if d.split == "train"]
+    if not open_domains or not wanted:
+        return []
+    other = rng.choice(open_domains)
+    pool = [t for t in other.tools if t["split"] == "train" and t["name"] not in names]
+    return rng.sample(pool, min(wanted, len(pool)))
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 80},
+        "system_prompt": {"type": "string", "minLength": 40, "maxLength": 4000},
+    },
+    "required": ["name", "system_prompt"],
+    "additionalProperties": False,
+}
+
+
+async def make_agent(plan: AgentPlan, llm: LLM, *, generator: RoleConfig) -> Row:
+    """The row of one agent. Raises ItemError when the generator writes nothing usable."""
+    source = plan.source
+    prompt = render(
+        PROMPT,
+        domain={
+            "title": source.title,
+            "description": source.description,
+            "policy": list(source.policy),
+        },
+        tools=[{"name": t["name"], "description": t["description"]} for t in plan.tools],
+        wanted={
+            "capability": plan.capability,
+            "expertise": plan.expertise,
+            "behaviour": plan.behaviour,
+        },
+    )
+    words = await llm.structured(
+        "generator", prompt.messages, item=plan.item_id, step="agent", name="agent", schema=SCHEMA
+    )
+    return {
+        "agent_id": plan.item_id,
+        "name": words["name"].strip(),
+        "domain_id": source.domain_id,
+        "server": source.server,
+        "tool_ids": [tool["tool_id"] for tool in plan.tools],
+        "capability": plan.capability,
+        "expertise": plan.expertise,
+        "behaviour": plan.behaviour,
+        "system_prompt": _with_setting(words["system_prompt"].strip(), source),
+        "model": generator.model_of(plan.item_id, "generator"),
+        "prompt_version": prompt.version,
+        "split": split_of(source.split, [tool["split"] for tool in plan.tools]),
+    }
+
+
+def _with_setting(prompt: str, source: Source) -> str:
+    """The prompt, with a server's description where it lacks it: paths and names that stand there
+    are nowhere else, neither in what users say nor in what tools answer."""
+    if source.server is None or not source.description or source.description in prompt:
+        return prompt
+    return f"{prompt}\n\n{source.description}"
