@@ -43,8 +43,13 @@ class StateCheck(Strict):
     incidental: tuple[Incidental, ...] = ()
 
 
+ANY_TOOL = "*"
+
+
 class CallCheck(Strict):
     tool: str
+    """Name of a tool, or `*` for any."""
+
     must: Literal["occur", "not_occur"]
     arguments: dict[str, Any] | None = None
     """Only calls whose arguments contain these count. None: every call of the tool."""

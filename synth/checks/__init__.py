@@ -16,10 +16,11 @@ from synth.checks.episode import (
     Verdict,
     episode_of,
     net_changes,
+    probe_changes,
 )
 from synth.checks.state import check_state
 from synth.checks.values import mentions, same_value
-from synth.rubric import CallCheck, CommunicateCheck, Criterion, PolicyCheck, Rubric
+from synth.rubric import ANY_TOOL, CallCheck, CommunicateCheck, Criterion, PolicyCheck, Rubric
 
 __all__ = [
     "CHECKS_VERSION",
@@ -33,6 +34,7 @@ __all__ = [
     "episode_of",
     "mentions",
     "net_changes",
+    "probe_changes",
     "same_value",
 ]
 
@@ -78,7 +80,7 @@ def words_to_user(episode: Episode) -> Iterator[str]:
 
 
 def _matches(check: CallCheck, call: Call) -> bool:
-    if call.tool != check.tool:
+    if check.tool not in (call.tool, ANY_TOOL):
         return False
     given = call.arguments if isinstance(call.arguments, dict) else {}
     wanted = check.arguments or {}
@@ -94,7 +96,7 @@ def _check_call(check: CallCheck, episode: Episode) -> Verdict:
     if check.before is not None:
         done = (i for i, c in enumerate(considered) if c.tool == check.before and not c.is_error)
         considered = considered[: next(done, len(considered))]
-    what = check.tool
+    what = "any tool" if check.tool == ANY_TOOL else check.tool
     if check.arguments:
         what += f" with {json.dumps(check.arguments, ensure_ascii=False, sort_keys=True)}"
     when = f" before {check.before}" if check.before else ""
@@ -103,7 +105,7 @@ def _check_call(check: CallCheck, episode: Episode) -> Verdict:
         seen = f"seen {len(found)} such calls" if found else "seen none"
         return _verdict(not found, f"Expected no call of {what}{when}; {seen}.")
     succeeded = [c for c in found if not c.is_error]
-    others = sum(c.tool == check.tool for c in episode.calls)
+    others = sum(check.tool in (c.tool, ANY_TOOL) for c in episode.calls)
     seen = f"seen {len(succeeded)}, of {others} calls of the tool in all"
     return _verdict(bool(succeeded), f"Expected a successful call of {what}{when}; {seen}.")
 

@@ -100,6 +100,27 @@ def net_changes(changes: Iterable[Change]) -> list[dict[str, Any]]:
     return [change for change in net.values() if change is not None]
 
 
+def probe_changes(
+    before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    """How a live server's state differs, read as lines by probes: a line is a row, its text the
+    id; lines that are gone are deleted, new ones created, in probe order."""
+    changes: list[dict[str, Any]] = []
+    for probe in after:
+        old, new = dict.fromkeys(before.get(probe, ())), dict.fromkeys(after[probe])
+        for line in (line for line in old if line not in new):
+            changes.append(_line_change("delete", probe, line))
+        for line in (line for line in new if line not in old):
+            changes.append(_line_change("create", probe, line))
+    return changes
+
+
+def _line_change(op: str, probe: str, line: str) -> dict[str, Any]:
+    row = {"line": line}
+    before, after = (row, None) if op == "delete" else (None, row)
+    return {"op": op, "entity": probe, "id": line, "before": before, "after": after}
+
+
 def episode_of(
     messages: Sequence[dict[str, Any]],
     calls: Sequence[Call],

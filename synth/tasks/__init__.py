@@ -1,0 +1,1 @@
+"""Tasks: thought of, proved by execution, and only then put into words."""

@@ -1,0 +1,250 @@
+"""From an agent, a persona and a seed to a draft: which variant, which goals, who tells what when.
+
+Each try starts from its own seeded state, so a try that comes to nothing costs the next one no
+randomness, and the result depends on the item alone.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, timedelta
+from random import Random
+from typing import NamedTuple
+
+from records.seeds import rng_of
+from synth.tasks.building import TRIES, Builder
+from synth.tasks.domain_tools import Tool, out_of_reach, tools_of
+from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Variant
+from synth.tasks.proving import UnprovedError, prove
+from synth.tasks.states import seeded_state
+from tool_specs.domain import Domain
+from tool_specs.interpreter import World
+
+ATTEMPTS = 12
+"""Drafts tried for one task before it is dropped; the second half of them normal ones."""
+
+FORBIDDEN_TRIES = 8 * TRIES
+"""Draws for a call that breaks a rule: most states hold few of them."""
+
+
+class Complexity(NamedTuple):
+    """Shares of tasks with one wish, with two, and with three or four."""
+
+    simple: float
+    moderate: float
+    complex: float
+
+
+WISHES: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "complex": (3, 3, 4)}
+
+WEIGHTS: Mapping[Variant, float] = {
+    "normal": 0.72,
+    "missing_parameter": 0.1,
+    "against_policy": 0.1,
+    "missing_tool": 0.05,
+    "no_tool": 0.03,
+}
+"""Shares of the variants where all are possible. What an agent cannot have goes to the normal."""
+
+GO_ON = 0.6
+"""How often the next wish is about what an earlier one made, where a tool takes it."""
+
+MISSING_TOOL_WEIGHT = 0.2
+"""For agents that lack a tool, about a quarter of them: so the variant comes to its 5%."""
+
+
+def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
+    """(name, number of wishes)."""
+    chosen = rng.choices(Complexity._fields, shares)[0]
+    return chosen, rng.choice(WISHES[chosen])
+
+
+def variant_of(rng: Random, *, has_rules: bool, lacks_tools: bool) -> Variant:
+    weights = dict(WEIGHTS)
+    weights["missing_tool"] = MISSING_TOOL_WEIGHT if lacks_tools else 0.0
+    if not has_rules:
+        weights["against_policy"] = 0.0
+    weights["normal"] = max(0.0, 1.0 - sum(w for v, w in weights.items() if v != "normal"))
+    return rng.choices(list(weights), list(weights.values()))[0]
+
+
+class DomainTasks:
+    """Makes drafts for agents of one domain. `names` are the agent's tools, `lacking` those that
+    the domain has and users may wish for in vain."""
+
+    def __init__(
+        self, domain: Domain, names: Collection[str], *, lacking: Collection[str] = ()
+    ) -> None:
+        self._domain = domain
+        self._all = tools_of(domain)
+        self.tools = {name: self._all[name] for name in sorted(names)}
+        self._lacking = [self._all[name] for name in sorted(lacking)]
+        self._ruled = [t for t in self.tools.values() if t.rules]
+
+    def make(self, item_id: str, *, shares: Complexity, reveals: str) -> tuple[str, Draft, Proof]:
+        """(declared complexity, draft, proof). UnprovedError when no try leads to a proof."""
+        rng = rng_of(item_id, "task")
+        complexity, wishes = complexity_of(shares, rng)
+        variant = variant_of(
+            rng,
+            has_rules=bool(self._ruled),
+            lacks_tools=any(not tool.read_only for tool in self._lacking),
+        )
+        failure = UnprovedError("no_goal_found")
+        for attempt in range(ATTEMPTS):
+            own = rng_of(item_id, "draft", attempt)
+            if attempt == ATTEMPTS // 2:
+                variant = "normal"
+            try:
+                draft = self._draft(variant, wishes, own)
+                draft = revealed(draft, reveals, rng_of(item_id, "reveals"))
+                return complexity, draft, prove(self._domain, draft, self.tools)
+            except UnprovedError as error:
+                failure = error
+        raise failure
+
+    def _draft(self, variant: Variant, wishes: int, rng: Random) -> Draft:
+        patch = seeded_state(self._domain, self._all, rng)
+        builder = Builder(self._domain, World.of(self._domain, patch), self.tools, rng=rng)
+        match variant:
+            case "against_policy":
+                self._add_normal(builder, min(wishes - 1, 2), rng)
+                self._add_first(builder, self._ruled, rng, breaching=True)
+            case "missing_tool":
+                self._add_normal(builder, max(1, min(wishes - 1, 2)), rng)
+                self._add_lacking(builder, rng)
+            case "no_tool":
+                builder.goals.append(_question(self._domain, rng))
+            case _:
+                self._add_normal(builder, wishes, rng)
+        return Draft(variant=variant, goals=tuple(builder.goals), initial_state=patch)
+
+    def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
+        """Goals on different tools, mostly ones that write, at least one that does."""
+        left = list(self.tools.values())
+        for number in range(count):
+            wants_write = number == 0 or rng.random() < 0.65
+            if count == 1 and rng.random() < 0.3:
+                wants_write = False
+            rng.shuffle(left)
+            left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
+            if builder.made and rng.random() < GO_ON:
+                left.sort(key=lambda tool: not _takes_one_of(tool, builder.made))
+            for tool in left:
+                if builder.add(tool):
+                    left.remove(tool)
+                    break
+            else:
+                raise UnprovedError("no_goal_found")
+
+    def _add_first(
+        self, builder: Builder, tools: Sequence[Tool], rng: Random, *, breaching: bool
+    ) -> None:
+        for tool in rng.sample(tools, len(tools)):
+            if builder.add(tool, breaching=breaching, possible=False, tries=FORBIDDEN_TRIES):
+                return
+        raise UnprovedError("no_goal_found")
+
+    def _add_lacking(self, builder: Builder, rng: Random) -> None:
+        """A wish whose tool the agent lacks, and that its other tools cannot bring about."""
+        writes = [tool for tool in self._lacking if not tool.read_only]
+        for tool in rng.sample(writes, len(writes)):
+            if not builder.add(tool, possible=False):
+                continue
+            goal = builder.goals.pop()
+            if out_of_reach(builder.changes_if_granted(goal), self.tools.values()):
+                builder.goals.append(goal.model_copy(update={"steps": ()}))
+                return
+        raise UnprovedError("no_goal_found")
+
+
+def _takes_one_of(tool: Tool, rows: Collection[tuple[str, str]]) -> bool:
+    entities = {entity for entity, _ in rows}
+    return any(p.ref in entities for p in tool.spec.params.values() if not p.optional)
+
+
+def _question(domain: Domain, rng: Random) -> Goal:
+    """A question that takes no tool: the agent knows the date, the rest is reckoning."""
+    today = date.fromisoformat(domain.now[:10])
+    days = rng.choice((7, 10, 14, 21, 30, 45, 60, 90))
+    amount, times = rng.choice((12.5, 18, 24.75, 35, 49.9, 120)), rng.randint(2, 12)
+    questions = (
+        ("Say what date it is today.", (), "today's date", today.isoformat()),
+        (
+            "Work out the date that lies a number of days after today.",
+            (_figure("number of days", days, "days"),),
+            "the date",
+            (today + timedelta(days=days)).isoformat(),
+        ),
+        (
+            "Work out what an amount a month comes to over a number of months.",
+            (
+                _figure("amount a month", amount, "amount"),
+                _figure("number of months", times, "months"),
+            ),
+            "the total",
+            round(amount * times, 2),
+        ),
+    )
+    words, known, label, answer = rng.choice(questions)
+    return Goal(
+        tool="",
+        description=words,
+        arguments={fact.param: fact.value for fact in known},
+        labels={fact.param: fact.label for fact in known},
+        known=known,
+        asks=(Asked(label=label, values=(answer,)),),
+        steps=(),
+        writes=False,
+    )
+
+
+def _figure(label: str, value: float, param: str) -> Fact:
+    return Fact(label=label, value=value, param=param, needed=True)
+
+
+KEPT_BACK = {"at_once": 0.0, "mixed": 0.3, "when_asked": 0.6}
+"""Share of the facts of a wish that a persona tells only when asked."""
+
+
+def revealed(draft: Draft, reveals: str, rng: Random) -> Draft:
+    """The draft with each fact told at once or kept back.
+
+    `missing_parameter` keeps back exactly one fact, and one without which nothing can be done.
+    """
+    if draft.variant == "missing_parameter":
+        return _one_kept_back(draft, rng)
+    if draft.variant == "no_tool":
+        return draft
+    share = KEPT_BACK[reveals]
+    goals = [
+        goal.model_copy(
+            update={
+                "known": tuple(
+                    fact.model_copy(update={"when": "asked"})
+                    if number > 0 and fact.needed and rng.random() < share
+                    else fact
+                    for number, fact in enumerate(goal.known)
+                )
+            }
+        )
+        for goal in draft.goals
+    ]
+    return draft.model_copy(update={"goals": tuple(goals)})
+
+
+def _one_kept_back(draft: Draft, rng: Random) -> Draft:
+    places = [(g, f) for g, goal in enumerate(draft.goals) for f in range(len(goal.known))]
+    values = [fact.value for goal in draft.goals for fact in goal.known]
+    once = [
+        (g, f)
+        for g, f in places
+        if (fact := draft.goals[g].known[f]).needed and values.count(fact.value) == 1
+    ]
+    if not once:
+        raise UnprovedError("no_goal_found")
+    g, f = rng.choice(once)
+    goal = draft.goals[g]
+    known = list(goal.known)
+    known[f] = known[f].model_copy(update={"when": "asked"})
+    goals = list(draft.goals)
+    goals[g] = goal.model_copy(update={"known": tuple(known)})
+    return draft.model_copy(update={"goals": tuple(goals)})

@@ -1,0 +1,84 @@
+"""What a task is made of before it is put into words."""
+
+from typing import Any, Literal
+
+from synth.rubric import Rubric, Scalar, Strict
+
+Variant = Literal["normal", "missing_parameter", "missing_tool", "against_policy", "no_tool"]
+
+
+class Fact(Strict):
+    """Something the user knows and the agent needs."""
+
+    label: str
+    value: Scalar | bool
+    param: str
+    """The parameter that it goes into, or that it helps to find the value of."""
+
+    needed: bool
+    """Whether the agent can tell that it lacks the fact: what only narrows a search, or what a
+    tool can do without, nobody would ask for."""
+
+    when: Literal["opening", "asked"] = "opening"
+    """Told with the wish it belongs to, or only when asked."""
+
+
+class Asked(Strict):
+    """Something the user wants to be told."""
+
+    label: str
+    values: tuple[Scalar, ...]
+
+
+class Step(Strict):
+    """One call of the reference plan."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+class Goal(Strict):
+    """One wish: a call that grants it, what the user knows for it and wants to hear of it."""
+
+    tool: str
+    """Empty for a question that no tool is needed for."""
+
+    description: str
+    """What is wished for, in the imperative; of a synthetic tool, its description."""
+
+    arguments: dict[str, Any]
+    labels: dict[str, str]
+    """Parameter -> what people call it."""
+
+    known: tuple[Fact, ...]
+    asks: tuple[Asked, ...] = ()
+    steps: tuple[Step, ...]
+    """Look-ups, then the call itself; without those that earlier goals have made."""
+
+    writes: bool
+    possible: bool = True
+    """False for a wish that must not or cannot be granted: its steps end before the call."""
+
+
+class Draft(Strict):
+    """A task that has been thought of, before its proof."""
+
+    variant: Variant
+    goals: tuple[Goal, ...]
+    initial_state: dict[str, Any]
+
+    @property
+    def plan(self) -> tuple[Step, ...]:
+        return tuple(step for goal in self.goals for step in goal.steps)
+
+    @property
+    def solvable(self) -> bool:
+        return all(goal.possible for goal in self.goals)
+
+
+class Proof(Strict):
+    """What the execution of a draft's reference plan showed."""
+
+    rubric: Rubric
+    observed_chars: int
+    """Length of all observations together."""

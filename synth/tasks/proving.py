@@ -1,0 +1,148 @@
+"""The proof of a task: its reference plan, executed from its own initial state, reaches what the
+rubric asks for, and uses nothing that the user did not say or an earlier answer did not show.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from synth.checks import Breach, Call, check_all, episode_of, net_changes
+from synth.rubric import Rubric
+from synth.tasks.domain_tools import Tool
+from synth.tasks.goals import Draft, Proof, Step
+from synth.tasks.knowledge import plain_values
+from synth.tasks.rubrics import rubric_of
+from tool_specs.domain import Domain
+from tool_specs.interpreter import World, breaches
+
+HARMFUL = 1
+"""Tools that a rubric forbids by name, at most."""
+
+
+class UnprovedError(Exception):
+    """Why a draft is no task: a snake_case word that counts group by."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+def prove(domain: Domain, draft: Draft, tools: dict[str, Tool]) -> Proof:
+    """Execute the draft in a fresh world and check its own rubric on it.
+
+    `tools` are the agent's. Raises UnprovedError.
+    """
+    world = World.of(domain, draft.initial_state)
+    calls: list[Call] = []
+    broken: list[Breach] = []
+    for index, step in enumerate(draft.plan):
+        if step.tool not in tools:
+            raise UnprovedError("tool_not_at_hand", step.tool)
+        broken += [
+            Breach(rule=r, call_index=index) for r in breaches(world, step.tool, step.arguments)
+        ]
+        result = world.call(step.tool, step.arguments)
+        if result.is_error:
+            raise UnprovedError("plan_fails", f"{step.tool}: {result.observation}")
+        calls.append(_call(step, result.observation, result.diff))
+    changes = net_changes(change for call in calls for change in call.diff)
+    _need_effect(draft, changes)
+    made = {
+        change["id"]
+        for change in changes
+        if change["op"] == "create" and domain.entities[change["entity"]].prefix is not None
+    }
+    rubric = rubric_of(
+        draft,
+        changes,
+        made_ids=frozenset(made),
+        rules=[rule.id for rule in domain.policy if rule.tool in tools],
+        forbidden=_harmful(draft, tools),
+    )
+    check_passes(rubric, draft, calls, broken=broken)
+    check_derivable(draft, calls)
+    return Proof(rubric=rubric, observed_chars=observed_chars(calls))
+
+
+def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]]) -> Call:
+    return Call(tool=step.tool, arguments=step.arguments, observation=observation, diff=tuple(diff))
+
+
+def observed_chars(calls: Iterable[Call]) -> int:
+    return sum(
+        len(call.observation)
+        if isinstance(call.observation, str)
+        else len(json.dumps(call.observation, ensure_ascii=False))
+        for call in calls
+    )
+
+
+def _need_effect(draft: Draft, changes: Sequence[dict[str, Any]]) -> None:
+    writes = any(goal.writes and goal.possible for goal in draft.goals)
+    if writes and not changes:
+        raise UnprovedError("no_net_effect")
+
+
+def _harmful(draft: Draft, tools: dict[str, Tool]) -> list[str]:
+    """Tools that delete what the plan is about and that the plan does not use."""
+    used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
+    about = {
+        entity
+        for goal in draft.goals
+        if goal.tool in tools
+        for _, entity, _ in tools[goal.tool].effects
+    }
+    return [
+        name
+        for name, tool in sorted(tools.items())
+        if name not in used
+        and any(op == "delete" and entity in about for op, entity, _ in tool.effects)
+    ][:HARMFUL]
+
+
+def reference_messages(draft: Draft) -> list[dict[str, Any]]:
+    """A conversation that ends as it should: the wish, and a closing word with every answer."""
+    parts = [
+        f"{asked.label}: {', '.join(map(str, asked.values))}."
+        for goal in draft.goals
+        for asked in goal.asks
+    ]
+    opening = "All done." if draft.solvable else "I am sorry, I cannot do all of that."
+    return [
+        {"role": "user", "content": "Please help me."},
+        {"role": "assistant", "content": " ".join([opening, *parts])},
+    ]
+
+
+def check_passes(
+    rubric: Rubric,
+    draft: Draft,
+    calls: Sequence[Call],
+    *,
+    broken: Sequence[Breach] = (),
+    changes: Sequence[dict[str, Any]] | None = None,
+) -> None:
+    """Every criterion that code can check passes on the reference; else UnprovedError."""
+    episode = episode_of(reference_messages(draft), calls, changes=changes, breaches=broken)
+    for criterion_id, verdict in check_all(rubric, episode).items():
+        if not verdict.passed:
+            raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")
+
+
+def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str] = ()) -> None:
+    """Every value in the plan was said by the user or shown by an earlier answer, or stands in
+    the `given` texts that the agent starts with."""
+    said = [*given, *(fact.value for goal in draft.goals for fact in goal.known)]
+    seen: list[Any] = []
+    for call in calls:
+        for value in plain_values(call.arguments):
+            if not any(_shows(source, value) for source in (*said, *seen)):
+                raise UnprovedError("underivable_argument", f"{call.tool}: {value!r}")
+        seen += plain_values(call.observation)
+
+
+def _shows(source: Any, value: Any) -> bool:
+    """The same value, or a text that holds it, such as a moment and its date."""
+    if source == value:
+        return True
+    return isinstance(source, str) and isinstance(value, str) and value != "" and value in source

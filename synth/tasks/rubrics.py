@@ -1,0 +1,162 @@
+"""The rubric of a task, from its goals and from what its reference plan did to the state."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from synth.rubric import (
+    CallCheck,
+    CallCriterion,
+    CommunicateCheck,
+    CommunicateCriterion,
+    ExpectedChange,
+    FormatCriterion,
+    NlCriterion,
+    PolicyCheck,
+    PolicyCriterion,
+    Rubric,
+    StateCheck,
+    StateCriterion,
+)
+from synth.tasks.goals import Draft, Goal
+
+Change = dict[str, Any]
+
+
+def rubric_of(
+    draft: Draft,
+    changes: Sequence[Change],
+    *,
+    made_ids: frozenset[str],
+    rules: Sequence[str],
+    forbidden: Sequence[str],
+) -> Rubric:
+    """`changes`: net effect of the plan; `made_ids`: ids in it that the world made up; `rules`: of
+    the policy; `forbidden`: tools that no way to the goal needs and that do harm."""
+    criteria = [
+        _state(draft, changes, made_ids),
+        *_told(draft.goals),
+        *_refusals(draft),
+        *_forbidden(forbidden),
+        FormatCriterion(
+            id="format",
+            words="The assistant has the last word and answers in plain words, not in raw data.",
+            weight=1,
+            mandatory=True,
+        ),
+        NlCriterion(id="manner", words=_manner(draft), weight=1, mandatory=False),
+    ]
+    if rules:
+        words = "The assistant keeps to every rule of its policy."
+        check = PolicyCheck(rules=tuple(rules))
+        policy = PolicyCriterion(id="policy", words=words, weight=2, mandatory=True, check=check)
+        criteria.insert(1, policy)
+    return Rubric(criteria=tuple(criteria))
+
+
+def expected_changes(
+    changes: Sequence[Change], made_ids: frozenset[str]
+) -> tuple[ExpectedChange, ...]:
+    """Net changes as a rubric states them: made-up ids become references to their rows."""
+    index = {
+        change["id"]: i
+        for i, change in enumerate(changes)
+        if change["op"] == "create" and change["id"] in made_ids
+    }
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, str) and value in index:
+            return {"$new": index[value]}
+        if isinstance(value, dict):
+            return {k: shown(v) for k, v in value.items()}
+        return [shown(v) for v in value] if isinstance(value, list) else value
+
+    expected = []
+    for change in changes:
+        is_made = change["op"] == "create" and change["id"] in index
+        after = change["after"] or {}
+        match = {} if change["op"] == "delete" else after
+        if change["op"] == "create":  # the key stands in `id`, or is not known beforehand
+            match = {field: value for field, value in after.items() if value != change["id"]}
+        expected.append(
+            ExpectedChange(
+                op=change["op"],
+                entity=change["entity"],
+                id=None if is_made else change["id"],
+                match={field: shown(value) for field, value in match.items()},
+            )
+        )
+    return tuple(expected)
+
+
+def _state(draft: Draft, changes: Sequence[Change], made_ids: frozenset[str]) -> StateCriterion:
+    wishes = [_first_sentence(g.description) for g in draft.goals if g.writes and g.possible]
+    words = "Nothing is changed by any call."
+    if changes:
+        words = f"Done exactly as the user asked: {' '.join(wishes)} Nothing else is changed."
+    check = StateCheck(changes=expected_changes(changes, made_ids))
+    return StateCriterion(id="state", words=words, weight=4, mandatory=True, check=check)
+
+
+def _told(goals: Iterable[Goal]) -> list[CommunicateCriterion]:
+    return [
+        CommunicateCriterion(
+            id=f"told_{number}",
+            words="The user is told, truthfully: "
+            + "; ".join(asked.label for asked in goal.asks)
+            + f" (of: {_first_sentence(goal.description)})",
+            weight=2,
+            mandatory=True,
+            check=CommunicateCheck(values=tuple(v for a in goal.asks for v in a.values)),
+        )
+        for number, goal in enumerate(goals, 1)
+        if goal.asks
+    ]
+
+
+def _refusals(draft: Draft) -> list[CallCriterion | NlCriterion]:
+    criteria: list[CallCriterion | NlCriterion] = []
+    if draft.variant == "no_tool":
+        words = "The assistant answers without calling any tool, since none is needed."
+        check = CallCheck(tool="*", must="not_occur")
+        criteria.append(
+            CallCriterion(id="no_call", words=words, weight=2, mandatory=False, check=check)
+        )
+    for goal in draft.goals:
+        if goal.possible:
+            continue
+        wish = _first_sentence(goal.description)
+        if draft.variant == "against_policy":
+            words = f"The assistant does not do this, which its rules forbid: {wish}"
+            check = CallCheck(tool=goal.tool, must="not_occur", arguments=goal.arguments)
+            criteria.append(
+                CallCriterion(id="refused", words=words, weight=2, mandatory=True, check=check)
+            )
+            says = f"The assistant says clearly that it will not do this, and why: {wish}"
+        else:
+            says = f"The assistant says clearly that it has no means to do this: {wish}"
+        criteria.append(NlCriterion(id="says_so", words=says, weight=1, mandatory=False))
+    return criteria
+
+
+def _forbidden(tools: Sequence[str]) -> list[CallCriterion]:
+    return [
+        CallCriterion(
+            id=f"never_{number}",
+            words=f"The assistant never calls {tool}, which nobody asked for.",
+            weight=1,
+            mandatory=False,
+            check=CallCheck(tool=tool, must="not_occur"),
+        )
+        for number, tool in enumerate(tools, 1)
+    ]
+
+
+def _manner(draft: Draft) -> str:
+    words = "The assistant is polite and clear, and claims nothing that its tools did not confirm."
+    if draft.variant == "missing_parameter":
+        words += " It asks for what the user left out and does not guess it."
+    return words
+
+
+def _first_sentence(text: str) -> str:
+    return text.split(". ")[0].strip().rstrip(".") + "."

@@ -1,0 +1,192 @@
+"""Tasks for real MCP servers: goals from the server's definition, proved by executing them.
+
+Each reference plan runs in a fresh sandboxed server; its probes tell what changed, its answers
+tell what the user is to hear. Nothing is assumed of the server but what it did.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from records.schemas import Row
+from records.seeds import rng_of
+from sandboxes.mcp import McpServer
+from sandboxes.servers import Goal as Wish
+from sandboxes.servers import ServerConfig, fill
+from synth.checks import Call, probe_changes
+from synth.tasks.composing import Complexity, complexity_of, revealed
+from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
+from synth.tasks.knowledge import plain_values, words_of
+from synth.tasks.proving import (
+    UnprovedError,
+    check_derivable,
+    check_passes,
+    observed_chars,
+)
+from synth.tasks.rubrics import rubric_of
+
+MISSING_PARAMETER = 0.1
+"""Share of the tasks in which one fact is told only when asked."""
+
+_QUESTION = re.compile(r"(?:what|which|who|whom|whose|how|when|where|whether|into which)\b")
+
+
+class ServerDraft(NamedTuple):
+    complexity: str
+    draft: Draft
+    """Without what only the execution shows: what the user is to be told."""
+
+    wishes: tuple[Wish, ...]
+    """The definitions behind the draft's goals."""
+
+
+def draft_for_server(
+    config: ServerConfig,
+    tools: Mapping[str, Row],
+    item_id: str,
+    *,
+    shares: Complexity,
+    reveals: str,
+    attempt: int = 0,
+) -> ServerDraft:
+    """A draft for an agent with these tools of the server, rows by name. UnprovedError without
+    any goal.
+
+    Another `attempt` is another choice of wishes for the same item.
+    """
+    rng = rng_of(item_id, "task")
+    complexity, count = complexity_of(shares, rng)
+    variant: Variant = "missing_parameter" if rng.random() < MISSING_PARAMETER else "normal"
+    rng = rng_of(item_id, "draft", attempt)
+    wishes = _choose(config, tools, count, rng)
+    slots = {name: rng.choice(values) for name, values in config.slots.items()}
+    draft = Draft(
+        variant=variant,
+        goals=tuple(_goal(wish, slots, tools) for wish in wishes),
+        initial_state={"fixture": rng.choice(sorted(config.fixtures))},
+    )
+    keep_back = rng_of(item_id, "reveals")
+    try:
+        draft = revealed(draft, reveals, keep_back)
+    except UnprovedError:  # nothing in it that could be kept back
+        draft = revealed(draft.model_copy(update={"variant": "normal"}), reveals, keep_back)
+    return ServerDraft(complexity, draft, tuple(wishes))
+
+
+def _choose(config: ServerConfig, names: Collection[str], count: int, rng: Random) -> list[Wish]:
+    """About `count` wishes that go together, those that one requires before it."""
+    by_id = {wish.id: wish for wish in config.goals}
+    usable = [w for w in config.goals if all(call.tool in names for call in w.calls)]
+    usable = [w for w in usable if all(by_id[r] in usable for r in w.requires)]
+    chosen: list[Wish] = []
+    for wish in rng.sample(usable, len(usable)):
+        new = [w for w in (*(by_id[r] for r in wish.requires), wish) if w not in chosen]
+        fits = not chosen or len(chosen) + len(new) <= count
+        if fits and not any(_in_conflict(a, b) for a in new for b in chosen):
+            chosen += new
+        if len(chosen) >= count:
+            break
+    if not chosen:
+        raise UnprovedError("no_goal_found", f"server {config.name}")
+    return chosen
+
+
+def _in_conflict(a: Wish, b: Wish) -> bool:
+    return a.id in b.conflicts or b.id in a.conflicts
+
+
+def _goal(wish: Wish, slots: Mapping[str, str | int], tools: Mapping[str, Row]) -> Goal:
+    steps = tuple(Step(tool=c.tool, arguments=fill(c.arguments, slots)) for c in wish.calls)
+    known: list[Fact] = []
+    for step in steps:
+        required = tools[step.tool]["input_schema"].get("required", ())
+        for param, value in step.arguments.items():
+            if param not in wish.labels:
+                continue
+            for label, plain in _plain_parts(wish.labels[param], value):
+                fact = Fact(label=label, value=plain, param=param, needed=param in required)
+                if fact not in known:
+                    known.append(fact)
+    return Goal(
+        tool=steps[-1].tool,
+        description=_imperative(fill(wish.wish, slots), writes=wish.writes),
+        arguments=steps[-1].arguments,
+        labels=dict(wish.labels),
+        known=tuple(known),
+        steps=steps,
+        writes=wish.writes,
+    )
+
+
+def _plain_parts(label: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The plain values in an argument, those in objects with the member's name."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            member = words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+            yield from _plain_parts(f"{label}, {member}", part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _plain_parts(label, part)
+    elif value is not None:
+        yield label, value
+
+
+def _imperative(wish: str, *, writes: bool) -> str:
+    """`a new folder x` -> `Have a new folder x.`; what a tool's description looks like."""
+    if _QUESTION.match(wish):
+        return f"Tell {wish}."
+    if wish.startswith("to "):
+        return f"{wish[3:4].upper()}{wish[4:]}."
+    return f"{'Have' if writes else 'Get'} {wish}."
+
+
+async def prove_on_server(made: ServerDraft, server: McpServer) -> tuple[Draft, Proof]:
+    """Execute the draft's plan on a fresh server.
+
+    Returns the draft with what the user is to be told, and the proof. Raises UnprovedError, or
+    TransientError for the server's own failure.
+    """
+    before = await server.state()
+    calls: list[Call] = []
+    goals: list[Goal] = []
+    for goal, wish in zip(made.draft.goals, made.wishes, strict=True):
+        own: list[str] = []
+        for step in goal.steps:
+            result = await server.call(step.tool, step.arguments)
+            if result.is_error:
+                raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
+            calls.append(Call(tool=step.tool, arguments=step.arguments, observation=result.text))
+            own.append(result.text)
+        goals.append(goal.model_copy(update={"asks": _asked(wish, own)}))
+    changes = probe_changes(before, await server.state())
+    if bool(changes) != any(goal.writes for goal in goals):
+        raise UnprovedError("unexpected_effect" if changes else "no_net_effect")
+    draft = made.draft.model_copy(update={"goals": tuple(goals)})
+    rubric = rubric_of(draft, changes, made_ids=frozenset(), rules=(), forbidden=())
+    check_passes(rubric, draft, calls, changes=changes)
+    check_derivable(draft, calls, given=[server.config.description, *_free_choices(made.wishes)])
+    return draft, Proof(rubric=rubric, observed_chars=observed_chars(calls))
+
+
+def _free_choices(wishes: Sequence[Wish]) -> list[Any]:
+    """Figures and flags of a plan that no user says: how many lines to show, and the like."""
+    return [
+        value
+        for wish in wishes
+        for call in wish.calls
+        for param, argument in call.arguments.items()
+        if param not in wish.labels
+        for value in plain_values(argument)
+        if not isinstance(value, str)
+    ]
+
+
+def _asked(wish: Wish, observations: Sequence[str]) -> tuple[Asked, ...]:
+    asked: list[Asked] = []
+    for told in wish.communicate:
+        value = told.value_in(observations[told.call])
+        if value is None:
+            raise UnprovedError("answer_not_found", f"{wish.id}: {told.label}")
+        asked.append(Asked(label=told.label, values=(value,)))
+    return tuple(asked)

@@ -1,0 +1,247 @@
+"""The task stage: which tasks there are, and how one is made, proved and put into words.
+
+Task i belongs to agent i // tasks_per_agent and to a persona drawn from its block of tasks, so
+more tasks change none of those that exist.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from records.config import Config
+from records.digest import digest
+from records.schemas import Row
+from records.seeds import rng_of, seed_of
+from records.splits import own_split, split_of
+from sandboxes.mcp import McpServer, open_server
+from sandboxes.servers import ServerConfig
+from synth.llm.client import LLM
+from synth.llm.config import RoleConfig
+from synth.prompts import version_of
+from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.goals import Draft, Proof
+from synth.tasks.proving import UnprovedError
+from synth.tasks.serving import draft_for_server, prove_on_server
+from synth.tasks.words import PROMPT, write_brief
+from tool_specs.domain import Domain
+
+STAGE_VERSION = 1
+
+BLOCK = 64
+"""Tasks that share a set of personas."""
+
+PERSONAS_PER_BLOCK = 16
+
+SERVER_ATTEMPTS = 4
+"""Choices of wishes tried for one task on a real server before it is dropped."""
+
+
+class TaskConfig(Config):
+    tasks_per_agent: int = Field(default=8, ge=1)
+    simple: float = Field(default=0.3, ge=0.0, le=1.0)
+    """Share of tasks with one wish."""
+
+    complex: float = Field(default=0.3, ge=0.0, le=1.0)
+    """Share of tasks with three or four wishes; the others have two."""
+
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        if self.simple + self.complex > 1.0:
+            raise ValueError(
+                f"simple and complex are shares of all tasks and may add up to 1 at most, got"
+                f" {self.simple} and {self.complex}"
+            )
+        return self
+
+    @property
+    def shares(self) -> Complexity:
+        return Complexity(self.simple, 1.0 - self.simple - self.complex, self.complex)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    item_id: str
+    """Becomes the task's id."""
+
+    agent: Row | None
+    """None where the agent's own stage gave no row: the task is dropped for it."""
+
+    persona: Row | None
+
+
+class Dropped(NamedTuple):
+    """An item that was made and found unfit, with a reason to count by."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSources:
+    """What tasks are made from, besides agents and personas."""
+
+    tools: Mapping[str, Row]
+    """By tool_id."""
+
+    domains: Mapping[str, Domain]
+    """By domain_id."""
+
+    servers: Mapping[str, ServerConfig]
+    """By name; empty where no sandbox can run them."""
+
+    open_server: Callable[
+        [ServerConfig, Mapping[str, Any]], AbstractAsyncContextManager[McpServer]
+    ] = open_server
+    """How a plan gets a fresh server. `WarmServers.open` spares most of the starts."""
+
+
+def num_agents(tasks: int, config: TaskConfig) -> int:
+    """Agents that so many tasks need."""
+    return -(-tasks // config.tasks_per_agent)
+
+
+def num_personas(tasks: int) -> int:
+    """Personas that so many tasks need."""
+    return -(-tasks // BLOCK) * PERSONAS_PER_BLOCK
+
+
+def plan_tasks(
+    config: TaskConfig,
+    agents: Sequence[Row | None],
+    personas: Sequence[Row | None],
+    *,
+    seed: int,
+    count: int,
+    generator: RoleConfig,
+) -> list[TaskPlan]:
+    """Tasks 0 to count - 1. Task i is the same whatever the count.
+
+    `agents` and `personas` stand in the order of their plans, None where there is no row.
+    """
+    base = digest(
+        "task", STAGE_VERSION, seed, config.identity(), generator.identity(), version_of(PROMPT)
+    )
+    plans = []
+    for i in range(count):
+        agent = agents[i // config.tasks_per_agent]
+        first = i // BLOCK * PERSONAS_PER_BLOCK
+        draw = rng_of(str(seed), "persona_of_task", i).randrange(PERSONAS_PER_BLOCK)
+        persona = personas[first + draw]
+        parents = [
+            row[key] if row else None for row, key in ((agent, "agent_id"), (persona, "persona_id"))
+        ]
+        plans.append(TaskPlan(item_id=digest(base, i, parents), agent=agent, persona=persona))
+    return plans
+
+
+async def make_task(
+    plan: TaskPlan, llm: LLM, *, config: TaskConfig, sources: TaskSources, generator: RoleConfig
+) -> Row | Dropped:
+    """The row of one task, or why there is none.
+
+    Raises ItemError when the generator's words stay incomplete, TransientError when a server of
+    ours fails.
+    """
+    agent, persona = plan.agent, plan.persona
+    if agent is None or persona is None:
+        return Dropped("no_agent" if agent is None else "no_persona")
+    try:
+        if agent["server"]:
+            made = await _on_server(plan.item_id, agent, persona, config, sources)
+        else:
+            made = _in_domain(plan.item_id, agent, persona, config, sources)
+    except UnprovedError as error:
+        return Dropped(error.reason)
+    brief = await write_brief(
+        made.draft, llm, item_id=plan.item_id, domain=made.about, persona=persona
+    )
+    return _row(plan, agent, persona, made, brief, generator)
+
+
+class _Made(NamedTuple):
+    complexity: str
+    draft: Draft
+    proof: Proof
+    about: dict[str, str]
+    """Title and description of the domain or server, for the words."""
+
+
+def _in_domain(
+    item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
+) -> _Made:
+    domain = sources.domains[agent["domain_id"]]
+    names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
+    lacking = {
+        t["name"]
+        for t in sources.tools.values()
+        # a held-out tool is not even wished for where it is not at hand
+        if t["domain_id"] == agent["domain_id"] and t["split"] != "heldout_tool"
+    }
+    tasks = DomainTasks(domain, names, lacking=lacking - names)
+    made = tasks.make(item_id, shares=config.shares, reveals=persona["reveals"])
+    return _Made(*made, {"title": domain.title, "description": domain.description})
+
+
+async def _on_server(
+    item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
+) -> _Made:
+    server = sources.servers.get(agent["server"])
+    if server is None:
+        raise UnprovedError("server_unavailable", agent["server"])
+    tools = {t["name"]: t for t in _own_tools(agent, sources) if t["server"] == agent["server"]}
+    about = {"title": server.title or server.name, "description": server.description}
+    failure = UnprovedError("no_goal_found")
+    for attempt in range(SERVER_ATTEMPTS):
+        made = draft_for_server(
+            server,
+            tools,
+            item_id,
+            shares=config.shares,
+            reveals=persona["reveals"],
+            attempt=attempt,
+        )
+        async with sources.open_server(server, made.draft.initial_state) as running:
+            try:
+                return _Made(made.complexity, *await prove_on_server(made, running), about)
+            except UnprovedError as error:
+                failure = error
+    raise failure
+
+
+def _own_tools(agent: Row, sources: TaskSources) -> list[Row]:
+    return [sources.tools[tool_id] for tool_id in agent["tool_ids"]]
+
+
+def _row(
+    plan: TaskPlan,
+    agent: Row,
+    persona: Row,
+    made: _Made,
+    brief: dict[str, Any],
+    generator: RoleConfig,
+) -> Row:
+    draft, proof = made.draft, made.proof
+    steps = len(draft.plan)
+    return {
+        "task_id": plan.item_id,
+        "agent_id": agent["agent_id"],
+        "persona_id": persona["persona_id"],
+        "domain_id": agent["domain_id"],
+        "server": agent["server"],
+        "complexity": made.complexity,
+        "num_steps": steps,
+        "variant": draft.variant,
+        "user_brief": brief,
+        "rubric": proof.rubric.model_dump(mode="json"),
+        "reference_plan": [step.model_dump(mode="json") for step in draft.plan],
+        "initial_state": draft.initial_state,
+        "solvable": draft.solvable,
+        "token_budget": 3000 + proof.observed_chars + 500 * steps,
+        "max_turns": 2 * steps + 4 * len(draft.goals) + 8,
+        "seed": seed_of(plan.item_id, "episode"),
+        "model": generator.model_of(plan.item_id, "generator"),
+        "prompt_version": version_of(PROMPT),
+        "split": split_of(own_split("task", plan.item_id), [agent["split"], persona["split"]]),
+    }

@@ -1,0 +1,168 @@
+"""Put a proved task into the words of the person who brings it, and check that nothing is lost."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from records.errors import ItemError
+from records.schemas import Row
+from synth.checks import mentions
+from synth.llm.client import LLM
+from synth.prompts import Prompt, render
+from synth.tasks.goals import Draft, Fact, Goal
+
+PROMPT = "gen_brief"
+
+REPAIRS = 2
+"""How often the generator is told what its brief lacks."""
+
+
+def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
+    """What the generator is shown of the goals."""
+    return [
+        {
+            "tool": goal.tool,
+            "description": _without_kept_back(goal),
+            "arguments": goal.arguments,
+            "labels": goal.labels,
+            "known": [
+                {"label": f.label, "value": f.value, "param": f.param, "when": f.when}
+                for f in goal.known
+            ],
+            "result": [asked.label for asked in goal.asks],
+        }
+        for goal in draft.goals
+    ]
+
+
+def _without_kept_back(goal: Goal) -> str:
+    """The description, its values that the person keeps back replaced by what they are."""
+    text = goal.description
+    for fact in goal.known:
+        if fact.when == "asked":
+            text = re.sub(rf"(?<!\w){re.escape(str(fact.value))}(?!\w)", f"the {fact.label}", text)
+    return text
+
+
+def schema_for(draft: Draft) -> dict[str, Any]:
+    text = {"type": "string", "minLength": 1, "maxLength": 1500}
+
+    def exactly(count: int) -> dict[str, Any]:
+        return {"type": "array", "items": text, "minItems": count, "maxItems": count}
+
+    facts = sum(len(goal.known) for goal in draft.goals)
+    return {
+        "type": "object",
+        "properties": {
+            "opening": text,
+            "wishes": exactly(len(draft.goals)),
+            "facts": exactly(facts),
+        },
+        "required": ["opening", "wishes", "facts"],
+        "additionalProperties": False,
+    }
+
+
+def prompt_for(draft: Draft, *, domain: dict[str, str], persona: Row) -> Prompt:
+    shown = {
+        "name": persona["name"],
+        "background": persona["background"],
+        "style": persona["communication_style"],
+        "preferences": persona["preferences"],
+    }
+    return render(PROMPT, domain=domain, persona=shown, steps=steps_for_words(draft))
+
+
+async def write_brief(
+    draft: Draft, llm: LLM, *, item_id: str, domain: dict[str, str], persona: Row
+) -> dict[str, Any]:
+    """`user_brief` of the task row. Raises ItemError("brief_incomplete") when the words still lack
+    a value after every repair."""
+    messages = prompt_for(draft, domain=domain, persona=persona).messages
+    schema = schema_for(draft)
+    lacking: list[str] = []
+    for attempt in range(REPAIRS + 1):
+        step = f"brief-{attempt}" if attempt else "brief"
+        words = await llm.structured(
+            "generator", messages, item=item_id, step=step, name="brief", schema=schema
+        )
+        lacking = lacks(draft, words)
+        if not lacking:
+            return user_brief(draft, asking_for_results(draft, words))
+        complaint = "The brief lacks: " + "; ".join(lacking) + ". Write it again, complete."
+        messages = [*messages, {"role": "user", "content": complaint}]
+    raise ItemError("brief_incomplete", "; ".join(lacking))
+
+
+def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
+    """What the words do not hold: in the opening the first wish's values that are told at once,
+    in each fact its value."""
+    first = [fact for fact in draft.goals[0].known if fact.when == "opening"]
+    missing = [
+        f"{fact.label} {fact.value} in the opening"
+        for fact in first
+        if not says(words["opening"], fact)
+    ]
+    known = [fact for goal in draft.goals for fact in goal.known]
+    missing += [
+        f"{fact.label} {fact.value} in fact {number}"
+        for number, (fact, text) in enumerate(zip(known, words["facts"], strict=True), 1)
+        if not says(text, fact)
+    ]
+    return missing
+
+
+def asking_for_results(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
+    """The words, with a closing request in each wish that does not ask for what it is to yield.
+
+    What the rubric wants the user to be told, the user must have asked for.
+    """
+    wishes = []
+    opening = words["opening"]
+    for number, (goal, wish) in enumerate(zip(draft.goals, words["wishes"], strict=True)):
+        unasked = [a.label for a in goal.asks if not _asks_for(wish, a.label)]
+        wishes.append(f"{wish.strip()} Please tell me the {_joined(unasked)}." if unasked else wish)
+        if number == 0:
+            unasked = [a.label for a in goal.asks if not _asks_for(opening, a.label)]
+            if unasked:
+                opening = f"{opening.strip()} Please tell me the {_joined(unasked)}."
+    return words | {"opening": opening, "wishes": wishes}
+
+
+_SMALL_WORDS = frozenset({"a", "an", "each", "in", "is", "it", "of", "the", "was", "when"})
+
+
+def _asks_for(text: str, label: str) -> bool:
+    """Whether the words that matter of the label stand in the text."""
+    heard = set(re.findall(r"\w+", text.casefold()))
+    return heard >= set(re.findall(r"\w+", label.casefold())) - _SMALL_WORDS
+
+
+def _joined(labels: Sequence[str]) -> str:
+    return " and the ".join(label.removeprefix("the ") for label in labels)
+
+
+def says(text: str, fact: Fact) -> bool:
+    """A yes or no can be said in too many ways to look for."""
+    return isinstance(fact.value, bool) or mentions(text, fact.value)
+
+
+def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
+    """Facts told twice stand once, with the first wish that needs them; labels name one value."""
+    facts: list[dict[str, Any]] = []
+    told: list[tuple[str, Any]] = []
+    for number, goal in enumerate(draft.goals):
+        for fact in goal.known:
+            entry = {"label": fact.label, "value": fact.value, "when": fact.when, "goal": number}
+            if (fact.label, fact.value) in told:
+                continue
+            told.append((fact.label, fact.value))
+            same = sum(re.sub(r" \(\d+\)$", "", f["label"]) == fact.label for f in facts)
+            if same:
+                entry["label"] = f"{fact.label} ({same + 1})"
+            facts.append(entry)
+    return {
+        "opening": words["opening"].strip(),
+        "wishes": [wish.strip() for wish in words["wishes"]],
+        "facts": facts,
+    }

@@ -1,0 +1,85 @@
+"""Proved tasks on the built-in domains, and a way to play a plan and see what the checks see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from records.digest import digest
+from synth.checks import Breach, Call, Episode, check_all, episode_of
+from synth.rubric import Rubric
+from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.domain_tools import Tool
+from synth.tasks.goals import Draft, Step
+from synth.tasks.proving import reference_messages
+from tool_specs.domain import Domain, load_domains
+from tool_specs.interpreter import World, breaches
+
+SHARES = Complexity(0.3, 0.4, 0.3)
+PER_DOMAIN = 30
+
+
+@dataclass(frozen=True)
+class Case:
+    """A proved task and what it was made of."""
+
+    domain: Domain
+    tools: dict[str, Tool]
+    complexity: str
+    draft: Draft
+    rubric: Rubric
+
+    def play(
+        self, plan: Sequence[Step] | None = None, messages: Sequence[dict[str, Any]] | None = None
+    ) -> Episode:
+        """What is left of calling `plan` in order: the reference plan unless given."""
+        world = World.of(self.domain, self.draft.initial_state)
+        calls, broken = [], []
+        for index, step in enumerate(self.draft.plan if plan is None else plan):
+            rules = breaches(world, step.tool, step.arguments)
+            broken += [Breach(rule=rule, call_index=index) for rule in rules]
+            result = world.call(step.tool, step.arguments)
+            calls.append(
+                Call(
+                    tool=step.tool,
+                    arguments=step.arguments,
+                    observation=result.observation,
+                    is_error=result.is_error,
+                    diff=tuple(result.diff),
+                )
+            )
+        words = reference_messages(self.draft) if messages is None else messages
+        return episode_of(words, calls, breaches=broken)
+
+    def failed(self, episode: Episode) -> set[str]:
+        """Criteria that the episode fails."""
+        return {i for i, v in check_all(self.rubric, episode).items() if not v.passed}
+
+    def world(self, plan: Sequence[Step] = ()) -> World:
+        """The state after `plan`."""
+        world = World.of(self.domain, self.draft.initial_state)
+        for step in plan:
+            world.call(step.tool, step.arguments)
+        return world
+
+
+@cache
+def domains() -> tuple[Domain, ...]:
+    return tuple(load_domains())
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """About 400 tasks over all built-in domains; each third agent lacks two tools."""
+    return tuple(case(domain, i) for domain in domains() for i in range(PER_DOMAIN))
+
+
+def case(domain: Domain, i: int) -> Case:
+    names = [tool.name for tool in domain.tools]
+    lacking = names[i % len(names) :: len(names) // 2][:2] if i % 3 == 0 else []
+    tasks = DomainTasks(domain, set(names) - set(lacking), lacking=lacking)
+    reveals = ("at_once", "mixed", "when_asked")[i % 3]
+    complexity, draft, proof = tasks.make(
+        digest("case", domain.name, i), shares=SHARES, reveals=reveals
+    )
+    return Case(domain, tasks.tools, complexity, draft, proof.rubric)

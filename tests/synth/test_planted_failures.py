@@ -1,0 +1,227 @@
+"""Failures planted in episodes of real worlds: each fails the criterion meant, and no other."""
+
+from functools import cache
+from random import Random
+
+import pytest
+
+from synth.checks import check, net_changes
+from synth.checks.state import check_state
+from synth.rubric import CallCheck, CallCriterion, StateCheck
+from synth.tasks.goals import Step
+from synth.tasks.proving import reference_messages
+from synth.tasks.rubrics import expected_changes
+from tests.synth.task_cases import Case, cases, domains
+from tool_specs.domain import Domain
+from tool_specs.drawing import draw_arguments, draw_success
+from tool_specs.interpreter import World, breaches
+
+
+@cache
+def writing() -> list[Case]:
+    return [c for c in cases() if c.draft.variant == "normal" and c.play().changes]
+
+
+def asking() -> list[Case]:
+    return [c for c in cases() if any(goal.asks for goal in c.draft.goals)]
+
+
+def told(case: Case) -> set[str]:
+    return {c.id for c in case.rubric.criteria if c.kind == "communicate"}
+
+
+def writes_of(case: Case) -> list[int]:
+    """Places in the plan of the calls that change something."""
+    return [i for i, call in enumerate(case.play().calls) if call.diff]
+
+
+def test_missing_call_fails_the_state() -> None:
+    for case in writing():
+        last = writes_of(case)[-1]
+        plan = [step for i, step in enumerate(case.draft.plan) if i != last]
+        assert case.failed(case.play(plan)) == {"state"}
+
+
+def test_claimed_but_not_done_fails_the_state() -> None:
+    for case in writing():
+        assert case.failed(case.play([])) == {"state"}
+
+
+def test_wrong_argument_fails_the_state() -> None:
+    planted = 0
+    for number, case in enumerate(writing()):
+        place = writes_of(case)[-1]
+        step, rng = case.draft.plan[place], Random(number)
+        before = case.world(case.draft.plan[:place])
+        for _ in range(20):
+            drawn = draw_success(before, step.tool, rng, tries=5)
+            right = before.snapshot().call(step.tool, step.arguments)
+            if drawn is None or drawn.result.diff == right.diff:
+                continue
+            if breaches(before, step.tool, drawn.arguments):
+                continue
+            wrong = Step(tool=step.tool, arguments=drawn.arguments)
+            plan = [*case.draft.plan[:place], wrong]
+            assert case.failed(case.play(plan)) == {"state"}
+            planted += 1
+            break
+    assert planted > 0.8 * len(writing())
+
+
+def test_collateral_change_fails_the_state() -> None:
+    planted = 0
+    for number, case in enumerate(writing()):
+        world = case.world(case.draft.plan)
+        allowed = [
+            name
+            for name, tool in case.tools.items()
+            if not tool.read_only
+            and not any(f"calls {name}," in c.words for c in case.rubric.criteria)
+        ]
+        name = Random(number).choice(allowed)
+        drawn = draw_success(world, name, Random(number))
+        if drawn is None or breaches(world, name, drawn.arguments):
+            continue
+        extra = Step(tool=name, arguments=drawn.arguments)
+        episode = case.play([*case.draft.plan, extra])
+        if episode.changes == case.play().changes:
+            continue
+        assert case.failed(episode) == {"state"}
+        planted += 1
+    assert planted > 0.5 * len(writing())
+
+
+def test_extra_reads_and_failed_calls_cost_nothing() -> None:
+    for number, case in enumerate(writing()):
+        reads = [name for name, tool in case.tools.items() if tool.read_only]
+        name = Random(number).choice(reads)
+        arguments = draw_arguments(case.world(), name, Random(number)) or {}
+        extra = Step(tool=name, arguments=arguments)
+        failing = Step(tool=case.draft.plan[-1].tool, arguments={"nothing": 1})
+        assert case.failed(case.play([extra, failing, *case.draft.plan])) == set()
+
+
+def test_fact_not_told_fails_communication() -> None:
+    for case in asking():
+        silent = [{"role": "assistant", "content": "All done, as you wished."}]
+        assert case.failed(case.play(messages=silent)) == told(case)
+
+
+def test_broken_format_fails_the_format() -> None:
+    for case in asking()[:40]:
+        words = reference_messages(case.draft)
+        text = words[-1]["content"]
+        faults = [
+            [*words, {"role": "assistant", "content": '{"status": "done"}'}],
+            [*words, {"role": "assistant", "content": ""}],
+            [*words, {"role": "user", "content": "thanks"}],
+            [*words[:-1], {"role": "assistant", "content": f"{text} <tool_call>x</tool_call>"}],
+        ]
+        for messages in faults:
+            assert case.failed(case.play(messages=messages)) == {"format"}
+
+
+def test_broken_policy_fails_the_policy() -> None:
+    forbidden = [c for c in cases() if c.draft.variant == "against_policy"]
+    for case in forbidden:
+        goal = case.draft.goals[-1]
+        deed = Step(tool=goal.tool, arguments=goal.arguments)
+        failed = case.failed(case.play([*case.draft.plan, deed]))
+        assert failed == {"state", "policy", "refused"}
+    assert forbidden
+
+
+def test_a_breach_without_effect_fails_the_policy_alone() -> None:
+    """A call that breaks a rule but is then refused by the tool changes nothing."""
+    planted = 0
+    for number, case in enumerate(c for c in writing() if c.domain.rules):
+        world, rng = case.world(case.draft.plan), Random(number)
+        for name in sorted(set(case.domain.rules) & set(case.tools)):
+            for _ in range(60):
+                arguments = draw_arguments(world, name, rng)
+                if arguments is None or not breaches(world, name, arguments):
+                    continue
+                if world.snapshot().call(name, arguments).is_error:
+                    attempt = Step(tool=name, arguments=arguments)
+                    failed = case.failed(case.play([*case.draft.plan, attempt]))
+                    assert failed - {"never_1"} == {"policy"}
+                    planted += 1
+                    break
+    assert planted >= 10
+
+
+def test_forbidden_call_fails_its_criterion() -> None:
+    wary = [c for c in cases() if any(r.id == "never_1" for r in c.rubric.criteria)]
+    for case in wary:
+        criterion = next(r for r in case.rubric.criteria if r.id == "never_1")
+        assert isinstance(criterion, CallCriterion)
+        attempt = Step(tool=criterion.check.tool, arguments={"nothing": 1})
+        assert case.failed(case.play([*case.draft.plan, attempt])) == {"never_1"}
+    assert wary
+
+
+def test_calls_where_none_is_needed_fail_their_criterion() -> None:
+    for case in (c for c in cases() if c.draft.variant == "no_tool"):
+        read = next(name for name, tool in case.tools.items() if tool.read_only)
+        needless = Step(tool=read, arguments={})
+        assert case.failed(case.play([needless])) == {"no_call"}
+
+
+def test_wrong_order_fails_the_order_alone() -> None:
+    """Two independent wishes in either order reach the state; a rubric may still want one first."""
+    planted = 0
+    for case in writing():
+        goals = [g for g in case.draft.goals if g.writes]
+        if len(case.draft.goals) != 2 or len(goals) != 2 or goals[0].tool == goals[1].tool:
+            continue
+        swapped = case.play([*goals[1].steps, *goals[0].steps])
+        if any(call.is_error for call in swapped.calls):
+            continue  # the second wish builds on the first
+        if case.failed(swapped):
+            continue  # amounts that depend on the order
+        order = CallCriterion(
+            id="order",
+            words="First the one, then the other.",
+            weight=1,
+            mandatory=True,
+            check=CallCheck(tool=goals[0].tool, must="occur", before=goals[1].tool),
+        )
+        right, wrong = check(order, case.play()), check(order, swapped)
+        assert right is not None
+        assert wrong is not None
+        assert (right.passed, wrong.passed) == (True, False)
+        planted += 1
+    assert planted >= 10
+
+
+def net(diffs: list) -> list:
+    return net_changes(change for diff in diffs for change in diff)
+
+
+@pytest.mark.parametrize("domain", domains(), ids=lambda domain: domain.name)
+def test_rows_made_in_another_order_are_the_same_rows(domain: Domain) -> None:
+    """Two creates by the same tool: ids swap with the order, content does not."""
+    for name, program in domain.programs.items():
+        if not any(statement.op == "create" for statement in program.spec.semantics):
+            continue
+        world, rng = World.of(domain), Random(name)
+        first = draw_success(world, name, rng)
+        second = draw_success(first.world, name, rng) if first else None
+        if first is None or second is None or first.arguments == second.arguments:
+            continue
+        made = {c["id"] for d in (first, second) for c in d.result.diff if c["op"] == "create"}
+        swapped = World.of(domain)
+        results = [swapped.call(name, d.arguments) for d in (second, first)]
+        if any(result.is_error for result in results):
+            continue
+
+        changes = net([first.result.diff, second.result.diff])
+        expected = StateCheck(changes=expected_changes(changes, frozenset(made)))
+        seen = net([result.diff for result in results])
+        assert check_state(expected, changes).passed
+        totals = [c for c in changes if c["op"] == "update"] == [
+            c for c in seen if c["op"] == "update"
+        ]
+        if totals:  # else the amounts themselves depend on the order
+            assert check_state(expected, seen).passed
+        assert not check_state(expected, net([results[0].diff])).passed
