@@ -30,9 +30,10 @@ class Candidate:
     score: float
     hard: float
     """The part of the score that comes from values the person said."""
+    item: Item
 
 
-_NONE = Candidate("", 0.0, 0.0)
+_NONE = Candidate("", 0.0, 0.0, Item(0, "", {}, {}))
 
 
 @dataclass(frozen=True)
@@ -101,22 +102,32 @@ class Evidence:
             return 0.0
         return 0.9 if set(stems(plain(name))) & self.said else 0.5
 
-    def candidates(self, items: list[Item]) -> list[Candidate]:
-        """Values that can stand for the parameter, the best supported first."""
+    def lent(self, items: list[Item]) -> dict[str, float]:
+        """What items that are spoken for lend to those that refer to them, by identifier."""
         lent: dict[str, float] = {}
         for _ in range(3):
-            gained = {}
+            gained: dict[str, float] = {}
             for item in items:
                 support, key = self.support(item, lent)[0], primary_id(item)
                 if key and support >= _SPOKEN_FOR:
                     gained[key] = max(gained.get(key, 0.0), min(3.0, 0.8 * support))
+            if gained == lent:
+                break
             lent = gained
+        return lent
+
+    def candidates(self, items: list[Item]) -> list[Candidate]:
+        """Values that can stand for the parameter, the best supported first."""
+        lent = self.lent(items)
         best: dict[Scalar, Candidate] = {}
         for item in items:
             hard, soft = self.support(item, lent)
+            own = self.support(Item(item.call, item.tool, item.fields, {}), lent)[0]
             for name, value in item.fields.items():
                 fits = self._stands_for(name, value, item) if hard + soft > 0.35 else 0.0
-                candidate = Candidate(value, (hard + soft) * fits, hard * fits)
+                if fits and value != primary_id(item):  # what the row refers to, not what it is
+                    fits = 0.4 * fits if own >= 2.0 else 0.0
+                candidate = Candidate(value, (hard + soft) * fits, hard * fits, item)
                 if fits and candidate.score > best.get(value, _NONE).score:
                     best[value] = candidate
         return sorted(best.values(), key=lambda c: (-c.score, str(c.value)))

@@ -49,6 +49,8 @@ def fill(
     optional parameter, because a wrong filter hides what is looked for; `prefer` weighs the
     mentions by how much they are about the thing that is looked for."""
     filled: dict[str, Any] = {}
+    texts = [p for p in tool.params if p.is_text]
+    alone = texts[0] if len(texts) == 1 else None
     pairs: list[tuple[float, int, int]] = []
     for i, param in enumerate(tool.params):
         if param.is_cursor or param.parts:
@@ -64,7 +66,8 @@ def fill(
         strict = lookup and not param.required
         least = 0.55 if lookup else 0.75 if param.required else 0.95
         for j, mention in enumerate(words.mentions):
-            score = fit(param, mention, strict=strict) * prefer(mention)
+            loose = alone is param and mention.kind in ("name", "quoted")
+            score = fit(param, mention, strict=strict and not loose) * prefer(mention)
             score *= 0.3 if _belongs_elsewhere(param, tool, mention) else 1.0
             if score >= least:
                 pairs.append((score, i, j))
@@ -104,6 +107,8 @@ def fit(param: Param, mention: Mention, *, strict: bool = False) -> float:
     described = sum(0.25 for word in param.words - param.name_words if word in near)
     unit = 0.5 if any(word in param.words for word in mention.right[:1]) else 0.0
     special = param.name_words - _GENERIC
+    if param.kind in ("number", "integer") and not (param.required or labelled or unit):
+        return 0.0
     if strict and special and not (special & set(near)) and not unit and base < 1.5:
         return 0.0
     return base + min(labelled, 2.0) * 0.8 + min(described, 0.75) + unit
@@ -194,7 +199,7 @@ def _without_quotes(words: Words, param: Param) -> str:
     text = words.text
     for mention in reversed(words.mentions):
         if mention.kind in ("quoted", "name", "email", "path", "url", "id"):
-            same = [e for e in param.enum if plain(str(e)).lower() == mention.text.lower()]
+            same = [e for e in param.enum if plain(str(e)).lower() == plain(mention.text).lower()]
             put = str(same[0]) if same else "-"
             text = f"{text[: mention.start]} {put} {text[mention.end :]}"
     return text

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from records.digest import canonical_json
-from synth.offline.evidence import Evidence
+from synth.offline.evidence import Candidate, Evidence
 from synth.offline.filling import Words, fill, leftover
 from synth.offline.results import Call, Item, Scalar, items_of, next_cursor
 from synth.offline.toolbox import Param, Tool, kin, speaks_of
@@ -106,7 +106,12 @@ def resolve(
         and len(path) <= MAX_DEPTH
     ):
         read = _next_page(param, known) or _next_read(param, (*path, evidence), known)
-    if clear and candidates[0].hard >= 1.0 and not (read and _promises(read, evidence, known)):
+        read = read or (None if path else _explaining(evidence, known))
+    if (
+        clear
+        and candidates[0].hard >= 1.0
+        and not (read and _promises(read, evidence, known, candidates[0]))
+    ):
         return Value(candidates[0].value)
     if read:
         return read
@@ -116,13 +121,32 @@ def resolve(
     return Unknown(tuple(best))
 
 
-def _promises(read: Read, evidence: Evidence, known: Known) -> bool:
-    """The read asks for something that was said and that nothing seen so far bears out."""
+def _promises(read: Read, evidence: Evidence, known: Known, best: Candidate) -> bool:
+    """The read asks for something that was said and that nothing seen so far bears out, or for
+    what belongs to a row that was meant and that the best candidate does not name."""
     values = [str(value) for value in read.arguments.values()]
-    return any(
+    if any(
         m.text in values or (m.kind == "datetime" and m.text[:10] in values)
         for m in evidence.unexplained(known.items)
-    )
+    ):
+        return True
+    named = {str(v) for v in (*best.item.fields.values(), *best.item.around.values())}
+    return any(value in evidence.lent(known.items) and value not in named for value in values)
+
+
+def _explaining(evidence: Evidence, known: Known) -> Read | None:
+    """A read that asks for a clue which leads nowhere yet: what it finds may be referred to."""
+    options = []
+    for mention in evidence.unexplained(known.items):
+        for tool in known.tools:
+            arguments = fill(tool, known.words.only([mention]), lookup=True) if tool.reads else {}
+            if not arguments or any(p.name not in arguments for p in tool.required):
+                continue
+            if not known.tried(tool, arguments):
+                near = len(set(mention.left) & (tool.head_words | set(tool.name_words)))
+                options.append((near, Read(tool, arguments)))
+    options.sort(key=lambda pair: (-pair[0], pair[1].tool.name))
+    return options[0][1] if options and options[0][0] else None
 
 
 def producers(param: Param, nouns: frozenset[str], tools: list[Tool]) -> list[tuple[float, Tool]]:

@@ -48,7 +48,11 @@ def action_of(text: str) -> str:
 def object_of(text: str) -> tuple[str, ...]:
     """Stems of what the verb acts on: up to the first preposition, mark or clause."""
     rest = _LEAD.sub("", text)
-    direct = re.split(r"[.:;,?!(]|\b(?:of|for|in|to|with|by|from|on|at|that|as|about)\b", rest)[0]
+    direct = re.split(
+        r"[.:;,?!(]|\b(?:of|for|in|to|with|by|from|on|at|that|as|about"
+        r"|if|when|while|who|whose|which|until|unless|before|after)\b",
+        rest,
+    )[0]
     return stems(direct)[1:]
 
 
@@ -105,7 +109,7 @@ def _score(
     covered = len(named) / max(1, len(tool.name_words))
     head = [w for w in tool.head_words if asked.get(w, 0) == 1.0]
     said = len(head) / max(1, len(tool.head_words))
-    nouns = set(tool.name_words) - tool.verbs
+    nouns = set(tool.name_words) - {action}
     hits = [max(found(w, nouns), 0.6 * found(w, tool.head_words)) for w in thing]
     direct = sum(hits) / len(hits) if hits else 0.0
     return 3.0 * acts + total + 2.0 * covered + 2.0 * said + 3.0 * direct

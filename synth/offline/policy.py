@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from synth.offline.matching import object_of
+from synth.offline.reading import NUMBERS
 from synth.offline.results import Item, Scalar
 from synth.offline.toolbox import Tool
 from synth.offline.words import alike, plain, stem_set, stems
@@ -21,7 +23,13 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _TODAY = re.compile(r"\b(?:same day|on the day|today|day it takes place)\b", re.IGNORECASE)
+_COMPARES = re.compile(
+    r"\b(?P<how>younger|older|below|above|less|more|lower|higher)(?: than)?"
+    rf"(?: (?P<times>{'|'.join(NUMBERS)}) times)?(?: (?:the|its|their))? (?P<what>[a-z].*)",
+    re.IGNORECASE,
+)
 _MONEY = stem_set("amount balance total cost price sum debt value")
+Fields = list[tuple[str, Scalar]]
 _LOW = ("less", "under", "below", "fewer", "at most")
 
 
@@ -58,9 +66,18 @@ def broken_rule(
     system: str,
     today: str,
 ) -> Rule | None:
-    """The first rule that this call would break, seen with the items that it is about."""
+    """The first rule that this call would break. `about`: the rows that it is about, those that
+    its arguments identify before those that these refer to."""
+    values = [str(v) for v in arguments.values()]
+    direct = [row for row in about if any(str(v) in values for v in row.fields.values())]
     for rule in rules_in(system):
-        if _is_meant(rule, tool, tools) and _holds(rule, tool, arguments, about, today):
+        if not _is_meant(rule, tool, tools):
+            continue
+        nouns = {p.name for p in tool.params if p.nouns & set(stems(rule.ban))}
+        meant = {str(arguments[name]) for name in nouns if name in arguments}
+        named = [row for row in direct if any(str(v) in meant for v in row.fields.values())]
+        near = _fields(arguments, named or direct)
+        if _holds(rule, tool, near, _fields({}, about), today):
             return rule
     return None
 
@@ -79,48 +96,79 @@ def _share(words: set[str], tool: Tool) -> float:
 
 
 def _names(rule: Rule, tool: Tool) -> bool:
-    """The rule's verb is the tool's, and it speaks of the tool's thing."""
-    words = stems(rule.ban)
+    """The rule's verb is the tool's, and what it must not be done to is the tool's thing."""
+    words, thing = stems(rule.ban), set(object_of(rule.ban))
     if not words or tool.reads:
         return False
-    named = set(tool.name_words) - tool.verbs
-    told = set(tool.head_words) - tool.verbs
+    named = set(tool.name_words) - {words[0]}
+    told = set(tool.head_words) - {words[0]}
     if words[0] in tool.verbs:
-        return bool((named | told) & set(words[1:]))
-    return any(alike(words[0], verb) for verb in tool.verbs) and bool(named & set(words[1:]))
+        return bool((named | told) & (thing or set(words[1:])))
+    return any(alike(words[0], verb) for verb in tool.verbs) and bool(named & thing)
 
 
-def _holds(
-    rule: Rule, tool: Tool, arguments: dict[str, Any], about: list[Item], today: str
-) -> bool:
+def _holds(rule: Rule, tool: Tool, near: Fields, far: Fields, today: str) -> bool:
     """Whether the rule's condition is met: what it says beyond the tool's own words."""
-    fields = _fields(arguments, about)
     if limit := _LIMIT.search(rule.ban):
-        return _over(limit, rule.ban, fields, today)
+        return _over(limit, rule.ban, near, today)
+    if compared := _COMPARES.search(rule.ban):
+        return _compares(compared, near + far)
     if _TODAY.search(rule.ban):
-        return any(today and str(value)[:10] == today for _, value in fields)
-    extra = set(stems(rule.ban)) - tool.verbs - set(tool.head_words) - set(tool.name_words)
+        return any(today and str(value)[:10] == today for _, value in near + far)
+    extra = set(stems(rule.ban)) - tool.verbs - tool.head_words - set(tool.name_words)
     if not extra:
         return True
-    telling = [(k, v) for k, v in fields if isinstance(v, str) and _is_word(v)]
-    if any(set(stems(plain(value))) <= extra for _, value in telling):
-        return True
-    known = any(extra & set(stems(plain(name))) for name, _ in telling)
-    return rule.strict and not known
+    telling = [(k, v) for k, v in near + far if isinstance(v, str) and _is_word(v)]
+    named = [value for name, value in telling if extra & set(stems(plain(name)))]
+    if named or any(set(stems(plain(value))) <= extra for _, value in telling):
+        return any(set(stems(plain(v))) <= extra for v in named or [v for _, v in telling])
+    states = [_state(rule, name, value, extra, today) for name, value in near]
+    if any(state is not None for state in states):
+        return True in states
+    return rule.strict
+
+
+def _state(rule: Rule, name: str, value: Scalar, extra: set[str], today: str) -> bool | None:
+    """Whether a field that the rule names is on: true (or false after `not`), more than 0, or
+    a date that has not passed. None when the rule does not name it."""
+    words = [w for w in stems(plain(name)) if w not in ("until", "id")]
+    said = stems(rule.ban)
+    if not extra & set(words) or not all(word in said for word in words):
+        return None
+    if isinstance(value, bool):
+        return value != bool(re.search(rf"\bnot {plain(name).split()[0]}", rule.ban))
+    if isinstance(value, int | float):
+        return value > 0
+    is_date = bool(today) and re.match(r"\d{4}-\d\d-\d\d", value) is not None
+    return value[:10] >= today if is_date else None
+
+
+def _compares(found: re.Match[str], fields: Fields) -> bool:
+    """`younger than the minimum age`: a field against another, times a number in words."""
+    sign = -1 if found["how"].lower() in ("younger", "below", "less", "lower") else 1
+    right, before = stem_set(found["what"]), stem_set(found.string[: found.start()])
+    times = NUMBERS.index(found["times"].lower()) if found["times"] else 1
+    numbers = [(stem_set(plain(k)), v) for k, v in fields if isinstance(v, int | float)]
+    bounds = sorted((w, v) for w, v in numbers if w <= right)
+    if not bounds:
+        return False
+    words, bound = max(bounds, key=lambda pair: len(pair[0]))
+    values = [v for w, v in numbers if w <= before or w < words]
+    return any(sign * (value - times * bound) > 0 for value in values)
 
 
 def _is_word(value: str) -> bool:
     return 0 < len(stems(plain(value))) <= 3 and not any(c.isdigit() for c in value)
 
 
-def _fields(arguments: dict[str, Any], about: list[Item]) -> list[tuple[str, Scalar]]:
+def _fields(arguments: dict[str, Any], about: list[Item]) -> Fields:
     pairs = [(k, v) for k, v in arguments.items() if isinstance(v, str | int | float)]
     for item in about:
         pairs += list(item.fields.items())
     return pairs
 
 
-def _over(limit: re.Match[str], clause: str, fields: list[tuple[str, Scalar]], today: str) -> bool:
+def _over(limit: re.Match[str], clause: str, fields: Fields, today: str) -> bool:
     """Whether a number that the rule speaks of lies on the forbidden side: a field of the rule's
     words, one of money where the limit is in a currency, or an age in days."""
     bound = float(limit.group(2).replace(",", "").rstrip("."))

@@ -142,11 +142,15 @@ def _quoted(match: re.Match[str], today: str) -> str:
 
 
 def _name(match: re.Match[str], today: str) -> str:
-    """Capitalised words; a single common one at the start of a sentence is no name."""
+    """Capitalised words; a single one that begins a longer sentence is no name."""
     words = match["v"].split()
     while words and words[0].lower() in _OPENERS:
         words = words[1:]
-    return match["v"][match["v"].find(words[0]) :] if words else ""
+    before, after = match.string[: match.start("v")].rstrip(), match.string[match.end("v") :]
+    begins = not before or before[-1] in ".!?:\n"
+    if not words or (len(words) == 1 and begins and re.match(r"\s+\w", after)):
+        return ""
+    return match["v"][match["v"].find(words[0]) :]
 
 
 _OPENERS = (

@@ -14,9 +14,9 @@ _READ_VERBS = frozenset(
         stem,
         table(
             "find search list show get look read view check see summarise summarize describe"
-            " track locate count compare quote estimate calculate compute convert preview report"
-            " fetch query browse inspect tell retrieve lookup display return explain measure"
-            " status history log diff forecast review total suggest recommend"
+            " track locate count compare quote estimate calculate compute convert preview fetch"
+            " query browse inspect tell retrieve lookup display return explain measure total"
+            " suggest recommend"
         ),
     )
 )
@@ -49,6 +49,12 @@ class Param:
     @property
     def is_id(self) -> bool:
         return bool(self.nouns)
+
+    @property
+    def is_text(self) -> bool:
+        """Takes free words: a name, a title, something to search for."""
+        plain_string = self.kind == "string" and self.form == "plain"
+        return plain_string and not (self.enum or self.is_id or self.is_cursor)
 
     @property
     def prefix(self) -> str:
@@ -87,7 +93,8 @@ class Tool:
     description: str
     params: tuple[Param, ...]
     verbs: frozenset[str]
-    """Stems that can stand for the action: first word of name and of description."""
+    """Stems that can stand for the action: first and last word of the name, first of the
+    description."""
     name_words: tuple[str, ...]
     head_words: frozenset[str]
     """Stems of the first sentence."""
@@ -124,9 +131,9 @@ def _tool(text: str) -> Tool:
     head = first_sentence(description)
     split_at = _RETURNS.search(description)
     tail = description[len(head) :]
-    verbs = [w for w in (stems(plain(name))[:1], stems(head)[:1]) if w]
     name_words = stems(plain(name))
-    reads = bool(_READ_VERBS & {v[0] for v in verbs}) or (
+    verbs = frozenset(name_words[:1] + name_words[-1:] + stems(head)[:1])
+    reads = bool(_READ_VERBS & set(name_words[:1] + stems(head)[:1])) or (
         not description and bool(_READ_VERBS & set(name_words))
     )
     reads = reads or (bool(split_at) and bool(params) and not required)
@@ -134,7 +141,7 @@ def _tool(text: str) -> Tool:
         name=name,
         description=description,
         params=params,
-        verbs=frozenset(v[0] for v in verbs),
+        verbs=verbs,
         name_words=name_words,
         head_words=stem_set(head),
         tail_words=stem_set(tail, *(plain(p.name) for p in params))

@@ -44,6 +44,7 @@ _IGNORANT = (
     "No idea, I don't know that one.",
     "I don't remember, sorry.",
 )
+_AGAIN = ("As I said:", "Once more:", "I can only repeat it:", "That is all I have:")
 _YES = ("Yes, please.", "Yes, go ahead.", "Yes, that's right.")
 _ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "OK.")
 
@@ -129,7 +130,8 @@ def _bring(part: Part, index: int, own: list[str], rng: Random) -> str:
 
 def facts_about(part: Part, wish: int) -> list[Fact]:
     """Facts that can belong to a wish: they are listed in the order of the wishes, and those
-    that a wish's own words hold show where its part of the list lies."""
+    that a wish's own words hold show where its part of the list lies. `at_once` then says that
+    the fact suits no other wish better."""
     holders = [
         {i for i, text in enumerate(part.wishes) if _holds(text, fact.value)} for fact in part.facts
     ]
@@ -138,8 +140,9 @@ def facts_about(part: Part, wish: int) -> list[Fact]:
         before = [min(h) for h in holders[: place + 1] if len(h) == 1]
         after = [max(h) for h in holders[place:] if len(h) == 1]
         low, high = max(before, default=0), min(after, default=len(part.wishes) - 1)
-        if low <= wish <= high and _fits_best(fact, part.wishes[low : high + 1], wish - low):
-            chosen.append(fact)
+        if low <= wish <= high:
+            sure = _fits_best(fact, part.wishes[low : high + 1], wish - low)
+            chosen.append(fact._replace(at_once=sure))
     return chosen
 
 
@@ -168,10 +171,12 @@ def _answer(
     best = max(scored.values(), default=0.0)
     chosen = [f for label, f in by_label.items() if scored[label] > 0.5 * best]
     if _WHICH.search(question) or (not chosen and "more" in heard.lower()):
-        chosen += [f for f in by_label.values() if f.value.lower() not in said and f not in chosen]
+        rest = [f for f in by_label.values() if f.value.lower() not in said and f.at_once]
+        chosen += [fact for fact in rest if fact not in chosen]
     if not chosen:
-        return rng.choice(_IGNORANT)
-    return " ".join(_told(fact, rng, wrong) for fact in chosen[:4])
+        return rng.choice([text for text in _IGNORANT if text not in own] or list(_IGNORANT))
+    answer = " ".join(_told(fact, rng, wrong) for fact in chosen[:4])
+    return f"{rng.choice(_AGAIN)} {answer}" if answer in own else answer
 
 
 def _relevance(label: str, asked: frozenset[str]) -> float:

@@ -108,7 +108,7 @@ def spoken(value: Any, style: int = 0) -> str:
     text = str(value)
     if re.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?", text):
         return spoken_date(text, style)
-    if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", text):
+    if re.fullmatch(r"[a-z]+(?:_[a-z0-9]+)+", text):
         return text.replace("_", " ")
     return text
 
