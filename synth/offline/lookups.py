@@ -1,9 +1,9 @@
 """How to come by an identifier that the person did not give: which read to make next."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from records.digest import canonical_json
 from synth.offline.evidence import Candidate, Evidence
 from synth.offline.filling import Words, fill, leftover
 from synth.offline.results import Call, Item, Scalar, items_of, next_cursor
@@ -44,7 +44,7 @@ class Known:
     words: Words
     calls: list[Call]
 
-    @property
+    @cached_property
     def items(self) -> list[Item]:
         return [item for call in self.calls for item in items_of(call)]
 
@@ -53,8 +53,7 @@ class Known:
         same = [
             call
             for call in self.calls
-            if call.name == tool.name
-            and canonical_json(call.arguments or {}) == canonical_json(arguments)
+            if call.name == tool.name and (call.arguments or {}) == arguments
         ]
         return bool(same) and (not same[-1].transient or len(same) >= 4)
 
@@ -72,6 +71,7 @@ def evidence_for(
     clues = leftover(arguments, known.words)
     return Evidence(
         words=known.words,
+        items=known.items,
         param=param,
         nouns=param.nouns | family,
         others=others - own - above,
@@ -95,7 +95,7 @@ def resolve(
     Nothing is read when the words hold no clue beside the values in `arguments`.
     """
     evidence = evidence_for(param, goal, known, arguments, path)
-    candidates = evidence.candidates(known.items)
+    candidates = evidence.candidates
     clear = bool(candidates) and (
         len(candidates) == 1 or candidates[0].score - candidates[1].score >= _MARGIN
     )
@@ -127,17 +127,17 @@ def _promises(read: Read, evidence: Evidence, known: Known, best: Candidate) -> 
     values = [str(value) for value in read.arguments.values()]
     if any(
         m.text in values or (m.kind == "datetime" and m.text[:10] in values)
-        for m in evidence.unexplained(known.items)
+        for m in evidence.unexplained
     ):
         return True
     named = {str(v) for v in (*best.item.fields.values(), *best.item.around.values())}
-    return any(value in evidence.lent(known.items) and value not in named for value in values)
+    return any(value in evidence.lent and value not in named for value in values)
 
 
 def _explaining(evidence: Evidence, known: Known) -> Read | None:
     """A read that asks for a clue which leads nowhere yet: what it finds may be referred to."""
     options = []
-    for mention in evidence.unexplained(known.items):
+    for mention in evidence.unexplained:
         for tool in known.tools:
             arguments = fill(tool, known.words.only([mention]), lookup=True) if tool.reads else {}
             if not arguments or any(p.name not in arguments for p in tool.required):
@@ -193,7 +193,7 @@ def _next_page(param: Param, known: Known) -> Read | None:
 def _next_read(param: Param, path: tuple[Evidence, ...], known: Known) -> Read | None:
     evidence = path[-1]
     options: list[tuple[float, Read]] = []
-    unexplained = evidence.unexplained(known.items)
+    unexplained = evidence.unexplained
     for score, tool in producers(param, evidence.nouns, known.tools):
         for rank, read in enumerate(_reads_of(tool, path, known)):
             new = [m for m in unexplained if m.text in map(str, read.arguments.values())]
@@ -210,7 +210,7 @@ def _reads_of(tool: Tool, path: tuple[Evidence, ...], known: Known) -> list[Read
     arguments = fill(tool, known.words.only(path[0].clues), lookup=True, prefer=evidence.weight)
     arguments = {k: v for k, v in arguments.items() if v not in path[0].taken}
     said = set(map(str, arguments.values()))
-    is_open = any(m.text not in said for m in evidence.unexplained(known.items))
+    is_open = any(m.text not in said for m in evidence.unexplained)
     for param in tool.params:
         if param.name in arguments or not param.is_id:
             continue

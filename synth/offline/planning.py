@@ -9,7 +9,6 @@ from typing import Any
 
 from synth.offline.arguments import arguments_for
 from synth.offline.conversation import Conversation, Wish
-from synth.offline.evidence import primary_id
 from synth.offline.filling import Words, label_of
 from synth.offline.lookups import Known
 from synth.offline.matching import Match, ranked
@@ -96,7 +95,7 @@ def _is_lookup_still(
 
 def _about(arguments: dict[str, Any], talk: Conversation) -> list[Item]:
     """The newest rows that the arguments identify, and those that these refer to."""
-    rows = {primary_id(item): item for call in talk.calls for item in items_of(call)}
+    rows = {item.key: item for call in talk.calls for item in items_of(call)}
     values = [v for v in arguments.values() if isinstance(v, str | int)]
     direct = [rows[str(value)] for value in values if str(value) in rows]
     further = [rows[str(v)] for row in direct for v in row.fields.values() if str(v) in rows]

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 Scalar = str | int | float | bool
@@ -16,6 +16,7 @@ _TRANSIENT = re.compile(
 )
 _TEXT_ERROR = re.compile(r"\s*(?:error|fatal|exception|traceback|invalid|failed)\b", re.IGNORECASE)
 _PAIR = re.compile(r"^\s*([A-Za-z][\w \-]{0,30}):\s+(\S.*)$")
+_LOOKS_LIKE_ID = re.compile(r"^[A-Za-z]+[-_]\d+$|^[0-9a-f]{7,40}$")
 _MAX_ITEMS = 400
 """Items read of one result: more is not searched."""
 
@@ -40,14 +41,32 @@ class Call:
         return parsed(self.result)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Item:
     """One row of a result. `around` are scalars of what it lay in and of the call's arguments."""
 
     call: int
     tool: str
-    fields: dict[str, Scalar] = field(hash=False)
-    around: dict[str, Scalar] = field(hash=False)
+    fields: dict[str, Scalar]
+    around: dict[str, Scalar]
+
+    @cached_property
+    def key(self) -> str:
+        """The first field that is an identifier by its name or its form, else empty."""
+        for name, value in self.fields.items():
+            if name.lower() == "id" or (len(name) > 2 and name.lower().endswith("id")):
+                return str(value)
+            if isinstance(value, str) and _LOOKS_LIKE_ID.match(value):
+                return value
+        return ""
+
+    @cached_property
+    def refers(self) -> tuple[str, ...]:
+        return tuple(v for v in self.fields.values() if isinstance(v, str))
+
+    @cached_property
+    def lies_in(self) -> tuple[str, ...]:
+        return tuple(v for v in self.around.values() if isinstance(v, str))
 
 
 @lru_cache(maxsize=4096)
@@ -90,16 +109,18 @@ def garbled(text: str) -> bool:
     return text.lstrip()[:1] in "{[" and isinstance(parsed(text), str) and len(text) > 1
 
 
-def items_of(call: Call) -> list[Item]:
+@lru_cache(maxsize=1024)
+def items_of(call: Call) -> tuple[Item, ...]:
+    """The same objects for the same call, so that what is found out about them can be kept."""
     if call.error:
-        return []
+        return ()
     arguments = {k: v for k, v in (call.arguments or {}).items() if _is_scalar(v)}
     items = []
     for item in _walk(call.value, arguments, call):
         items.append(item)
         if len(items) >= _MAX_ITEMS:
             break
-    return items
+    return tuple(items)
 
 
 def _walk(value: Any, around: dict[str, Scalar], call: Call, depth: int = 0) -> Iterator[Item]:
