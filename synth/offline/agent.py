@@ -25,7 +25,7 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
         settings.mistakes, factor=settings.models.get(request.model, 1.0), talk=request.talk
     )
     talk = read(request.messages)
-    tools = [] if request.tool_choice == "none" else toolbox(request.tools)
+    tools = [] if request.tool_choice == "none" else toolbox(request.tools_text)
     today = today_of(talk.system)
     if request.tool_choice not in ("auto", "none"):
         return _forced(request, tools, talk, today)

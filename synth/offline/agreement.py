@@ -40,7 +40,7 @@ def _agrees(mention: Mention, name: str, value: Scalar) -> float:
         return 1.0 if text[11:16] == said else 0.0
     if len(said) >= 3 and _has_words(text, said):
         return 0.8
-    if mention.kind in ("name", "quoted") and len(text) >= 4 and " " in said:
+    if mention.kind in ("name", "quoted") and " " in text:
         return 0.6 if _has_words(said, text) else 0.0
     return 0.0
 

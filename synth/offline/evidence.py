@@ -17,7 +17,7 @@ from synth.offline.words import alike, plain, stems
 
 _WEIGHT = {
     "id": 4.0, "email": 4.0, "url": 4.0, "datetime": 3.0, "quoted": 3.0, "name": 3.0, "path": 3.0,
-    "zone": 2.0, "date": 2.0, "time": 1.0, "number": 0.4,
+    "zone": 2.0, "word": 1.2, "date": 2.0, "time": 1.0, "number": 0.4,
 }  # fmt: skip
 _SPOKEN_FOR = 2.0
 """Support from which an item lends weight to those that refer to it."""
@@ -67,6 +67,11 @@ class Evidence:
     @cached_property
     def weighed(self) -> list[tuple[Mention, float]]:
         return [(m, _WEIGHT[m.kind] * self.weight(m)) for m in self.clues]
+
+    @property
+    def speaks(self) -> bool:
+        """Some clue may be about this identifier."""
+        return any(weight >= 0.5 * _WEIGHT[m.kind] for m, weight in self.weighed)
 
     @cached_property
     def said(self) -> frozenset[str]:

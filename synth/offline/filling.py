@@ -20,6 +20,7 @@ _KIND_WORDS = {
     "path": {"path", "fil", "directori", "folder", "repo", "repositori", "branch", "dir"},
     "zone": {"timezon", "zon", "tz"},
 }
+_MASKED = frozenset(table("quoted name email path url id"))
 _YES = re.compile(r"\b(?:yes|true|on|enabled?|with|include|including)\b", re.IGNORECASE)
 _NO = re.compile(r"\b(?:no|not|false|off|disabled?|without|exclude|excluding)\b", re.IGNORECASE)
 
@@ -37,6 +38,16 @@ class Words:
     def mentions(self) -> tuple[Mention, ...]:
         found = mentions(self.text, self.today)
         return found if self.starts is None else tuple(m for m in found if m.start in self.starts)
+
+    @cached_property
+    def tokens(self) -> tuple[list[str], list[str]]:
+        """Words and their stems, without those of names and quotations, which are no choices."""
+        text = self.text
+        for mention in reversed(mentions(self.text, self.today)):
+            if mention.kind in _MASKED:
+                text = f"{text[: mention.start]} - {text[mention.end :]}"
+        words = split(text)
+        return words, [stem(word) for word in words]
 
     def only(self, chosen: Iterable[Mention]) -> "Words":
         return Words(self.text, self.today, frozenset(m.start for m in chosen))
@@ -66,7 +77,9 @@ def fill(
         strict = lookup and not param.required
         least = 0.55 if lookup else 0.75 if param.required else 0.95
         for j, mention in enumerate(words.mentions):
-            loose = alone is param and mention.kind in ("name", "quoted")
+            loose = mention.kind in ("name", "quoted") and (
+                alone is param or (mention.kind == "name" and "nam" in param.name_words)
+            )
             score = fit(param, mention, strict=strict and not loose) * prefer(mention)
             score *= 0.3 if _belongs_elsewhere(param, tool, mention) else 1.0
             if score >= least:
@@ -152,7 +165,15 @@ def _text_fit(param: Param, mention: Mention) -> float:
             return 1.6 if wanted or like else 0.25
         if wanted and kind in ("email", "url", "zone"):
             return 0.0
-    base = {"quoted": 0.75, "name": 0.6, "id": 0.3, "number": 0.1, "date": 0.2, "time": 0.2}
+    base = {
+        "quoted": 0.75,
+        "name": 0.6,
+        "word": 0.5,
+        "id": 0.3,
+        "number": 0.1,
+        "date": 0.2,
+        "time": 0.2,
+    }
     return base.get(mention.kind, 0.0) + like
 
 
@@ -174,18 +195,19 @@ def _choice(param: Param, words: Words, *, strict: bool) -> Any:
     `strict` takes only values that stand behind it."""
     if param.kind == "boolean":
         return _switch(param, words.text)
-    text = _without_quotes(words, param)
-    tokens = split(text)
-    said = [stem(token) for token in tokens]
+    for mention in words.mentions:
+        same = [e for e in param.enum if plain(str(e)).lower() == plain(mention.text).lower()]
+        if same and mention.kind in _MASKED and (not mention.left or fit_label(param, mention)):
+            return [same[0]] if param.kind == "array" else same[0]
+    tokens, said = words.tokens
     hits: list[tuple[float, int, Any]] = []
     for value in param.enum:
         wanted = split(plain(str(value)))
         for at in range(len(said) - len(wanted) + 1):
+            if not wanted or tokens[at : at + len(wanted)] != wanted:
+                continue
             label = any(word in param.name_words for word in said[max(0, at - 4) : at])
-            same = tokens[at : at + len(wanted)] == wanted
-            if label:
-                same = said[at : at + len(wanted)] == [stem(word) for word in wanted]
-            if wanted and same and (label or not strict):
+            if label or not strict:
                 hits.append((len(wanted) + (2.0 if label else 0.0) + at / 1000, at, value))
     if param.kind == "array":
         return list(dict.fromkeys(v for _, _, v in sorted(hits, key=lambda h: h[1]))) or None
@@ -194,15 +216,8 @@ def _choice(param: Param, words: Words, *, strict: bool) -> Any:
     return max(hits, key=lambda h: h[0])[2]
 
 
-def _without_quotes(words: Words, param: Param) -> str:
-    """The text without names and quotations, whose words are no choices, unless they are one."""
-    text = words.text
-    for mention in reversed(words.mentions):
-        if mention.kind in ("quoted", "name", "email", "path", "url", "id"):
-            same = [e for e in param.enum if plain(str(e)).lower() == plain(mention.text).lower()]
-            put = str(same[0]) if same else "-"
-            text = f"{text[: mention.start]} {put} {text[mention.end :]}"
-    return text
+def fit_label(param: Param, mention: Mention) -> bool:
+    return any(word in param.name_words for word in mention.left)
 
 
 def _switch(param: Param, text: str) -> bool | None:
@@ -222,7 +237,7 @@ def _after_label(param: Param, text: str) -> Any:
     label = plain(param.name).lower()
     found = re.search(
         rf"\b{re.escape(label)}(?:\s+(?:is|should be|to|reads?|says?)|:|\s*=)\s+"
-        r"([^.;:,!?\n]{1,200})",
+        r"([^.;:,!?\n]{1,200}?)(?=\s+and\s|[.;:,!?\n]|$)",
         text,
         re.IGNORECASE,
     )

@@ -90,7 +90,7 @@ def _with_particulars(asked: str, told: list[dict[str, Any]], rng: Random) -> st
             return f"{asked}."
         told = others
     parts = [labelled(str(fact.get("label")), fact.get("value"), style) for fact in told]
-    if form < 0.75:
+    if form < 0.75 or any(str(fact.get("value")).islower() for fact in told):
         return f"{asked}. {_sentence(joined(parts))}"
     listed = [f"{said_label(str(f.get('label')))} {legible(f.get('value'), style)}" for f in told]
     return f"{asked}: {', '.join(listed)}."

@@ -48,6 +48,10 @@ class Known:
     def items(self) -> list[Item]:
         return [item for call in self.calls for item in items_of(call)]
 
+    @cached_property
+    def family(self) -> dict[str, frozenset[str]]:
+        return kin([p for tool in self.tools for p in tool.params])
+
     def tried(self, tool: Tool, arguments: dict[str, Any]) -> bool:
         """Called already with these arguments, and no passing failure leaves a reason to again."""
         same = [
@@ -62,7 +66,7 @@ def evidence_for(
     param: Param, goal: Tool, known: Known, arguments: dict[str, Any], path: tuple[Evidence, ...]
 ) -> Evidence:
     """`path`: evidence for the identifiers that this one is looked up for, the goal's first."""
-    family = kin([p for tool in known.tools for p in tool.params]).get(param.prefix, frozenset())
+    family = known.family.get(param.prefix, frozenset())
     own = param.nouns | param.name_words
     above = frozenset(w for e in path for w in e.param.nouns | e.param.name_words)
     siblings = [p for p in goal.params if p.is_id and p.name != param.name]
@@ -99,21 +103,17 @@ def resolve(
     clear = bool(candidates) and (
         len(candidates) == 1 or candidates[0].score - candidates[1].score >= _MARGIN
     )
+    sure = clear and candidates[0].hard >= 1.0
+    if sure and not _is_open(evidence, candidates[0]):
+        return Value(candidates[0].value)
     read = None
-    if (
-        any(evidence.weight(m) >= 0.5 for m in evidence.clues)
-        and may_read
-        and len(path) <= MAX_DEPTH
-    ):
+    if may_read and len(path) <= MAX_DEPTH and evidence.speaks:
         read = _next_page(param, known) or _next_read(param, (*path, evidence), known)
         read = read or (None if path else _explaining(evidence, known))
-    if (
-        clear
-        and candidates[0].hard >= 1.0
-        and not (read and _promises(read, evidence, known, candidates[0]))
-    ):
+    if sure and not (read and _promises(read, evidence)):
         return Value(candidates[0].value)
-    if read:
+    settled = len(candidates) > 1 and candidates[1].hard >= 1.0 and not evidence.unexplained
+    if read and (not settled or _promises(read, evidence)):
         return read
     if clear and evidence.strong:
         return Value(candidates[0].value)
@@ -121,17 +121,19 @@ def resolve(
     return Unknown(tuple(best))
 
 
-def _promises(read: Read, evidence: Evidence, known: Known, best: Candidate) -> bool:
-    """The read asks for something that was said and that nothing seen so far bears out, or for
-    what belongs to a row that was meant and that the best candidate does not name."""
+def _is_open(evidence: Evidence, best: Candidate) -> bool:
+    """Something was said that nothing seen so far bears out, or a row was meant that the best
+    candidate does not name: one more read may show another candidate."""
+    named = {*best.item.refers, *best.item.lies_in}
+    return bool(evidence.unexplained) or any(key not in named for key in evidence.lent)
+
+
+def _promises(read: Read, evidence: Evidence) -> bool:
+    """The read asks for what is open."""
     values = [str(value) for value in read.arguments.values()]
-    if any(
-        m.text in values or (m.kind == "datetime" and m.text[:10] in values)
-        for m in evidence.unexplained
-    ):
-        return True
-    named = {str(v) for v in (*best.item.fields.values(), *best.item.around.values())}
-    return any(value in evidence.lent and value not in named for value in values)
+    open_texts = [m.text for m in evidence.unexplained]
+    open_texts += [m.text[:10] for m in evidence.unexplained if m.kind == "datetime"]
+    return any(value in open_texts or value in evidence.lent for value in values)
 
 
 def _explaining(evidence: Evidence, known: Known) -> Read | None:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from synth.offline.toolbox import Tool
+from synth.offline.toolbox import READ_VERBS, Tool
 from synth.offline.words import STOP, alike, found, sentences, split, stem, stems
 
 _LEAD = re.compile(
@@ -93,6 +93,8 @@ def _score(
         acts = 0.5
     if not acts and action == _READING and tool.reads:
         acts = 0.5
+    if acts and tool.reads and action not in READ_VERBS:
+        acts *= 0.4  # who wants something done is not served by being shown it
     if not acts:
         return 0.0
     things = total = 0.0

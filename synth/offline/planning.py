@@ -64,6 +64,8 @@ def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> 
     num_reads = len([c for c in wish.calls if c.name != tool.name])
     if reads and num_reads < MAX_READS:
         return Step("call", tuple((r.tool, r.arguments) for r in reads), tool=tool, lookup=True)
+    if reads:  # looked for in vain
+        missing = [p for p in tool.required if p.name not in arguments]
     about = _about(arguments, talk)
     rule = broken_rule(tool, tools, arguments, about, system=talk.system, today=today)
     if rule:

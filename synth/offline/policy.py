@@ -86,7 +86,7 @@ def _is_meant(rule: Rule, tool: Tool, tools: list[Tool]) -> bool:
     """The rule is about this tool, and no other tool has more of its words."""
     if not _names(rule, tool):
         return False
-    words = set(stems(rule.ban))
+    words = set(stems(rule.ban)[1:])
     shares = {t.name: _share(words, t) for t in tools if _names(rule, t)}
     return shares[tool.name] >= max(shares.values())
 
@@ -115,10 +115,13 @@ def _holds(rule: Rule, tool: Tool, near: Fields, far: Fields, today: str) -> boo
         return _compares(compared, near + far)
     if _TODAY.search(rule.ban):
         return any(today and str(value)[:10] == today for _, value in near + far)
-    extra = set(stems(rule.ban)) - tool.verbs - tool.head_words - set(tool.name_words)
+    ban, _, unless = rule.ban.partition(" unless ")
+    extra = set(stems(ban)) - tool.verbs - tool.head_words - set(tool.name_words)
     if not extra:
         return True
     telling = [(k, v) for k, v in near + far if isinstance(v, str) and _is_word(v)]
+    if unless and any(set(stems(plain(v))) <= set(stems(unless)) for _, v in telling):
+        return False
     named = [value for name, value in telling if extra & set(stems(plain(name)))]
     if named or any(set(stems(plain(value))) <= extra for _, value in telling):
         return any(set(stems(plain(v))) <= extra for v in named or [v for _, v in telling])

@@ -27,7 +27,8 @@ _CLOCK = r"(?:T|\s+at\s+|\s+|,\s*)?"
 @dataclass(frozen=True)
 class Mention:
     kind: str
-    """datetime, date, time, number, id, email, url, path, zone, quoted or name."""
+    """datetime, date, time, number, id, email, url, path, zone, quoted, name, or word: one in
+    lower case that is said to be something's value."""
     text: str
     """The value, dates and times in ISO form, quotations without their marks."""
     start: int
@@ -73,6 +74,8 @@ def _label(before: str) -> tuple[str, ...]:
     article or mark of punctuation begins it."""
     clause = re.split(r"[.;:!?,(]\s|:$|\n", before.rstrip(" '\"(`"))[-1]
     tokens = split(clause)[-10:]
+    if tokens[-1:] == ["for"]:
+        return ()  # whoever it is for, the words before say what is done
     while tokens and tokens[-1] in STOP and tokens[-1] not in _KEPT:
         tokens.pop()
     label: list[str] = []
@@ -222,6 +225,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], str], str]], 
             rf"(?:[ ](?:(?:of|de|van|von|der|la|the|and|&)[ ])?(?:{_CAPITAL}|[A-Z]\b|\d+\b))*)"
         ),
         _name,
+    ),
+    (
+        "word",
+        re.compile(r"(?:\bis|:)\s+(?P<v>[a-z][a-z0-9-]{2,30})(?=[.,;]|\s+and\s+(?:the|it)\b|\s*$)"),
+        _as_is,
     ),
     ("number", re.compile(rf"\b(?P<v>{'|'.join(NUMBERS[2:])})\b", re.IGNORECASE), _number),
 )

@@ -4,6 +4,7 @@ Nothing else reaches the roles. `key` is the digest of the request without its d
 `talk` the digest of what stays the same during one conversation.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,6 +53,11 @@ class ChatRequest:
     def system(self) -> str:
         parts = [m["content"] for m in self.messages if m["role"] in ("system", "developer")]
         return "\n\n".join(parts)
+
+    @cached_property
+    def tools_text(self) -> str:
+        """The tools as JSON."""
+        return json.dumps(self.tools, ensure_ascii=False)
 
     @cached_property
     def talk(self) -> str:

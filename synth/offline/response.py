@@ -90,8 +90,9 @@ def _head(request: ChatRequest, kind: str) -> dict[str, Any]:
 
 def _usage(request: ChatRequest, answer: Answer) -> dict[str, int]:
     prompt = count_tokens(json.dumps(request.messages, ensure_ascii=False))
-    for shown in (request.tools, request.json_schema):
-        prompt += count_tokens(json.dumps(shown, ensure_ascii=False)) if shown else 0
+    prompt += count_tokens(request.tools_text) if request.tools else 0
+    if request.json_schema:
+        prompt += count_tokens(json.dumps(request.json_schema, ensure_ascii=False))
     answered = _size(answer)
     return {
         "prompt_tokens": prompt,

@@ -3,13 +3,13 @@
 import json
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from synth.offline.reading import shape
 from synth.offline.words import alike, plain, split, stem, stem_set, stems, table
 
-_READ_VERBS = frozenset(
+READ_VERBS = frozenset(
     map(
         stem,
         table(
@@ -50,19 +50,19 @@ class Param:
     def is_id(self) -> bool:
         return bool(self.nouns)
 
-    @property
+    @cached_property
     def is_text(self) -> bool:
         """Takes free words: a name, a title, something to search for."""
         plain_string = self.kind == "string" and self.form == "plain"
         return plain_string and not (self.enum or self.is_id or self.is_cursor)
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """Letters and mark before the digits of the example's identifier: `AP-`."""
         match = re.match(r"^([A-Za-z]+[-_])\d", self.example)
         return match.group(1) if match else ""
 
-    @property
+    @cached_property
     def form(self) -> str:
         """date, datetime, time or plain: what spelling a string must have."""
         wanted = self.schema.get("format")
@@ -78,11 +78,11 @@ class Param:
             return "time"
         return "plain"
 
-    @property
+    @cached_property
     def example_shape(self) -> str:
         return shape(self.example)
 
-    @property
+    @cached_property
     def is_cursor(self) -> bool:
         return self.name.lower() in _CURSOR
 
@@ -93,8 +93,7 @@ class Tool:
     description: str
     params: tuple[Param, ...]
     verbs: frozenset[str]
-    """Stems that can stand for the action: first and last word of the name, first of the
-    description."""
+    """Stems that can stand for the action: first word of name and description, last of name."""
     name_words: tuple[str, ...]
     head_words: frozenset[str]
     """Stems of the first sentence."""
@@ -112,12 +111,13 @@ class Tool:
         return [p for p in self.params if p.required]
 
 
-def toolbox(functions: list[dict[str, Any]]) -> list[Tool]:
-    """Tools of a request. Analysed once per distinct text, since requests repeat their tools."""
-    return [_tool(json.dumps(function, sort_keys=True)) for function in functions]
+@lru_cache(maxsize=512)
+def toolbox(text: str) -> list[Tool]:
+    """Tools from the JSON text of a request's functions, which requests repeat."""
+    return [_tool(json.dumps(function)) for function in json.loads(text)]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _tool(text: str) -> Tool:
     function = json.loads(text)
     name, description = function["name"], str(function.get("description") or "")
@@ -132,16 +132,14 @@ def _tool(text: str) -> Tool:
     split_at = _RETURNS.search(description)
     tail = description[len(head) :]
     name_words = stems(plain(name))
-    verbs = frozenset(name_words[:1] + name_words[-1:] + stems(head)[:1])
-    reads = bool(_READ_VERBS & set(name_words[:1] + stems(head)[:1])) or (
-        not description and bool(_READ_VERBS & set(name_words))
-    )
+    verbs = frozenset(name_words[:1] + stems(head)[:1])
+    reads = bool(READ_VERBS & verbs) or (not description and bool(READ_VERBS & set(name_words)))
     reads = reads or (bool(split_at) and bool(params) and not required)
     return Tool(
         name=name,
         description=description,
         params=params,
-        verbs=verbs,
+        verbs=verbs if reads else verbs | set(name_words[-1:]),
         name_words=name_words,
         head_words=stem_set(head),
         tail_words=stem_set(tail, *(plain(p.name) for p in params))

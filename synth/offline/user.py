@@ -44,7 +44,7 @@ _IGNORANT = (
     "No idea, I don't know that one.",
     "I don't remember, sorry.",
 )
-_AGAIN = ("As I said:", "Once more:", "I can only repeat it:", "That is all I have:")
+_AGAIN = ("As I said:", "Once more:", "I can only repeat it:", "I can only say what I know:")
 _YES = ("Yes, please.", "Yes, go ahead.", "Yes, that's right.")
 _ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "OK.")
 
@@ -168,8 +168,10 @@ def _answer(
     for fact in sorted(facts, key=lambda fact: fact.value.lower() in said):
         by_label.setdefault(fact.label, fact)
     scored = {label: _relevance(label, asked) for label in by_label}
-    best = max(scored.values(), default=0.0)
-    chosen = [f for label, f in by_label.items() if scored[label] > 0.5 * best]
+    fresh = [label for label, f in by_label.items() if f.value.lower() not in said]
+    answers = [label for label in fresh if scored[label] >= 0.3] or list(by_label)
+    best = max((scored[label] for label in answers), default=0.0)
+    chosen = [by_label[label] for label in answers if 0 < scored[label] >= 0.75 * best]
     if _WHICH.search(question) or (not chosen and "more" in heard.lower()):
         rest = [f for f in by_label.values() if f.value.lower() not in said and f.at_once]
         chosen += [fact for fact in rest if fact not in chosen]
@@ -181,7 +183,7 @@ def _answer(
 
 def _relevance(label: str, asked: frozenset[str]) -> float:
     """Share of the label's words that were asked for."""
-    words = stems(plain(label))
+    words = stems(plain(label.partition(" in ")[0]))
     hits = sum(found(word, asked) for word in words)
     return hits / len(words) if words else 0.0
 
