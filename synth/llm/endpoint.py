@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -29,6 +29,9 @@ CONNECT_TIMEOUT_S = 60.0
 
 KEEPALIVE_S = 4.0
 """Less than the 5 s after which uvicorn, so vLLM, hangs up on an idle connection."""
+
+MAX_ANSWER_BYTES = 32 * 2**20
+"""A longer body is cut off and counts as a lost connection."""
 
 EXCERPT = 300
 """Characters of a server's error that are repeated in ours."""
@@ -56,6 +59,29 @@ class SendError(Exception):
         self.error = error
 
 
+class _BoundedStream(httpx2.AsyncByteStream):
+    """The body of one answer, up to `MAX_ANSWER_BYTES`."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > MAX_ANSWER_BYTES:
+                raise httpx2.ReadError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _BoundedStream(response.stream)
+
+
 class Endpoint:
     """Where one or several roles are played. Belongs to the event loop that first posts."""
 
@@ -80,12 +106,15 @@ class Endpoint:
         else:
             transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
             http = httpx2.AsyncClient(transport=transport, timeout=timeout)
+        http.event_hooks = {"response": [_bound]}
         self._client = openai.AsyncOpenAI(
             base_url="http://offline/v1" if app else self.url,
             api_key=self._key or "none",  # never the ambient OPENAI_API_KEY
             max_retries=0,
             timeout=timeout,
             http_client=http,
+            # the bound is on what comes over the wire: nothing may unpack to more
+            default_headers={"Accept-Encoding": "identity"},
         )
         # read from the environment by the client, and none of a foreign endpoint's business
         self._client.organization = self._client.project = self._client.admin_api_key = None

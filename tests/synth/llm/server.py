@@ -53,25 +53,25 @@ class Server:
         self.billed_tokens = 0
         self.in_flight = 0
         self.most_in_flight = 0
-        self.busy = asyncio.Event()
-        """Set once a request has arrived."""
         self.url = ""
+        self._arrived = asyncio.Event()
+
+    async def reached(self, count: int) -> None:
+        """Wait until this many requests have arrived."""
+        while len(self.requests) < count:
+            self._arrived.clear()
+            await self._arrived.wait()
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         number = len(self.requests)
         self.requests.append(body)
         self.headers.append(dict(request.headers))
-        self.busy.set()
+        self._arrived.set()
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        try:
-            return await self._respond(request, number, body)
-        finally:
-            self.in_flight -= 1
-
-    async def _respond(self, request: web.Request, number: int, body: Body) -> web.StreamResponse:
         await asyncio.sleep(self.latency_s(body))
+        self.in_flight -= 1
         done = self.script(number, body)
         if isinstance(done, Fault):
             await asyncio.sleep(done.hang_s)

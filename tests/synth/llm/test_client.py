@@ -124,6 +124,14 @@ def test_failure_that_may_pass_is_retried_and_logged(
     assert rows[2]["cost_usd"] == pytest.approx((7 * 1.0 + 3 * 4.0) / 1e6)
 
 
+def test_answer_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synth.llm.endpoint.MAX_ANSWER_BYTES", 10_000)
+    with pytest.raises(TransientError, match="longer than 10000 bytes"):
+        ask_once(lambda *_: answer("x" * 10_000), tmp_path, retries=0)
+    done, _, _ = ask_once(lambda *_: answer("x" * 9_000), tmp_path)
+    assert len(done.content) == 9_000
+
+
 def test_retries_are_bounded(tmp_path: Path) -> None:
     async def run() -> int:
         async with serve(lambda *_: Fault(500)) as server:
@@ -316,6 +324,17 @@ def test_resume_after_a_kill_pays_nothing_twice(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_ceiling_holds_by_the_servers_own_count(tmp_path: Path) -> None:
+    async def run() -> int:
+        async with serve(latency_s=lambda _: 0.005) as server:
+            async with llm_of(role(server.url, max_in_flight=12), tmp_path) as llm:
+                chats = (llm.chat("agent", HELLO, item=f"i{n}", step="0") for n in range(100))
+                await asyncio.gather(*chats)
+            return server.most_in_flight
+
+    assert 10 <= asyncio.run(run()) <= 12
+
+
 def test_place_is_part_of_the_cache_key(tmp_path: Path) -> None:
     async def run() -> int:
         async with serve() as server, llm_of(role(server.url), tmp_path) as llm:
@@ -334,7 +353,7 @@ def test_request_in_flight_at_a_kill_counts_with_its_worst_case(tmp_path: Path) 
             budget = Budget(BudgetConfig(usd=1.0))
             async with llm_of(role(server.url), tmp_path, budget=budget) as llm:
                 task = asyncio.create_task(llm.chat("agent", HELLO, item="i", step="0"))
-                await server.busy.wait()
+                await server.reached(1)
                 with ShardJournal(tmp_path / "copy.sqlite") as copy:  # as the kill would leave it
                     for response in vars(llm)["_journal"].remembered():
                         copy.remember("x", response)
