@@ -16,6 +16,7 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,8 @@ import aiohttp
 import jsonschema_rs
 import openai
 from openai.types.chat import ChatCompletion
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from records.journal import ShardJournal
 from synth.llm.budget import Budget

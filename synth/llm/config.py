@@ -121,6 +121,8 @@ class RoleConfig(Config):
 
     def model_of(self, item: str, role: str) -> str:
         """The model that plays `role` for `item`: by weight, and the same at every step."""
+        if len(self.models) == 1:
+            return self.models[0].name
         point = share_of(item, f"model:{role}") * sum(model.weight for model in self.models)
         for model in self.models:
             point -= model.weight
