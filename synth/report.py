@@ -1,0 +1,199 @@
+"""The report of a dataset: one HTML file that loads nothing and runs nothing, and a summary.
+
+Everything shown comes from models, tools and users of them. In HTML every value passes `visible`
+and Jinja2's escaping, and the content security policy allows the file's own style sheet and no
+script at all; in markdown every value passes `markdown_text`.
+"""
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from records.files import write_atomic
+from records.schemas import Row
+from records.store import Dataset
+from synth import transcript
+from synth.foreign_text import markdown_text, shortened, visible
+from synth.summary import Summary, summarise
+
+ACCEPTED_SHOWN, REJECTED_SHOWN = 6, 6
+"""Conversations in the report."""
+
+SHOWN_CHARS = 6_000
+"""Of one text in the report: a page and a half."""
+
+CHART_COLUMNS = 24
+"""Of a distribution; larger values share the last one."""
+
+_FOLDER = Path(__file__).parent
+
+
+def write_report(dataset: Dataset, out: Path | None = None, *, seed: int = 0) -> Path:
+    """Write the report, to `report.html` in the dataset unless told otherwise; returns its path.
+
+    `seed` draws the conversations that are shown.
+    """
+    path = out if out is not None else dataset.root / "report.html"
+    write_atomic(path, report_html(dataset, seed=seed).encode())
+    return path
+
+
+def report_html(dataset: Dataset, *, seed: int = 0) -> str:
+    summary = summarise(dataset)
+    ids = transcript.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
+    css = (_FOLDER / "report.css").read_text(encoding="utf-8")
+    css_digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return _template().render(
+        summary=summary,
+        tiles=_tiles(summary),
+        charts={name: _columns(rows) for name, rows in summary.distributions.items()},
+        conversations=transcript.read(dataset, ids),
+        seed=seed,
+        css=Markup(css),
+        css_hash=f"sha256-{css_digest}",
+    )
+
+
+def summary_markdown(dataset: Dataset) -> str:
+    """The summary as markdown for a Prefect artifact; names from data can be no markup in it."""
+    summary = summarise(dataset)
+    parts = [f"# {markdown_text(summary.dataset)}"]
+    if summary.label:
+        parts.append(
+            f"Text was written by the offline provider: quality figures are those of a "
+            f"**{summary.label}**."
+        )
+    tiles = [(tile["title"], tile["value"], tile["note"]) for tile in _tiles(summary)]
+    parts.append(_table(("", "", ""), tiles))
+    parts.append("## Yield of each stage")
+    head = ("stage", "requested", "kept", "dropped", "failed", "pending", "reasons")
+    rows = [
+        (*(row[name] for name in head[:-1]), ", ".join(f"{r} {n}" for r, n in row["reasons"]))
+        for row in summary.yields
+    ]
+    parts.append(_table(head, rows))
+    for title, counts in (("Outcomes", summary.outcomes), ("Rejected because", summary.drops)):
+        named = [(row["name"], row["n"]) for row in counts]
+        parts += [f"## {title}", _table(("", "trajectories"), named)]
+    parts.append("## Domains and servers")
+    worlds = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.worlds]
+    parts.append(_table(("name", "split", "trajectories", "accepted"), worlds))
+    parts.append("## The judge against the checks")
+    agreement = [
+        (r["kind"], _ratio(r["tpr"]), _ratio(r["tnr"]), _ratio(r["kappa"]), r["n"])
+        for r in summary.agreement
+    ]
+    parts.append(_table(("kind", "TPR", "TNR", "kappa", "n"), agreement))
+    parts.append("## Tokens and cost by role")
+    head = ("role", "model", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
+    parts.append(_table(head, [tuple(row[name] for name in head) for row in summary.roles]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    if not rows:
+        return "none"
+    lines = [head, tuple("---" for _ in head), *(tuple(map(_cell, row)) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return markdown_text(value) if isinstance(value, str) else _number(value)
+
+
+def _tiles(summary: Summary) -> list[Row]:
+    """Headline numbers: title, value and what it is measured on."""
+    t, label = summary.totals, summary.label
+    accepted, curated = t["accepted"], t["curated"]
+    share = _percent(accepted, curated)
+    tiles = [
+        ("Accepted", _number(accepted), f"of {_number(t['trajectories'])} trajectories"),
+        ("Acceptance", share, label or f"of {_number(curated)} curated"),
+        ("Domains and servers", _number(t["worlds"]), "with accepted trajectories"),
+        ("On real MCP servers", _number(t["on_servers"]), "accepted trajectories"),
+        ("Tools called", _number(summary.num_tools_called), "different ones"),
+        ("Median messages", _number(t["median_messages"]), "in an accepted trajectory"),
+        ("Median calls", _number(t["median_calls"]), "in an accepted trajectory"),
+        ("Two and more user turns", _percent(t["several_turns"], accepted), "of the accepted"),
+        ("Error and recovery", _percent(t["recovered"], accepted), label or "of the accepted"),
+        ("Held out", _number(t["held_out"]), "accepted, not for training"),
+        ("Tokens", _number(t["tokens"]), label or "prompt and completion"),
+        ("Cost", _usd(t["cost_usd"]), f"{_usd(t['cost_per_accepted'])} an accepted trajectory"),
+        ("Accepted per hour", _number(_rounded(t["accepted_per_hour"])), label or "of wall clock"),
+    ]
+    return [{"title": title, "value": value, "note": note} for title, value, note in tiles]
+
+
+def _columns(rows: list[Row]) -> list[dict[str, Any]]:
+    """Columns of a chart 300 wide and 90 high, one a value from 0, the last for all larger ones."""
+    counts = {int(row["value"]): row["n"] for row in rows if row["value"] is not None}
+    if not counts:
+        return []
+    last = min(max(counts), CHART_COLUMNS - 1)
+    heights = [counts.get(value, 0) for value in range(last)]
+    heights.append(sum(n for value, n in counts.items() if value >= last))
+    step, most = 300 / len(heights), max(heights)
+    every = -(-len(heights) // 12)
+    return [
+        {
+            "x": round(value * step + 0.6, 2),
+            "width": round(step - 1.2, 2),
+            "height": round(86 * n / most, 2),
+            "y": round(90 - 86 * n / most, 2),
+            "middle": round((value + 0.5) * step, 2),
+            "label": f"{value}+" if value == last < max(counts) else str(value),
+            "show": value % every == 0,
+            "n": n,
+        }
+        for value, n in enumerate(heights)
+    ]
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown
+    )
+    environment.filters |= {
+        "number": _number,
+        "percent": _percent,
+        "ratio": _ratio,
+        "usd": _usd,
+        "shortened": lambda text: shortened(text, SHOWN_CHARS),
+    }
+    return environment.from_string((_FOLDER / "report.html.j2").read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> Any:
+    """Applied to every value before it is escaped."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _number(value: float | int | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _percent(part: float | None, whole: float | None) -> str:
+    """A whole percentage; `-` where there is nothing to take a share of."""
+    return f"{100 * part / whole:.0f}%" if part is not None and whole else "-"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _usd(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.4f}"

@@ -1,0 +1,260 @@
+"""What a dataset holds, in numbers: SQL over its views, one query a section of the report.
+
+Everything is counted over the committed rows and the newest curation. Texts in the result come
+from models and tools: whoever shows them makes them safe (synth.foreign_text, autoescape).
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from records.schemas import Row
+from records.store import Dataset
+
+TEMPLATE_POLICY = "template-policy"
+"""Beginning of the names of the offline provider's models."""
+
+TOP_TOOLS = 20
+"""Most used tools that are listed by name; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    dataset: str
+    """Name of the dataset's folder."""
+    template_policy: bool
+    """Some text was written by the offline provider: its numbers say so wherever they stand."""
+    totals: Row
+    yields: list[Row]
+    """A stage each: requested = kept + dropped + failed + pending; `reasons` counts the others."""
+    outcomes: list[Row]
+    terminations: list[Row]
+    drops: list[Row]
+    variants: list[Row]
+    worlds: list[Row]
+    """A domain or MCP server each."""
+    tools: list[Row]
+    num_tools_called: int
+    distributions: dict[str, list[Row]]
+    """Of the accepted trajectories: messages, tool calls and user turns, as value and count."""
+    errors: list[Row]
+    roles: list[Row]
+    """Tokens and cost by role and model."""
+    agreement: list[Row]
+    """The judge against the code's checks, by kind of criterion."""
+    notes: list[Row]
+    """What runs counted besides failures, such as replay_drift."""
+
+    @property
+    def label(self) -> str:
+        """What quality figures carry: "template policy" where the offline provider played."""
+        return "template policy" if self.template_policy else ""
+
+
+def summarise(dataset: Dataset) -> Summary:
+    """All sections; empty ones for a dataset without trajectories."""
+    with dataset.connect() as db:
+        tools = _rows(db, _TOOLS)
+        roles = _rows(db, _ROLES)
+        models = {model for (model,) in db.execute(_MODELS).fetchall()}
+        return Summary(
+            dataset=dataset.root.name,
+            template_policy=any(model.startswith(TEMPLATE_POLICY) for model in models if model),
+            totals=_totals(db, roles),
+            yields=yields(dataset),
+            outcomes=_rows(db, _count("outcome")),
+            terminations=_rows(db, _count("termination_reason")),
+            drops=_rows(db, _count("drop_reason", "accepted = false")),
+            variants=_rows(db, _VARIANTS),
+            worlds=_rows(db, _WORLDS),
+            tools=tools[:TOP_TOOLS],
+            num_tools_called=len(tools),
+            distributions={
+                name: _rows(db, _DISTRIBUTION.format(column=column))
+                for name, column in _DISTRIBUTED.items()
+            },
+            errors=_rows(db, _ERRORS),
+            roles=roles,
+            agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
+            notes=_rows(db, _NOTES),
+        )
+
+
+def yields(dataset: Dataset) -> list[Row]:
+    """Every item that any run planned or made, by stage in the order of the first commit.
+
+    From the commit files, where the newest status of an item counts, and the plans.
+    """
+    stages = dict.fromkeys(c.stage for c in dataset.commits() if c.items)
+    planned: dict[str, set[str]] = {}
+    for path in sorted(dataset.root.glob("plans/*/*.json")):
+        for shard in json.loads(path.read_text()):
+            planned.setdefault(path.stem, set()).update(shard)
+    found = []
+    for stage in [*stages, *sorted(planned.keys() - stages.keys())]:
+        statuses = dataset.item_statuses(stage)
+        pending = len(planned.get(stage, set()) - statuses.keys())
+        counts = Counter(status.status for status in statuses.values())
+        reasons = Counter(s.reason for s in statuses.values() if s.reason)
+        found.append(
+            {
+                "stage": stage,
+                "requested": len(statuses) + pending,
+                "kept": counts["kept"],
+                "dropped": counts["dropped"],
+                "failed": counts["failed"],
+                "pending": pending,
+                "reasons": reasons.most_common(),
+            }
+        )
+    return found
+
+
+def kappa(both: int, judge_only: int, code_only: int, neither: int) -> float | None:
+    """Cohen's kappa of two raters; None where chance alone explains everything, or nothing is.
+
+    `judge_only`: passed by the judge and not by the code; `code_only` the other way round.
+    """
+    n = both + judge_only + code_only + neither
+    if n == 0:
+        return None
+    observed = (both + neither) / n
+    judge, code = (both + judge_only) / n, (both + code_only) / n
+    chance = judge * code + (1 - judge) * (1 - code)
+    return None if chance >= 1 else (observed - chance) / (1 - chance)
+
+
+def _agreement(row: Row) -> Row:
+    passed, failed = row["both"] + row["code_only"], row["judge_only"] + row["neither"]
+    return row | {
+        "n": passed + failed,
+        "tpr": row["both"] / passed if passed else None,
+        "tnr": row["neither"] / failed if failed else None,
+        "kappa": kappa(row["both"], row["judge_only"], row["code_only"], row["neither"]),
+    }
+
+
+def _totals(db: duckdb.DuckDBPyConnection, roles: list[Row]) -> Row:
+    [totals] = _rows(db, _TOTALS)
+    [elapsed] = _rows(db, _ELAPSED)
+    hours, accepted = (elapsed["seconds"] or 0.0) / 3600, totals["accepted"]
+    cost = sum(role["cost_usd"] or 0.0 for role in roles)
+    return totals | {
+        "hours": hours,
+        "cost_usd": cost,
+        "tokens": sum(role["prompt_tokens"] + role["completion_tokens"] for role in roles),
+        "cost_per_accepted": cost / accepted if accepted else None,
+        "accepted_per_hour": accepted / hours if hours else None,
+    }
+
+
+def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
+    cursor = db.execute(query)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, map(_plain, row), strict=True)) for row in cursor.fetchall()]
+
+
+def _plain(value: Any) -> Any:
+    """Sums of integers come as 128 bit numbers; whole ones are integers again."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _count(column: str, condition: str = "true") -> str:
+    return (
+        f"SELECT {column} AS name, count(*) AS n FROM trajectories "
+        f"WHERE {condition} AND {column} IS NOT NULL GROUP BY ALL ORDER BY n DESC, name"
+    )
+
+
+_TOTALS = """
+SELECT count(*) AS trajectories,
+  count(*) FILTER (accepted) AS accepted,
+  count(*) FILTER (accepted IS NOT NULL) AS curated,
+  median(num_messages) FILTER (accepted) AS median_messages,
+  median(num_tool_calls) FILTER (accepted) AS median_calls,
+  count(*) FILTER (accepted AND num_user_turns > 1) AS several_turns,
+  count(*) FILTER (accepted AND num_recovered > 0) AS recovered,
+  count(*) FILTER (accepted AND split != 'train') AS held_out,
+  count(*) FILTER (accepted AND server IS NOT NULL) AS on_servers,
+  count(DISTINCT coalesce(server, domain_id)) FILTER (accepted) AS worlds
+FROM trajectories"""
+
+_ELAPSED = """
+SELECT sum(seconds) AS seconds FROM (
+  SELECT date_diff('millisecond', min(happened_at), max(happened_at)) / 1000.0 AS seconds
+  FROM runs GROUP BY invocation_id)"""
+
+_MODELS = """
+SELECT DISTINCT model FROM llm_calls
+UNION SELECT DISTINCT unnest(json_extract_string(models, '$.*')) FROM trajectories
+UNION SELECT DISTINCT model FROM tasks
+UNION SELECT DISTINCT model FROM agents"""
+
+_VARIANTS = """
+SELECT variant AS name, count(*) AS n, count(*) FILTER (accepted) AS accepted
+FROM trajectories WHERE variant IS NOT NULL GROUP BY ALL ORDER BY n DESC, name"""
+
+_WORLDS = """
+SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
+  any_value(CASE WHEN t.server IS NULL THEN d.category ELSE 'MCP server' END) AS category,
+  any_value(d.split) AS split,
+  count(*) AS n, count(*) FILTER (accepted) AS accepted,
+  median(num_messages) AS messages, median(num_tool_calls) AS calls,
+  sum(num_errors) AS errors
+FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id)
+GROUP BY ALL ORDER BY accepted DESC, n DESC, name"""
+
+_TOOLS = """
+SELECT name, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
+  count(*) FILTER (is_error) AS errors,
+  string_agg(DISTINCT coalesce(fidelity, 'none'), ', ' ORDER BY coalesce(fidelity, 'none'))
+    AS fidelity
+FROM tool_calls GROUP BY ALL ORDER BY n DESC, name"""
+
+_DISTRIBUTED = {
+    "Messages": "num_messages",
+    "Tool calls": "num_tool_calls",
+    "User turns": "num_user_turns",
+}
+_DISTRIBUTION = """
+SELECT {column} AS value, count(*) AS n FROM trajectories
+WHERE accepted GROUP BY ALL ORDER BY value"""
+
+_ERRORS = """
+SELECT kind, injected, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
+  count(*) FILTER (is_error) AS errors,
+  count(*) FILTER (is_error AND recovered) AS recovered
+FROM (
+  SELECT trajectory_id, is_error, injected_outcome IS NOT NULL AS injected,
+    coalesce(injected_outcome, error_code, 'error') AS kind,
+    coalesce(call_index < max(CASE WHEN NOT is_error THEN call_index END)
+      OVER (PARTITION BY trajectory_id, name), false) AS recovered
+  FROM tool_calls)
+WHERE is_error OR injected GROUP BY ALL ORDER BY injected DESC, n DESC, kind"""
+
+_ROLES = """
+SELECT role, model, count(*) AS calls, count(*) FILTER (cache_hit) AS cached,
+  coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens,
+  coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
+  sum(cost_usd) AS cost_usd, median(latency_s) FILTER (NOT cache_hit) AS latency_s,
+  count(*) FILTER (status != 'ok') AS not_ok
+FROM llm_calls GROUP BY ALL ORDER BY role, model"""
+
+_CONFUSION = """
+SELECT code.kind AS kind,
+  count(*) FILTER (code.passed AND judge.passed) AS both,
+  count(*) FILTER (NOT code.passed AND judge.passed) AS judge_only,
+  count(*) FILTER (code.passed AND NOT judge.passed) AS code_only,
+  count(*) FILTER (NOT code.passed AND NOT judge.passed) AS neither
+FROM verdicts AS code
+JOIN verdicts AS judge USING (grading_id, trajectory_id, criterion_id)
+JOIN trajectories USING (grading_id, trajectory_id)
+WHERE code.checked_by = 'code' AND judge.checked_by = 'judge'
+GROUP BY ALL ORDER BY kind"""
+
+_NOTES = """
+SELECT stage, name, sum(count)::BIGINT AS n FROM timings
+WHERE name != 'shard' GROUP BY ALL HAVING n > 0 ORDER BY stage, name"""
