@@ -26,7 +26,16 @@ ETC = {
 agent:x:{AGENT_UID}:{AGENT_UID}:agent:/tmp:/bin/sh
 """,
     "/etc/group": f"root:x:0:\nagent:x:{AGENT_UID}:\n",
-    "/etc/gitconfig": "[init]\ndefaultBranch = main\n[gc]\nauto = 0\n[maintenance]\nauto = false\n",
+    # the workspace belongs to root where root mounts it, which git would call dubious
+    "/etc/gitconfig": """[init]
+defaultBranch = main
+[safe]
+directory = *
+[gc]
+auto = 0
+[maintenance]
+auto = false
+""",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 """Our own, so that names resolve and nothing of the host's users or network is told."""

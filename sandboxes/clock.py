@@ -1,9 +1,9 @@
 """A stopped clock inside a sandbox, so that a server says the same in every run.
 
-Python and Node get hooks of ours, always, so that what they say does not depend on whether
-libfaketime is installed. Git takes its dates from the environment. Other programs see the real
-time unless libfaketime is there and is asked for: it moves time for everything in a process, and
-its frozen clock stops programs that wait by the wall clock.
+Python and Node get hooks of ours, always and never libfaketime, so that what they say does not
+depend on whether that is installed; besides, its frozen clock makes time.sleep of Python fail.
+Git takes its dates from the environment. Other programs see the real time unless libfaketime is
+there: a server that is neither Python nor Node is started with it.
 """
 
 from collections.abc import Mapping

@@ -116,7 +116,7 @@ def launch_of(config: ServerConfig) -> Launch:
             f"server {config.name}: command {command!r} does not exist: no package in {packages} "
             f"and none in {prefix} provides it, and it is not a program of the system"
         )
-    return Launch(template_of(config, preload_clock=True), [path, *arguments])
+    return Launch(template_of(config, preload_clock=command != "node"), [path, *arguments])
 
 
 def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Launch:

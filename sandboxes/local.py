@@ -9,6 +9,7 @@ disks and caches. Nothing ever runs outside a sandbox: where none can be made, `
 import asyncio
 import contextlib
 import os
+import signal
 import tempfile
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -142,8 +143,10 @@ class Sandbox:
         await self._channel.ready
 
     def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()  # and with it, by its parent-death signal, process 1 inside
+        # not transport.kill(), which may reap the child before the event loop's own wait for it
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)  # by its death, process 1 inside dies
 
     async def _close(self) -> None:
         """End every process inside, wait until they are gone, and remove the control groups."""

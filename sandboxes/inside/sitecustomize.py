@@ -31,6 +31,9 @@ class date(real_date, metaclass=LooksReal):  # noqa: N801
     def today(cls):
         return real_datetime.fromtimestamp(SECONDS).date()
 
+    def __repr__(self):
+        return f"datetime.{super().__repr__()}"
+
 
 class datetime_(real_datetime, metaclass=LooksReal):  # noqa: N801
     @classmethod
@@ -44,6 +47,9 @@ class datetime_(real_datetime, metaclass=LooksReal):  # noqa: N801
     @classmethod
     def utcnow(cls):
         return cls.fromtimestamp(SECONDS, UTC).replace(tzinfo=None)
+
+    def __repr__(self):
+        return f"datetime.{super().__repr__()}"
 
 
 datetime_.__name__ = datetime_.__qualname__ = "datetime"

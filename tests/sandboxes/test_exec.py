@@ -7,6 +7,7 @@ import pytest
 
 from records.errors import ItemError
 from sandboxes.local import ExecResult, lease
+from sandboxes.python_env import base_python
 from sandboxes.template import Limits, SandboxTemplate
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
@@ -102,14 +103,27 @@ def test_memory_bomb_is_killed_and_the_sandbox_lives_on() -> None:
     assert after.stdout == b"alive\n"
 
 
+FORKS = """
+import os, time
+try:
+    for count in range(100):
+        if os.fork() == 0:
+            time.sleep(100)
+except BlockingIOError:
+    print("stopped after", count, flush=True)
+time.sleep(100)
+"""
+
+
 def test_fork_bomb_is_bounded_and_gone_afterwards() -> None:
     async def go() -> tuple[ExecResult, ExecResult]:
         async with lease(SMALL) as sandbox:
-            bomb = await sandbox.exec(["sh", "-c", "b() { b | b & }; b; sleep 1000"], timeout_s=0.5)
+            bomb = await sandbox.exec([base_python(), "-c", FORKS], timeout_s=1)
             return bomb, await sandbox.exec(["sh", "-c", "ls -d /proc/[0-9]* | wc -l"])
 
     bomb, after = asyncio.run(go())
     assert bomb.timed_out
+    assert 10 < int(bomb.stdout.split()[-1]) < SMALL.limits.processes
     assert int(after.stdout) <= 6
 
 
