@@ -107,7 +107,7 @@ class Goal(Config):
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     wish: str
-    """What the user wants, in words, with `{slot}` where it names a value."""
+    """What the user wants, in the imperative, with `{slot}` where it names a value."""
 
     calls: tuple[GoalCall, ...] = Field(min_length=1)
     requires: tuple[str, ...] = ()

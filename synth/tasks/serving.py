@@ -29,8 +29,6 @@ from synth.tasks.rubrics import rubric_of
 MISSING_PARAMETER = 0.1
 """Share of the tasks in which one fact is told only when asked."""
 
-_QUESTION = re.compile(r"(?:what|which|who|whom|whose|how|when|where|whether|into which)\b")
-
 
 class ServerDraft(NamedTuple):
     complexity: str
@@ -110,7 +108,7 @@ def _goal(wish: Wish, slots: Mapping[str, str | int], tools: Mapping[str, Row]) 
                     known.append(fact)
     return Goal(
         tool=steps[-1].tool,
-        description=_imperative(fill(wish.wish, slots), writes=wish.writes),
+        description=_sentence(fill(wish.wish, slots)),
         arguments=steps[-1].arguments,
         labels=dict(wish.labels),
         known=tuple(known),
@@ -132,13 +130,8 @@ def _plain_parts(label: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield label, value
 
 
-def _imperative(wish: str, *, writes: bool) -> str:
-    """`a new folder x` -> `Have a new folder x.`; what a tool's description looks like."""
-    if _QUESTION.match(wish):
-        return f"Tell {wish}."
-    if wish.startswith("to "):
-        return f"{wish[3:4].upper()}{wish[4:]}."
-    return f"{'Have' if writes else 'Get'} {wish}."
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 async def prove_on_server(made: ServerDraft, server: McpServer) -> tuple[Draft, Proof]:
