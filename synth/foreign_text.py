@@ -5,6 +5,10 @@ markdown. Neither is for text that goes back into a model or an export.
 """
 
 import re
+from collections.abc import Sequence
+from typing import Any
+
+from synth.figures import number
 
 _CONTROLS = re.compile(
     "["
@@ -42,6 +46,18 @@ def markdown_text(text: str) -> str:
     parted = _ADDRESS.sub("\\1\u2060", one_line(text))
     escaped = _PUNCTUATION.sub(r"\\\1", parted)
     return re.sub("[&<>]", lambda found: _ENTITIES[found[0]], escaped)
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Cells are text as itself, and numbers as reports show them; `none` without rows."""
+    if not rows:
+        return "none"
+    lines = [head, ["---" for _ in head], *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return markdown_text(value) if isinstance(value, str) else number(value)
 
 
 def shortened(text: str, limit: int) -> str:

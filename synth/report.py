@@ -17,7 +17,8 @@ from records.files import write_atomic
 from records.schemas import Row
 from records.store import Dataset
 from synth import transcript
-from synth.foreign_text import markdown_text, shortened, visible
+from synth.figures import number, percent, ratio, usd
+from synth.foreign_text import markdown_table, markdown_text, shortened, visible
 from synth.summary import Summary, summarise
 
 ACCEPTED_SHOWN, REJECTED_SHOWN = 6, 6
@@ -68,64 +69,50 @@ def summary_markdown(dataset: Dataset) -> str:
             f"**{summary.label}**."
         )
     tiles = [(tile["title"], tile["value"], tile["note"]) for tile in _tiles(summary)]
-    parts.append(_table(("", "", ""), tiles))
+    parts.append(markdown_table(("", "", ""), tiles))
     parts.append("## Yield of each stage")
     head = ("stage", "requested", "kept", "dropped", "failed", "pending", "reasons")
     rows = [
         (*(row[name] for name in head[:-1]), ", ".join(f"{r} {n}" for r, n in row["reasons"]))
         for row in summary.yields
     ]
-    parts.append(_table(head, rows))
+    parts.append(markdown_table(head, rows))
     for title, counts in (("Outcomes", summary.outcomes), ("Rejected because", summary.drops)):
         named = [(row["name"], row["n"]) for row in counts]
-        parts += [f"## {title}", _table(("", "trajectories"), named)]
+        parts += [f"## {title}", markdown_table(("", "trajectories"), named)]
     parts.append("## Domains and servers")
     worlds = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.worlds]
-    parts.append(_table(("name", "split", "trajectories", "accepted"), worlds))
+    parts.append(markdown_table(("name", "split", "trajectories", "accepted"), worlds))
     parts.append("## The judge against the checks")
     agreement = [
-        (r["kind"], _ratio(r["tpr"]), _ratio(r["tnr"]), _ratio(r["kappa"]), r["n"])
+        (r["kind"], ratio(r["tpr"]), ratio(r["tnr"]), ratio(r["kappa"]), r["n"])
         for r in summary.agreement
     ]
-    parts.append(_table(("kind", "TPR", "TNR", "kappa", "n"), agreement))
+    parts.append(markdown_table(("kind", "TPR", "TNR", "kappa", "n"), agreement))
     parts.append("## Tokens and cost by role")
     head = ("role", "model", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
-    parts.append(_table(head, [tuple(row[name] for name in head) for row in summary.roles]))
+    parts.append(markdown_table(head, [tuple(row[name] for name in head) for row in summary.roles]))
     return "\n\n".join(parts) + "\n"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    if not rows:
-        return "none"
-    lines = [head, tuple("---" for _ in head), *(tuple(map(_cell, row)) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return markdown_text(value) if isinstance(value, str) else _number(value)
 
 
 def _tiles(summary: Summary) -> list[Row]:
     """Headline numbers: title, value and what it is measured on."""
     t, label = summary.totals, summary.label
     accepted, curated = t["accepted"], t["curated"]
-    share = _percent(accepted, curated)
+    share = percent(accepted, curated)
     tiles = [
-        ("Accepted", _number(accepted), f"of {_number(t['trajectories'])} trajectories"),
-        ("Acceptance", share, label or f"of {_number(curated)} curated"),
-        ("Domains and servers", _number(t["worlds"]), "with accepted trajectories"),
-        ("On real MCP servers", _number(t["on_servers"]), "accepted trajectories"),
-        ("Tools called", _number(summary.num_tools_called), "different ones"),
-        ("Median messages", _number(t["median_messages"]), "in an accepted trajectory"),
-        ("Median calls", _number(t["median_calls"]), "in an accepted trajectory"),
-        ("Two and more user turns", _percent(t["several_turns"], accepted), "of the accepted"),
-        ("Error and recovery", _percent(t["recovered"], accepted), label or "of the accepted"),
-        ("Held out", _number(t["held_out"]), "accepted, not for training"),
-        ("Tokens", _number(t["tokens"]), label or "prompt and completion"),
-        ("Cost", _usd(t["cost_usd"]), f"{_usd(t['cost_per_accepted'])} an accepted trajectory"),
-        ("Accepted per hour", _number(_rounded(t["accepted_per_hour"])), label or "of wall clock"),
+        ("Accepted", number(accepted), f"of {number(t['trajectories'])} trajectories"),
+        ("Acceptance", share, label or f"of {number(curated)} curated"),
+        ("Domains and servers", number(t["worlds"]), "with accepted trajectories"),
+        ("On real MCP servers", number(t["on_servers"]), "accepted trajectories"),
+        ("Median messages", number(t["median_messages"]), "in an accepted trajectory"),
+        ("Median calls", number(t["median_calls"]), "in an accepted trajectory"),
+        ("Two and more user turns", percent(t["several_turns"], accepted), "of the accepted"),
+        ("Error and recovery", percent(t["recovered"], accepted), label or "of the accepted"),
+        ("Held out", number(t["held_out"]), "accepted, not for training"),
+        ("Tokens", number(t["tokens"]), label or "prompt and completion"),
+        ("Cost", usd(t["cost_usd"]), f"{usd(t['cost_per_accepted'])} an accepted trajectory"),
+        ("Accepted per hour", number(_rounded(t["accepted_per_hour"])), label or "of wall clock"),
     ]
     return [{"title": title, "value": value, "note": note} for title, value, note in tiles]
 
@@ -160,10 +147,10 @@ def _template() -> jinja2.Template:
         autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown
     )
     environment.filters |= {
-        "number": _number,
-        "percent": _percent,
-        "ratio": _ratio,
-        "usd": _usd,
+        "number": number,
+        "percent": percent,
+        "ratio": ratio,
+        "usd": usd,
         "shortened": lambda text: shortened(text, SHOWN_CHARS),
     }
     return environment.from_string((_FOLDER / "report.html.j2").read_text(encoding="utf-8"))
@@ -174,26 +161,5 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _number(value: float | int | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
-
-
 def _rounded(value: float | None) -> int | None:
     return None if value is None else round(value)
-
-
-def _percent(part: float | None, whole: float | None) -> str:
-    """A whole percentage; `-` where there is nothing to take a share of."""
-    return f"{100 * part / whole:.0f}%" if part is not None and whole else "-"
-
-
-def _ratio(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _usd(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.4f}"
