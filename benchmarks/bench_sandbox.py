@@ -1,0 +1,184 @@
+"""How long a sandbox, a command in it, and an MCP server in it take, beside a plain subprocess.
+
+    python benchmarks/bench_sandbox.py [--repeats 30] [--servers time,git]
+
+Prints one JSON line per measurement: median and 95th percentile in milliseconds, all limits on
+that this machine can enforce. Cases take turns, so that a change of the machine's load meets all
+of them. A plain subprocess is the baseline of the same run: `true` for a command, the same server
+over the SDK's own stdio client for a server. `create_destroy` is sandboxes per second, each with
+one command, by that many workers in one process.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from sandboxes.doctor import enforceable
+from sandboxes.local import Sandbox, available, lease
+from sandboxes.mcp import McpServer, open_server
+from sandboxes.servers import builtin_servers
+from sandboxes.template import SandboxTemplate
+
+Case = Callable[[], Awaitable[float]]
+"""Runs once and returns the seconds of the part that is measured."""
+
+WARM_UP = 3
+ARGUMENTS = {
+    "time": ("get_current_time", {"timezone": "Europe/Paris"}),
+    "git": ("git_status", {"repo_path": "/workspace/repo"}),
+}
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--servers", default="time,git")
+    options = parser.parse_args()
+    if (reason := available()) is not None:
+        sys.exit(f"no sandbox can run here: {reason}")
+    async with lease(SandboxTemplate()) as held:
+        cases = {"subprocess_true": plain_true, "exec_fresh_sandbox": fresh_true}
+        cases |= {"sandbox_ready": ready, "exec_held_sandbox": lambda: held_true(held)}
+        report(await measured(cases, options.repeats))
+    for workers in (1, 2):
+        rate = await create_destroy(workers, options.repeats)
+        line = {"name": "create_destroy", "workers": workers, "value": rate, "unit": "1/s"}
+        print(json.dumps(line | {"n": options.repeats} | hardware()))
+    for name in options.servers.split(","):
+        await measure_server(name, options.repeats)
+
+
+async def timed(work: Awaitable[Any]) -> float:
+    started = time.perf_counter()
+    await work
+    return time.perf_counter() - started
+
+
+async def plain_true() -> float:
+    async def run() -> None:
+        await (await asyncio.create_subprocess_exec("/bin/true")).wait()
+
+    return await timed(run())
+
+
+async def fresh_true() -> float:
+    async def run() -> None:
+        async with lease(SandboxTemplate()) as sandbox:
+            await sandbox.exec(["/bin/true"])
+
+    return await timed(run())
+
+
+async def ready() -> float:
+    started = time.perf_counter()
+    async with lease(SandboxTemplate()):
+        return time.perf_counter() - started
+
+
+async def held_true(sandbox: Sandbox) -> float:
+    return await timed(sandbox.exec(["/bin/true"]))
+
+
+async def create_destroy(workers: int, count: int) -> float:
+    """Sandboxes per second."""
+    left = iter(range(count))
+
+    async def work() -> None:
+        for _ in left:
+            await fresh_true()
+
+    elapsed = await timed(asyncio.gather(*(work() for _ in range(workers))))
+    return round(count / elapsed, 1)
+
+
+async def measure_server(name: str, repeats: int) -> None:
+    config = builtin_servers()[name]
+    tool, arguments = ARGUMENTS[name]
+
+    async def started(open_it: Callable[[], Any]) -> float:
+        """To the first list of tools."""
+        begun = time.perf_counter()
+        async with open_it() as server:
+            await server.list_tools()
+            return time.perf_counter() - begun
+
+    async def call(server: McpServer | Client) -> float:
+        return await timed(server.call(tool, arguments) if isinstance(server, McpServer)
+                           else server.call_tool(tool, arguments))  # fmt: skip
+
+    async with open_server(config) as held, bare(name) as plain:
+        starts: dict[str, Case] = {
+            f"{name}_start_subprocess": lambda: started(lambda: bare(name)),
+            f"{name}_start_sandbox": lambda: started(lambda: open_server(config)),
+        }
+        report(await measured(starts, max(3, repeats // 6), warm_up=1))
+        calls: dict[str, Case] = {
+            f"{name}_call_subprocess": lambda: call(plain),
+            f"{name}_call_sandbox": lambda: call(held),
+            f"{name}_reset_sandbox": lambda: timed(held.reset()),
+            f"{name}_state_sandbox": lambda: timed(held.state()),
+        }
+        report(await measured(calls, repeats))
+
+
+@asynccontextmanager
+async def bare(name: str) -> AsyncIterator[Client]:
+    """The same server as a plain subprocess; without a repository it answers with an error."""
+    command = str(Path(sys.executable).parent / builtin_servers()[name].command[0])
+    async with Client(StdioServerParameters(command=command, args=[]), cache=None) as client:
+        yield client
+
+
+async def measured(
+    cases: dict[str, Case], repeats: int, warm_up: int = WARM_UP
+) -> dict[str, list[float]]:
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(warm_up + repeats):
+        for name, case in cases.items():
+            took = await case()
+            if turn >= warm_up:
+                seconds[name].append(took)
+    return seconds
+
+
+def report(seconds: dict[str, list[float]]) -> None:
+    for name, values in seconds.items():
+        milliseconds = sorted(1000 * value for value in values)
+        line = {
+            "name": name,
+            "value": round(statistics.median(milliseconds), 2),
+            "p95": round(milliseconds[int(0.95 * (len(milliseconds) - 1))], 2),
+            "unit": "ms",
+            "n": len(milliseconds),
+        }
+        print(json.dumps(line | hardware()))
+
+
+def hardware() -> dict[str, Any]:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {
+        "machine": f"{platform.machine()} {os.cpu_count()} cores",
+        "load": round(os.getloadavg()[0], 1),
+        "limits": [entry.what for entry in enforceable() if entry.holds == "yes"],
+        "commit": commit,
+    }
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
