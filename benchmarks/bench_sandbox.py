@@ -51,8 +51,12 @@ async def main() -> None:
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
     async with lease(SandboxTemplate()) as held:
-        cases = {"subprocess_true": plain_true, "exec_fresh_sandbox": fresh_true}
-        cases |= {"sandbox_ready": ready, "exec_held_sandbox": lambda: held_true(held)}
+        cases: dict[str, Case] = {
+            "subprocess_true": plain_true,
+            "exec_fresh_sandbox": fresh_true,
+            "sandbox_ready": ready,
+            "exec_held_sandbox": lambda: held_true(held),
+        }
         report(await measured(cases, options.repeats))
     for workers in (1, 2):
         rate = await create_destroy(workers, options.repeats)

@@ -4,13 +4,11 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from records.errors import ConfigError
 from sandboxes import python_env
-from sandboxes.local import available
 from sandboxes.servers import ServerConfig
 from sandboxes.template import BASE_ENV, Bind, SandboxTemplate
 
@@ -28,39 +26,13 @@ DOWNLOADERS = {
 }
 
 
-class Usable(NamedTuple):
-    servers: dict[str, ServerConfig]
-    skipped: dict[str, str]
-    """Name -> why it cannot run here."""
-
-
-def usable_servers(configs: Iterable[ServerConfig]) -> Usable:
-    """Which of these servers this machine can run. ConfigError for one that is not optional and
-    whose command is missing; without a working sandbox all are skipped."""
-    found = Usable({}, {})
-    for config in configs:
-        try:
-            reason = available()
-            if reason is None:
-                launch_of(config)
-        except ConfigError as error:
-            if not config.optional:
-                raise
-            reason = str(error)
-        if reason is None:
-            found.servers[config.name] = config
-        else:
-            found.skipped[config.name] = reason
-    return found
-
-
 def server_of_command(line: str, *, may_write: bool = False) -> ServerConfig:
     """The definition of a server given as a command line, as `synth tools import --server` takes
     it. A command of a virtual environment is run from that environment; scripts given by their
     path are shown inside, and nothing beside them. ConfigError for what does not exist."""
     try:
         command, *arguments = shlex.split(line)
-    except ValueError as error:
+    except ValueError as error:  # also where there is no word at all
         raise ConfigError(f"server command {line!r} is not a command line: {error}") from error
     venv, binds = None, []
     if "/" in command:

@@ -1,6 +1,6 @@
 """What a sandbox is made of: its files, environment, clock and limits. Starts nothing."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -66,6 +66,8 @@ class Limits(Config):
 
 class Bind(Config):
     """A file or folder of the host shown read-only inside."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"source"})
 
     source: str
     target: InsidePath

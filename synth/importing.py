@@ -1,6 +1,5 @@
 """Tools of MCP servers into a dataset, outside of any run."""
 
-import shlex
 from pathlib import Path
 
 from records.digest import digest
@@ -8,6 +7,7 @@ from records.errors import ConfigError
 from records.lease import hold
 from records.store import Dataset
 from sandboxes.importing import import_server
+from sandboxes.launch import server_of_command
 from sandboxes.local import available
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.stages import KEPT
@@ -22,11 +22,7 @@ def server_named(text: str) -> ServerConfig:
         return builtin_servers()[text]
     if text.endswith((".yaml", ".yml")):
         return load_server(Path(text))
-    command = shlex.split(text)
-    if not command:
-        raise ConfigError("--server is empty; give a name, a .yaml file or a command line")
-    name = "".join(c if c.isalnum() else "_" for c in Path(command[0]).stem.lower()).strip("_")
-    return ServerConfig(name=f"s_{name}" if name[:1].isdigit() else name, command=command)
+    return server_of_command(text)
 
 
 async def import_servers(servers: list[str], path: Path) -> dict[str, tuple[int, int]]:
