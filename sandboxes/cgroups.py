@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import signal
+import subprocess
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -71,34 +72,45 @@ def controllers() -> dict[Name, Controller]:
     found: dict[Name, Controller] = {}
     here = mounts(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
     for name in NAMES:
-        if (folder := here.v1.get(name)) and works(folder, f"{folder}/cgroup.procs"):
+        if (folder := here.v1.get(name)) and can_join(folder):
             found[name] = Controller(1, folder)
-    if here.v2 is None or here.v2_top is None:
-        return found
-    for folder in (here.v2, *here.v2.parents):
-        if not folder.is_relative_to(here.v2_top):
-            break
+    # a process is in one v2 group only, so that one folder must do for all that are left
+    best: tuple[list[Name], Path] = ([], Path())
+    for folder in v2_folders(here):
         with contextlib.suppress(OSError):
             given = set((folder / "cgroup.subtree_control").read_text().split())
             new: list[Name] = [name for name in NAMES if name in given and name not in found]
-            if new and works(folder, f"{here.v2}/cgroup.procs"):
-                found |= {name: Controller(2, folder) for name in new}
-                break
+            if len(new) > len(best[0]) and can_join(folder):
+                best = new, folder
+    found.update((name, Controller(2, best[1])) for name in best[0])
     return found
 
 
-def works(folder: Path, source: str) -> bool:
-    """Whether a group can be made in `folder` and joined from where we are."""
+def v2_folders(here: Mounts) -> list[Path]:
+    """Our own group's folder and those above it, nearest first."""
+    if here.v2 is None or here.v2_top is None:
+        return []
+    above = [here.v2, *here.v2.parents]
+    return [folder for folder in above if folder.is_relative_to(here.v2_top)]
+
+
+def can_join(folder: Path) -> bool:
+    """Whether a group can be made in `folder` and a process of ours moved into it, by doing it."""
     trial = folder / f"{PREFIX}.{owner_name()}.trial"
     try:
         trial.mkdir()
     except OSError:
         return False
     try:
-        # moving into a v2 group also needs the right to write where the mover is
-        return os.access(trial / "cgroup.procs", os.W_OK) and os.access(source, os.W_OK)
+        done = subprocess.run(
+            ["/bin/sh", "-c", 'echo $$ > "$0"', str(trial / "cgroup.procs")],
+            stderr=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+        return done.returncode == 0
     finally:
-        trial.rmdir()
+        deadline = time.monotonic() + 5
+        while not removed(trial) and time.monotonic() < deadline:
+            time.sleep(0.005)
 
 
 def owner_name() -> str:

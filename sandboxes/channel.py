@@ -15,7 +15,8 @@ from records.errors import TransientError
 from sandboxes.agent import HEADER, frame
 
 MAX_HEADER = 64 << 10
-MAX_BODY = 256 << 20
+MAX_BODY = 64 << 20
+"""Twice the largest output limit: stdout and stderr of one command travel together."""
 
 
 class Answer(NamedTuple):

@@ -27,7 +27,7 @@ def enforceable() -> list[Enforcement]:
         Enforcement("time", "yes", "the agent inside kills what passes its wall clock"),
         *map(group, cgroups.NAMES),
         Enforcement("output", "yes", "the agent keeps so many bytes and throws the rest away"),
-        Enforcement("disk", "yes", "tmpfs of bounded size; its pages count as memory too"),
+        disk(),
         Enforcement("open files", "yes", "RLIMIT_NOFILE of each process"),
         stopped_clock(),
     ]
@@ -64,6 +64,15 @@ def group(name: cgroups.Name) -> Enforcement:
     if name == "pids" and not rlimits.counts_processes(root=bwrap.is_root()):
         return Enforcement(what, "no", f"{missing}, and the kernel is older than 5.14")
     return Enforcement(what, "partly", f"{missing}; {STAND_INS[name]}")
+
+
+def disk() -> Enforcement:
+    if "memory" in cgroups.controllers():
+        how = "tmpfs of bounded size; the number of files is bounded by the memory they take"
+        return Enforcement("disk", "yes", how)
+    return Enforcement(
+        "disk", "partly", "tmpfs of bounded size; the number of files is not bounded"
+    )
 
 
 def stopped_clock() -> Enforcement:

@@ -3,7 +3,9 @@
 What is contained: files outside, the network, other processes, the caller's environment and
 rights, and memory, processes, CPU, disk and output as far as `sandboxes.doctor` says for this
 machine. What is not: bugs of the kernel, and how long the host's other programs wait for its
-disks and caches. Nothing ever runs outside a sandbox: where none can be made, `lease` raises.
+disks and caches. A command may end its own sandbox, since the agent runs as the same user; that is
+a lost sandbox, a TransientError. Nothing ever runs outside a sandbox: where none can be made,
+`lease` raises.
 """
 
 import asyncio

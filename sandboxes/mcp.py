@@ -24,6 +24,7 @@ from sandboxes.launch import launch_of
 from sandboxes.local import Sandbox, lease
 from sandboxes.servers import Fixture, ServerConfig
 from sandboxes.stdio import Ended, StdioProcess
+from tool_specs.importing import api_name
 
 MAX_LINE = 16 << 20
 MAX_RUBBISH = 1000
@@ -72,10 +73,18 @@ class McpServer:
             seen.add(cursor)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
-        """Call a tool. TransientError if the server hangs or is lost; never for what it answers."""
+        """Call a tool by the name that models use (`tool_specs.importing.api_name`).
+
+        TransientError if the server hangs or is lost; never for what it answers.
+        """
+        if self._names is None:
+            listed = [tool["name"] for tool in await self.list_tools()]
+            # the first of a name, as in the import, where later ones are dropped
+            self._names = {api_name(own) or own: own for own in reversed(listed)}
         try:
             async with self._asking(name):
-                result = await self._ready().call_tool(name, dict(arguments))
+                own = self._names.get(name, name)
+                result = await self._ready().call_tool(own, dict(arguments))
         except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
             return McpResult(clip(error.message), is_error=True)
         except (RuntimeError, ValidationError) as error:

@@ -5,6 +5,7 @@ import contextlib
 from typing import NamedTuple
 
 from records.errors import TransientError
+from sandboxes.agent import WINDOW
 from sandboxes.channel import Answer, Channel
 
 
@@ -24,6 +25,7 @@ class StdioProcess:
         self._started: asyncio.Future[str | None] = loop.create_future()
         self._ended: asyncio.Future[Ended | TransientError] = loop.create_future()
         self._output: asyncio.Queue[bytes] = asyncio.Queue()
+        self._waiting = 0
         channel.listen(ident, self._hear)
 
     def _hear(self, answer: Answer | TransientError) -> None:
@@ -34,7 +36,11 @@ class StdioProcess:
         if event == "started" and not self._started.done():
             self._started.set_result(None)
         elif event == "stdout":
-            self._output.put_nowait(answer.body)
+            self._waiting += len(answer.body)
+            if self._waiting > 4 * WINDOW:  # no agent of ours sends so much unasked
+                self._end(TransientError("its output came faster than it was read"), "too fast")
+            else:
+                self._output.put_nowait(answer.body)
         elif event == "exit":
             code = int(answer.header.get("exit_code", 0))
             kept = int(answer.header.get("stdout_bytes", 0))
@@ -58,6 +64,7 @@ class StdioProcess:
         """Some bytes of its output, as they come; empty once it has ended and all is read."""
         data = await self._output.get()
         if data:
+            self._waiting -= len(data)
             with contextlib.suppress(TransientError):
                 message = {"op": "ack", "id": self._id, "bytes": len(data)}
                 await self._channel.send(message)

@@ -55,7 +55,7 @@ class Limits(Config):
     cpus: float = Field(default=1.0, gt=0, le=1024)
     """CPU time per second of wall clock, all processes together."""
 
-    output_bytes: int = Field(default=1_000_000, ge=1_000)
+    output_bytes: int = Field(default=1_000_000, ge=1_000, le=32_000_000)
     """Kept of stdout and of stderr of one exec; the rest is read and thrown away."""
 
     disk_mb: int = Field(default=64, ge=1)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from records.errors import ItemError
+from records.errors import ItemError, TransientError
 from sandboxes.local import ExecResult, lease
 from sandboxes.python_env import base_python
 from sandboxes.template import Limits, SandboxTemplate
@@ -138,3 +138,36 @@ def test_closing_takes_what_still_runs_with_it() -> None:
     started = time.monotonic()
     asyncio.run(go())
     assert time.monotonic() - started < 30
+
+
+def test_a_server_that_is_not_read_from_waits_and_loses_nothing() -> None:
+    async def go() -> None:
+        async with lease(SMALL) as sandbox:
+            server = await sandbox.open_stdio(["sh", "-c", "yes | head -c 5000000; cat; exit 4"])
+            assert (await sandbox.exec(["echo", "beside it"])).stdout == b"beside it\n"
+            await server.write(b"the end")
+            await server.close_stdin()
+            read = bytearray()
+            while data := await server.read():
+                read += data
+            assert bytes(read) == b"y\n" * 2_500_000 + b"the end"
+            assert (await server.wait()).exit_code == 4
+            assert await server.read() == b""
+
+    asyncio.run(go())
+
+
+def test_killing_the_sandbox_from_inside_is_a_lost_sandbox() -> None:
+    with pytest.raises(TransientError, match="the sandbox ended"):
+        one("sh", "-c", "kill -9 2; sleep 10")
+
+
+def test_many_leases_at_once_in_one_process() -> None:
+    async def each(number: int) -> bytes:
+        async with lease(SMALL) as sandbox:
+            return (await sandbox.exec(["echo", str(number)])).stdout
+
+    async def go() -> list[bytes]:
+        return await asyncio.gather(*(each(number) for number in range(12)))
+
+    assert asyncio.run(go()) == [f"{number}\n".encode() for number in range(12)]

@@ -43,7 +43,7 @@ def test_pages_are_joined_and_answers_of_every_kind_come_back() -> None:
         assert await server.call("echo", {"a": 1}) == McpResult('{"a": 1}', False)
         assert await server.call("fail", {}) == McpResult("it failed", True)
         assert await server.call("refuse", {}) == McpResult("no tools/call", True)
-        assert await server.call("wrong_type", {}) == McpResult("{}", False)
+        assert await server.call("wrong_name", {}) == McpResult("it has spaces", False)
         flood = await server.call("flood", {})
         assert flood.text.endswith(f"[{200_000 - MAX_TEXT} more characters]")
 
@@ -121,7 +121,7 @@ def test_import_marks_what_varies_and_maps_names() -> None:
     assert rows["uptime"]["drop_reason"] == "varies"
     assert rows["echo"]["drop_reason"] is None
     assert rows["write"]["drop_reason"] is None
-    assert rows["wrong_type"]["annotations"]["originalName"] == "wrong type"
+    assert rows["wrong_name"]["annotations"]["originalName"] == "wrong name"
 
 
 def importable() -> ServerConfig:

@@ -16,7 +16,7 @@ TOOLS = [
         "inputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": name != "write"},
     }
-    for name in ("echo", "write", "fail", "refuse", "die", "hang", "uptime", "flood", "wrong type")
+    for name in ("echo", "write", "fail", "refuse", "die", "hang", "uptime", "flood", "wrong name")
 ]
 
 
@@ -41,6 +41,8 @@ def call(name: str, arguments: dict[str, object]) -> dict[str, object]:
         time.sleep(1000)
     if name == "uptime":
         return text(open("/proc/uptime").read())
+    if name == "wrong name":
+        return text("it has spaces")
     if name == "flood":
         return text("x" * 200_000)
     return text(json.dumps(arguments))
