@@ -11,7 +11,7 @@ from synth.config import RunConfig
 from synth.pipeline import STAGES
 
 SMALL = RunConfig(
-    name="small", domains=("clinic_desk", "web_shop"), servers=(), num_tasks=4, shard_size=3
+    name="small", domains=("clinic_desk", "web_shop"), servers=(), num_tasks=3, shard_size=2
 )
 
 

@@ -15,10 +15,13 @@ from synth.config import OfflineConfig, RunConfig
 from synth.offline.settings import Misbehaviour
 from tests.flows.conftest import ROOT
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
-from tests.killing import run
+from tests.killing import PROCESSES, run
 
-STRIDE = 23
-"""Of the kill points one run in the default tests tries every 23rd; all of them in `scale`."""
+PROCESSES.set_forkserver_preload(
+    ["__main__", "tests.killing", "pyarrow.compute", "pandas", "tests.flows.pipeline_work"]
+)  # two seconds of imports, once
+STRIDE = 53
+"""Of the kill points one run in the default tests tries every 53rd; all of them in `scale`."""
 
 
 def accounts(dataset: Dataset) -> list[tuple[str, int, int]]:
