@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the run failed, 2 wrong use or configuration, 3 stopped by
 imports (Prefect, DuckDB, MCP) happen inside the commands that need them.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,8 +24,11 @@ cli_data.register(app)
 cli_tools.register(app)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+def main() -> None:
+    code = run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # duckdb's binding reports "leaks" when the interpreter is taken down orderly
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -11,6 +11,8 @@ from prefect.client.schemas.filters import (
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import StateType
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
 from prefect.states import Crashed
 
 from flows.dry_run import dry_run
@@ -23,14 +25,27 @@ log = logging.getLogger("synth.flows")
 FLOWS = {"pipeline": pipeline, "dry_run": dry_run}
 OURS = "agentic-synth"
 OWNER = "owner:"
+DRAIN_TIMEOUT_S = 20.0
 
 
 async def start(name: str, config: RunConfig, dataset: str) -> None:
     """Run the flow `pipeline` or `dry_run` here. Its own errors come out as they are."""
     await sweep_dead_runs()
     me = this_process()
-    with tags(OURS, f"{OWNER}{me.pid}:{me.started}"):
-        await FLOWS[name](config, dataset)
+    try:
+        with tags(OURS, f"{OWNER}{me.pid}:{me.started}"):
+            await FLOWS[name](config, dataset)
+    finally:
+        await _send_what_waits()
+
+
+async def _send_what_waits() -> None:
+    """Logs and events leave in batches: unless they are sent while the server is there, the
+    process retries for a minute at its end."""
+    for worker in (APILogWorker, EventsWorker):
+        drained = worker.drain_all(timeout=DRAIN_TIMEOUT_S)
+        if drained is not None:
+            await drained
 
 
 async def sweep_dead_runs() -> int:
