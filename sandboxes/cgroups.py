@@ -11,6 +11,7 @@ import itertools
 import os
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -96,7 +97,7 @@ def v2_folders(here: Mounts) -> list[Path]:
 
 def can_join(folder: Path) -> bool:
     """Whether a group can be made in `folder` and a process of ours moved into it, by doing it."""
-    trial = folder / f"{PREFIX}.{owner_name()}.trial"
+    trial = folder / f"{PREFIX}.{owner_name()}.trial-{threading.get_ident()}"
     try:
         trial.mkdir()
     except OSError:
