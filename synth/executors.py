@@ -4,12 +4,10 @@ An executor holds the state of one episode. Its own failure (server gone, sandbo
 TransientError, never an error observation: the agent is not blamed for it.
 """
 
-import asyncio
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -18,6 +16,7 @@ from records.errors import ConfigError
 from records.schemas import Row
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
+from synth.checks import probe_changes
 from tool_specs.domain import Domain
 from tool_specs.interpreter import World, breaches
 
@@ -111,14 +110,9 @@ class McpExecutor:
 
     fidelity: Fidelity = "mcp"
 
-    def __init__(
-        self,
-        open_it: Callable[[], AbstractAsyncContextManager[McpServer]],
-        slots: asyncio.Semaphore,
-    ) -> None:
-        """`open_it` gives a fresh server with its fixture made; `slots` bound how many live."""
+    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[McpServer]]) -> None:
+        """`open_it` gives a server whose fixture has just been made."""
         self._open_it = open_it
-        self._slots = slots
         self._open: AsyncExitStack | None = None
         self._server: McpServer | None = None
         self._state: dict[str, list[str]] = {}
@@ -134,7 +128,7 @@ class McpExecutor:
             self._state = await server.state()
             self._hash = digest(self._state)
         code = "tool_error" if result.is_error else None
-        changes = state_changes(before, self._state)
+        changes = probe_changes(before, self._state)
         return ToolResult(result.text, result.is_error, code, changes, old, self._hash)
 
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
@@ -163,34 +157,12 @@ class McpExecutor:
     async def _running(self) -> McpServer:
         if self._server is None:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(self._slots)
                 server = await stack.enter_async_context(self._open_it())
                 self._state = await server.state()
                 self._hash = digest(self._state)
                 self._open, self._server = stack.pop_all(), server
         return self._server
 
-
-def state_changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> Changes:
-    """Lines that a probe no longer prints are deleted rows, new ones created, in probe order."""
-    changes: Changes = []
-    for probe in after:
-        old, new = dict.fromkeys(before.get(probe, ())), dict.fromkeys(after[probe])
-        for line in old:
-            if line not in new:
-                changes.append(_change("delete", probe, line, {"line": line}, None))
-        for line in new:
-            if line not in old:
-                changes.append(_change("create", probe, line, None, {"line": line}))
-    return changes
-
-
-def _change(op: str, entity: str, row_id: str, before: Any, after: Any) -> dict[str, Any]:
-    return {"op": op, "entity": entity, "id": row_id, "before": before, "after": after}
-
-
-LIVE_SERVERS = 2 * (os.cpu_count() or 1)
-"""Sandboxed servers at once in one process: each is a program of its own, and CPU to start."""
 
 OpenServer = Callable[
     [ServerConfig, Mapping[str, Any] | None], AbstractAsyncContextManager[McpServer]
@@ -216,8 +188,7 @@ class Catalogue:
     servers: Mapping[str, ServerConfig]
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
     open_server: OpenServer = open_server
-    """How an episode gets its server: in a sandbox of its own, or from a pool of them."""
-    server_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LIVE_SERVERS))
+    """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
 
     def setting_of(self, task: Row) -> Setting:
         """Description, clock and rules of the world that a task plays in."""
@@ -249,8 +220,7 @@ def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
             known = ", ".join(catalogue.servers) or "none"
             raise ConfigError(f"no server {tool['server']!r} for {tool['name']!r}; known: {known}")
         server = catalogue.servers[tool["server"]]
-        open_it = partial(catalogue.open_server, server, task["initial_state"])
-        return McpExecutor(open_it, catalogue.server_slots)
+        return McpExecutor(partial(catalogue.open_server, server, task["initial_state"]))
     domain = catalogue.domains[tool["domain_id"]]
     own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
     return StateMachineExecutor(World.of(domain, task["initial_state"] if own else None))

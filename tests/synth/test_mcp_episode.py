@@ -7,7 +7,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sandboxes.importing import source_of
 from sandboxes.local import available
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig, builtin_servers
+from sandboxes.warm import WarmServers
 from synth.environment import EpisodeEnvironment
 from synth.executors import Catalogue, OpenServer
 from synth.replay import replay_rows
@@ -107,17 +107,34 @@ async def play(env: EpisodeEnvironment, *actions: dict[str, Any]) -> list[Any]:
 
 
 def test_real_effects_are_seen_by_the_probes_and_replayed(tools: list[Row], tmp_path: Path):
-    """One episode told in full, then run again from its journal and from its rows."""
+    """One episode told in full, then run again from its journal and from its rows, both on a warm
+    server."""
 
-    def episode() -> tuple[EpisodeEnvironment, list[Any]]:
+    async def episode(opened: OpenServer) -> tuple[EpisodeEnvironment, list[Any]]:
         with ShardJournal(tmp_path / "journal.sqlite") as journal:
             env = environment(
-                tools, user=lambda *_: ScriptedUser(), journal=journal, episode_id="e"
+                tools, opened, user=lambda *_: ScriptedUser(), journal=journal, episode_id="e"
             )
             actions = [calls(STATUS, BRANCH, STATUS), calls(NO_BRANCH), says("I made it.")]
-            return env, asyncio.run(play(env, *actions))
+            return env, await play(env, *actions)
 
-    env, (first, second, last) = episode()
+    async def run() -> None:
+        env, steps = await episode(open_server)
+        check_told_episode(env, steps)
+        async with WarmServers(live=1) as warm:
+            again, _ = await episode(warm.open)
+            assert again.state.drifts == []
+            assert again.state.messages == env.state.messages
+            trajectory, records = rows_of(env, steps[-1])
+            catalogue = catalogue_of(tools, warm.open)
+            report = await replay_rows(trajectory, records, TASK, catalogue, QUIET)
+            assert report.differences == []
+
+    asyncio.run(run())
+
+
+def check_told_episode(env: EpisodeEnvironment, steps: list[Any]) -> None:
+    first, second, last = steps
     status, branch, _, wrong = env.state.caller.records
     assert "On branch main" in first.observation[0]["content"]
     assert {record.fidelity for record in env.state.caller.records} == {"mcp"}
@@ -129,27 +146,26 @@ def test_real_effects_are_seen_by_the_probes_and_replayed(tools: list[Row], tmp_
     assert "no/such" in second.observation[0]["content"]
     assert (last.reward, last.info["termination_reason"]) == (1.0, "user_done")
 
-    again, _ = episode()
-    assert again.state.drifts == []
-    assert again.state.messages == env.state.messages
 
-    state = env.state
+def rows_of(env: EpisodeEnvironment, last: Any) -> tuple[Row, list[Row]]:
     trajectory = {
         "trajectory_id": "t",
-        "messages": state.messages,
-        "seed": state.seed,
-        "termination_reason": state.reason,
-        "state_hash_final": state.hash_final,
+        "messages": env.state.messages,
+        "seed": env.state.seed,
+        "termination_reason": env.state.reason,
+        "state_hash_final": env.state.hash_final,
         "objective_reward": last.reward,
     }
-    records = json.loads(json.dumps([record._asdict() for record in state.caller.records]))
-    report = asyncio.run(replay_rows(trajectory, records, TASK, catalogue_of(tools), QUIET))
-    assert report.differences == []
+    return trajectory, json.loads(json.dumps([r._asdict() for r in env.state.caller.records]))
 
 
 def test_a_snapshot_of_a_live_server_is_restored_by_replay(tools: list[Row]):
     async def compare() -> None:
-        first, second = environment(tools), environment(tools)
+        async with WarmServers(live=2) as warm:
+            await compare_on(warm)
+
+    async def compare_on(warm: WarmServers) -> None:
+        first, second = environment(tools, warm.open), environment(tools, warm.open)
         await first.reset(TASK, 1)
         await first.step(calls(BRANCH, ADD))
         snapshot = first.snapshot()
@@ -202,11 +218,6 @@ def test_a_server_that_cannot_start_now_is_an_infra_error(tools: list[Row]):
         raise TransientError("no sandbox free")
         yield  # pyright: ignore[reportUnreachable]
 
-    catalogue = replace(catalogue_of(tools, down), server_slots=asyncio.Semaphore(1))
-    for _ in range(2):  # the slot is given back, else the second would wait for ever
-        env = EpisodeEnvironment(catalogue, QUIET)
-        (step,) = asyncio.run(play(env, calls(STATUS)))
-        assert (step.info["termination_reason"], step.info["error"]) == (
-            "infra_error",
-            "no sandbox free",
-        )
+    (step,) = asyncio.run(play(environment(tools, down), calls(STATUS)))
+    assert step.info["termination_reason"] == "infra_error"
+    assert step.info["error"] == "no sandbox free"
