@@ -17,6 +17,7 @@ from records.journal import ShardJournal
 from records.lease import hold
 from records.schemas import TABLES, Row
 from records.store import Dataset
+from sandboxes.warm import WarmServers
 from synth.config import RunConfig
 from synth.llm.budget import Amount, Budget
 from synth.llm.client import Gateway
@@ -50,7 +51,10 @@ async def open_run(
     with hold(store, run_id=config.run_id, what=command):
         budget = Budget(config.budget, _spent(store, config.run_id))
         app = create_app(config.offline.settings())
-        async with Gateway(config.roles, budget=budget, offline_app=lambda: app) as gateway:
+        async with (
+            Gateway(config.roles, budget=budget, offline_app=lambda: app) as gateway,
+            WarmServers() as servers,
+        ):
             probed: list[Row] = []
             for role, own in config.roles.items():
                 probed += await probe(
@@ -60,7 +64,15 @@ async def open_run(
                     budget=budget,
                     offline_app=lambda: app,
                 )
-            run = Run(config, store, invocation_id, gateway, progress, retry_failed=retry_failed)
+            run = Run(
+                config,
+                store,
+                invocation_id,
+                gateway,
+                servers,
+                progress,
+                retry_failed=retry_failed,
+            )
             _write_event(run, command, "started", "running", "", probed)
             token = _current.set(run)
             try:

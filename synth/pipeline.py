@@ -124,6 +124,7 @@ class OverCatalogue:
             tools={row["tool_id"]: row for row in self.tools},
             domains=self.domains,
             servers=self.servers,
+            open_server=self.run.servers.open,
         )
 
     def rows_of(self, table: str, key: str, ids: Sequence[str]) -> list[Row | None]:
@@ -179,7 +180,9 @@ class TaskStage(OverCatalogue):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.sources = TaskSources(self.catalogue.tools, self.domains, self.servers)
+        self.sources = TaskSources(
+            self.catalogue.tools, self.domains, self.servers, run.servers.open
+        )
 
     def plan(self) -> list[Item]:
         config = self.run.config

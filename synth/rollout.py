@@ -69,7 +69,7 @@ def prompt_versions() -> dict[str, str]:
 
 
 def plan_rollouts(
-    tasks: Iterable[Row], *, config: RolloutConfig, roles: Mapping[str, RoleConfig]
+    tasks: Iterable[Row], *, config: RolloutConfig, roles: Mapping[Any, RoleConfig]
 ) -> list[Item]:
     """An item for each attempt at each task, in the tasks' order; its id is `trajectory_id`."""
     decided = [
@@ -97,7 +97,7 @@ async def run_rollout(
     *,
     catalogue: Catalogue,
     config: RolloutConfig,
-    roles: Mapping[str, RoleConfig],
+    roles: Mapping[Any, RoleConfig],
 ) -> ItemResult:
     """Rows of `trajectories` and `tool_calls`. BudgetError stops it; the journal waits then.
 
@@ -204,7 +204,7 @@ def assistant_message(completion: Completion, *, num_calls: int) -> Message:
     return message
 
 
-def _result(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> ItemResult:
+def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> ItemResult:
     row = _trajectory_row(item, played, roles)
     calls = [
         record._asdict() | {"trajectory_id": item.item_id, "split": row["split"]}
@@ -216,7 +216,7 @@ def _result(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> Ite
     return ItemResult({"trajectories": [row], "tool_calls": calls}, status, drifts)
 
 
-def _trajectory_row(item: Item, played: _Played, roles: Mapping[str, RoleConfig]) -> Row:
+def _trajectory_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Row:
     state, task = played.state, item.data["task"]
     records, messages = state.caller.records, state.messages
     speakers = Counter(message["role"] for message in messages)

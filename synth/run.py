@@ -17,6 +17,7 @@ from records.journal import ShardJournal
 from records.schemas import Row
 from records.seeds import rng_of
 from records.store import Dataset, ItemStatus
+from sandboxes.warm import WarmServers
 from synth.config import RunConfig
 from synth.llm.client import LLM, Gateway
 from synth.stages import Item, ItemResult, Stage, plan_shards
@@ -104,6 +105,8 @@ class Run:
     dataset: Dataset
     invocation_id: str
     gateway: Gateway
+    servers: WarmServers
+    """Where live MCP servers come from."""
     on_progress: Callable[[str, int, int], None]
     """Called with (stage, items finished, items to do) as work goes on."""
     retry_failed: bool = False

@@ -58,7 +58,7 @@ class Gateway:
 
     def __init__(
         self,
-        roles: Mapping[str, RoleConfig],
+        roles: Mapping[Any, RoleConfig],
         *,
         budget: Budget | None = None,
         offline_app: Callable[[], ASGIApp] | None = None,
