@@ -1,330 +1,286 @@
 """Accepted trajectories as files for other trainers, with a dataset card.
 
-`hf` is Parquet for `datasets.load_dataset`. `messages` and `tools` are Arrow JSON columns: Arrow
-structs would give every call the keys of every other call, filled with nulls. Arguments are
-objects there, because chat templates apply `tojson` to them and would encode text a second time;
-text that the model wrote and that is no JSON object stays text. `openai` is JSON lines of the wire
-form, where arguments are always text.
+`hf` is a folder that `datasets.load_dataset` reads: Parquet with messages and tools as Arrow JSON
+columns (`datasets.Json()` there), so that objects of different shapes never fill each other with
+nulls. Arguments of calls are objects in it: chat templates apply `tojson` to them and would encode
+a string a second time. `openai` is JSON lines as OpenAI's own interfaces take them: arguments are
+text, there are no keys but theirs, and `weight` is 0 on assistant messages without loss.
 
-The folder appears under its name once it is whole, or not at all.
+A row is exported when it was accepted, may be trained on (held-out rows need a flag, and get
+splits of their own) and shows only tools of known licence (others need a flag). The rest is
+counted by reason. The folder appears whole or not at all.
 """
 
-import io
 import json
-import secrets
-import shutil
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from records.errors import ConfigError
-from records.files import write_atomic
-from records.schemas import JSON, Row
+from records.digest import canonical_json
+from records.errors import ConfigError, ItemError
+from records.schemas import JSON, STR, STRS, TABLES, Row
 from records.splits import SPLITS
 from records.store import Dataset
-from synth.dataset_card import card
+from synth.dataset_card import Contents, write_card
+from synth.export_messages import (
+    in_openai_form,
+    num_text_arguments,
+    what_is_wrong,
+    with_object_arguments,
+)
+from synth.new_folder import new_folder
 
 Format = Literal["hf", "openai"]
 
-ROWS_PER_FILE = 2_000
-"""Some tens of megabytes in memory, some megabytes on disk."""
-
 UNKNOWN = "unknown"
+"""Licence of a tool that states none."""
 
-_COLUMNS = {
-    "trajectory_id": pa.utf8(),
-    "split": pa.utf8(),
-    "domain": pa.utf8(),
-    "server": pa.utf8(),
-    "category": pa.utf8(),
-    "variant": pa.utf8(),
-    "complexity": pa.utf8(),
+FILE_ROWS = 50_000
+"""Rows of one Parquet file: some hundred MB of conversations."""
+
+BATCH_ROWS = 1_000
+"""Rows in memory at once, and of a row group."""
+
+_STORED = TABLES["trajectories"].schema
+_AS_STORED = (
+    "task_id",
+    "server",
+    "variant",
+    "attempt",
+    "seed",
+    "num_messages",
+    "num_turns",
+    "num_user_turns",
+    "num_tool_calls",
+    "num_errors",
+    "num_recovered",
+    "fidelities",
+    "injected_outcomes",
+    "termination_reason",
+    "outcome",
+    "objective_reward",
+    "models",
+    "prompt_versions",
+    "run_id",
+)
+COLUMNS: dict[str, pa.DataType] = {
+    "trajectory_id": STR,
+    "split": STR,
     "messages": JSON,
     "tools": JSON,
     "train_turns": pa.list_(pa.bool_()),
-    "num_messages": pa.int64(),
-    "num_user_turns": pa.int64(),
-    "num_tool_calls": pa.int64(),
-    "num_errors": pa.int64(),
-    "outcome": pa.utf8(),
+    "weight": pa.float64(),
+    "domain": STR,
+    "category": STR,
+    "complexity": STR,
     "score": pa.float64(),
-    "objective_reward": pa.float64(),
-    "agent_model": pa.utf8(),
-    "user_model": pa.utf8(),
-    "license": pa.utf8(),
+    "tool_licenses": STRS,
+    **{name: _STORED.field(name).type for name in _AS_STORED},
 }
-SCHEMA = pa.schema(list(_COLUMNS.items()))
-"""Of the `hf` format."""
+"""Of the `hf` form, in order."""
 
 
 class Exported(NamedTuple):
-    path: str
+    out: str
     format: str
-    rows: int
-    splits: dict[str, int]
+    rows: dict[str, int]
+    """By split."""
     left_out: dict[str, int]
-    """Accepted trajectories that were not written, by reason: rows + left_out = accepted."""
-    licenses: dict[str, int]
-
-
-@dataclass
-class Counts:
-    """What the card and the metadata say of the rows that were written."""
-
-    splits: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    licenses: Counter[str] = field(default_factory=Counter)
-    models: dict[str, Counter[str]] = field(default_factory=dict)
-    """Role -> model -> rows."""
-    prompts: dict[str, Counter[str]] = field(default_factory=dict)
-    """Prompt -> version -> rows."""
-
-    def add(self, row: Row) -> None:
-        self.splits[row["split"]] += 1
-        self.licenses[row["license"]] += 1
-        for found, column in ((self.models, "models"), (self.prompts, "prompt_versions")):
-            for name, value in json.loads(row[column] or "{}").items():
-                found.setdefault(name, Counter())[str(value)] += 1
+    """Trajectories of the dataset that were not exported, by reason."""
+    text_arguments: int
+    """Calls whose arguments are no JSON object: the text that the model wrote stands there."""
 
 
 def export_dataset(
     dataset: Dataset,
     out: Path,
     *,
-    format: Format,
+    format: Format = "hf",
     include_heldout: bool = False,
     include_unknown_license: bool = False,
 ) -> Exported:
-    """Write the accepted trajectories into the new folder `out`.
+    """Write the folder `out`, which must not exist.
 
-    Held-out rows come in splits of their own, and only when asked for; so do rows with a tool
-    whose licence nobody knows. Raises ConfigError for a folder that has something in it, and where
-    nothing is left to write.
+    ConfigError when nothing is left to export; ItemError, naming the trajectory, when an accepted
+    conversation is one that no trainer could take. Nothing is written then.
     """
-    out = out.absolute()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already and not empty; export into a new folder")
-    counts = Counts()
-    rows = _chosen(dataset, counts, include_heldout, include_unknown_license)
-    temporary = out.with_name(f".{out.name}.tmp-{secrets.token_hex(6)}")
-    try:
-        writer = _write_parquet if format == "hf" else _write_lines
-        files = writer(temporary, rows)
-        if not counts.splits:
-            raise ConfigError(_nothing(dataset, counts))
-        metadata = _metadata(dataset, counts, format, files)
-        text = card(dataset, counts=metadata, columns=SCHEMA.names)
-        write_atomic(temporary / "README.md", text.encode())
-        lines = json.dumps(metadata, indent=2, ensure_ascii=False, default=str)
-        write_atomic(temporary / "metadata.json", f"{lines}\n".encode())
-        temporary.rename(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return Exported(
-        path=str(out),
-        format=format,
-        rows=counts.splits.total(),
-        splits=dict(counts.splits),
-        left_out=dict(counts.left_out),
-        licenses=dict(counts.licenses),
+    if format not in ("hf", "openai"):
+        raise ConfigError(f"format must be hf or openai, got {format!r}")
+    selection = select(
+        dataset,
+        include_heldout=include_heldout,
+        include_unknown_license=include_unknown_license,
     )
+    with new_folder(out) as folder, dataset.connect() as db:
+        db.register("chosen", selection.table())
+        text_arguments = (_write_hf if format == "hf" else _write_openai)(folder, db, selection)
+        exported = Exported(
+            out=str(out),
+            format=format,
+            rows={split: len(ids) for split, ids in selection.ids.items()},
+            left_out=dict(selection.left_out),
+            text_arguments=text_arguments,
+        )
+        contents = Contents(
+            name=out.absolute().name,
+            format=format,
+            rows=exported.rows,
+            left_out=exported.left_out,
+            text_arguments=text_arguments,
+            tools_by_license=dict(selection.tools),
+            columns=COLUMNS if format == "hf" else {},
+        )
+        write_card(folder, dataset, db, contents)
+    return exported
 
 
-def fault(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Why a conversation cannot be trained on in this form, or None."""
-    if not messages or messages[-1].get("role") != "assistant" or messages[-1].get("tool_calls"):
-        return "no_closing_message"
-    open_calls: set[Any] = set()
-    previous = None
-    for message in messages:
-        role = message.get("role")
-        if role == "tool":
-            if message.get("tool_call_id") not in open_calls:
-                return "result_without_call"
-            open_calls.remove(message["tool_call_id"])
-        elif open_calls:
-            return "call_without_result"
-        elif role == previous == "user":
-            return "two_user_turns"
-        calls = [call.get("id") for call in message.get("tool_calls") or ()]
-        if len(set(calls)) < len(calls):
-            return "repeated_call_id"
-        open_calls.update(calls)
-        previous = role
-    return None
+@dataclass
+class Selection:
+    """What will be exported, decided before any conversation is read."""
+
+    ids: dict[str, list[str]] = field(default_factory=dict)
+    """Trajectory ids by split, in the order in which they are written; no split is empty."""
+    licenses: dict[str, list[str]] = field(default_factory=dict)
+    """Of each chosen trajectory: the licences of the tools that it shows, sorted."""
+    tools: Counter[str] = field(default_factory=Counter)
+    """Number of different tools that chosen trajectories show, by licence."""
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def table(self) -> pa.Table:
+        chosen = [(i, split, at) for split, ids in self.ids.items() for at, i in enumerate(ids)]
+        return pa.table(
+            {
+                "trajectory_id": pa.array([i for i, _, _ in chosen], STR),
+                "chosen_split": pa.array([split for _, split, _ in chosen], STR),
+                "place": pa.array([at for _, _, at in chosen], pa.int64()),
+                "tool_licenses": pa.array([self.licenses[i] for i, _, _ in chosen], STRS),
+            }
+        )
 
 
-def openai_messages(
-    messages: Sequence[Mapping[str, Any]], train_turns: Sequence[bool]
-) -> list[dict[str, Any]]:
-    """The wire form: its keys only, and weight 0 on the agent's turns that carry no loss."""
-    written = []
-    for message, trained in zip(messages, train_turns, strict=True):
-        kept = {k: message[k] for k in _WIRE_KEYS[message["role"]] if message.get(k) is not None}
-        if message["role"] == "assistant" and not trained:
-            kept["weight"] = 0
-        written.append({"role": message["role"]} | kept)
-    return written
-
-
-_WIRE_KEYS = {
-    "system": ("content",),
-    "user": ("content",),
-    "assistant": ("content", "refusal", "tool_calls"),
-    "tool": ("tool_call_id", "content"),
-}
-
-
-def template_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The form that chat templates take: arguments as objects where they are objects."""
-    return [
-        {**message, "tool_calls": [_with_object(call) for call in message["tool_calls"]]}
-        if message.get("tool_calls")
-        else dict(message)
-        for message in messages
-    ]
-
-
-def _with_object(call: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = call["function"]["arguments"]
-    try:
-        value = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        value = None
-    value = value if isinstance(value, dict) else arguments
-    return {**call, "function": {**call["function"], "arguments": value}}
-
-
-def _chosen(
-    dataset: Dataset, counts: Counts, include_heldout: bool, include_unknown_license: bool
-) -> Iterator[Row]:
-    """Accepted rows by split and id that are to be written; the others are counted."""
+def select(dataset: Dataset, *, include_heldout: bool, include_unknown_license: bool) -> Selection:
+    """Every trajectory of the dataset, chosen or counted by the reason why it is not."""
+    license_of = {t["tool_id"]: t["license"] for t in dataset.rows("tools", ["tool_id", "license"])}
+    agents = dataset.rows("agents", ["agent_id", "tool_ids"])
+    tools_of = {agent["agent_id"]: agent["tool_ids"] for agent in agents}
     with dataset.connect() as db:
-        cursor = db.execute(_ACCEPTED, [list(SPLITS)])
-        names = [column[0] for column in cursor.description or ()]
-        while batch := cursor.fetchmany(200):
-            for values in batch:
-                row = dict(zip(names, values, strict=True))
-                row["messages"] = json.loads(row["messages"])
-                row["license"] = " AND ".join(row["licenses"] or [UNKNOWN])
-                if row["split"] != "train" and not include_heldout:
-                    reason = "held_out"
-                elif UNKNOWN in row["license"].split() and not include_unknown_license:
-                    reason = "unknown_license"
-                else:
-                    reason = fault(row["messages"])
-                if reason:
-                    counts.left_out[reason] += 1
-                else:
-                    counts.add(row)
-                    yield row
+        rows = db.execute(
+            "SELECT trajectory_id, split, agent_id, accepted FROM trajectories ORDER BY 1"
+        ).fetchall()
+    selection = Selection({split: [] for split in SPLITS})
+    shown: dict[str, str] = {}
+    for trajectory_id, split, agent_id, accepted in rows:
+        # of an agent that the dataset does not hold nobody knows the tools
+        tools = {i: license_of.get(i) or UNKNOWN for i in tools_of.get(agent_id, [f"? {agent_id}"])}
+        if not accepted:
+            selection.left_out["not_accepted"] += 1
+        elif split != "train" and not include_heldout:
+            selection.left_out["held_out"] += 1
+        elif UNKNOWN in tools.values() and not include_unknown_license:
+            selection.left_out["unknown_license"] += 1
+        else:
+            selection.ids[split].append(trajectory_id)
+            selection.licenses[trajectory_id] = sorted(set(tools.values()))
+            shown |= tools
+    selection.tools = Counter(shown.values())
+    selection.ids = {split: ids for split, ids in selection.ids.items() if ids}
+    if not selection.ids:
+        raise ConfigError(_nothing_left(dataset, selection.left_out))
+    return selection
 
 
-def _shards(rows: Iterator[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """(split, rows) of one file each; the rows come sorted by split."""
-    shard: list[Row] = []
-    for row in rows:
-        if shard and (len(shard) == ROWS_PER_FILE or row["split"] != shard[0]["split"]):
-            yield shard[0]["split"], shard
-            shard = []
-        shard.append(row)
-    if shard:
-        yield shard[0]["split"], shard
-
-
-def _write_parquet(folder: Path, rows: Iterator[Row]) -> dict[str, list[str]]:
-    """`data/train-00000-of-00002.parquet`; how many there are is known at the end."""
-    written: dict[str, list[Path]] = {}
-    for split, shard in _shards(rows):
-        paths = written.setdefault(split, [])
-        paths.append(folder / "data" / f"{split}-{len(paths):05d}.parquet")
-        buffer = io.BytesIO()
-        pq.write_table(_table(shard), buffer, compression="zstd")
-        write_atomic(paths[-1], buffer.getvalue())
-    files: dict[str, list[str]] = {}
-    for split, paths in written.items():
-        for path in paths:
-            named = path.with_name(f"{path.stem}-of-{len(paths):05d}.parquet")
-            path.rename(named)
-            files.setdefault(split, []).append(str(named.relative_to(folder)))
-    return files
-
-
-def _table(rows: list[Row]) -> pa.Table:
-    given = [row | {"messages": json_text(template_messages(row["messages"]))} for row in rows]
-    return pa.Table.from_pylist(
-        [{name: row[name] for name in SCHEMA.names} for row in given], schema=SCHEMA
+def _nothing_left(dataset: Dataset, left_out: Mapping[str, int]) -> str:
+    counts = ", ".join(f"{n} {reason}" for reason, n in left_out.items()) or "there is none"
+    flags = {"held_out": "--include-heldout", "unknown_license": "--include-unknown-license"}
+    advice = [flag for reason, flag in flags.items() if reason in left_out]
+    return f"no trajectory of {dataset.root} can be exported: {counts}" + (
+        f"; to let some in, add {' or '.join(advice)}" if advice else ""
     )
 
 
-def _write_lines(folder: Path, rows: Iterator[Row]) -> dict[str, list[str]]:
-    """`train.jsonl`, one for each split."""
-    files: dict[str, list[str]] = {}
-    folder.mkdir(parents=True)
-    for split, shard in _shards(rows):
-        with (folder / f"{split}.jsonl").open("a", encoding="utf-8") as lines:
-            for row in shard:
-                messages = openai_messages(row["messages"], row["train_turns"])
-                example = {"messages": messages, "tools": json.loads(row["tools"])}
-                lines.write(json_text(example) + "\n")
-        files[split] = [f"{split}.jsonl"]
-    return files
+def _write_hf(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection) -> int:
+    """Parquet files named as `load_dataset` expects; how many arguments stayed text."""
+    (folder / "data").mkdir()
+    text_arguments = 0
+    schema = pa.schema(list(COLUMNS.items()))
+    for split, ids in selection.ids.items():
+        num_files = -(-len(ids) // FILE_ROWS)
+        for index in range(num_files):
+            path = folder / "data" / f"{split}-{index:05d}-of-{num_files:05d}.parquet"
+            # a handle of ours: its errors carry the system's number, and it can be synced
+            with path.open("wb") as handle:
+                with pq.ParquetWriter(handle, schema, compression="zstd") as parquet:
+                    for rows in _rows(db, split, index * FILE_ROWS, FILE_ROWS):
+                        for row in rows:
+                            text_arguments += num_text_arguments(row["messages"])
+                            objects = with_object_arguments(row["messages"])
+                            row["messages"] = canonical_json(objects)
+                        parquet.write_table(_table(rows, schema))
+                handle.flush()
+                os.fsync(handle.fileno())
+    return text_arguments
 
 
-def json_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
+    arrays = []
+    for column in schema:
+        values = [row[column.name] for row in rows]
+        if column.type == JSON:
+            arrays.append(pa.ExtensionArray.from_storage(JSON, pa.array(values, STR)))
+        else:
+            arrays.append(pa.array(values, column.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _metadata(
-    dataset: Dataset, counts: Counts, format: Format, files: dict[str, list[str]]
-) -> dict[str, Any]:
-    started = [row for row in dataset.rows("runs") if row["event"] == "started"]
-    newest = max(started, key=lambda row: row["happened_at"], default=None)
-    return {
-        "format": format,
-        "dataset": dataset.root.name,
-        "rows": counts.splits.total(),
-        "splits": dict(counts.splits),
-        "left_out": dict(counts.left_out),
-        "licenses": dict(counts.licenses),
-        "models": {role: dict(models) for role, models in counts.models.items()},
-        "prompt_versions": {name: dict(found) for name, found in counts.prompts.items()},
-        "files": files,
-        "run_ids": sorted({commit.run_id for commit in dataset.commits()}),
-        "config": newest["config"] if newest else None,
-    }
+def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection) -> int:
+    """One JSON-lines file a split; how many arguments are no JSON object."""
+    text_arguments = 0
+    for split, ids in selection.ids.items():
+        with (folder / f"{split}.jsonl").open("w", encoding="utf-8") as handle:
+            for rows in _rows(db, split, 0, len(ids)):
+                for row in rows:
+                    text_arguments += num_text_arguments(row["messages"])
+                    line: Row = {"messages": in_openai_form(row["messages"], row["train_turns"])}
+                    if tools := json.loads(row["tools"] or "[]"):  # an empty list is refused
+                        line["tools"] = tools
+                    # ASCII: some readers split lines at characters that JSON leaves as they are
+                    handle.write(json.dumps(line) + "\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+    return text_arguments
 
 
-def _nothing(dataset: Dataset, counts: Counts) -> str:
-    if not counts.left_out:
-        return f"nothing to export: {dataset.root} has no accepted trajectories"
-    reasons = ", ".join(f"{n} {reason}" for reason, n in counts.left_out.most_common())
-    return (
-        f"nothing to export: {reasons}; --include-heldout and --include-unknown-license take in "
-        "the first two kinds"
-    )
+def _rows(db: duckdb.DuckDBPyConnection, split: str, start: int, count: int) -> Iterator[list[Row]]:
+    """The split's rows from place `start` on, in order, some at a time; messages parsed."""
+    # a relation, because rows of `execute` are copied once more on their way to Arrow
+    chosen = db.sql(_CHOSEN, params=[split, start, start + count])
+    for batch in chosen.to_arrow_reader(BATCH_ROWS):
+        rows = batch.to_pylist()
+        for row in rows:
+            row["messages"] = json.loads(row["messages"] or "[]")
+            if wrong := what_is_wrong(row["messages"]):
+                raise ItemError(
+                    "untrainable",
+                    f"trajectory {row['trajectory_id']} was accepted and {wrong}; "
+                    "nothing was exported",
+                )
+        yield rows
 
 
-_ACCEPTED = """
-WITH licensed AS (
-  SELECT agent_id, list_sort(list_distinct(list(coalesce(license, 'unknown')))) AS licenses
-  FROM (SELECT agent_id, unnest(tool_ids) AS tool_id FROM agents) LEFT JOIN tools USING (tool_id)
-  GROUP BY agent_id)
-SELECT t.trajectory_id, t.split, d.name AS domain, t.server,
-  coalesce(d.category, 'mcp') AS category, t.variant, k.complexity,
-  t.messages::VARCHAR AS messages, t.tools::VARCHAR AS tools, t.train_turns,
-  t.num_messages, t.num_user_turns, t.num_tool_calls, t.num_errors, t.outcome, t.score,
-  t.objective_reward, json_extract_string(t.models, '$.agent') AS agent_model,
-  json_extract_string(t.models, '$.user') AS user_model,
-  t.models::VARCHAR AS models, t.prompt_versions::VARCHAR AS prompt_versions, licenses
-FROM trajectories AS t
+_CHOSEN = f"""
+SELECT sft.*, chosen.tool_licenses, t.score,
+  d.name AS domain, d.category, k.complexity, {", ".join(f"t.{name}" for name in _AS_STORED)}
+FROM chosen
+JOIN sft USING (trajectory_id)
+JOIN trajectories AS t USING (trajectory_id)
 LEFT JOIN domains AS d USING (domain_id)
-LEFT JOIN tasks AS k USING (task_id)
-LEFT JOIN licensed ON licensed.agent_id = t.agent_id
-WHERE t.accepted
-ORDER BY list_position($1, t.split), t.trajectory_id"""
+LEFT JOIN tasks AS k ON k.task_id = t.task_id
+WHERE chosen_split = $1 AND place >= $2 AND place < $3
+ORDER BY place"""

@@ -1,0 +1,95 @@
+"""Stored conversations in the forms that trainers take, and the check that they can be taken."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+Message = Mapping[str, Any]
+
+_OPENAI_KEYS = {
+    "system": ("role", "content"),
+    "developer": ("role", "content"),
+    "user": ("role", "content"),
+    "assistant": ("role", "content", "refusal", "tool_calls"),
+    "tool": ("role", "tool_call_id", "content"),
+}
+"""What OpenAI's fine-tuning takes; it refuses a file with any other key."""
+
+
+def what_is_wrong(messages: Sequence[Message]) -> str | None:
+    """Why no trainer could take the conversation; None when one can.
+
+    It must end with the agent's words, the user must never speak twice in a row, and each call must
+    be answered, once, before anything else is said.
+    """
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role not in _OPENAI_KEYS:
+            return f"has message {index} of role {role!r}; allowed: {', '.join(_OPENAI_KEYS)}"
+        if role == "tool":
+            if message.get("tool_call_id") not in waiting:
+                return f"has a tool result, message {index}, that answers no open call"
+            waiting.remove(message["tool_call_id"])
+            continue
+        if waiting:
+            return f"goes on at message {index} with {len(waiting)} calls unanswered"
+        if role == "user" and index and messages[index - 1].get("role") == "user":
+            return f"has two user messages in a row, the second at {index}"
+        calls = [call["id"] for call in message.get("tool_calls") or ()]
+        waiting = set(calls)
+        if len(waiting) < len(calls):
+            return f"has several calls of one id in message {index}"
+    if not messages or messages[-1]["role"] != "assistant" or waiting:
+        return "does not end with words of the agent"
+    return None
+
+
+def with_object_arguments(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """As stored, but arguments as objects; those that are no JSON object stay the model's text."""
+    return [_with_calls(m, [_object_call(c) for c in m.get("tool_calls") or ()]) for m in messages]
+
+
+def in_openai_form(
+    messages: Sequence[Message], train_turns: Sequence[bool] | None
+) -> list[dict[str, Any]]:
+    """Only keys of OpenAI's; `weight` 0 on assistant messages that are not to be learnt."""
+    written = []
+    for index, message in enumerate(messages):
+        kept = {k: message[k] for k in _OPENAI_KEYS[message["role"]] if k in message}
+        if message["role"] == "assistant" and train_turns and not train_turns[index]:
+            kept["weight"] = 0
+        written.append(kept)
+    return written
+
+
+def num_text_arguments(messages: Sequence[Message]) -> int:
+    """Calls whose arguments are no JSON object."""
+    calls = [call for m in messages for call in m.get("tool_calls") or ()]
+    return sum(_object_of(call["function"]["arguments"]) is None for call in calls)
+
+
+def _with_calls(message: Message, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    return {**message, "tool_calls": calls} if calls else dict(message)
+
+
+def _object_call(call: Message) -> dict[str, Any]:
+    function = call["function"]
+    parsed = _object_of(function["arguments"])
+    return (
+        {**call, "function": {**function, "arguments": parsed}} if parsed is not None else {**call}
+    )
+
+
+def _object_of(arguments: str) -> dict[str, Any] | None:
+    """The JSON object that the text is; None for anything that a file could not hold as one."""
+    try:
+        parsed = json.loads(arguments, parse_constant=_refuse)
+        json.dumps(parsed, ensure_ascii=False).encode()  # a lone surrogate has no bytes
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
