@@ -6,32 +6,21 @@ scored for. What the server answers, errors included, is an `McpResult`.
 """
 
 import asyncio
-import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import anyio
-import mcp_types
 from mcp import Client, MCPError
-from mcp.client._transport import TransportStreams
-from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.launch import launch_of
 from sandboxes.local import Sandbox, lease
 from sandboxes.servers import Fixture, ServerConfig
-from sandboxes.stdio import Ended, StdioProcess
+from sandboxes.wire import Wire
 from tool_specs.importing import api_name
-
-MAX_LINE = 16 << 20
-MAX_RUBBISH = 1000
-"""Lines on stdout that are no messages before the server counts as broken; some greet or log."""
-
-KILL_S = 5.0
-"""For a killed server to be seen dead; the sandbox's own end takes what is left."""
 
 MAX_TOOLS = 2000
 MAX_TEXT = 64 << 10
@@ -154,7 +143,7 @@ class McpServer:
         why = wire.lost() or wire.heard()
         raise TransientError(f"server {self.config.name} {problem}{why and f' ({why})'}")
 
-    async def _serve(self, wire: "Wire", started: asyncio.Future[None]) -> None:
+    async def _serve(self, wire: Wire, started: asyncio.Future[None]) -> None:
         """Hold the SDK's client open in one task, as its cancel scopes require."""
         try:
             async with Client(wire.streams(), cache=None) as client:
@@ -175,86 +164,6 @@ class McpServer:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-
-
-class Wire:
-    """Messages over a sandboxed process's streams, one JSON-RPC message a line."""
-
-    def __init__(self, process: StdioProcess) -> None:
-        self._process = process
-        self._rubbish: list[str] = []
-        self._broken: str | None = None
-
-    def lost(self) -> str | None:
-        """Why no more answers will come, None while they may."""
-        if self._broken is not None:
-            return self._broken
-        ended = self._process.ended
-        if isinstance(ended, Ended):
-            said = ended.stderr.decode(errors="replace").strip()[-500:]
-            return f"exit code {ended.exit_code}, stderr: {said or 'empty'}"
-        return None if ended is None else str(ended)
-
-    def heard(self) -> str:
-        """What it printed instead of messages, for an error message."""
-        first = self._rubbish[0][:80] if self._rubbish else ""
-        return f"{len(self._rubbish)} lines on stdout are no messages, the first: {first!r}" * bool(
-            self._rubbish
-        )
-
-    @asynccontextmanager
-    async def streams(self) -> AsyncIterator[TransportStreams]:
-        to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](16)
-        to_server, from_client = anyio.create_memory_object_stream[SessionMessage](16)
-
-        async def receive() -> None:
-            async with to_client:
-                async for line in self._lines():
-                    if (message := self._parsed(line)) is not None:
-                        await to_client.send(message)
-
-        async def send() -> None:
-            async with from_client:
-                async for message in from_client:
-                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await self._process.write(text.encode() + b"\n")
-
-        async def pump(run: Any) -> None:
-            closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, TransientError)
-            with contextlib.suppress(*closed):
-                await run()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(pump, receive)
-            tasks.start_soon(pump, send)
-            try:
-                yield from_server, to_server
-            finally:
-                tasks.cancel_scope.cancel()
-                for stream in (to_client, from_server, to_server, from_client):
-                    stream.close()
-                with anyio.move_on_after(KILL_S, shield=True):
-                    await self._process.kill()
-
-    async def _lines(self) -> AsyncIterator[bytes]:
-        buffer = bytearray()
-        while data := await self._process.read():
-            *whole, rest = (buffer + data).split(b"\n") if b"\n" in data else (buffer + data,)
-            buffer = bytearray(rest)
-            for line in whole:
-                yield bytes(line)
-            if len(buffer) > MAX_LINE or len(self._rubbish) > MAX_RUBBISH:
-                self._broken = self.heard() or f"a line of more than {MAX_LINE} bytes"
-                return
-
-    def _parsed(self, line: bytes) -> SessionMessage | None:
-        try:
-            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            if line.strip():
-                self._rubbish.append(line.decode(errors="replace"))
-            return None
-        return SessionMessage(message)
 
 
 def text_of(result: Any) -> str:
