@@ -39,7 +39,9 @@ def full_id(dataset: Dataset, beginning: str) -> str:
             'list them: synth sql "select trajectory_id from trajectories"'
         )
     shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
-    raise ConfigError(f"{len(ids)} trajectories begin with {beginning!r}: {shown}")
+    raise ConfigError(
+        f"{len(ids)} trajectories begin with {beginning!r}: {shown}; give more of the id"
+    )
 
 
 def _rendered(talk: Conversation) -> Group:
@@ -91,19 +93,23 @@ def _call(call: Call) -> Text:
     text.append(one_line(", ".join(call.marks)), style="bright_black")
     text.append(f"\n{visible(call.arguments)}\n")
     result = "no result: the episode ended" if call.result is None else call.result
-    text.append(visible(shortened(result, RESULT_CHARS)), style="bright_black")
+    # the arrow, because without colours arguments and result look alike
+    text.append(f"-> {visible(shortened(result, RESULT_CHARS))}", style="bright_black")
     return text
 
 
 def _criteria(talk: Conversation) -> Table:
-    table = Table("criterion", "kind", "code", "judge", "evidence", box=None)
+    """Evidence stands where somebody found against the agent; folded, for long words count too."""
+    table = Table("criterion", "kind", "code", "judge", box=None)
+    table.add_column("evidence", overflow="fold")
     for one in talk.criteria:
+        evidence = one.evidence if False in (one.code, one.judge) else ()
         table.add_row(
             Text(one_line(one.words or one.criterion)),
             Text(one_line(one.kind)),
             _passed(one.code),
             _passed(one.judge),
-            Text("\n".join(map(one_line, one.evidence)), style="bright_black"),
+            Text("\n".join(map(one_line, evidence)), style="bright_black"),
         )
     return table
 

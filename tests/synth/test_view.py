@@ -48,8 +48,19 @@ def test_calls_stand_with_their_results_and_the_reasons_at_the_end(dataset: Data
     assert text.count("fail") >= 2
 
 
+def test_evidence_stands_with_what_failed_and_is_never_cut(tmp_path: Path) -> None:
+    rows = [(trajectory("good"), None), (trajectory("bad"), "failed_state")]
+    dataset = write_dataset(tmp_path / "data", rows)
+    narrow = io.StringIO()
+    show_trajectory(dataset, "bad", console=Console(file=narrow, width=70))
+    assert "code looked at goal" in shown(dataset, "bad")
+    assert "code looked at told" not in shown(dataset, "bad")
+    assert "looked at" not in shown(dataset, "good")
+    assert "\u2026" not in narrow.getvalue()
+
+
 def test_an_id_must_begin_one_trajectory(dataset: Dataset) -> None:
-    with pytest.raises(ConfigError, match="2 trajectories begin with 'a': aa1, ab2"):
+    with pytest.raises(ConfigError, match="2 trajectories begin with 'a': aa1, ab2; give more"):
         shown(dataset, "a")
     with pytest.raises(ConfigError, match=r"no trajectory of .* begins with 'zz'"):
         shown(dataset, "zz")
