@@ -10,7 +10,7 @@ from synth.tasks.arguments import Drawer
 from synth.tasks.asking import asked_of_read, asked_of_write
 from synth.tasks.domain_tools import Tool
 from synth.tasks.goals import Asked, Fact, Goal, Step
-from synth.tasks.knowledge import label_of, leaves, plain_values, singles_out, words_of
+from synth.tasks.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.lookup import Lookups, unique_steps
 from tool_specs.domain import Domain
 from tool_specs.domain_file import ParamSpec
@@ -46,7 +46,7 @@ class Builder:
         self._rng = rng
         self._drawer = Drawer(domain, rng)
         self.made: set[tuple[str, str]] = set()
-        """(entity, key) of rows that the goals so far have made."""
+        """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
         self._first: dict[tuple[str, str, str], Any] = {}
         self._wished: set[tuple[str, str, str]] = set()
 
@@ -87,9 +87,10 @@ class Builder:
         self.world = after
         self.diffs += result.diff
         said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
+        shown = list(plain_values(result.observation))
         for change in result.diff:
             entity, key = change["entity"], change["id"]
-            if change["op"] == "create":
+            if change["op"] == "create" and key in shown:
                 self.made.add((entity, key))
             for field, value in (change["after"] or {}).items():
                 if change["op"] == "update":
@@ -175,20 +176,20 @@ class Builder:
     ) -> None:
         key = part.value
         role = " ".join(words_of(name) for name in part.place)
-        if (entity, key) in self.made:
-            grounding.labels[part.place[0]] = f"{role} made just before"
-            return
-        steps = None
-        if singles_out(self.world, self.domain, entity, key):
-            steps = lookups.find(entity, key)
-        if steps is None:
-            grounding.facts.append(part.fact(id_label(role, words_of(entity)), key))
-            return
-        grounding.lookups.extend(steps)
-        for leaf in leaves(self.world, self.domain, entity, key):
-            grounding.facts.append(part.fact(label_of(leaf, role), leaf.value))
         if (entity, key) not in self._drawer.recent:
             self._drawer.recent.append((entity, key))
+        known: list[Leaf] = []
+        if singles_out(self.world, self.domain, entity, key):
+            known = leaves(self.world, self.domain, entity, key)
+        facts = [part.fact(label_of(leaf, role), leaf.value) for leaf in known]
+        if (entity, key) in self.made:
+            grounding.labels[part.place[0]] = f"{role} made just before"
+            grounding.facts.extend(facts or [part.fact(role, "the one made just before")])
+        elif known and (steps := lookups.find(entity, key)) is not None:
+            grounding.lookups.extend(steps)
+            grounding.facts.extend(facts)
+        else:
+            grounding.facts.append(part.fact(id_label(role, words_of(entity)), key))
 
 
 class _Part(NamedTuple):

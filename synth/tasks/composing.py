@@ -47,8 +47,9 @@ WEIGHTS: Mapping[Variant, float] = {
 GO_ON = 0.6
 """How often the next wish is about what an earlier one made, where a tool takes it."""
 
-MISSING_TOOL_WEIGHT = 0.2
-"""For agents that lack a tool, about a quarter of them: so the variant comes to its 5%."""
+MISSING_TOOL_WEIGHT = 0.3
+"""For agents that lack a tool, about a quarter of them, and not always one that proves to be out
+of reach: so the variant comes to its 5%."""
 
 
 def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
@@ -215,14 +216,13 @@ def revealed(draft: Draft, reveals: str, rng: Random) -> Draft:
     if draft.variant == "no_tool":
         return draft
     share = KEPT_BACK[reveals]
+    can_wait = _can_wait(draft)
     goals = [
         goal.model_copy(
             update={
                 "known": tuple(
-                    fact.model_copy(update={"when": "asked"})
-                    if number > 0 and fact.needed and rng.random() < share
-                    else fact
-                    for number, fact in enumerate(goal.known)
+                    _kept(fact) if n > 0 and fact in can_wait and rng.random() < share else fact
+                    for n, fact in enumerate(goal.known)
                 )
             }
         )
@@ -231,20 +231,31 @@ def revealed(draft: Draft, reveals: str, rng: Random) -> Draft:
     return draft.model_copy(update={"goals": tuple(goals)})
 
 
-def _one_kept_back(draft: Draft, rng: Random) -> Draft:
-    places = [(g, f) for g, goal in enumerate(draft.goals) for f in range(len(goal.known))]
-    values = [fact.value for goal in draft.goals for fact in goal.known]
-    once = [
-        (g, f)
-        for g, f in places
-        if (fact := draft.goals[g].known[f]).needed and values.count(fact.value) == 1
+def _can_wait(draft: Draft) -> list[Fact]:
+    """Facts that the agent will ask for, and whose label tells the user which one is meant."""
+    facts = [fact for goal in draft.goals for fact in goal.known]
+    return [
+        fact
+        for fact in facts
+        if fact.needed and all(f.value == fact.value for f in facts if f.label == fact.label)
     ]
-    if not once:
+
+
+def _kept(fact: Fact) -> Fact:
+    return fact.model_copy(update={"when": "asked"})
+
+
+def _one_kept_back(draft: Draft, rng: Random) -> Draft:
+    """A value that stands twice would give itself away."""
+    values = [fact.value for goal in draft.goals for fact in goal.known]
+    chosen = [fact for fact in _can_wait(draft) if values.count(fact.value) == 1]
+    if not chosen:
         raise UnprovedError("no_goal_found")
-    g, f = rng.choice(once)
-    goal = draft.goals[g]
-    known = list(goal.known)
-    known[f] = known[f].model_copy(update={"when": "asked"})
-    goals = list(draft.goals)
-    goals[g] = goal.model_copy(update={"known": tuple(known)})
+    missing = rng.choice(chosen)
+    goals = [
+        goal.model_copy(
+            update={"known": tuple(_kept(f) if f == missing else f for f in goal.known)}
+        )
+        for goal in draft.goals
+    ]
     return draft.model_copy(update={"goals": tuple(goals)})

@@ -3,16 +3,29 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from synth.checks import same_value
 from tool_specs.domain import Domain
 from tool_specs.domain_file import ToolSpec
+from tool_specs.expressions import Literal, parse
 from tool_specs.parameters import Path
 from tool_specs.statements import Create, Delete, ForEach, Link, Read, Update
 
-Effect = tuple[str, str, str]
-"""(op, entity, field); creates and deletes concern the field "*". The entity "*" is one that the
-text does not tell."""
+ANY = "*"
+
+
+class Effect(NamedTuple):
+    op: str
+    entity: str
+    """`*` where the text of the semantics does not tell."""
+
+    field: str
+    """`*` for creates and deletes, which concern the whole row."""
+
+    value: Any = ANY
+    """What the field is set to, where that is always the same; else `*`."""
+
 
 Place = tuple[str, str]
 """(entity, field)."""
@@ -76,16 +89,22 @@ def _effects(spec: ToolSpec) -> Iterator[Effect]:
             case Read(bind=str(name), entity=entity):
                 bound[name] = entity
             case ForEach(bind=name, over=over):
-                bound[name] = bound.get(over.strip(), "*")
+                bound[name] = bound.get(over.strip(), ANY)
             case Create(bind=name, entity=entity):
                 bound |= {name: entity} if name else {}
-                yield "create", entity, "*"
+                yield Effect("create", entity, ANY)
             case Update(target=target, set=values):
-                yield from (("update", bound.get(target, "*"), field) for field in values)
+                for field, expression in values.items():
+                    yield Effect("update", bound.get(target, ANY), field, _constant(expression))
             case Delete(target=target):
-                yield "delete", bound.get(target, "*"), "*"
+                yield Effect("delete", bound.get(target, ANY), ANY)
             case Link(target=target, field=field):
-                yield "update", bound.get(target, "*"), field
+                yield Effect("update", bound.get(target, ANY), field)
+
+
+def _constant(expression: str) -> Any:
+    tree = parse(expression)
+    return tree.value if isinstance(tree, Literal) else ANY
 
 
 def out_of_reach(changes: Iterable[dict[str, Any]], tools: Iterable[Tool]) -> bool:
@@ -93,13 +112,16 @@ def out_of_reach(changes: Iterable[dict[str, Any]], tools: Iterable[Tool]) -> bo
 
     Sound but not complete: where it says False there may still be no plan.
     """
-    have: set[Effect] = set().union(*(tool.effects for tool in tools))
-    if any(entity == "*" for _, entity, _ in have):
-        return False
-    needed: set[Effect] = set()
-    for change in changes:
-        if change["op"] == "update":
-            needed |= {("update", change["entity"], field) for field in change["after"]}
-        else:
-            needed.add((change["op"], change["entity"], "*"))
-    return not needed <= have
+    effects = set().union(*(tool.effects for tool in tools))
+    return any(not _reaches(effects, change) for change in changes)
+
+
+def _reaches(effects: Iterable[Effect], change: dict[str, Any]) -> bool:
+    """Whether there is an effect for every field of the change."""
+    own = [e for e in effects if e.op == change["op"] and e.entity in (change["entity"], ANY)]
+    if change["op"] != "update":
+        return bool(own)
+    return all(
+        any(e.field == field and (e.value == ANY or same_value(e.value, value)) for e in own)
+        for field, value in change["after"].items()
+    )

@@ -44,7 +44,10 @@ class Goal(Strict):
     """Empty for a question that no tool is needed for."""
 
     description: str
-    """What is wished for, in the imperative; of a synthetic tool, its description."""
+    """What is wished for, in the imperative: most often the description of the tool."""
+
+    wish: str = ""
+    """What this person wants, in a sentence, where somebody has written it down."""
 
     arguments: dict[str, Any]
     labels: dict[str, str]
@@ -58,6 +61,11 @@ class Goal(Strict):
     writes: bool
     possible: bool = True
     """False for a wish that must not or cannot be granted: its steps end before the call."""
+
+    @property
+    def sentence(self) -> str:
+        """The wish in one sentence, for a reader of the rubric."""
+        return self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
 
 
 class Draft(Strict):

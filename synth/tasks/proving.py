@@ -87,16 +87,16 @@ def _harmful(draft: Draft, tools: dict[str, Tool]) -> list[str]:
     """Tools that delete what the plan is about and that the plan does not use."""
     used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
     about = {
-        entity
+        effect.entity
         for goal in draft.goals
         if goal.tool in tools
-        for _, entity, _ in tools[goal.tool].effects
+        for effect in tools[goal.tool].effects
     }
     return [
         name
         for name, tool in sorted(tools.items())
         if name not in used
-        and any(op == "delete" and entity in about for op, entity, _ in tool.effects)
+        and any(effect.op == "delete" and effect.entity in about for effect in tool.effects)
     ][:HARMFUL]
 
 

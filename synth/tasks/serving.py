@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from records.schemas import Row
 from records.seeds import rng_of
 from sandboxes.mcp import McpServer
+from sandboxes.servers import Communicated, ServerConfig, fill
 from sandboxes.servers import Goal as Wish
-from sandboxes.servers import ServerConfig, fill
 from synth.checks import Call, probe_changes
 from synth.tasks.composing import Complexity, complexity_of, revealed
 from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
@@ -35,8 +35,11 @@ class ServerDraft(NamedTuple):
     draft: Draft
     """Without what only the execution shows: what the user is to be told."""
 
+    told: tuple[tuple[Communicated, ...], ...]
+    """For each goal, where in its answer the values stand that the user is to be told."""
+
     wishes: tuple[Wish, ...]
-    """The definitions behind the draft's goals."""
+    """The definitions behind the goals, one or several goals each."""
 
 
 def draft_for_server(
@@ -59,70 +62,93 @@ def draft_for_server(
     rng = rng_of(item_id, "draft", attempt)
     wishes = _choose(config, tools, count, rng)
     slots = {name: rng.choice(values) for name, values in config.slots.items()}
+    places = [(wish, at) for wish in wishes for at in range(len(wish.calls))]
     draft = Draft(
         variant=variant,
-        goals=tuple(_goal(wish, slots, tools) for wish in wishes),
+        goals=tuple(_goal(wish, at, slots, tools) for wish, at in places),
         initial_state={"fixture": rng.choice(sorted(config.fixtures))},
     )
+    told = tuple(tuple(c for c in wish.communicate if c.call == at) for wish, at in places)
     keep_back = rng_of(item_id, "reveals")
     try:
         draft = revealed(draft, reveals, keep_back)
     except UnprovedError:  # nothing in it that could be kept back
         draft = revealed(draft.model_copy(update={"variant": "normal"}), reveals, keep_back)
-    return ServerDraft(complexity, draft, tuple(wishes))
+    return ServerDraft(complexity, draft, told, tuple(wishes))
 
 
 def _choose(config: ServerConfig, names: Collection[str], count: int, rng: Random) -> list[Wish]:
-    """About `count` wishes that go together, those that one requires before it."""
+    """Wishes that go together, with about `count` calls, those that one requires before it."""
     by_id = {wish.id: wish for wish in config.goals}
     usable = [w for w in config.goals if all(call.tool in names for call in w.calls)]
     usable = [w for w in usable if all(by_id[r] in usable for r in w.requires)]
     chosen: list[Wish] = []
     for wish in rng.sample(usable, len(usable)):
         new = [w for w in (*(by_id[r] for r in wish.requires), wish) if w not in chosen]
-        fits = not chosen or len(chosen) + len(new) <= count
-        if fits and not any(_in_conflict(a, b) for a in new for b in chosen):
+        if chosen and _num_calls([*chosen, *new]) > count:
+            continue
+        if not any(_in_conflict(a, b) for a in new for b in chosen):
             chosen += new
-        if len(chosen) >= count:
+        if _num_calls(chosen) >= count:
             break
     if not chosen:
         raise UnprovedError("no_goal_found", f"server {config.name}")
     return chosen
 
 
+def _num_calls(wishes: Sequence[Wish]) -> int:
+    return sum(len(wish.calls) for wish in wishes)
+
+
 def _in_conflict(a: Wish, b: Wish) -> bool:
     return a.id in b.conflicts or b.id in a.conflicts
 
 
-def _goal(wish: Wish, slots: Mapping[str, str | int], tools: Mapping[str, Row]) -> Goal:
-    steps = tuple(Step(tool=c.tool, arguments=fill(c.arguments, slots)) for c in wish.calls)
+def _goal(wish: Wish, at: int, slots: Mapping[str, str | int], tools: Mapping[str, Row]) -> Goal:
+    """One call of a wish. Of several calls each is wished for by itself, one after the other."""
+    call = wish.calls[at]
+    step = Step(tool=call.tool, arguments=fill(call.arguments, slots))
+    tool = tools[call.tool]
+    required = tool["input_schema"].get("required", ())
     known: list[Fact] = []
-    for step in steps:
-        required = tools[step.tool]["input_schema"].get("required", ())
-        for param, value in step.arguments.items():
-            if param not in wish.labels:
-                continue
-            for label, plain in _plain_parts(wish.labels[param], value):
-                fact = Fact(label=label, value=plain, param=param, needed=param in required)
-                if fact not in known:
-                    known.append(fact)
+    for param, value in step.arguments.items():
+        if param not in wish.labels:
+            continue
+        for label, plain in _plain_parts(_known_as(param, wish.labels[param]), value):
+            fact = Fact(label=label, value=plain, param=param, needed=param in required)
+            if fact not in known:
+                known.append(fact)
+    alone = len(wish.calls) == 1
     return Goal(
-        tool=steps[-1].tool,
-        description=_sentence(fill(wish.wish, slots)),
-        arguments=steps[-1].arguments,
-        labels=dict(wish.labels),
+        tool=call.tool,
+        description=tool["description"],
+        wish=_sentence(fill(wish.wish, slots)) if alone else "",
+        arguments=step.arguments,
+        labels={param: label for param, label in wish.labels.items() if param in call.arguments},
         known=tuple(known),
-        steps=steps,
+        steps=(step,),
         writes=wish.writes,
     )
+
+
+def _known_as(param: str, label: str) -> str:
+    """The label, with the parameter's own words where it has none of them: an agent that asks for
+    the revision is to be understood by a person who knows a tag."""
+    words = _words(param)
+    is_akin = words.replace(" ", "") in label.replace(" ", "")
+    return label if is_akin or set(words.split()) & set(label.split()) else f"{label} ({words})"
+
+
+def _words(name: str) -> str:
+    """`oldText` and `old_text` are "old text"."""
+    return words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
 def _plain_parts(label: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The plain values in an argument, those in objects with the member's name."""
     if isinstance(value, dict):
         for name, part in value.items():
-            member = words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-            yield from _plain_parts(f"{label}, {member}", part)
+            yield from _plain_parts(f"{label}, {_words(name)}", part)
     elif isinstance(value, list):
         for part in value:
             yield from _plain_parts(label, part)
@@ -143,15 +169,13 @@ async def prove_on_server(made: ServerDraft, server: McpServer) -> tuple[Draft, 
     before = await server.state()
     calls: list[Call] = []
     goals: list[Goal] = []
-    for goal, wish in zip(made.draft.goals, made.wishes, strict=True):
-        own: list[str] = []
-        for step in goal.steps:
-            result = await server.call(step.tool, step.arguments)
-            if result.is_error:
-                raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
-            calls.append(Call(tool=step.tool, arguments=step.arguments, observation=result.text))
-            own.append(result.text)
-        goals.append(goal.model_copy(update={"asks": _asked(wish, own)}))
+    for goal, told in zip(made.draft.goals, made.told, strict=True):
+        (step,) = goal.steps
+        result = await server.call(step.tool, step.arguments)
+        if result.is_error:
+            raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
+        calls.append(Call(tool=step.tool, arguments=step.arguments, observation=result.text))
+        goals.append(goal.model_copy(update={"asks": _asked(told, result.text)}))
     changes = probe_changes(before, await server.state())
     if bool(changes) != any(goal.writes for goal in goals):
         raise UnprovedError("unexpected_effect" if changes else "no_net_effect")
@@ -175,11 +199,11 @@ def _free_choices(wishes: Sequence[Wish]) -> list[Any]:
     ]
 
 
-def _asked(wish: Wish, observations: Sequence[str]) -> tuple[Asked, ...]:
+def _asked(told: Sequence[Communicated], answer: str) -> tuple[Asked, ...]:
     asked: list[Asked] = []
-    for told in wish.communicate:
-        value = told.value_in(observations[told.call])
+    for place in told:
+        value = place.value_in(answer)
         if value is None:
-            raise UnprovedError("answer_not_found", f"{wish.id}: {told.label}")
-        asked.append(Asked(label=told.label, values=(value,)))
+            raise UnprovedError("answer_not_found", place.label)
+        asked.append(Asked(label=place.label, values=(value,)))
     return tuple(asked)

@@ -22,7 +22,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
     return [
         {
             "tool": goal.tool,
-            "description": _without_kept_back(goal),
+            "description": _without_kept_back(goal.description, goal),
             "arguments": goal.arguments,
             "labels": goal.labels,
             "known": [
@@ -31,13 +31,13 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
             ],
             "result": [asked.label for asked in goal.asks],
         }
+        | ({"wish": _without_kept_back(goal.wish, goal)} if goal.wish else {})
         for goal in draft.goals
     ]
 
 
-def _without_kept_back(goal: Goal) -> str:
-    """The description, its values that the person keeps back replaced by what they are."""
-    text = goal.description
+def _without_kept_back(text: str, goal: Goal) -> str:
+    """The text, with the values that the person keeps back replaced by what they are."""
     for fact in goal.known:
         if fact.when == "asked":
             text = re.sub(rf"(?<!\w){re.escape(str(fact.value))}(?!\w)", f"the {fact.label}", text)
@@ -139,7 +139,7 @@ def _asks_for(text: str, label: str) -> bool:
 
 
 def _joined(labels: Sequence[str]) -> str:
-    return " and the ".join(label.removeprefix("the ") for label in labels)
+    return " and the ".join(label.removeprefix("the ").removeprefix("its ") for label in labels)
 
 
 def says(text: str, fact: Fact) -> bool:

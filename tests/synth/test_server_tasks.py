@@ -20,7 +20,10 @@ pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {a
 
 
 def rows_of(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {t["name"]: {"name": t["name"], "input_schema": t["inputSchema"]} for t in tools}
+    return {
+        t["name"]: {"description": t["description"], "input_schema": t["inputSchema"]}
+        for t in tools
+    }
 
 
 def draft_of(config: ServerConfig, tools: Any, i: int, attempt: int = 0) -> ServerDraft:
@@ -88,7 +91,8 @@ def test_the_same_plan_on_a_fresh_and_on_a_warm_server_is_the_same() -> None:
 
 def test_wishes_that_conflict_do_not_stand_together() -> None:
     config = builtin_servers()["git"]
-    names = {call.tool: {"input_schema": {}} for goal in config.goals for call in goal.calls}
+    row = {"description": "Do a thing.", "input_schema": {}}
+    names = {call.tool: row for goal in config.goals for call in goal.calls}
     by_id = {goal.id: goal for goal in config.goals}
     for i in range(200):
         made = draft_of(config, names, i)
@@ -97,7 +101,9 @@ def test_wishes_that_conflict_do_not_stand_together() -> None:
             assert not set(ids) & set(wish.conflicts)
             assert set(wish.requires) <= set(ids[:at])
             assert wish == by_id[wish.id]
-    assert draft_of(config, names, 3) == draft_of(config, names, 3)
+        calls = [call.tool for wish in made.wishes for call in wish.calls]
+        assert [goal.tool for goal in made.draft.goals] == calls
+        assert draft_of(config, names, i) == made
 
 
 def test_an_agent_without_fitting_tools_gets_a_reason(tmp_path: Path) -> None:

@@ -203,5 +203,5 @@ def test_tool_facts_are_read_off_the_semantics() -> None:
     for domain in domains():
         for name, tool in tools_of(domain).items():
             assert tool.read_only == domain.programs[name].read_only
-            assert all(entity != "*" for _, entity, _ in tool.effects)
+            assert all(effect.entity != "*" for effect in tool.effects)
     assert SHARES.simple + SHARES.moderate + SHARES.complex == pytest.approx(1.0)
