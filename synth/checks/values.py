@@ -107,7 +107,8 @@ def _mentions_words(words: str, value: str) -> bool:
     if not needle:
         return False
     haystack = " ".join(re.sub(r"[_-]+", " ", words).split())
-    return re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", haystack) is not None
+    start = r"(?<!\w)" if needle[0].isalnum() else ""  # +05:45 ends a moment
+    return re.search(rf"{start}{re.escape(needle)}(?!\w)", haystack) is not None
 
 
 def _moment(value: str) -> datetime | None:

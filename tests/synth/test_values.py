@@ -86,6 +86,7 @@ def test_an_id_is_found_as_a_whole_only(value: str, other: str) -> None:
         ("Done at 2 PM on 4 March", "2026-03-04T14:00:00"),
         ("The 5pm slot of Sept 3", "2026-09-03T17:00"),
         ("balance is -40.5", -40.5),
+        ("It is 2026-03-07T00:15:00+05:45 there", "+05:45"),
     ],
 )
 def test_spellings_that_count(text: str, value: str | float) -> None:
