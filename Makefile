@@ -20,7 +20,7 @@ setup: .venv/ready system npm-servers ## make .venv from the lock, and what MCP 
 .venv/ready: pyproject.toml constraints.txt
 	@echo "setup: making .venv from constraints.txt"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
 	@links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
 	  if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
 	  VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --compile-bytecode \

@@ -7,6 +7,7 @@ imports (Prefect, DuckDB, MCP) happen inside the commands that need them.
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
 
@@ -17,7 +18,7 @@ app = App(
     name="synth",
     help="Make, check, query and export training data for tool-using agents.\n\n"
     "Start with `synth demo`; `synth sql`, `synth report` and `synth view` look at what it made.",
-    version_flags=["--version"],
+    version=lambda: version("agentic-synth"),
 )
 cli_run.register(app)
 cli_data.register(app)
