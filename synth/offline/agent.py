@@ -79,6 +79,8 @@ def _call(step: Step, wish: Wish, slips: Slips, where: str, *, parallel: bool) -
         if not parallel or sequential:
             calls = calls[:1]
         return _answer(calls)
+    if len(calls) > 1:
+        return _answer(calls if parallel else calls[:1])
     tool, arguments = calls[0]
     tried = any(call.name == tool.name for call in wish.calls)
     if not tool.reads and not tried and slips.happens("claims_without_doing", where):

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from synth.offline.conversation import Conversation, Wish
-from synth.offline.filling import Words, fill, leftover
+from synth.offline.filling import PLACES, Words, fill, leftover
 from synth.offline.lookups import Known, Read, Unknown, Value, resolve
+from synth.offline.results import Call
 from synth.offline.toolbox import Param, Tool
 from synth.offline.words import ORDINALS, stem
 
@@ -15,7 +16,6 @@ _REFERS = re.compile(
     r"\b(?:it|its|them|their|they|her|his|him|he|she|same|again|this one|that one|just)\b",
     re.IGNORECASE,
 )
-_PLACES = frozenset({"path", "repo", "repositori", "directori", "timezon"})
 _ORDINALS = [stem(word) for word in ORDINALS]
 
 
@@ -44,6 +44,7 @@ class _Collector:
 def arguments_for(tool: Tool, known: Known, wish: Wish, talk: Conversation) -> Draft:
     collector = _Collector(known, wish, talk, [], [])
     values = _members(tool, known.words, collector)
+    _take_the_last(values, collector)
     reads = list({(r.tool.name, str(r.arguments)): r for r in collector.reads}.values())
     optional = tuple(
         p
@@ -51,6 +52,13 @@ def arguments_for(tool: Tool, known: Known, wish: Wish, talk: Conversation) -> D
         if not (p.required or p.is_id or p.is_cursor or p.parts or p.name in values)
     )
     return Draft(values, collector.missing, reads, collector.choices, optional)
+
+
+def _take_the_last(values: dict[str, Any], into: _Collector) -> None:
+    """One free text is missing and one value is left over: they belong together."""
+    left = {mention.text for mention in leftover(values, into.known.words)}
+    if len(left) == 1 and len(into.missing) == 1 and into.missing[0].is_text:
+        values[into.missing.pop().name] = left.pop()
 
 
 def _members(tool: Tool, words: Words, into: _Collector) -> dict[str, Any]:
@@ -82,7 +90,9 @@ def _nested(
     none: frozenset[str] = frozenset()
     inner = replace(tool, params=param.parts, name_words=(), head_words=none)
     rows = []
-    for group in _groups(param, words, leftover(values, words)):
+    nouns = {noun for p in tool.params if p.is_id for noun in p.nouns} - param.nouns
+    free = [m for m in leftover(values, words) if not nouns & set(m.left)]
+    for group in _groups(param, words, free):
         row = _members(inner, group, into)
         if row:
             rows.append(row)
@@ -126,16 +136,23 @@ def _spoken_of(param: Param, words: Words) -> bool:
     return (param.is_id or bool(param.parts)) and bool(param.nouns & near)
 
 
+def _own_fields(call: Call) -> list[tuple[str, Any]]:
+    """The fields of a result that is a single row."""
+    return list(call.value.items()) if isinstance(call.value, dict) else []
+
+
 def _carried(param: Param, into: _Collector) -> Any:
     """A value that holds on: of an earlier call with the same parameter when the words refer
     back or the user knows no better, a place that the system prompt names, or the default."""
     wish = into.wish
     refers = wish.index > 0 and (wish.unknown or bool(_REFERS.search(wish.text)))
-    place = bool(param.name_words & _PLACES)
+    place = bool(param.name_words & PLACES)
     if place or (param.is_id and refers):
         for call in reversed(into.talk.calls):
-            if not call.error and param.name in (call.arguments or {}):
-                return (call.arguments or {})[param.name]
+            seen = [*(call.arguments or {}).items(), *_own_fields(call)]
+            for name, value in seen if not call.error else ():
+                if name == param.name:
+                    return value
     if place:
         none: frozenset[str] = frozenset()
         single = replace(param, required=True)

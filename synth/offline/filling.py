@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from synth.offline.reading import Mention, mentions, shape
 from synth.offline.toolbox import Param, Tool
@@ -20,9 +20,19 @@ _KIND_WORDS = {
     "path": {"path", "fil", "directori", "folder", "repo", "repositori", "branch", "dir"},
     "zone": {"timezon", "zon", "tz"},
 }
+_NAMING = frozenset(map(stem, table("name title label code id")))
+"""Words for how a thing is called, which say nothing of which thing it is."""
+PLACES = frozenset({"repo", "repositori", "directori", "dir", "root", "workspac"})
+"""Parameter words for where something lies, which holds for a whole conversation."""
 _MASKED = frozenset(table("quoted name email path url id"))
 _YES = re.compile(r"\b(?:yes|true|on|enabled?|with|include|including)\b", re.IGNORECASE)
 _NO = re.compile(r"\b(?:no|not|false|off|disabled?|without|exclude|excluding)\b", re.IGNORECASE)
+
+
+class Filled(NamedTuple):
+    values: dict[str, Any]
+    used: dict[str, list[Mention]]
+    """The mentions that the values were taken from, by parameter."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,14 @@ class Words:
         return Words(self.text, self.today, frozenset(m.start for m in chosen))
 
 
-def fill(
+def fill(tool: Tool, words: Words, *, lookup: bool) -> dict[str, Any]:
+    """The values of `assign`."""
+    return assign(tool, words, lookup=lookup).values
+
+
+def assign(
     tool: Tool, words: Words, *, lookup: bool, prefer: Callable[[Mention], float] = lambda _: 1.0
-) -> dict[str, Any]:
+) -> Filled:
     """Values for the parameters that the words give. In a look-up a value must be labelled for an
     optional parameter, because a wrong filter hides what is looked for; `prefer` weighs the
     mentions by how much they are about the thing that is looked for."""
@@ -80,24 +95,29 @@ def fill(
             loose = mention.kind in ("name", "quoted") and (
                 alone is param or (mention.kind == "name" and "nam" in param.name_words)
             )
-            score = fit(param, mention, strict=strict and not loose) * prefer(mention)
+            score = prefer(mention) * fit(
+                param, mention, strict=strict and not loose, counted=tool.head_words
+            )
             score *= 0.3 if _belongs_elsewhere(param, tool, mention) else 1.0
             if score >= least:
                 pairs.append((score, i, j))
-    used: set[int] = set()
+    used: dict[str, list[Mention]] = {}
+    gone: set[int] = set()
     for _, i, j in sorted(pairs, key=lambda p: (-p[0], p[2], p[1])):
         param, mention = tool.params[i], words.mentions[j]
-        if param.kind == "array" and param.name in filled and j not in used:
-            filled[param.name].append(typed(param, mention))
-            used.add(j)
-        elif param.name not in filled and j not in used:
-            value = typed(param, mention)
-            filled[param.name] = [value] if param.kind == "array" else value
-            used.add(j)
+        if j in gone or (param.name in filled and param.kind != "array"):
+            continue
+        gone.add(j)
+        used.setdefault(param.name, []).append(mention)
+        value = typed(param, mention)
+        if param.kind != "array":
+            filled[param.name] = value
+        elif value not in filled.setdefault(param.name, []):
+            filled[param.name].append(value)
     for param in tool.params:
         if param.name not in filled and (said := _after_label(param, words.text)):
             filled[param.name] = said
-    return filled
+    return Filled(filled, used)
 
 
 def _belongs_elsewhere(param: Param, tool: Tool, mention: Mention) -> bool:
@@ -105,13 +125,20 @@ def _belongs_elsewhere(param: Param, tool: Tool, mention: Mention) -> bool:
     near = set(mention.left)
     if any(p.parts and p is not param and near & p.name_words for p in tool.params):
         return True
-    if param.is_id or near & param.name_words:
+    if param.is_id or near & (param.name_words - _NAMING):
         return False
     return any(p.is_id and near & (p.nouns - param.words) for p in tool.params)
 
 
-def fit(param: Param, mention: Mention, *, strict: bool = False) -> float:
-    """How well a mention suits a parameter: its type, its spelling and the words before it."""
+def fit(
+    param: Param,
+    mention: Mention,
+    *,
+    strict: bool = False,
+    counted: frozenset[str] = frozenset(),
+) -> float:
+    """How well a mention suits a parameter: its type, its spelling and the words before it.
+    `counted`: what the tool deals in, which the word after a number may name."""
     base = _type_fit(param, mention)
     if base <= 0:
         return 0.0
@@ -119,6 +146,8 @@ def fit(param: Param, mention: Mention, *, strict: bool = False) -> float:
     labelled = sum(1.0 for word in param.name_words if word in near)
     described = sum(0.25 for word in param.words - param.name_words if word in near)
     unit = 0.5 if any(word in param.words for word in mention.right[:1]) else 0.0
+    if mention.kind == "number" and counted & set(mention.right[:1]):
+        unit = unit or 0.3
     special = param.name_words - _GENERIC
     if param.kind in ("number", "integer") and not (param.required or labelled or unit):
         return 0.0
@@ -159,6 +188,8 @@ def _id_fit(param: Param, mention: Mention) -> float:
 
 def _text_fit(param: Param, mention: Mention) -> float:
     like = 0.6 if param.example and shape(mention.text) == param.example_shape else 0.0
+    if param.name_words & PLACES and not mention.text.startswith(("/", "~", ".")):
+        return 0.0
     for kind, words in _KIND_WORDS.items():
         wanted = bool(words & param.name_words)
         if mention.kind == kind:

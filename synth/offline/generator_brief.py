@@ -22,6 +22,14 @@ _LEADS = {
     "plain": ("I need to", "I'd like to", "Please", "Could you", "I want to", "Can you"),
 }
 _NEXT = ("Also, {}", "Next, {}", "One more thing: {}", "After that, {}", "Then {}", "{}")
+_TELL = ("Please tell me", "Can you tell me", "Could you tell me", "I'd like to know")
+_WANT = ("I'd like", "I would like", "I need")
+_HEAR = (
+    "Please tell me {}.",
+    "I'd like to know {}.",
+    "Let me know {}.",
+    "Tell me {} then, please.",
+)
 _GREETINGS = {
     "formal": ("Good morning.", "Good afternoon."),
     "hurried": ("",),
@@ -64,17 +72,42 @@ def _style(rng: Random) -> int:
 
 
 def _wish(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
-    phrase = phrase_of(str(step.get("tool")), str(step.get("description") or ""))
-    lead = rng.choice(_LEADS[manner])
-    rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest
-    asked = f"{lead} {phrase.verb} {rest}".strip()
+    description = str(step.get("description") or "")
     told = [fact for fact in _known(step) if fact.get("when", "opening") == "opening"]
-    text = _with_particulars(asked, told, rng)
-    if lead.startswith(("Could", "Can")) and text.endswith(".") and ". " not in text:
+    lead = rng.choice(_LEADS[manner])
+    if any(str(fact.get("value")) in description for fact in _known(step)):
+        asked = _in_own_words(description.strip(" ."), lead, rng)
+        told = [f for f in told if len(told) > 1 or str(f.get("value")) not in description]
+        text = _with_particulars(asked, told, rng)
+    else:
+        phrase = phrase_of(str(step.get("tool")), description)
+        rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest
+        text = _with_particulars(f"{lead} {phrase.verb} {rest}".strip(), told, rng)
+    if text.startswith(("Could", "Can")) and text.endswith(".") and ". " not in text:
         text = text[:-1] + "?"
     if index and manner != "short":
         text = rng.choice(_NEXT).format(_lowered(text))
-    return text if manner == "short" else text[:1].upper() + text[1:]
+    text = text if manner == "short" else text[:1].upper() + text[1:]
+    return f"{text} {_asking(step, rng)}".strip()
+
+
+def _in_own_words(wish: str, lead: str, rng: Random) -> str:
+    """A wish that is an imperative already: its first word decides how a person puts it."""
+    verb, _, rest = wish.partition(" ")
+    if verb == "Tell":
+        return f"{rng.choice(_TELL)} {rest}"
+    if verb in ("Get", "Have"):
+        return f"{rng.choice(_WANT)} {rest}"
+    return f"{lead} {_lowered(wish)}"
+
+
+def _asking(step: dict[str, Any], rng: Random) -> str:
+    """Asks for what the person wants to hear at the end."""
+    labels = [str(label) for label in step.get("result") or []]
+    if not labels:
+        return ""
+    told = [label if label.startswith(("its ", "the ")) else f"the {label}" for label in labels]
+    return rng.choice(_HEAR).format(joined(told))
 
 
 def _with_particulars(asked: str, told: list[dict[str, Any]], rng: Random) -> str:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from synth.offline.evidence import Candidate, Evidence
-from synth.offline.filling import Words, fill, leftover
+from synth.offline.filling import Words, assign, fill, leftover
 from synth.offline.results import Call, Item, Scalar, items_of, next_cursor
 from synth.offline.toolbox import Param, Tool, kin, speaks_of
 from synth.offline.words import plain, stem_set, stems
@@ -209,7 +209,8 @@ def _next_read(param: Param, path: tuple[Evidence, ...], known: Known) -> Read |
 def _reads_of(tool: Tool, path: tuple[Evidence, ...], known: Known) -> list[Read]:
     """The call of this tool that the words allow and its wider variants, or what it waits for."""
     evidence = path[-1]
-    arguments = fill(tool, known.words.only(path[0].clues), lookup=True, prefer=evidence.weight)
+    clues = known.words.only(path[0].clues)
+    arguments = assign(tool, clues, lookup=True, prefer=evidence.weight).values
     arguments = {k: v for k, v in arguments.items() if v not in path[0].taken}
     said = set(map(str, arguments.values()))
     is_open = any(m.text not in said for m in evidence.unexplained)

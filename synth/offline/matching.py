@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from synth.offline.filling import PLACES, Words, fill
 from synth.offline.toolbox import READ_VERBS, Tool
 from synth.offline.words import STOP, alike, found, sentences, split, stem, stems
 
@@ -17,7 +18,7 @@ _LEAD = re.compile(
     r"|now|so|well|ok(?:ay)?|good|all right|first|second|third|finally|after that|besides"
     r"|one more thing|another thing|in addition|additionally|thanks|thank you|great|sorry|perfect"
     r"|alright|(?:i|we)(?:'d| would| should| just| also)* (?:need|want|like|love|have|wish|hope)"
-    r"(?: (?:your|some))?(?: help)?|need|want|have|ask|you|someone|help|me|to"
+    r"(?: (?:your|some))?(?: help)?|need|want|have|ask|know|tell|you|someone|help|me|to"
     r"|i(?:'m| am| was) (?:trying|looking|hoping|calling|writing|here)(?: because i need| about)?"
     r"|(?:can|could|would|will) (?:you|i|we)(?: be able| mind)?|(?:is it|would it be) possible"
     r"|it would be (?:great|good) if you could|let's|let us|what i need is"
@@ -26,6 +27,9 @@ _LEAD = re.compile(
 )
 _ASKS = re.compile(
     r"^\W*(?:what|which|who|when|where|how|is|are|does|do|has|have)\b", re.IGNORECASE
+)
+_NOUN_PHRASE = re.compile(
+    r"^(?:an?|the|my|our|what|all|every\w*|both|two|some|any)\b", re.IGNORECASE
 )
 _READING = stem("show")
 
@@ -40,7 +44,7 @@ def action_of(text: str) -> str:
     """The stem of the main verb: the first word after the polite beginning."""
     rest = _LEAD.sub("", text)
     words = [word for word in split(rest) if word not in STOP]
-    if _ASKS.match(rest):
+    if _ASKS.match(rest) and not re.search(r"\blike what\b", text):
         return _READING
     return stem(words[0]) if words else ""
 
@@ -75,8 +79,44 @@ def ranked(text: str, tools: list[Tool]) -> list[Match]:
     spread = Counter(word for tool in tools for word in {*tool.name_words, *tool.head_words})
     rare = {w: math.log(1 + len(tools) / (1 + spread[w])) for w in asked}
     thing = object_of(request)
-    matches = [Match(tool, _score(tool, action, thing, asked, rare)) for tool in tools]
+    if action != _READING and not _names_a_thing(request):
+        matches = [
+            Match(tool, _score(tool, action, thing, asked, rare))
+            for tool in tools
+            if _covers(tool, request)
+        ]
+    else:  # no verb says what to do: any word may, and the values must suit
+        words = Words(text, "")
+        for mention in words.mentions:
+            asked.setdefault(stem(mention.kind.replace("zone", "timezone")), 0.35)
+        rare = {w: rare.get(w, 1.0) for w in asked}
+        actions = [action] if action == _READING else list(stems(request))
+        matches = [
+            Match(
+                tool, max(_score(tool, a, (), asked, rare) for a in actions) + _suits(tool, words)
+            )
+            for tool in tools
+        ]
     return sorted((m for m in matches if m.score > 0), key=lambda m: (-m.score, m.tool.name))
+
+
+def _covers(tool: Tool, request: str) -> bool:
+    """The tool speaks of most of what the request says before it comes to values."""
+    words = stems(re.split(r"[:\"]|\. ", _LEAD.sub("", request))[0])
+    among = {*tool.name_words, *tool.head_words, *tool.tail_words}
+    return sum(found(word, among) for word in words) >= 0.45 * len(words)
+
+
+def _names_a_thing(request: str) -> bool:
+    """The request is a noun phrase, as in `I'd like a room`, not a verb."""
+    return bool(_NOUN_PHRASE.match(_LEAD.sub("", request)))
+
+
+def _suits(tool: Tool, words: Words) -> float:
+    """Required plain parameters that the values fill, less those that they leave open."""
+    values = fill(tool, words, lookup=False)
+    plain_ones = [p for p in tool.required if not (p.is_id or p.name_words & PLACES)]
+    return sum(0.8 if p.name in values else -0.8 for p in plain_ones) if plain_ones else 0.0
 
 
 def _score(

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synth.offline.arguments import arguments_for
+from synth.offline.batch import Planned, batch_of
 from synth.offline.conversation import Conversation, Wish
 from synth.offline.filling import Words, label_of
 from synth.offline.lookups import Known
-from synth.offline.matching import Match, ranked
+from synth.offline.matching import ranked
 from synth.offline.policy import Rule, broken_rule
 from synth.offline.reckoning import reckoned
 from synth.offline.repair import repaired
@@ -31,8 +32,8 @@ class Step:
     kind: str
     calls: tuple[tuple[Tool, dict[str, Any]], ...] = ()
     tool: Tool | None = None
-    result: Call | None = None
-    """The goal's call, for done and failed."""
+    results: tuple[Call, ...] = ()
+    """The calls that did it, for done, or that failed."""
     missing: tuple[Param, ...] = ()
     optional: tuple[Param, ...] = ()
     """What may be asked for in the same breath as what is missing."""
@@ -50,13 +51,18 @@ def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> 
     matches = ranked(wish.text, tools)
     if not matches:
         return Step("no_tool")
-    tool = _goal(wish, matches)
+    tool = matches[0].tool
     made = [call for call in wish.calls if call.name == tool.name]
     known = Known(tools, Words(wish.text, today), talk.calls)
     draft = arguments_for(tool, known, wish, talk)
     arguments, missing, reads = draft.values, draft.missing, draft.reads
+    batch = (
+        [(tool, arguments)] if missing or reads else batch_of(tool, arguments, known.words, tools)
+    )
+    if len(batch) > 1:
+        return _through(batch, tool, wish)
     if made and not made[-1].error and not _is_lookup_still(tool, made[-1], arguments, missing):
-        return Step("done", tool=tool, result=made[-1])
+        return Step("done", tool=tool, results=(made[-1],))
     if made and made[-1].error:
         again = _after_error(tool, made, arguments)
         if again:
@@ -77,12 +83,26 @@ def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> 
             "ask", tool=tool, missing=tuple(missing), optional=draft.optional, choices=draft.choices
         )
     if made and made[-1].error and made[-1].arguments == arguments:
-        return Step("failed", tool=tool, result=made[-1])
+        return Step("failed", tool=tool, results=(made[-1],))
     return Step("call", ((tool, arguments),), tool=tool)
 
 
-def _goal(wish: Wish, matches: list[Match]) -> Tool:
-    return matches[0].tool
+def _through(batch: list[Planned], goal: Tool, wish: Wish) -> Step:
+    """One call after the other, reads together; the first that fails for good ends it."""
+    open_calls: list[Planned] = []
+    results: list[Call] = []
+    for tool, arguments in batch:
+        made = [c for c in wish.calls if c.name == tool.name and c.arguments == arguments]
+        if made and not made[-1].error:
+            results.append(made[-1])
+        elif made and not (made[-1].transient and len(made) < MAX_TRIES):
+            return Step("failed", tool=tool, results=(made[-1],))
+        else:
+            open_calls.append((tool, arguments))
+    if not open_calls:
+        return Step("done", tool=goal, results=tuple(results))
+    together = all(tool.reads for tool, _ in open_calls)
+    return Step("call", tuple(open_calls if together else open_calls[:1]), tool=goal)
 
 
 def _is_lookup_still(
@@ -111,10 +131,10 @@ def _after_error(tool: Tool, made: list[Call], arguments: dict[str, Any]) -> Ste
     if last.transient:
         if len(same) < MAX_TRIES:
             return Step("call", ((tool, last.arguments or arguments),), tool=tool)
-        return Step("failed", tool=tool, result=last)
+        return Step("failed", tool=tool, results=(last,))
     if arguments and arguments != last.arguments:
         return None
     fixed = repaired(tool, last)
     if fixed is not None and all(call.arguments != fixed for call in made):
         return Step("call", ((tool, fixed),), tool=tool)
-    return Step("failed", tool=tool, result=last)
+    return Step("failed", tool=tool, results=(last,))

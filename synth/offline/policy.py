@@ -14,7 +14,7 @@ from synth.offline.matching import object_of
 from synth.offline.reading import NUMBERS
 from synth.offline.results import Item, Scalar
 from synth.offline.toolbox import Tool
-from synth.offline.words import alike, plain, stem_set, stems
+from synth.offline.words import alike, plain, split, stem, stem_set, stems
 
 _FORBIDS = re.compile(r"\b(?:never|do not|don't|must not|may not|cannot)\s+(.+)", re.IGNORECASE)
 _LIMIT = re.compile(
@@ -28,6 +28,8 @@ _COMPARES = re.compile(
     rf"(?: (?P<times>{'|'.join(NUMBERS)}) times)?(?: (?:the|its|their))? (?P<what>[a-z].*)",
     re.IGNORECASE,
 )
+_SHIFTS = stem_set("raise increase lower decrease reduce")
+"""Verbs for which a tool that sets a value is meant."""
 _MONEY = stem_set("amount balance total cost price sum debt value")
 Fields = list[tuple[str, Scalar]]
 _LOW = ("less", "under", "below", "fewer", "at most")
@@ -103,12 +105,17 @@ def _names(rule: Rule, tool: Tool) -> bool:
     named = set(tool.name_words) - {words[0]}
     told = set(tool.head_words) - {words[0]}
     if words[0] in tool.verbs:
-        return bool((named | told) & (thing or set(words[1:])))
-    return any(alike(words[0], verb) for verb in tool.verbs) and bool(named & thing)
+        nouns = {noun for p in tool.params for noun in p.nouns}
+        return bool((named | told | nouns) & (thing or set(words[1:])))
+    verb = stem("set") if words[0] in _SHIFTS else words[0]
+    return any(alike(verb, other) for other in tool.verbs) and bool(named & thing)
 
 
 def _holds(rule: Rule, tool: Tool, near: Fields, far: Fields, today: str) -> bool:
     """Whether the rule's condition is met: what it says beyond the tool's own words."""
+    said = set(split(rule.ban))
+    if any(k in said and isinstance(v, str) and not set(split(v)) & said for k, v in near):
+        return False  # the rule names another value of that field
     if limit := _LIMIT.search(rule.ban):
         return _over(limit, rule.ban, near, today)
     if compared := _COMPARES.search(rule.ban):
@@ -123,8 +130,10 @@ def _holds(rule: Rule, tool: Tool, near: Fields, far: Fields, today: str) -> boo
     if unless and any(set(stems(plain(v))) <= set(stems(unless)) for _, v in telling):
         return False
     named = [value for name, value in telling if extra & set(stems(plain(name)))]
-    if named or any(set(stems(plain(value))) <= extra for _, value in telling):
-        return any(set(stems(plain(v))) <= extra for v in named or [v for _, v in telling])
+    if named:
+        return all(set(stems(plain(value))) <= extra for value in named)
+    if any(set(stems(plain(value))) <= extra for _, value in telling):
+        return True
     states = [_state(rule, name, value, extra, today) for name, value in near]
     if any(state is not None for state in states):
         return True in states

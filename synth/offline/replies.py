@@ -30,10 +30,9 @@ _BYE = (
 
 def report(step: Step, slips: Slips, *, bare: bool = False) -> str:
     """The outcome of a finished wish with the values that came back; `bare` leaves them out."""
-    tool, call = step.tool, step.result
+    tool, calls = step.tool, step.results
     assert tool is not None
-    assert call is not None
-    where = f"report{call.index}"
+    where = f"report{calls[-1].index}"
     style = int(slips.draw("dates", where) * 3)
     phrase = phrase_of(tool.name, tool.description)
     if tool.reads:
@@ -41,7 +40,7 @@ def report(step: Step, slips: Slips, *, bare: bool = False) -> str:
     else:
         acted = f"I have {past(phrase.verb)} {definite(phrase.rest)}."
         opening = f"{_pick(_DONE, slips, where)} {acted}"
-    facts = "" if bare else _facts(call, style)
+    facts = "" if bare else " ".join(_facts(call, style) for call in calls)
     return " ".join(part for part in (opening, facts, _pick(_MORE, slips, where)) if part)
 
 
@@ -153,10 +152,10 @@ def failure(step: Step, slips: Slips) -> str:
     if step.unfound:
         what = joined([f"the {label}" for label in step.unfound])
         return f"I'm sorry, I can't do this without {what}, so I have changed nothing. {more}"
-    if step.tool is None or step.result is None:
+    if step.tool is None or not step.results:
         return f"I'm sorry, I could not do this. {more}"
     phrase = phrase_of(step.tool.name, step.tool.description)
-    reason = _reason(step.result.result) or step.result.error
+    reason = _reason(step.results[0].result) or step.results[0].error
     wanted = f"{phrase.verb} {definite(phrase.rest)}"
     return f"I'm sorry, I could not {wanted}: {reason.rstrip('.')}. {more}"
 

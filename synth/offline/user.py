@@ -45,6 +45,7 @@ _IGNORANT = (
     "I don't remember, sorry.",
 )
 _AGAIN = ("As I said:", "Once more:", "I can only repeat it:", "I can only say what I know:")
+_SAME = "The same one as just now."
 _YES = ("Yes, please.", "Yes, go ahead.", "Yes, that's right.")
 _ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "OK.")
 
@@ -80,7 +81,8 @@ def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]
             return {"message": rng.choice(_GIVE_UP), "done": True}
         wrong = settings.user_errors.wrong_fact * factor
         about = facts_about(part, max(0, brought - 1))
-        return {"message": _answer(heard[-1], question, about, own, rng, wrong), "done": False}
+        answer = _answer(question, about, part.facts, own, rng, wrong)
+        return {"message": answer, "done": False}
     if brought < len(part.wishes):
         return {"message": _bring(part, brought, own, rng), "done": False}
     return {"message": rng.choice(_THANKS[part.manner]), "done": True}
@@ -157,7 +159,7 @@ def _holds(text: str, value: str) -> bool:
 
 
 def _answer(
-    heard: str, question: str, facts: list[Fact], own: list[str], rng: Random, wrong: float
+    question: str, facts: list[Fact], every: list[Fact], own: list[str], rng: Random, wrong: float
 ) -> str:
     """What is known of what was asked, once for each label: the first that was not said yet."""
     asked = stem_set(question)
@@ -172,9 +174,13 @@ def _answer(
     answers = [label for label in fresh if scored[label] >= 0.3] or list(by_label)
     best = max((scored[label] for label in answers), default=0.0)
     chosen = [by_label[label] for label in answers if 0 < scored[label] >= 0.75 * best]
-    if _WHICH.search(question) or (not chosen and "more" in heard.lower()):
+    if _WHICH.search(question):
         rest = [f for f in by_label.values() if f.value.lower() not in said and f.at_once]
         chosen += [fact for fact in rest if fact not in chosen]
+    if not chosen:  # what was said of another wish may hold for this one
+        chosen = [f for f in every if _relevance(f.label, asked) >= 0.75][:1]
+    if len(own) > 1 and not fresh and _WHICH.search(question) and _SAME not in own:
+        return _SAME
     if not chosen:
         return rng.choice([text for text in _IGNORANT if text not in own] or list(_IGNORANT))
     answer = " ".join(_told(fact, rng, wrong) for fact in chosen[:4])

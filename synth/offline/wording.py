@@ -86,11 +86,12 @@ def spoken_date(text: str, style: int) -> str:
     shown = (text[:10], f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}")[
         style % 3
     ]
-    clock = re.match(r"[T ](\d\d:\d\d)(?::(\d\d))?", text[10:])
+    clock = re.match(r"[T ](\d\d:\d\d)(?::(\d\d))?([+-]\d\d:\d\d)?", text[10:])
     if not clock:
         return shown
-    seconds = clock.group(2) if clock.group(2) not in (None, "00") else None
-    return f"{shown} at {clock.group(1)}" + (f":{seconds}" if seconds else "")
+    seconds = f":{clock.group(2)}" if clock.group(2) not in (None, "00") else ""
+    offset = f", UTC offset {clock.group(3)}" if clock.group(3) else ""
+    return f"{shown} at {clock.group(1)}{seconds}{offset}"
 
 
 def spoken(value: Any, style: int = 0) -> str:
@@ -106,7 +107,7 @@ def spoken(value: Any, style: int = 0) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{plain(str(k)).lower()} {spoken(v, style)}" for k, v in value.items())
     text = str(value)
-    if re.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?", text):
+    if re.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?)?", text):
         return spoken_date(text, style)
     if re.fullmatch(r"[a-z]+(?:_[a-z0-9]+)+", text):
         return text.replace("_", " ")

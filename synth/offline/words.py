@@ -23,7 +23,7 @@ STOP = frozenset(
         " thanks thank hello hi hey dear there here what which who whom whose when where why"
         " how all any each every some such same other another only also just more most much"
         " many very too than up out off down need want like help let let's i'd i'm i've i'll"
-        " it's that's what's don't one ones new now"
+        " it's that's what's don't one ones now"
     )
 )
 """Words that say nothing about which tool or value is meant."""
