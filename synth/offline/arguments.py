@@ -44,7 +44,6 @@ class _Collector:
 def arguments_for(tool: Tool, known: Known, wish: Wish, talk: Conversation) -> Draft:
     collector = _Collector(known, wish, talk, [], [])
     values = _members(tool, known.words, collector)
-    _take_the_last(values, collector)
     reads = list({(r.tool.name, str(r.arguments)): r for r in collector.reads}.values())
     optional = tuple(
         p
@@ -52,13 +51,6 @@ def arguments_for(tool: Tool, known: Known, wish: Wish, talk: Conversation) -> D
         if not (p.required or p.is_id or p.is_cursor or p.parts or p.name in values)
     )
     return Draft(values, collector.missing, reads, collector.choices, optional)
-
-
-def _take_the_last(values: dict[str, Any], into: _Collector) -> None:
-    """One free text is missing and one value is left over: they belong together."""
-    left = {mention.text for mention in leftover(values, into.known.words)}
-    if len(left) == 1 and len(into.missing) == 1 and into.missing[0].is_text:
-        values[into.missing.pop().name] = left.pop()
 
 
 def _members(tool: Tool, words: Words, into: _Collector) -> dict[str, Any]:

@@ -20,7 +20,9 @@ def batch_of(goal: Tool, values: dict[str, Any], words: Words, tools: list[Tool]
     used = assign(goal, words, lookup=False).used
     free = [m for m in words.mentions if not any(m in taken for taken in used.values())]
     repeated = _repeated(goal, values, used, free)
-    gone = [str(v) for _, other in repeated for v in other.values()]
+    said = {(m.text, m.left) for taken in used.values() for m in taken}
+    free = [m for m in free if (m.text, m.left) not in said]
+    gone = [str(v) for _, other in repeated for v in other.values() if v not in values.values()]
     second = _second(goal, values, words.only(m for m in free if m.text not in gone), tools)
     return [*second, (goal, values), *repeated]
 

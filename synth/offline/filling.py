@@ -107,6 +107,8 @@ def assign(
         param, mention = tool.params[i], words.mentions[j]
         if j in gone or (param.name in filled and param.kind != "array"):
             continue
+        if param.kind == "string" and typed(param, mention) in filled.values():
+            continue  # the same value said twice fills one parameter
         gone.add(j)
         used.setdefault(param.name, []).append(mention)
         value = typed(param, mention)
@@ -117,6 +119,17 @@ def assign(
     for param in tool.params:
         if param.name not in filled and (said := _after_label(param, words.text)):
             filled[param.name] = said
+    open_ones = [p for p in tool.required if p.name not in filled]
+    if (
+        not lookup
+        and len(open_ones) == 1
+        and open_ones[0].is_text
+        and not (any(p.is_id for p in tool.params) or open_ones[0].name_words & PLACES)
+    ):
+        taken = [str(value) for value in filled.values()]
+        left = [m for m in words.mentions if m.text not in taken]
+        if len({m.text for m in left}) == 1:  # one value for the one parameter that is open
+            filled[open_ones[0].name], used[open_ones[0].name] = left[0].text, left
     return Filled(filled, used)
 
 
@@ -194,7 +207,7 @@ def _text_fit(param: Param, mention: Mention) -> float:
         wanted = bool(words & param.name_words)
         if mention.kind == kind:
             return 1.6 if wanted or like else 0.25
-        if wanted and kind in ("email", "url", "zone"):
+        if wanted and (kind != "path" or " " in mention.text):
             return 0.0
     base = {
         "quoted": 0.75,

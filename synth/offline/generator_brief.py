@@ -75,7 +75,7 @@ def _wish(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
     description = str(step.get("description") or "")
     told = [fact for fact in _known(step) if fact.get("when", "opening") == "opening"]
     lead = rng.choice(_LEADS[manner])
-    if any(str(fact.get("value")) in description for fact in _known(step)):
+    if "Returns" not in description:  # a wish that was put into words for this very task
         asked = _in_own_words(description.strip(" ."), lead, rng)
         told = [f for f in told if len(told) > 1 or str(f.get("value")) not in description]
         text = _with_particulars(asked, told, rng)
@@ -94,9 +94,9 @@ def _wish(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
 def _in_own_words(wish: str, lead: str, rng: Random) -> str:
     """A wish that is an imperative already: its first word decides how a person puts it."""
     verb, _, rest = wish.partition(" ")
-    if verb == "Tell":
+    if verb in ("Tell", "Hear", "Say"):
         return f"{rng.choice(_TELL)} {rest}"
-    if verb in ("Get", "Have"):
+    if verb in ("Get", "Have", "See"):
         return f"{rng.choice(_WANT)} {rest}"
     return f"{lead} {_lowered(wish)}"
 

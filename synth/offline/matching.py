@@ -18,7 +18,7 @@ _LEAD = re.compile(
     r"|now|so|well|ok(?:ay)?|good|all right|first|second|third|finally|after that|besides"
     r"|one more thing|another thing|in addition|additionally|thanks|thank you|great|sorry|perfect"
     r"|alright|(?:i|we)(?:'d| would| should| just| also)* (?:need|want|like|love|have|wish|hope)"
-    r"(?: (?:your|some))?(?: help)?|need|want|have|ask|know|tell|you|someone|help|me|to"
+    r"(?: (?:your|some))?(?: help)?|need|want|have|ask|know|tell|hear|see|you|someone|help|me|to"
     r"|i(?:'m| am| was) (?:trying|looking|hoping|calling|writing|here)(?: because i need| about)?"
     r"|(?:can|could|would|will) (?:you|i|we)(?: be able| mind)?|(?:is it|would it be) possible"
     r"|it would be (?:great|good) if you could|let's|let us|what i need is"
@@ -93,7 +93,7 @@ def ranked(text: str, tools: list[Tool]) -> list[Match]:
         actions = [action] if action == _READING else list(stems(request))
         matches = [
             Match(
-                tool, max(_score(tool, a, (), asked, rare) for a in actions) + _suits(tool, words)
+                tool, max(_score(tool, a, None, asked, rare) for a in actions) + _suits(tool, words)
             )
             for tool in tools
         ]
@@ -102,7 +102,8 @@ def ranked(text: str, tools: list[Tool]) -> list[Match]:
 
 def _covers(tool: Tool, request: str) -> bool:
     """The tool speaks of most of what the request says before it comes to values."""
-    words = stems(re.split(r"[:\"]|\. ", _LEAD.sub("", request))[0])
+    said = Words(_LEAD.sub("", request).split(":")[0], "").tokens[0]
+    words = stems(" ".join(said))
     among = {*tool.name_words, *tool.head_words, *tool.tail_words}
     return sum(found(word, among) for word in words) >= 0.45 * len(words)
 
@@ -113,16 +114,17 @@ def _names_a_thing(request: str) -> bool:
 
 
 def _suits(tool: Tool, words: Words) -> float:
-    """Required plain parameters that the values fill, less those that they leave open."""
+    """Parameters that the values fill, less required ones that they leave open."""
     values = fill(tool, words, lookup=False)
-    plain_ones = [p for p in tool.required if not (p.is_id or p.name_words & PLACES)]
-    return sum(0.8 if p.name in values else -0.8 for p in plain_ones) if plain_ones else 0.0
+    needed = [p for p in tool.required if not p.name_words & PLACES]
+    optional = [p for p in tool.params if not p.required and p.name in values]
+    return sum(0.8 if p.name in values else -0.8 for p in needed) + 0.4 * len(optional)
 
 
 def _score(
     tool: Tool,
     action: str,
-    thing: tuple[str, ...],
+    thing: tuple[str, ...] | None,
     asked: dict[str, float],
     rare: dict[str, float],
 ) -> float:
@@ -139,7 +141,7 @@ def _score(
         return 0.0
     things = total = 0.0
     for word, weight in asked.items():
-        if word == action:
+        if word == action and thing is not None:
             continue
         in_name, in_head = found(word, tool.name_words), found(word, tool.head_words)
         in_tail = found(word, tool.tail_words)
@@ -152,7 +154,7 @@ def _score(
     head = [w for w in tool.head_words if asked.get(w, 0) == 1.0]
     said = len(head) / max(1, len(tool.head_words))
     nouns = set(tool.name_words) - {action}
-    hits = [max(found(w, nouns), 0.6 * found(w, tool.head_words)) for w in thing]
+    hits = [max(found(w, nouns), 0.6 * found(w, tool.head_words)) for w in thing or ()]
     direct = sum(hits) / len(hits) if hits else 0.0
     return 3.0 * acts + total + 2.0 * covered + 2.0 * said + 3.0 * direct
 

@@ -202,6 +202,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], str], str]], 
         re.compile(r"\b(?=[A-Za-z0-9]*[A-Za-z])(?:[A-Z0-9]+(?:[-_][A-Za-z0-9]+)*\d[\w-]*)\b"),
         _as_is,
     ),
+    ("id", re.compile(r"\bv?\d+\.\d+\.\d+(?::[\w./-]+\w)?|\bv\d+\.\d+\b"), _as_is),
     ("id", re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"), _as_is),
     ("id", re.compile(r"\b\d{2,}-\d[\d-]*\b|\+\d[\d ()-]{6,}\d"), _as_is),
     (

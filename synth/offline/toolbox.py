@@ -171,12 +171,24 @@ def _param(name: str, schema: dict[str, Any], required: bool, depth: int = 0) ->
         kind=str(schema.get("type", "string")),
         enum=tuple(v for v in values if isinstance(v, str | int | float)),
         description=description,
-        name_words=stem_set(plain(name)) | ({"from", "to"} & set(split(name))),
+        name_words=stem_set(plain(name)) | _ends(set(split(name))),
         words=stem_set(plain(name), bare),
         example=example,
         nouns=_nouns(name, bare, example, schema),
         parts=_parts(schema, depth),
     )
+
+
+def _ends(words: set[str]) -> set[str]:
+    """`from` and `to`, which tell two parameters of one kind apart, however they are called."""
+    named = {
+        "source": "from",
+        "origin": "from",
+        "base": "from",
+        "target": "to",
+        "destination": "to",
+    }
+    return {named.get(word, word) for word in words} & {"from", "to"}
 
 
 def _parts(schema: dict[str, Any], depth: int) -> tuple[Param, ...]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+_NEGATED = re.compile(r"\bnot (?:yet )?(\w{4,}ed)\b")
 _VOWEL = re.compile(r"[aeiouy]")
 
 
@@ -72,7 +73,7 @@ def stem(word: str) -> str:
     else:
         if word.endswith("s") and not word.endswith(("ss", "us", "is")):
             word = word[:-1]
-    for suffix, least in (("ment", 3), ("ing", 3), ("ed", 3), ("ion", 4), ("al", 4)):
+    for suffix, least in (("ment", 3), ("ing", 3), ("ed", 3), ("ion", 4), ("al", 4), ("ence", 4)):
         root = word[: -len(suffix)]
         if word.endswith(suffix) and len(root) >= least and _VOWEL.search(root):
             word = root
@@ -87,7 +88,8 @@ def stem(word: str) -> str:
 
 def split(text: str) -> list[str]:
     """Lower-case words; identifiers fall apart at underscores, hyphens and capitals."""
-    return _WORD.findall(_CAMEL.sub(" ", text).lower().replace("time zone", "timezone"))
+    text = _CAMEL.sub(" ", text).lower().replace("time zone", "timezone")
+    return _WORD.findall(_NEGATED.sub(r"un\1", text))
 
 
 @lru_cache(maxsize=20_000)
