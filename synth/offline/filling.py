@@ -117,9 +117,9 @@ def assign(
         elif value not in filled.setdefault(param.name, []):
             filled[param.name].append(value)
     for param in tool.params:
-        if param.name not in filled and (said := _after_label(param, words.text)):
+        if param.name not in filled and (said := _after_label(param, words)):
             filled[param.name] = said
-    open_ones = [p for p in tool.required if p.name not in filled]
+    open_ones = [p for p in tool.required if p.name not in filled and not p.name_words & PLACES]
     if (
         not lookup
         and len(open_ones) == 1
@@ -274,7 +274,7 @@ def _switch(param: Param, text: str) -> bool | None:
     return None
 
 
-def _after_label(param: Param, text: str) -> Any:
+def _after_label(param: Param, words: Words) -> Any:
     """`the reason is a broken lamp`: free words after the parameter's own name."""
     if param.kind != "string" or param.is_id or param.enum or param.form != "plain":
         return None
@@ -282,10 +282,12 @@ def _after_label(param: Param, text: str) -> Any:
     found = re.search(
         rf"\b{re.escape(label)}(?:\s+(?:is|should be|to|reads?|says?)|:|\s*=)\s+"
         r"([^.;:,!?\n]{1,200}?)(?=\s+and\s|[.;:,!?\n]|$)",
-        text,
+        words.text,
         re.IGNORECASE,
     )
-    return found.group(1).strip() if found else None
+    if not found or any(m.start <= found.start(1) + 1 < m.end for m in words.mentions):
+        return None  # a value of its own, which has found its place
+    return found.group(1).strip()
 
 
 def label_of(param: Param) -> str:

@@ -135,7 +135,8 @@ def facts_about(part: Part, wish: int) -> list[Fact]:
     that a wish's own words hold show where its part of the list lies. `at_once` then says that
     the fact suits no other wish better."""
     holders = [
-        {i for i, text in enumerate(part.wishes) if _holds(text, fact.value)} for fact in part.facts
+        {i for i, text in enumerate(part.wishes) if fact.at_once and _holds(text, fact.value)}
+        for fact in part.facts
     ]
     chosen = []
     for place, fact in enumerate(part.facts):
@@ -176,9 +177,10 @@ def _answer(
     chosen = [by_label[label] for label in answers if 0 < scored[label] >= 0.75 * best]
     if _WHICH.search(question):
         rest = [f for f in by_label.values() if f.value.lower() not in said and f.at_once]
-        chosen += [fact for fact in rest if fact not in chosen]
+        roles = {stems(fact.label)[:1] for fact in chosen} | {(word,) for word in asked}
+        chosen += [f for f in rest if f not in chosen and stems(f.label)[:1] in roles]
     if not chosen:  # what was said of another wish may hold for this one
-        chosen = [f for f in every if _relevance(f.label, asked) >= 0.75][:1]
+        chosen = [f for f in every if _relevance(f.label, asked) >= 0.5][:1]
     if len(own) > 1 and not fresh and _WHICH.search(question) and _SAME not in own:
         return _SAME
     if not chosen:

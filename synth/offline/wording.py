@@ -109,6 +109,8 @@ def spoken(value: Any, style: int = 0) -> str:
     text = str(value)
     if re.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?)?", text):
         return spoken_date(text, style)
+    if hours := re.fullmatch(r"[+-](\d+(?:\.\d+)?)h", text):
+        return f"{text} ({float(hours.group(1)):g} hours)"
     if re.fullmatch(r"[a-z]+(?:_[a-z0-9]+)+", text):
         return text.replace("_", " ")
     return text
