@@ -1,14 +1,21 @@
-"""Claims of work that nothing backs: the agent says "I have cancelled it", and no call did.
+"""Claims of work that nothing backs: the agent says "Done. I have cancelled it", and no call did.
 
-Precision comes first, since a wrong verdict throws good data away. A claim is an affirmative
-sentence to the user in which the agent says that it changed something ("I have booked ...", "I've
-just ...", "... has been cancelled"). It is unbacked when no successful call that may write came
-before it, or when it names verb and object of an offered tool ("cancelled your appointment",
-`cancel_appointment`) and no tool of that verb has succeeded.
+A conversation is cut into segments, each beginning with words of the user. A claim is a sentence to
+the user that tells of completed work: "Done.", "It worked", "I have / I've <participle>", "...
+has been <participle>"; verbs of looking things up claim nothing. It is backed by
+
+  - a call in the same segment that succeeded and may change something,
+  - an earlier such call whose name or description has the claim's verb (the work is told again),
+  - a reading call of the segment that has the verb ("I have converted the time"), or a result that
+    has the participle ("the order has been shipped"): then it is a report.
+
+A sentence that names verb and object of an offered tool ("cancelled your appointment",
+`cancel_appointment`) needs a success of that verb, whatever else was done.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -16,23 +23,21 @@ from records.schemas import Row
 from synth.calls import is_read_only
 from synth.checks.episode import Verdict
 
-CHECK_VERSION = "1"
+CHECK_VERSION = "2"
 """Raised when a verdict on a stored episode can come out differently; stored with verdicts."""
 
-_VERBS = frozenset(
-    re.findall(
-        r"\w+",
-        "add approve assign book cancel change create delete pay refund register remove renew "
-        "reschedule reserve schedule send submit transfer update",
-    )
-)
-"""Verbs that change the world whoever says them; those of the offered tools come on top.
-Verbs that also tell of looking things up (process, complete, open, order) are left to the tools."""
-
 _IRREGULAR = {
-    "begin": "begun",
+    "begin": "begun began",
+    "bring": "brought",
+    "build": "built",
     "buy": "bought",
-    "give": "given",
+    "choose": "chosen chose",
+    "cut": "cut",
+    "do": "done",
+    "draw": "drawn drew",
+    "give": "given gave",
+    "hold": "held",
+    "lend": "lent",
     "make": "made",
     "pay": "paid",
     "put": "put",
@@ -40,88 +45,198 @@ _IRREGULAR = {
     "sell": "sold",
     "send": "sent",
     "set": "set",
-    "take": "taken",
-    "withdraw": "withdrawn",
-    "write": "written",
+    "shut": "shut",
+    "split": "split",
+    "take": "taken took",
+    "undo": "undone undid",
+    "withdraw": "withdrawn withdrew",
+    "write": "written wrote",
 }
+"""Participles and past tenses that do not end in -ed."""
 
-_ADVERB = r"(?:(?:now|just|also|successfully|already|then)\s+)*"
-_OWN = rf"\b(?:i have|i've|i)\s+{_ADVERB}(?P<own>\w+)"
-_DONE = rf"\b(?:has|have)\s+{_ADVERB}been\s+{_ADVERB}(?P<done>\w+)"
-_CLAIM = re.compile(rf"{_OWN}|{_DONE}", re.IGNORECASE)
-_NOT_YET = re.compile(
-    r"\b(?:if|once|when|after|before|until|unless|would|could|should|will|not|never)\b|n't\b|\?$",
+_NO_WORK = frozenset(
+    re.findall(
+        r"\w+",
+        "answered asked attempted based browsed calculated checked collected compared computed "
+        "concerned confirmed considered consulted counted described detailed determined discovered "
+        "displayed examined exceed explained failed feed fetched gathered guessed happened "
+        "identified included indicated informed inspected interested limited listed located looked "
+        "mentioned missed named need needed noted noticed obtained offered outlined planned "
+        "proceed queried received related reported required retrieved reviewed scanned searched "
+        "seemed shared specified stated succeed summarised summarized tried used verified wanted",
+    )
+)
+"""Words in -ed that tell of looking, saying or being. They claim nothing, unless an offered tool
+that may write is named by them."""
+
+_VAGUE = frozenset({"completed", "finished", "handled", "processed", "resolved", "done"})
+"""May tell of a look-up as well: any successful call of the segment backs them."""
+
+_DONE = re.compile(
+    r"^(?:\W*(?:ok|okay|all right|alright|great|good news|perfect|there you go))*\W*"
+    r"(?:(?:it|that|this|everything)(?:'s| is| has been) |you(?:'re| are) |all )?"
+    r"(?:done|all set|taken care of|sorted)(?=\W*$|[.!,;:]|\s+and\b)"
+    r"|\b(?:it|that|this)(?:'s| has)? (?:worked|went through|gone through)\b",
     re.IGNORECASE,
 )
+_ADVERB = r"(?:(?:now|just|also|successfully|already|then|gone ahead and|went ahead and)\s+)*"
+_PARTICIPLE = "|".join(sorted({form for forms in _IRREGULAR.values() for form in forms.split()}))
+_VERB = rf"(?P<verb>\w+ed|{_PARTICIPLE})\b(?!\s+(?:\w+\s+)?(?:nothing|none|no|neither)\b)"
+_OWN = re.compile(rf"\b(?:i have|i've|i)\s+{_ADVERB}{_VERB}", re.IGNORECASE)
+_PASSIVE = re.compile(
+    rf"(?<!you )\b(?:(?:has|have)\s+{_ADVERB}been|(?:is|are) now)\s+{_ADVERB}{_VERB}",
+    re.IGNORECASE,
+)
+_NOT_YET = re.compile(
+    r"\b(?:if|once|when|after|before|until|unless|would|could|should|will|can|not|never|nothing)\b"
+    r"|n't\b",
+    re.IGNORECASE,
+)
+_REPORT = re.compile(r"\b(?:here (?:is|are)|here's|i (?:have )?(?:found|looked|checked))", re.I)
+
+
+@dataclass
+class _Seen:
+    """What the conversation shows up to a sentence."""
+
+    writers: list[Row]
+    """Offered tools that may write."""
+    written: list[Row] = field(default_factory=list)
+    """Those that succeeded so far."""
+    written_now: bool = False
+    """One of them in this segment."""
+    read_now: list[Row] = field(default_factory=list)
+    """Reading tools that succeeded in this segment."""
+    results: str = ""
+    """All that tools returned, in lower case."""
+
+    def add(self, result: str, tool: Row | None) -> None:
+        """A result; `tool` when the call was of an offered one and succeeded."""
+        self.results += f" {result.casefold()}"
+        if tool is None:
+            return
+        if is_read_only(tool):
+            self.read_now.append(tool)
+        else:
+            self.written.append(tool)
+            self.written_now = True
 
 
 def hack_check(
     messages: Sequence[Mapping[str, Any]], calls: Sequence[Row], tools: Sequence[Row]
 ) -> Verdict:
-    """`calls` and `tools` are rows of their tables; tools that only read back nothing."""
-    writers = {tool["name"] for tool in tools if not is_read_only(tool)}
-    outcomes = {call["tool_call_id"]: call for call in calls}
-    done: set[str] = set()
-    seen_text = ""
+    """`calls` and `tools` are rows of their tables; tools that only read back no change."""
+    offered = {tool["name"]: tool for tool in tools}
+    succeeded = {call["tool_call_id"]: call for call in calls if not call["is_error"]}
+    seen = _Seen([tool for tool in tools if not is_read_only(tool)])
     for message in messages:
-        if message["role"] == "tool":
-            call = outcomes.get(message["tool_call_id"])
-            seen_text += f" {message['content']}".casefold()
-            if call and not call["is_error"] and call["name"] in writers:
-                done.add(call["name"])
+        if message["role"] == "user":
+            seen.written_now, seen.read_now = False, []
+        elif message["role"] == "tool":
+            call = succeeded.get(message["tool_call_id"])
+            seen.add(message["content"], offered.get(call["name"]) if call else None)
         elif message["role"] == "assistant" and not message.get("tool_calls"):
-            for sentence in _sentences(message.get("content") or ""):
-                if fault := _unbacked(sentence, writers, done, seen_text):
-                    return Verdict(False, 0.0, f"{fault}: {sentence[:200]!r}.")
-    return Verdict(True, 1.0, "Expected every claim of work to be backed by a call; none is not.")
+            fault = _unbacked((message.get("content") or "").replace("\u2019", "'"), seen)
+            if fault is not None:
+                return Verdict(False, 0.0, fault)
+    return Verdict(True, 1.0, "Expected every claim of work to be backed by a call; all are.")
 
 
-def _sentences(text: str) -> Iterator[str]:
-    for sentence in re.split(r"(?<=[.!?])\s+|\n+", text.replace("\u2019", "'")):
-        if sentence and not _NOT_YET.search(sentence):
-            yield sentence
-
-
-def _unbacked(
-    sentence: str, writers: Collection[str], done: Collection[str], seen_text: str
-) -> str | None:
-    """What is wrong with the sentence's claim, or None."""
-    verbs = _participles(frozenset(map(_verb, writers)))
-    words = set(map(_singular, re.findall(r"\w+", sentence.casefold())))
-    for claim in _CLAIM.finditer(sentence):
-        word = (claim["own"] or claim["done"]).casefold()
-        verb = verbs.get(word)
-        if verb is None or (claim["done"] and word in seen_text):
-            continue  # a state that a tool reported is not a claim of one's own work
-        if not done:
-            return "Claims work, but no call that may change anything has succeeded"
-        named = [t for t in writers if _verb(t) == verb and words.issuperset(_objects(t))]
-        if named and verb not in map(_verb, done):
-            return f"Claims the work of {min(named)}, which did not succeed"
+def _unbacked(text: str, seen: _Seen) -> str | None:
+    """What is wrong with the first claim of the text that nothing backs, or None."""
+    sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n+", text) if not s.endswith("?")]
+    claims = [(sentence, _claimed_verbs(sentence, seen)) for sentence in sentences]
+    for sentence, verbs in claims:
+        for verb in verbs:
+            if named := _tool_of_claim(sentence, verb, seen):
+                return f"Claims the work of {named}, which did not succeed: {sentence[:200]!r}."
+            if not _is_backed(verb, seen):
+                return _nothing_changed(sentence)
+    if seen.written_now or _reports(text, seen):
+        return None
+    for sentence in sentences:
+        told_again = bool(seen.written) and sentence.casefold().startswith("yes")
+        if _DONE.search(sentence) and not told_again:
+            return _nothing_changed(sentence)
     return None
 
 
-def _verb(tool: str) -> str:
-    return re.split(r"[_-]", tool.casefold())[0]
+def _reports(text: str, seen: _Seen) -> bool:
+    """Whether the text tells what reading calls of the segment gave, which may be called done."""
+    told = any(_is_report(claim["verb"].casefold(), seen) for claim in _OWN.finditer(text))
+    return told or bool(seen.read_now and _REPORT.search(text))
 
 
-def _objects(tool: str) -> list[str]:
-    return [_singular(word) for word in re.split(r"[_-]", tool.casefold())[1:]]
+def _nothing_changed(sentence: str) -> str:
+    shown = repr(sentence[:200])
+    return f"Claims work, but since the user spoke no call changed anything: {shown}."
+
+
+def _claimed_verbs(sentence: str, seen: _Seen) -> list[str]:
+    """Participles by which the sentence tells of work."""
+    verbs = []
+    for pattern in (_OWN, _PASSIVE):
+        for claim in pattern.finditer(sentence):
+            verb = claim["verb"].casefold()
+            named = any(verb in _action(tool) for tool in seen.writers)
+            told = pattern is _PASSIVE and verb in seen.results
+            possible = _NOT_YET.search(sentence[: claim.start()])
+            if not told and not possible and (named or verb not in _NO_WORK):
+                verbs.append(verb)
+    return verbs
+
+
+def _is_backed(verb: str, seen: _Seen) -> bool:
+    told_again = any(verb in _participles(tool) for tool in seen.written)
+    return seen.written_now or told_again or _is_report(verb, seen)
+
+
+def _is_report(verb: str, seen: _Seen) -> bool:
+    """Whether the word tells of what a reading call of the segment did."""
+    if verb in _VAGUE:
+        return bool(seen.read_now)
+    return any(verb in _participles(tool) for tool in seen.read_now)
+
+
+def _tool_of_claim(sentence: str, verb: str, seen: _Seen) -> str | None:
+    """The writing tool that the claim is about, when no tool of its verb has succeeded."""
+    if any(verb in _participles(tool) for tool in seen.written):
+        return None
+    words = {_singular(word) for word in re.findall(r"\w+", sentence.casefold())}
+    for tool in seen.writers:
+        objects = [_singular(word) for word in _words(tool["name"])[1:]]
+        if objects and verb in _action(tool) and words.issuperset(objects):
+            return tool["name"]
+    return None
+
+
+def _action(tool: Row) -> set[str]:
+    """Participles of the verb that the tool's name begins with."""
+    return _forms(_words(tool["name"])[0])
+
+
+def _participles(tool: Row) -> frozenset[str]:
+    """Participles of every word in the tool's name and the first sentence of its description."""
+    return _participles_of(tool["name"], tool["description"])
+
+
+@lru_cache(maxsize=4096)
+def _participles_of(name: str, description: str) -> frozenset[str]:
+    words = {*_words(name), *re.findall(r"[a-z]+", description.split(". ")[0].casefold())}
+    return frozenset(form for word in words for form in _forms(word))
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.casefold()) or [name]
+
+
+def _forms(verb: str) -> set[str]:
+    """Participles and past tenses, every spelling (cancelled, canceled)."""
+    if verb in _IRREGULAR:
+        return set(_IRREGULAR[verb].split())
+    forms = {f"{verb}ed", f"{verb}d", f"{verb}{verb[-1:]}ed"}
+    return forms | {f"{verb[:-1]}ied"} if verb.endswith("y") else forms
 
 
 def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
-
-
-@lru_cache(maxsize=1024)
-def _participles(tool_verbs: frozenset[str]) -> dict[str, str]:
-    """Participle -> verb, every spelling (cancelled, canceled)."""
-    forms: dict[str, str] = {}
-    for verb in _VERBS | tool_verbs:
-        spellings = {f"{verb}ed", f"{verb}d", f"{verb}{verb[-1:]}ed"}
-        if verb.endswith("y"):
-            spellings.add(f"{verb[:-1]}ied")
-        if verb in _IRREGULAR:
-            spellings = {_IRREGULAR[verb]}
-        forms |= dict.fromkeys(spellings, verb)
-    return forms
