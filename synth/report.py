@@ -135,7 +135,7 @@ def _columns(rows: list[Row]) -> list[dict[str, Any]]:
             "y": round(90 - 86 * n / most, 2),
             "middle": round((value + 0.5) * step, 2),
             "label": f"{value}+" if value == last < max(counts) else str(value),
-            "show": value % every == 0,
+            "show": value == last or (value % every == 0 and value + every <= last),
             "n": n,
         }
         for value, n in enumerate(heights)

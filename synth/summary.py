@@ -210,8 +210,7 @@ GROUP BY ALL ORDER BY accepted DESC, n DESC, name"""
 _TOOLS = """
 SELECT name, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
   count(*) FILTER (is_error) AS errors,
-  string_agg(DISTINCT coalesce(fidelity, 'none'), ', ' ORDER BY coalesce(fidelity, 'none'))
-    AS fidelity
+  coalesce(string_agg(DISTINCT fidelity, ', ' ORDER BY fidelity), 'nothing') AS fidelity
 FROM tool_calls GROUP BY ALL ORDER BY n DESC, name"""
 
 _DISTRIBUTED = {

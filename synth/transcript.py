@@ -13,6 +13,9 @@ from records.digest import digest
 from records.schemas import Row
 from records.store import Dataset
 
+LINE_CHARS = 100
+"""Longer JSON is spread over lines."""
+
 
 class Call(NamedTuple):
     name: str
@@ -139,15 +142,16 @@ def _marks(row: Row) -> tuple[str, ...]:
 
 
 def pretty(value: Any) -> str:
-    """JSON, also inside text, with indents; any other text as it is."""
+    """JSON, also inside text, on one line where it fits one; any other text as it is."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return value
-    return (
-        _text(value) if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-    )
+    line = _text(value)
+    if isinstance(value, str) or len(line) <= LINE_CHARS:
+        return line
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _text(value: Any) -> str:

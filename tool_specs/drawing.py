@@ -162,9 +162,9 @@ class _Drawing:
 
     def text(self, spec: ParamSpec, hints: Sequence[Hint]) -> str:
         found = [value for value in self.existing(hints) if isinstance(value, str) and value]
-        examples = _examples(spec.description or "")
-        if examples and all(hint.relation == "set" for hint in hints):
-            found = []  # new text is asked for, and some other row's is not new
+        examples = examples_in(spec.description or "")
+        if examples.quoted:
+            found = []  # whole texts as examples: new text is asked for, not some other row's
         least, most = int(spec.min or 1), int(200 if spec.max is None else spec.max)
         if found:
             text = self.rng.choice(found)
@@ -172,8 +172,8 @@ class _Drawing:
                 text = self.rng.choice(
                     [word for word in text.split() if len(word) >= least] or [text]
                 )
-        elif examples:
-            text = self.rng.choice(examples)
+        elif examples.texts:
+            text = self.rng.choice(examples.texts)
         else:
             text = " ".join(self.rng.sample(_WORDS, 2))
         return text[:most].ljust(least, "x")
@@ -189,10 +189,16 @@ class _Drawing:
         return values
 
 
-def _examples(description: str) -> list[str]:
+class Examples(NamedTuple):
+    texts: list[str]
+    quoted: bool
+    """They stand in quotes, as whole texts do that a person would make up."""
+
+
+def examples_in(description: str) -> Examples:
     """What stands after "such as": quoted texts, else what commas and "or" part."""
     _, _, after = description.partition("such as ")
     if quoted := re.findall(r"'([^']+)'", after):
-        return quoted
-    words = re.split(r",? or |, ", after.partition(".")[0])
-    return [word.strip() for word in words if word.strip()]
+        return Examples(quoted, quoted=True)
+    words = re.split(r",? or |, ", re.split(r"\.(?:\s|$)", after)[0])
+    return Examples([word.strip() for word in words if word.strip()], quoted=False)

@@ -14,12 +14,12 @@ from typing import Any
 from synth.tasks.domain_tools import Place, Tool
 from tool_specs.domain import Domain
 from tool_specs.domain_file import ParamSpec
+from tool_specs.drawing import examples_in
 from tool_specs.interpreter import World
 from tool_specs.parameters import Path
 
 _EMAIL = re.compile(r"([\w.+-]+)@([\w.-]+)")
 _NAME_LIKE = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+")
-_EXAMPLE = re.compile(r"such as (.+?)\.?$")
 
 PREFER_MADE = 0.8
 """How often a row that an earlier wish made is taken, where one fits."""
@@ -164,11 +164,15 @@ class _Draw:
         return int(value) if value == int(value) else value
 
     def text(self, param: ParamSpec, path: Path) -> str:
-        """Made from texts of the field that the parameter is stored in or compared with."""
+        """Made from texts of the field that the parameter is stored in or compared with, unless
+        its description gives whole texts as examples."""
+        examples = examples_in(param.description or "")
+        if examples.quoted:
+            return self.rng.choice(examples.texts)
         if pool := [v for v in self.existing(path) if isinstance(v, str) and v]:
             return self.varied(self.rng.choice(pool), pool)
-        if example := _EXAMPLE.search(param.description or ""):
-            return self.rng.choice(re.split(r",? or |, ", example[1])).strip("'\" ")
+        if examples.texts:
+            return self.rng.choice(examples.texts)
         return self.rng.choice(PHRASES)
 
     def varied(self, text: str, pool: list[str]) -> str:

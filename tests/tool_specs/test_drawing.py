@@ -5,7 +5,7 @@ import pytest
 
 from records.seeds import rng_of
 from tool_specs.domain import Domain, load_domains
-from tool_specs.drawing import _examples, draw_arguments, draw_success
+from tool_specs.drawing import draw_arguments, draw_success, examples_in
 from tool_specs.interpreter import World
 
 
@@ -64,12 +64,11 @@ def test_a_cursor_is_never_made_up(world: World, tool: str) -> None:
 
 
 def test_quoted_examples_are_taken_whole_and_others_at_commas() -> None:
-    assert _examples("Street and city, such as 'Mill Lane 1, Ghent' or 'Quay 2'.") == [
-        "Mill Lane 1, Ghent",
-        "Quay 2",
-    ]
-    assert _examples("A colour, such as red, blue or green.") == ["red", "blue", "green"]
-    assert _examples("Anything at all.") == []
+    quoted = examples_in("Street and city, such as 'Mill Lane 1, Ghent' or 'Quay 2'.")
+    assert quoted == (["Mill Lane 1, Ghent", "Quay 2"], True)
+    assert examples_in("A colour, such as red, blue or green.") == (["red", "blue", "green"], False)
+    assert examples_in("Email, such as ann@mail.example. One only.").texts == ["ann@mail.example"]
+    assert examples_in("Anything at all.") == ([], False)
 
 
 def test_new_text_is_not_some_other_rows() -> None:
