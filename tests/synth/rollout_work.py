@@ -26,7 +26,8 @@ def roles(url: str) -> dict[str, RoleConfig]:
 
 
 def work(folder: Path, url: str, num: int, in_flight: int) -> None:
-    """Rows of `num` attempts at the clinic's task, written to `rows.json` in the end."""
+    """Rows of `num` attempts at the clinic's task. Written beside the folder, in the end: only the
+    journal's own writes are to be killed at."""
     write_atomic(
         folder / "rows.json",
         canonical_json(asyncio.run(rollouts(folder, url, num, in_flight))).encode(),
@@ -58,4 +59,4 @@ async def rollouts(folder: Path, url: str, num: int, in_flight: int = 1) -> dict
 
 
 def rows_in(folder: Path) -> dict[str, list[Row]]:
-    return json.loads((folder / "rows.json").read_text())
+    return json.loads(folder.with_suffix(".json").read_text())
