@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -143,19 +144,19 @@ def diff(
         Compare the canonical bytes of each table and print their sha256, instead of the first rows
         that differ.
     """
-    from records.canonical import differences, table_digests
+    from records.canonical import CONTENT, canonical_bytes, differences
 
     a, b = open_dataset(str(first)), open_dataset(str(second))
     if bytes_:
-        pairs = [(t, d, table_digests(b)[t]) for t, d in table_digests(a).items()]
-        for table, left, right in pairs:
+        different = []
+        for table in CONTENT:
+            left, right = (sha256(canonical_bytes(d, table)).hexdigest() for d in (a, b))
             print(f"{'same' if left == right else 'DIFF'}  {table:<14} {left} {right}")  # noqa: T201
-        different = [table for table, left, right in pairs if left != right]
+            different += [table] if left != right else []
     else:
-        found = differences(a, b)
-        for line in found:
-            print(line)  # noqa: T201
-        different = [str(line) for line in found]
+        different = differences(a, b)
+        for found in different:
+            print(*found)  # noqa: T201
     if different:
         raise SynthError(f"{first} and {second} differ: {len(different)} differences")
     print("the content tables are the same", file=sys.stderr)  # noqa: T201
@@ -173,14 +174,24 @@ def replay(trajectory_id: str, *, dataset: Dataset = None, json_: Json = False) 
     json_
         Print the comparison as JSON.
     """
+    from synth.config_files import recorded_config
+    from synth.pipeline import catalogue_of
     from synth.replay import replay as replay_trajectory
+    from synth.view import full_id
 
-    found = asyncio.run(replay_trajectory(open_dataset(dataset), trajectory_id))
+    store = open_dataset(dataset)
+    full = full_id(store, trajectory_id)
+    rows = store.rows("trajectories", ["trajectory_id", "run_id"])
+    run_id = next(row["run_id"] for row in rows if row["trajectory_id"] == full)
+    config = recorded_config(store, run_id)
+    found = asyncio.run(
+        replay_trajectory(store, full, catalogue_of(store, config), config.rollouts.episode)
+    )
     if json_:
         print(json.dumps(found._asdict(), default=str))  # noqa: T201
     else:
         print(f"{found.num_calls} calls executed again, {len(found.differences)} differ")  # noqa: T201
-        for line in found.differences:
-            print(f"  {line}")  # noqa: T201
+        for difference in found.differences:
+            print(f"  {difference}")  # noqa: T201
     if found.differences:
-        raise SynthError(f"{trajectory_id} does not replay: {len(found.differences)} differences")
+        raise SynthError(f"{full} does not replay: {len(found.differences)} differences")

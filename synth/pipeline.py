@@ -4,20 +4,21 @@ A stage here is an adapter of a few lines. The work is in the module that it cal
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 
 from records.digest import digest
 from records.errors import ConfigError
 from records.schemas import Row
+from records.store import Dataset
 from sandboxes.importing import import_server
 from sandboxes.launch import launch_of
 from sandboxes.local import available
+from sandboxes.mcp import open_server
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.agents import make_agent, plan_agents, sources_of
 from synth.config import RunConfig
 from synth.curation import curate
-from synth.executors import Catalogue
+from synth.executors import Catalogue, OpenServer
 from synth.grading import grade, grading_id_of, plan_grading
 from synth.personas import make_persona, plan_personas
 from synth.rollout import plan_rollouts, run_rollout
@@ -97,35 +98,36 @@ class CatalogueStage:
         return ItemResult({"tools": await import_server(server)})
 
 
+def catalogue_of(
+    dataset: Dataset, config: RunConfig, open_server: OpenServer = open_server
+) -> Catalogue:
+    """Everything that the run's episodes are put together from, as the dataset holds it.
+
+    Only tools of the run's own domains and servers; what else was imported changes nothing.
+    """
+    domains = {domain_id(domain): domain for domain in domains_of(config)}
+    can_run = available() is None
+    servers = {server.name: server for server in servers_of(config) if can_run}
+    return Catalogue(
+        agents={row["agent_id"]: row for row in dataset.rows("agents")},
+        personas={row["persona_id"]: row for row in dataset.rows("personas")},
+        tools={
+            row["tool_id"]: row
+            for row in dataset.rows("tools")
+            if row["domain_id"] in domains or row["server"] in servers
+        },
+        domains=domains,
+        servers=servers,
+        open_server=open_server,
+    )
+
+
 class OverCatalogue:
     """What the later stages share: the run's own sources, and the committed rows about them."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.domains = {domain_id(domain): domain for domain in domains_of(run.config)}
-        can_run = available() is None
-        self.servers = {s.name: s for s in servers_of(run.config) if can_run}
-
-    @cached_property
-    def tools(self) -> list[Row]:
-        """Tools of the run's domains and servers; what else the dataset holds changes nothing."""
-        return [
-            tool
-            for tool in self.run.dataset.rows("tools")
-            if tool["domain_id"] in self.domains or tool["server"] in self.servers
-        ]
-
-    @cached_property
-    def catalogue(self) -> Catalogue:
-        dataset = self.run.dataset
-        return Catalogue(
-            agents={row["agent_id"]: row for row in dataset.rows("agents")},
-            personas={row["persona_id"]: row for row in dataset.rows("personas")},
-            tools={row["tool_id"]: row for row in self.tools},
-            domains=self.domains,
-            servers=self.servers,
-            open_server=self.run.servers.open,
-        )
+        self.catalogue = catalogue_of(run.dataset, run.config, run.servers.open)
 
     def rows_of(self, table: str, key: str, ids: Sequence[str]) -> list[Row | None]:
         """The table's row for each id, in their order; None where the item gave none."""
@@ -138,10 +140,11 @@ class AgentStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        domains = [d for d in self.run.dataset.rows("domains") if d["domain_id"] in self.domains]
+        world = self.catalogue
+        domains = [d for d in self.run.dataset.rows("domains") if d["domain_id"] in world.domains]
         plans = plan_agents(
             config.agents,
-            sources_of(domains, self.tools, self.servers),
+            sources_of(domains, world.tools.values(), world.servers),
             seed=config.seed,
             count=num_agents(config.num_tasks, config.tasks),
             generator=config.roles["generator"],
@@ -181,7 +184,7 @@ class TaskStage(OverCatalogue):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.sources = TaskSources(
-            self.catalogue.tools, self.domains, self.servers, run.servers.open
+            self.catalogue.tools, self.catalogue.domains, self.catalogue.servers, run.servers.open
         )
 
     def plan(self) -> list[Item]:
