@@ -28,10 +28,8 @@ def roles(url: str) -> dict[str, RoleConfig]:
 def work(folder: Path, url: str, num: int, in_flight: int) -> None:
     """Rows of `num` attempts at the clinic's task. Written beside the folder, in the end: only the
     journal's own writes are to be killed at."""
-    write_atomic(
-        folder / "rows.json",
-        canonical_json(asyncio.run(rollouts(folder, url, num, in_flight))).encode(),
-    )
+    rows = asyncio.run(rollouts(folder, url, num, in_flight))
+    write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
 
 
 async def rollouts(folder: Path, url: str, num: int, in_flight: int = 1) -> dict[str, list[Row]]:
