@@ -68,4 +68,4 @@ def _second(goal: Tool, values: dict[str, Any], free: Words, tools: list[Tool]) 
 
 def _words_of(tool: Tool, name: str) -> frozenset[str]:
     param = tool.param(name)
-    return param.name_words if param else frozenset()
+    return param.name_words - {"from", "to"} if param else frozenset()

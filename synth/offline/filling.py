@@ -24,6 +24,7 @@ _NAMING = frozenset(map(stem, table("name title label code id")))
 """Words for how a thing is called, which say nothing of which thing it is."""
 PLACES = frozenset({"repo", "repositori", "directori", "dir", "root", "workspac"})
 """Parameter words for where something lies, which holds for a whole conversation."""
+_TEXTS = frozenset(table("quoted name path id word"))
 _MASKED = frozenset(table("quoted name email path url id"))
 _YES = re.compile(r"\b(?:yes|true|on|enabled?|with|include|including)\b", re.IGNORECASE)
 _NO = re.compile(r"\b(?:no|not|false|off|disabled?|without|exclude|excluding)\b", re.IGNORECASE)
@@ -124,12 +125,13 @@ def assign(
         not lookup
         and len(open_ones) == 1
         and open_ones[0].is_text
-        and not (any(p.is_id for p in tool.params) or open_ones[0].name_words & PLACES)
+        and not any(p.is_id for p in tool.params)
     ):
         taken = [str(value) for value in filled.values()]
-        left = [m for m in words.mentions if m.text not in taken]
-        if len({m.text for m in left}) == 1:  # one value for the one parameter that is open
-            filled[open_ones[0].name], used[open_ones[0].name] = left[0].text, left
+        left = [m for m in words.mentions if m.text not in taken and m.kind in _TEXTS]
+        whole = {m.text for m in left if not any(m.text in o.text != m.text for o in left)}
+        if len(whole) == 1:  # one value for the one parameter that is open
+            filled[open_ones[0].name], used[open_ones[0].name] = whole.pop(), left
     return Filled(filled, used)
 
 
@@ -158,9 +160,9 @@ def fit(
     near = mention.left[-4:]
     labelled = sum(1.0 for word in param.name_words if word in near)
     described = sum(0.25 for word in param.words - param.name_words if word in near)
-    unit = 0.5 if any(word in param.words for word in mention.right[:1]) else 0.0
-    if mention.kind == "number" and counted & set(mention.right[:1]):
-        unit = unit or 0.3
+    unit = 0.0
+    if mention.kind == "number" and mention.right:
+        unit = 0.5 if mention.right[0] in param.words else 0.3 * (mention.right[0] in counted)
     special = param.name_words - _GENERIC
     if param.kind in ("number", "integer") and not (param.required or labelled or unit):
         return 0.0

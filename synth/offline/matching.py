@@ -31,6 +31,7 @@ _ASKS = re.compile(
 _NOUN_PHRASE = re.compile(
     r"^(?:an?|the|my|our|what|all|every\w*|both|two|some|any)\b", re.IGNORECASE
 )
+_TOLD = re.compile(r"\b(?:was|were|is|are|been)\s+(?:last\s+)?\w+ed\b", re.IGNORECASE)
 _READING = stem("show")
 
 
@@ -90,12 +91,22 @@ def ranked(text: str, tools: list[Tool]) -> list[Match]:
         for mention in words.mentions:
             asked.setdefault(stem(mention.kind.replace("zone", "timezone")), 0.35)
         rare = {w: rare.get(w, 1.0) for w in asked}
-        actions = [action] if action == _READING else list(stems(request))
+        shown = [action] if action == _READING else list(stems(request))
+        done = [
+            stem(w)
+            for w in split(_TOLD.sub("", request))
+            if w == "new" or re.fullmatch(r"\w{3,}ed", w)
+        ]
+        scores = {
+            tool.name: max((_score(tool, a, None, asked, rare) for a in shown), default=0.0)
+            if tool.reads
+            else max((_score(tool, a, None, asked, rare) for a in done), default=0.0)
+            for tool in tools  # a change is wished for as done, or as something new
+        }
         matches = [
-            Match(
-                tool, max(_score(tool, a, None, asked, rare) for a in actions) + _suits(tool, words)
-            )
+            Match(tool, scores[tool.name] + _suits(tool, words))
             for tool in tools
+            if scores[tool.name]
         ]
     return sorted((m for m in matches if m.score > 0), key=lambda m: (-m.score, m.tool.name))
 
@@ -118,7 +129,7 @@ def _suits(tool: Tool, words: Words) -> float:
     values = fill(tool, words, lookup=False)
     needed = [p for p in tool.required if not p.name_words & PLACES]
     optional = [p for p in tool.params if not p.required and p.name in values]
-    return sum(0.8 if p.name in values else -0.8 for p in needed) + 0.4 * len(optional)
+    return sum(1.2 if p.name in values else -1.2 for p in needed) + 0.4 * len(optional)
 
 
 def _score(

@@ -64,6 +64,8 @@ def mentions(text: str, today: str) -> tuple[Mention, ...]:
         between = text[last:start]
         listed = found and _LIST.fullmatch(between)
         left = found[-1].left if listed else _label(between)
+        if kind == "word" and not left:
+            continue  # `what is pending` gives no value
         found.append(Mention(kind, value, start, end, left, stems(text[end : end + 40])[:3]))
         last = end
     return tuple(found)

@@ -81,7 +81,8 @@ def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]
             return {"message": rng.choice(_GIVE_UP), "done": True}
         wrong = settings.user_errors.wrong_fact * factor
         about = facts_about(part, max(0, brought - 1))
-        answer = _answer(question, about, part.facts, own, rng, wrong)
+        since = own[_begun(part, brought, own) :]
+        answer = _answer(question, about, part.facts, since, rng, wrong)
         return {"message": answer, "done": False}
     if brought < len(part.wishes):
         return {"message": _bring(part, brought, own, rng), "done": False}
@@ -121,6 +122,13 @@ def _brought(wishes: list[str], own: list[str]) -> int:
         if any(wanted and len(wanted & words) >= 0.8 * len(wanted) for words in said[1:]):
             last = max(last, number)
     return last
+
+
+def _begun(part: Part, brought: int, own: list[str]) -> int:
+    """Where among the own messages the present wish was brought up."""
+    wish = stem_set(part.wishes[brought - 1]) if brought else frozenset()
+    places = [i for i, text in enumerate(own) if len(wish & stem_set(text)) >= 0.8 * len(wish)]
+    return places[-1] if places else 0
 
 
 def _bring(part: Part, index: int, own: list[str], rng: Random) -> str:
@@ -192,6 +200,8 @@ def _answer(
 def _relevance(label: str, asked: frozenset[str]) -> float:
     """Share of the label's words that were asked for."""
     words = stems(plain(label.partition(" in ")[0]))
+    ends = {"from": "sourc", "to": "target"}
+    words += tuple(stem for end, stem in ends.items() if end in label.split()[:1])
     hits = sum(found(word, asked) for word in words)
     return hits / len(words) if words else 0.0
 
