@@ -22,8 +22,6 @@ _LEADS = {
     "plain": ("I need to", "I'd like to", "Please", "Could you", "I want to", "Can you"),
 }
 _NEXT = ("Also, {}", "Next, {}", "One more thing: {}", "After that, {}", "Then {}", "{}")
-_TELL = ("Please tell me", "Can you tell me", "Could you tell me", "I'd like to know")
-_WANT = ("I'd like", "I would like", "I need")
 _HEAR = (
     "Please tell me {}.",
     "I'd like to know {}.",
@@ -75,30 +73,15 @@ def _wish(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
     description = str(step.get("description") or "")
     told = [fact for fact in _known(step) if fact.get("when", "opening") == "opening"]
     lead = rng.choice(_LEADS[manner])
-    if "Returns" not in description:  # a wish that was put into words for this very task
-        asked = _in_own_words(description.strip(" ."), lead, rng)
-        told = [f for f in told if len(told) > 1 or str(f.get("value")) not in description]
-        text = _with_particulars(asked, told, rng)
-    else:
-        phrase = phrase_of(str(step.get("tool")), description)
-        rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest
-        text = _with_particulars(f"{lead} {phrase.verb} {rest}".strip(), told, rng)
+    phrase = phrase_of(str(step.get("tool")), description)
+    rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest
+    text = _with_particulars(f"{lead} {phrase.verb} {rest}".strip(), told, rng)
     if text.startswith(("Could", "Can")) and text.endswith(".") and ". " not in text:
         text = text[:-1] + "?"
     if index and manner != "short":
         text = rng.choice(_NEXT).format(_lowered(text))
     text = text if manner == "short" else text[:1].upper() + text[1:]
     return f"{text} {_asking(step, rng)}".strip()
-
-
-def _in_own_words(wish: str, lead: str, rng: Random) -> str:
-    """A wish that is an imperative already: its first word decides how a person puts it."""
-    verb, _, rest = wish.partition(" ")
-    if verb in ("Tell", "Hear", "Say"):
-        return f"{rng.choice(_TELL)} {rest}"
-    if verb in ("Get", "Have", "See"):
-        return f"{rng.choice(_WANT)} {rest}"
-    return f"{lead} {_lowered(wish)}"
 
 
 def _asking(step: dict[str, Any], rng: Random) -> str:

@@ -26,6 +26,15 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 _MANNER = re.compile(r"\b(?:polite|clear|concise|tone|style|plain|friendly|readable|help)", re.I)
+_RULES = re.compile(r"\b(?:rules?|polic(?:y|ies))\b", re.IGNORECASE)
+_REFUSES = re.compile(r"\bsays? clearly that\b.*\b(?:not|no)\b", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"\b(?:sorry|cannot|can't|unable|not able|not allowed|not possible|no way|may not|must not"
+    r"|won't|will not|do not have)\b",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"(?:^|(?<=[.;])\s+)Nothing else\b[^.]*\.")
+"""A frame around what was to be done; nobody sees from a transcript what else has changed."""
 _EVIDENCE = 300
 """Characters of the transcript quoted as evidence at most."""
 
@@ -56,6 +65,9 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
 
 def aspect_of(words: str) -> str:
     """did, said, avoided or other: what kind of thing a criterion asks about."""
+    words = _ASIDE.sub("", words)
+    if _REFUSES.search(words):
+        return "said"
     if _AVOIDS.search(words):
         return "avoided"
     if _SAYS.search(words):
@@ -96,6 +108,15 @@ def _plain_line(line: str) -> Line:
 
 
 def decide(aspect: str, words: str, lines: list[Line]) -> tuple[bool, str]:
+    words = _ASIDE.sub("", words)
+    if _REFUSES.search(words):
+        refusals = [x for x in lines if x.kind == "agent" and _REFUSAL.search(x.text)]
+        return bool(refusals), refusals[-1].text if refusals else _last_words(lines)
+    if _RULES.search(words) and aspect == "did":
+        return True, _last_words(lines)  # no rule can be seen broken without reading its sense
+    told, _, of = words.partition(" (of:")
+    if aspect == "said" and of:
+        return _told(told.rpartition(":")[2], [line for line in lines if line.kind == "agent"])
     wanted = [m for m in mentions(words, "") if m.kind != "name" or " " in m.text]
     if aspect == "said":
         return _all_in(wanted, words, [line for line in lines if line.kind == "agent"])
@@ -131,6 +152,17 @@ def _all_in(wanted: list[Mention], words: str, lines: list[Line]) -> tuple[bool,
         if line is None:
             return False, f"nowhere: {mention.text}"
         evidence = evidence or _passage(line.text, mention)
+    return True, evidence
+
+
+def _told(labels: str, lines: list[Line]) -> tuple[bool, str]:
+    """Each label, or most of its words, stands in the assistant's words."""
+    evidence = ""
+    for label in labels.split(";"):
+        held, passage = _words_in(label, lines)
+        if not held:
+            return False, f"nowhere: {label.strip()}"
+        evidence = evidence or passage
     return True, evidence
 
 

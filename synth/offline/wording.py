@@ -24,7 +24,9 @@ _CUT = re.compile(
     r"| and (?:then |so )?(?=[a-z]+ (?:the|a|an|its|their|it|them|every|all)\b)"
     r"| so that | such as | by its | by their | by (?!the |a |an )| from now on| if any| when )"
 )
-_TAIL = re.compile(r"\s+(?:per|for each|with optional|optionally)\b.*$")
+_TAIL = re.compile(
+    r"\s+(?:per|for each|with optional|from an optional|optionally|or (?=[a-z]+ an? ))\b.*$"
+)
 _VERB_S = re.compile(r"^(\w+?)(ies|sses|shes|ches|xes|zes|s)$")
 
 
