@@ -13,7 +13,8 @@ from sandboxes.mcp import McpResult, McpServer, open_server
 from sandboxes.servers import ServerConfig
 from tool_specs.importing import Source, rows_of_answer
 
-APART_S = 1.0
+APART_S = 1.1
+"""More than the second to which most programs tell times."""
 
 
 class Look(NamedTuple):
@@ -26,15 +27,12 @@ class Look(NamedTuple):
 async def import_server(config: ServerConfig) -> list[Row]:
     """Rows of table `tools` for all that the server lists. ConfigError if it does not work: this
     runs before anything is spent, so a server that hangs or prints rubbish is a wrong setting."""
-    looks = await asyncio.gather(
-        look(config, 0.0), look(config, APART_S), return_exceptions=True
-    )  # both to their end, so that a failing one leaves no other behind
-    for error in looks:
-        if isinstance(error, TransientError | ItemError):
-            raise ConfigError(f"cannot import tools: {error}") from error
-        if isinstance(error, BaseException):
-            raise error
-    first, second = (one for one in looks if isinstance(one, Look))
+    try:
+        first = await look(config)
+        await asyncio.sleep(APART_S)  # times of files in the fixture are then seconds apart too
+        second = await look(config)
+    except (TransientError, ItemError) as error:
+        raise ConfigError(f"cannot import tools: {error}") from error
     rows = rows_of_answer(first.tools, source_of(config))
     again = {tool["name"]: tool for tool in second.tools}
     for row, tool in zip(rows, first.tools, strict=True):
@@ -56,9 +54,8 @@ def source_of(config: ServerConfig) -> Source:
     )
 
 
-async def look(config: ServerConfig, delay_s: float) -> Look:
+async def look(config: ServerConfig) -> Look:
     async with open_server(config) as server:
-        await asyncio.sleep(delay_s)
         tools = await server.list_tools()
         return Look(
             tools, {tool["name"]: await tried(server, tool) for tool in reads(config, tools)}
