@@ -7,6 +7,7 @@ answers differently would make two runs differ: it is marked `varies`.
 import asyncio
 from typing import Any, NamedTuple
 
+from records.digest import digest
 from records.errors import ConfigError, ItemError, TransientError
 from records.schemas import Row
 from sandboxes.mcp import McpResult, McpServer, open_server
@@ -46,6 +47,7 @@ async def import_server(config: ServerConfig) -> list[Row]:
 def source_of(config: ServerConfig) -> Source:
     return Source(
         server=config.name,
+        definition=digest("server", config.identity()),
         category=config.category,
         license=config.license,
         split=config.split,

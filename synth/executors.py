@@ -169,6 +169,9 @@ OpenServer = Callable[
 ]
 
 
+_EDITED = "it was edited since, or belongs to another run; replay with the definition of then"
+
+
 class Setting(NamedTuple):
     about: str
     """What an agent must know of the place, such as the folder that it works in."""
@@ -193,13 +196,33 @@ class Catalogue:
     def setting_of(self, task: Row) -> Setting:
         """Description, clock and rules of the world that a task plays in."""
         if task["server"]:
-            server = self.servers[task["server"]]
+            server = self.server(task["server"])
             return Setting(server.description or server.title, server.clock, ())
-        domain = self.domains[task["domain_id"]]
+        domain = self.domain(task["domain_id"])
         return Setting(domain.description, domain.now, tuple(r.text for r in domain.policy))
 
     def tools_of(self, agent: Row) -> list[Row]:
+        """ConfigError for an agent that was made with tools that are not there any more."""
+        if gone := [tool_id for tool_id in agent["tool_ids"] if tool_id not in self.tools]:
+            raise ConfigError(
+                f"agent {agent['agent_id']} has tools ({', '.join(gone)}) that none of the domains "
+                f"and servers at hand has; {_EDITED}"
+            )
         return [self.tools[tool_id] for tool_id in agent["tool_ids"]]
+
+    def domain(self, domain_id: str) -> Domain:
+        if domain_id not in self.domains:
+            raise ConfigError(f"domain {domain_id} is not at hand; {_EDITED}")
+        return self.domains[domain_id]
+
+    def server(self, name: str) -> ServerConfig:
+        if name not in self.servers:
+            known = ", ".join(self.servers) or "none"
+            raise ConfigError(
+                f"MCP server {name!r} cannot run here (`synth sandbox doctor` says why) or is not "
+                f"among those of the run: {known}"
+            )
+        return self.servers[name]
 
 
 def executors_for(catalogue: Catalogue, task: Row, tools: Sequence[Row]) -> dict[str, Executor]:
@@ -216,11 +239,8 @@ def executors_for(catalogue: Catalogue, task: Row, tools: Sequence[Row]) -> dict
 
 def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
     if tool["source"] == "mcp":
-        if tool["server"] not in catalogue.servers:
-            known = ", ".join(catalogue.servers) or "none"
-            raise ConfigError(f"no server {tool['server']!r} for {tool['name']!r}; known: {known}")
-        server = catalogue.servers[tool["server"]]
+        server = catalogue.server(tool["server"])
         return McpExecutor(partial(catalogue.open_server, server, task["initial_state"]))
-    domain = catalogue.domains[tool["domain_id"]]
+    domain = catalogue.domain(tool["domain_id"])
     own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
     return StateMachineExecutor(World.of(domain, task["initial_state"] if own else None))

@@ -10,7 +10,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.schemas import Row
 from records.store import Dataset
-from sandboxes.importing import import_server
+from sandboxes.importing import import_server, source_of
 from sandboxes.launch import launch_of
 from sandboxes.local import available
 from sandboxes.mcp import open_server
@@ -32,10 +32,11 @@ from synth.tasks.stage import (
     num_personas,
     plan_tasks,
 )
-from tool_specs.catalogue import domain_id, domain_row, tool_rows
+from tool_specs.catalogue import domain_id, domain_row, tool_ids, tool_rows
 from tool_specs.domain import Domain, builtin_names, load_domains
+from tool_specs.importing import is_of
 
-CATALOGUE_VERSION = 1
+CATALOGUE_VERSION = 2
 """Raised when the same domain or server would give other rows."""
 
 
@@ -75,7 +76,7 @@ class CatalogueStage:
 
     def plan(self) -> list[Item]:
         items = [
-            Item(digest("domain", CATALOGUE_VERSION, domain_id(domain)), {"domain": domain})
+            Item(digest("domain", CATALOGUE_VERSION, tool_ids(domain)), {"domain": domain})
             for domain in domains_of(self.run.config)
         ]
         return items + [
@@ -85,7 +86,7 @@ class CatalogueStage:
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         if domain := item.data.get("domain"):
-            return ItemResult({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
+            return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
         server: ServerConfig = item.data["server"]
         if available() is not None:
             return dropped("no_sandbox")
@@ -95,7 +96,18 @@ class CatalogueStage:
             if server.optional:
                 return dropped("not_installed")
             raise
-        return ItemResult({"tools": await import_server(server)})
+        return self._new({"tools": await import_server(server)})
+
+    def _new(self, tables: dict[str, list[Row]]) -> ItemResult:
+        """Without the rows that an import, or an earlier form of the same domain, has committed."""
+        known = {table: self.run.dataset.ids(table) for table in tables}
+        keys = {"domains": "domain_id", "tools": "tool_id"}
+        return ItemResult(
+            {
+                table: [row for row in rows if row[keys[table]] not in known[table]]
+                for table, rows in tables.items()
+            }
+        )
 
 
 def catalogue_of(
@@ -103,18 +115,22 @@ def catalogue_of(
 ) -> Catalogue:
     """Everything that the run's episodes are put together from, as the dataset holds it.
 
-    Only tools of the run's own domains and servers; what else was imported changes nothing.
+    Only tools of the run's own domains and servers, as they are defined now; what else was
+    imported, and what an edited definition was before, changes nothing.
     """
     domains = {domain_id(domain): domain for domain in domains_of(config)}
     can_run = available() is None
     servers = {server.name: server for server in servers_of(config) if can_run}
+    of_domains = {tool for domain in domains.values() for tool in tool_ids(domain)}
+    sources = {name: source_of(server) for name, server in servers.items()}
     return Catalogue(
         agents={row["agent_id"]: row for row in dataset.rows("agents")},
         personas={row["persona_id"]: row for row in dataset.rows("personas")},
         tools={
             row["tool_id"]: row
             for row in dataset.rows("tools")
-            if row["domain_id"] in domains or row["server"] in servers
+            if row["tool_id"] in of_domains
+            or (row["server"] in sources and is_of(row, sources[row["server"]]))
         },
         domains=domains,
         servers=servers,

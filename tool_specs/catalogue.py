@@ -23,9 +23,17 @@ def spec_hash(spec: ToolSpec) -> str:
     return digest("tool", spec.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
-def tool_id(domain: Domain, tool_name: str) -> str:
-    """Names the spec and the domain that gives it its meaning, but not the domain's seed."""
-    return digest("tool", domain.name, spec_hash(domain.programs[tool_name].spec))
+def tool_ids(domain: Domain) -> list[str]:
+    """In the order of the file. An id names the spec and all of the domain that gives it its
+    meaning: a tool of an edited domain is another tool, which stands in a dataset beside the one
+    that earlier rows were made with."""
+    place = domain_id(domain)
+    return [digest("tool", place, spec_hash(p.spec)) for p in domain.programs.values()]
+
+
+def _own_split(domain: Domain, spec: ToolSpec) -> str:
+    """Whether the tool is held out, which no edit of its domain's seed or policy changes."""
+    return own_split("tool", digest("tool", domain.name, spec_hash(spec)))
 
 
 def domain_row(domain: Domain) -> Row:
@@ -45,21 +53,23 @@ def domain_row(domain: Domain) -> Row:
 
 def tool_rows(domain: Domain) -> list[Row]:
     """One row per tool, in the order of the file."""
-    return [_tool_row(domain, program) for program in domain.programs.values()]
+    place = domain_id(domain)
+    ids = zip(domain.programs.values(), tool_ids(domain), strict=True)
+    return [_tool_row(domain, program, tool_id, place) for program, tool_id in ids]
 
 
-def _tool_row(domain: Domain, program: Program) -> Row:
-    spec, identity = program.spec, tool_id(domain, program.spec.name)
+def _tool_row(domain: Domain, program: Program, tool_id: str, place: str) -> Row:
+    spec = program.spec
     semantics = [
         statement.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for statement in spec.semantics
     ]
     return {
-        "tool_id": identity,
+        "tool_id": tool_id,
         "name": spec.name,
         "source": "synthetic",
         "category": domain.category,
-        "domain_id": domain_id(domain),
+        "domain_id": place,
         "server": None,
         "description": spec.description,
         "input_schema": spec.input_schema(),
@@ -72,7 +82,7 @@ def _tool_row(domain: Domain, program: Program) -> Row:
         "spec_hash": spec_hash(spec),
         "license": LICENSE,
         "drop_reason": None,
-        "split": split_of(own_split("tool", identity), [domain.split]),
+        "split": split_of(_own_split(domain, spec), [domain.split]),
     }
 
 

@@ -55,6 +55,10 @@ class Source(Config):
     """What is known of a server beside its answer."""
 
     server: str
+    definition: str = ""
+    """Digest of how the server is run and what it holds. Part of its tools' ids: the same tool over
+    another fixture is another tool."""
+
     category: str
     license: str = "unknown"
     split: str = "train"
@@ -107,9 +111,8 @@ def _row(tool: Mapping[str, Any], source: Source, taken: set[str]) -> Row:
         "output_schema": tool.get("outputSchema"),
         "annotations": annotations,
     }
-    identity = digest("tool", "mcp", source.server, spec)
     return {
-        "tool_id": identity,
+        "tool_id": _tool_id(spec, source),
         "name": name or original,
         "source": "mcp",
         "category": source.category,
@@ -126,8 +129,22 @@ def _row(tool: Mapping[str, Any], source: Source, taken: set[str]) -> Row:
         "spec_hash": digest("tool", spec),
         "license": source.license,
         "drop_reason": reason,
-        "split": split_of(own_split("tool", identity), [source.split]),
+        "split": split_of(
+            own_split("tool", digest("tool", "mcp", source.server, spec)), [source.split]
+        ),
     }
+
+
+def _tool_id(spec: Mapping[str, Any], source: Source) -> str:
+    return digest("tool", "mcp", source.server, source.definition, spec)
+
+
+def is_of(row: Row, source: Source) -> bool:
+    """Whether the row was imported from this very source, and not from another of its name."""
+    annotations = row["annotations"] or {}
+    kept = ("description", "input_schema", "output_schema", "annotations")
+    spec = {"name": annotations.get("originalName", row["name"])} | {k: row[k] for k in kept}
+    return row["server"] == source.server and row["tool_id"] == _tool_id(spec, source)
 
 
 def _name_fault(name: str | None, original: str, taken: set[str]) -> str | None:
