@@ -24,6 +24,7 @@ from synth.llm.client import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probe import probe
 from synth.offline.app import create_app
+from synth.pipeline import check_sources
 from synth.run import Run
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
@@ -45,6 +46,7 @@ async def open_run(
     if run := _current.get():
         yield run
         return
+    check_sources(config)  # before a folder is made for a run that cannot be
     store = Dataset.create_or_open(dataset)
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]

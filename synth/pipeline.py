@@ -66,6 +66,14 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
     return list(found.values())
 
 
+def check_sources(config: RunConfig) -> None:
+    """ConfigError for a domain or server that this run names and that cannot be used here."""
+    domains_of(config)
+    for server in servers_of(config):
+        if not server.optional and available() is None:
+            launch_of(server)
+
+
 class CatalogueStage:
     """Domains and servers become rows of `domains` and `tools`; one item each."""
 
