@@ -1,114 +1,26 @@
-"""The offline provider as an ASGI application: OpenAI's protocol, answers by rule.
+"""The offline provider: OpenAI's protocol, answered by rule.
 
 It is no language model. It is given the HTTP request and nothing else, and each role's rules
 stand in a module of their own; what they cannot do, they fail at like a model would.
 """
 
-import asyncio
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from functools import partial
 
-from records.seeds import rng_of
-from synth.offline.embeddings import embeddings
 from synth.offline.jobs import answer_of
-from synth.offline.misbehaviour import Saboteur, spoil
-from synth.offline.request import ChatRequest, RequestError, parse_chat
-from synth.offline.response import CREATED, completion, error_body, stream
 from synth.offline.settings import OfflineSettings
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-MAX_BODY_BYTES = 16 * 2**20
-"""Larger requests are refused with 413 before they are parsed."""
+from synth.openai_server.server import OpenAIServer
 
 
-class OfflineApp:
-    """Stateless but for the misbehaviour's count of repeated requests."""
-
-    def __init__(self, settings: OfflineSettings) -> None:
-        self._settings = settings
-        self._saboteur = Saboteur(settings.misbehave)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
-        elif scope["type"] == "http":
-            try:
-                await self._route(scope, receive, send)
-            except RequestError as error:
-                kind = "invalid_request_error"
-                body = error_body(str(error), kind, param=error.param, code=error.code)
-                await _reply(send, error.status, body)
-
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, method = scope["path"].rstrip("/"), scope["method"]
-        if path == "/v1/models" and method == "GET":
-            return await _reply(send, 200, json.dumps(self._models()).encode())
-        if path not in ("/v1/chat/completions", "/v1/embeddings"):
-            raise RequestError(f"no route {method} {path}", None, status=404, code="not_found")
-        if method != "POST":
-            message = f"{path} takes POST, got {method}"
-            raise RequestError(message, None, status=405, code="method_not_allowed")
-        body = await _json_body(receive)
-        if path == "/v1/embeddings":
-            made = embeddings(
-                body, models=list(self._settings.models), size=self._settings.embedding_size
-            )
-            return await _reply(send, 200, json.dumps(made).encode())
-        return await self._chat(parse_chat(body), send)
-
-    def _models(self) -> dict[str, Any]:
-        return {
-            "object": "list",
-            "data": [
-                {"id": name, "object": "model", "created": CREATED, "owned_by": "offline"}
-                for name in self._settings.models
-            ],
-        }
-
-    async def _chat(self, request: ChatRequest, send: Send) -> None:
-        settings = self._settings
-        if request.model not in settings.models:
-            known = ", ".join(settings.models)
-            message = f"the model {request.model!r} does not exist; this server has {known}"
-            raise RequestError(message, "model", status=404, code="model_not_found")
-        delay = settings.latency_s
-        if settings.jitter_s:
-            delay += settings.jitter_s * rng_of(request.key, "latency").random()
-        if delay:
-            await asyncio.sleep(delay)
-        failure = self._saboteur.failure_of(request)
-        if failure in ("rate_limit", "server_error", "hang"):
-            return await self._fail(failure, send)
-        answer = answer_of(request, settings)
-        if failure in ("malformed", "prose"):
-            answer = spoil(request, answer, failure)
-        whole = completion(request, answer)
-        if request.stream:
-            events = list(stream(request, whole))
-            return await _stream(send, events[: len(events) // 2] if failure else events)
-        body = json.dumps(whole, ensure_ascii=False).encode()
-        if failure == "truncated":
-            body = body[: len(body) // 2]
-        return await _reply(send, 200, body)
-
-    async def _fail(self, failure: str, send: Send) -> None:
-        rates = self._settings.misbehave
-        if failure == "rate_limit":
-            body = error_body("rate limit reached", "rate_limit_error", code="rate_limit_exceeded")
-            wait = (b"retry-after", f"{rates.retry_after_s:g}".encode())
-            return await _reply(send, 429, body, wait)
-        if failure == "hang":
-            await asyncio.sleep(rates.hang_s)
-            return await _reply(send, 504, error_body("timed out", "server_error"))
-        return await _reply(send, 500, error_body("internal error", "server_error"))
-
-
-def create_app(settings: OfflineSettings | None = None) -> OfflineApp:
-    return OfflineApp(settings or OfflineSettings())
+def create_app(settings: OfflineSettings | None = None) -> OpenAIServer:
+    settings = settings or OfflineSettings()
+    return OpenAIServer(
+        partial(answer_of, settings=settings),
+        list(settings.models),
+        misbehave=settings.misbehave,
+        latency_s=settings.latency_s,
+        jitter_s=settings.jitter_s,
+        embedding_size=settings.embedding_size,
+    )
 
 
 def serve(host: str, port: int, settings: OfflineSettings) -> None:
@@ -116,44 +28,3 @@ def serve(host: str, port: int, settings: OfflineSettings) -> None:
     import uvicorn
 
     uvicorn.run(create_app(settings), host=host, port=port, log_level="warning")
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
-
-
-async def _json_body(receive: Receive) -> Any:
-    chunks, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestError("the client went away", None)
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > MAX_BODY_BYTES:
-            message = f"the body is over {MAX_BODY_BYTES} bytes"
-            raise RequestError(message, None, status=413, code="too_large")
-        chunks.append(chunk)
-        more = message.get("more_body", False)
-    try:
-        return json.loads(b"".join(chunks))
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"the body is not JSON: {error}", None, code="invalid_json") from error
-
-
-async def _reply(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": [*head, *headers]})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-async def _stream(send: Send, events: list[bytes]) -> None:
-    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    for event in events:
-        await send({"type": "http.response.body", "body": event, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from synth.offline.matching import action_of, request_of
-from synth.offline.request import Message
 from synth.offline.results import Call, error_of, garbled
 from synth.offline.words import STOP, sentences, split, stem_set
+from synth.openai_server.request import Message
 
 _PARTING = re.compile(
     r"\b(?:thanks|thank you|cheers|bye|goodbye|that's all|that is all|that was all|nothing else"

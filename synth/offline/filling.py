@@ -146,11 +146,7 @@ def _belongs_elsewhere(param: Param, tool: Tool, mention: Mention) -> bool:
 
 
 def fit(
-    param: Param,
-    mention: Mention,
-    *,
-    strict: bool = False,
-    counted: frozenset[str] = frozenset(),
+    param: Param, mention: Mention, *, strict: bool = False, counted: frozenset[str] = frozenset()
 ) -> float:
     """How well a mention suits a parameter: its type, its spelling and the words before it.
     `counted`: what the tool deals in, which the word after a number may name."""

@@ -3,11 +3,11 @@
 from typing import Any
 
 from records.seeds import rng_of
-from synth.offline.request import ChatRequest
 from synth.offline.sections import json_of, sections
 from synth.offline.settings import OfflineSettings
 from synth.offline.wording import phrase_of
 from synth.offline.words import joined, table
+from synth.openai_server.request import ChatRequest
 
 _NAMES = table("Nora Felix Iris Otto Maya Leon Ada Hugo Vera Milo Ines Paul Lena Theo Rhea Owen")
 _OPENINGS = (

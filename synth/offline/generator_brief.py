@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 from records.seeds import rng_of
-from synth.offline.request import ChatRequest
 from synth.offline.sections import json_of, sections
 from synth.offline.settings import OfflineSettings
 from synth.offline.wording import definite, labelled, legible, phrase_of, said_label
 from synth.offline.words import joined
+from synth.openai_server.request import ChatRequest
 
 _LEADS = {
     "formal": ("I would like you to", "Could you please", "I should like to ask you to"),

@@ -3,10 +3,10 @@
 from typing import Any
 
 from records.seeds import rng_of
-from synth.offline.request import ChatRequest
 from synth.offline.sections import json_of, sections
 from synth.offline.settings import OfflineSettings
 from synth.offline.words import table
+from synth.openai_server.request import ChatRequest
 
 _GIVEN = table(
     "Amara Bjorn Carmen Dmitri Elif Farid Greta Hugo Imani Jonas Kaia Lorenzo Mirela Nikhil Odile"

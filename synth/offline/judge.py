@@ -1,7 +1,8 @@
 """The judge: each criterion by rule from its words and the transcript, plus declared errors.
 
-Values that a criterion names must stand where they count: in the assistant's words when something
-had to be said, in calls and their results when something had to be done.
+What had to be said must stand in the assistant's words, with no figure that neither a result nor
+the user gave; what had to be done must show in a call that succeeded with arguments that somebody
+gave; what had to be avoided must not show.
 """
 
 import json
@@ -10,31 +11,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from records.seeds import rng_of
-from synth.offline.reading import Mention, mentions
-from synth.offline.request import ChatRequest
+from synth.offline.reading import mentions
+from synth.openai_server.request import ChatRequest
 from synth.offline.results import error_of
 from synth.offline.sections import data, json_of, sections
 from synth.offline.settings import OfflineSettings
-from synth.offline.words import found, plain, sentences, stem_set, stems
+from synth.offline.toolbox import READ_VERBS
+from synth.offline.words import found, plain, sentences, stem, stem_set, stems
 
 _AVOIDS = re.compile(
-    r"\b(?:no|not|never|nothing|without|none|neither|refus\w+|declin\w+)\b|n't\b", re.IGNORECASE
-)
-_SAYS = re.compile(
-    r"\b(?:tells?|told|says?|said|inform\w*|mention\w*|report\w*|explain\w*|communicat\w*|answers?"
-    r"|learns?|names?|asks?|state[sd]?|gives? the user)\b",
+    r"\b(?:never|does not|do not|without calling|not called|nothing is changed by|no tool is)\b"
+    r"|^(?:nothing|no)\b",
     re.IGNORECASE,
 )
-_MANNER = re.compile(r"\b(?:polite|clear|concise|tone|style|plain|friendly|readable|help)", re.I)
-_RULES = re.compile(r"\b(?:rules?|polic(?:y|ies))\b", re.IGNORECASE)
-_REFUSES = re.compile(r"\bsays? clearly that\b.*\b(?:not|no)\b", re.IGNORECASE)
-_REFUSAL = re.compile(
-    r"\b(?:sorry|cannot|can't|unable|not able|not allowed|not possible|no way|may not|must not"
-    r"|won't|will not|do not have)\b",
-    re.IGNORECASE,
+_SAYS = re.compile(r"\b(?:told|tells?|says?|said|informs?|answers?|names?|asks?|explains?)\b", re.I)
+_DOES = re.compile(r"\b(?:done|does|changed|created|made|books?|sends?|calls?)\b", re.IGNORECASE)
+_MANNER = re.compile(
+    r"\b(?:polite|clear(?:ly)? and|last word|plain words|tone|style)\b", re.IGNORECASE
 )
-_ASIDE = re.compile(r"(?:^|(?<=[.;])\s+)Nothing else\b[^.]*\.")
-"""A frame around what was to be done; nobody sees from a transcript what else has changed."""
+_DECLINES = re.compile(r"\b(?:will not|won't|no means|cannot|refus\w+|declin\w+)\b", re.IGNORECASE)
+_REFUSES = re.compile(
+    r"\b(?:sorry|cannot|can't|not able|unable|no way|no means|not allowed)\b", re.I
+)
+_CLAIMS = re.compile(r"\bI have (?:now )?(?!changed nothing)\w+(?:ed|en|t|un|d)\b")
 _EVIDENCE = 300
 """Characters of the transcript quoted as evidence at most."""
 
@@ -45,6 +44,7 @@ class Line:
 
     kind: str
     text: str
+    tool: str = ""
     failed: bool = False
 
 
@@ -65,152 +65,132 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
 
 def aspect_of(words: str) -> str:
     """did, said, avoided or other: what kind of thing a criterion asks about."""
-    words = _ASIDE.sub("", words)
-    if _REFUSES.search(words):
-        return "said"
-    if _AVOIDS.search(words):
-        return "avoided"
-    if _SAYS.search(words):
-        return "said"
-    return "other" if _MANNER.search(words) else "did"
+    head = words.split(":")[0]
+    if _MANNER.search(head):
+        return "other"
+    for aspect, pattern in (("avoided", _AVOIDS), ("said", _SAYS), ("did", _DOES)):
+        if pattern.search(head):
+            return aspect
+    return "other"
 
 
 def transcript(value: Any) -> list[Line]:
-    """Lines of a transcript given as messages, as objects of another form, or as plain text."""
-    if isinstance(value, str):
-        return [_plain_line(line) for line in value.splitlines() if line.strip()]
+    """Lines of a transcript given as messages, or as text with `who: words` on each line."""
+    entries = value if isinstance(value, list) else str(value).splitlines()
     lines: list[Line] = []
-    for entry in value if isinstance(value, list) else []:
+    for entry in entries:
         if not isinstance(entry, dict):
-            lines.append(_plain_line(str(entry)))
-            continue
-        role = str(entry.get("role") or entry.get("who") or entry.get("from") or "")
-        text = entry.get("content") or entry.get("text") or entry.get("says") or ""
+            who, _, rest = str(entry).partition(":")
+            entry = {"role": who.strip().lower(), "content": rest.strip()}
+        role, text = str(entry.get("role", "")), entry.get("content") or ""
         text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-        kind = _kind(role, entry)
+        kind = {"tool": "result", "user": "user"}.get(role, "agent")
         if text:
-            lines.append(Line(kind, text, kind == "result" and bool(error_of(text))))
+            lines.append(Line(kind, text, failed=kind == "result" and bool(error_of(text))))
         for call in entry.get("tool_calls") or entry.get("calls") or []:
-            shown = call.get("function", call) if isinstance(call, dict) else call
-            lines.append(Line("call", json.dumps(shown, ensure_ascii=False)))
+            made = call.get("function", call) if isinstance(call, dict) else {}
+            lines.append(Line("call", str(made.get("arguments", "")), tool=str(made.get("name"))))
     return lines
 
 
-def _kind(role: str, entry: dict[str, Any]) -> str:
-    if role in ("tool", "result") or "tool_call_id" in entry:
-        return "result"
-    return "user" if role in ("user", "person") else "call" if role == "call" else "agent"
-
-
-def _plain_line(line: str) -> Line:
-    head, _, rest = line.partition(":")
-    return Line(_kind(head.strip().lower(), {}), rest.strip() or line)
-
-
 def decide(aspect: str, words: str, lines: list[Line]) -> tuple[bool, str]:
-    words = _ASIDE.sub("", words)
-    if _REFUSES.search(words):
-        refusals = [x for x in lines if x.kind == "agent" and _REFUSAL.search(x.text)]
-        return bool(refusals), refusals[-1].text if refusals else _last_words(lines)
-    if _RULES.search(words) and aspect == "did":
-        return True, _last_words(lines)  # no rule can be seen broken without reading its sense
-    told, _, of = words.partition(" (of:")
-    if aspect == "said" and of:
-        return _told(told.rpartition(":")[2], [line for line in lines if line.kind == "agent"])
-    wanted = [m for m in mentions(words, "") if m.kind != "name" or " " in m.text]
+    rest = re.sub(r"\(of: .*\)", "", words.partition(":")[2]).strip()
     if aspect == "said":
-        return _all_in(wanted, words, [line for line in lines if line.kind == "agent"])
+        if _DECLINES.search(words):
+            line = next((x for x in lines if x.kind == "agent" and _REFUSES.search(x.text)), None)
+            return line is not None, line.text if line else "nowhere refused"
+        return _told(rest or words, lines)
     if aspect == "did":
-        return _all_in(wanted, words, _effects(lines))
+        return _done(rest or words, lines)
     if aspect == "avoided":
-        return _nothing_of(words, lines)
-    last = _last_words(lines)
-    return bool(last) and not last.lstrip().startswith(("{", "[", "<")), last
+        return _avoided(words, rest, lines)
+    last = lines[-1] if lines else Line("user", "")
+    claims = sum(len(_CLAIMS.findall(line.text)) for line in lines if line.kind == "agent")
+    fair = last.kind == "agent" and not last.text.lstrip().startswith(("{", "[", "<"))
+    return fair and claims <= len(_effects(lines)), last.text
 
 
-def _effects(lines: list[Line]) -> list[Line]:
-    """Calls that succeeded and what they returned."""
-    kept: list[Line] = []
+def _effects(lines: list[Line]) -> list[tuple[Line, Line]]:
+    """Calls that succeeded, each with what it returned."""
     pending: list[Line] = []
+    kept: list[tuple[Line, Line]] = []
     for line in lines:
         if line.kind == "call":
             pending.append(line)
-        elif line.kind == "result":
-            call = pending.pop(0) if pending else None
+        elif line.kind == "result" and pending:
+            call = pending.pop(0)
             if not line.failed:
-                kept += [call, line] if call else [line]
+                kept.append((call, line))
     return kept
 
 
-def _all_in(wanted: list[Mention], words: str, lines: list[Line]) -> tuple[bool, str]:
-    """Every named value stands in the lines; with none named, most of the words do."""
-    if not wanted:
-        return _words_in(words, lines)
-    evidence = ""
-    for mention in wanted:
-        line = next((line for line in lines if _stands_in(mention, line.text)), None)
-        if line is None:
-            return False, f"nowhere: {mention.text}"
-        evidence = evidence or _passage(line.text, mention)
-    return True, evidence
-
-
 def _told(labels: str, lines: list[Line]) -> tuple[bool, str]:
-    """Each label, or most of its words, stands in the assistant's words."""
+    """A sentence of the assistant speaks of every label, and gives no figure of its own making."""
+    known = " ".join(line.text for line in lines if line.kind in ("result", "user")).lower()
     evidence = ""
     for label in labels.split(";"):
-        held, passage = _words_in(label, lines)
-        if not held:
-            return False, f"nowhere: {label.strip()}"
-        evidence = evidence or passage
+        wanted = stem_set(label) - _FILL
+        best, share = "", 0.0
+        for line in lines:
+            for sentence in sentences(line.text) if line.kind == "agent" else ():
+                present = stem_set(plain(sentence))
+                hits = sum(found(w, present) for w in wanted) / max(1, len(wanted))
+                best, share = (sentence, hits) if hits > share else (best, share)
+        if share < 0.5:
+            return False, f"nothing on {label.strip()}"
+        figures = [m.text for m in mentions(best, "") if m.kind in ("number", "id")]
+        if any(f.lower() not in known for f in figures if len(f) > 1):
+            return False, best
+        evidence = evidence or best
     return True, evidence
 
 
-def _words_in(words: str, lines: list[Line]) -> tuple[bool, str]:
-    wanted = stem_set(words) - stem_set("assistant agent user customer tool call told tells says")
-    best, evidence = 0.0, ""
-    for line in lines:
-        present = stem_set(plain(line.text))
-        share = sum(found(w, present) for w in wanted) / max(1, len(wanted))
-        if share > best:
-            best, evidence = share, line.text
-    return best >= 0.4, evidence
+_FILL = stem_set("user each number name")
 
 
-def _nothing_of(words: str, lines: list[Line]) -> tuple[bool, str]:
-    """No call that succeeded is of the kind that the words rule out."""
-    ruled_out = set(stems(words))
-    for line in _effects(lines):
-        if line.kind != "call":
+def _done(wishes: str, lines: list[Line]) -> tuple[bool, str]:
+    """Each wish has a call of its own that succeeded, made with values that were given."""
+    effects, evidence = _effects(lines), ""
+    for wish in sentences(wishes):
+        if stems(wish)[:1] == (stem("nothing"),):
             continue
-        name = re.search(r'"(?:name|tool)":\s*"([^"]+)"', line.text)
-        own = stems(plain(name.group(1))) if name else ()
-        if own and all(word in ruled_out for word in own):
-            return False, line.text
-    return True, _last_words(lines)
+        call = max(effects, key=lambda pair: _likeness(pair[0], wish), default=None)
+        if call is None or _likeness(call[0], wish) < 0.5:
+            return False, f"no call for: {wish}"
+        if alien := _alien(call[0], lines):
+            return False, f"{alien} comes from nowhere"
+        evidence = evidence or f"{call[0].tool}: {call[1].text}"
+    return True, evidence
 
 
-def _stands_in(mention: Mention, text: str) -> bool:
-    said = mention.text.lower().removesuffix(":00")
-    plain_text = text.lower().replace("_", " ")
-    if said in text.lower() or said.replace("_", " ") in plain_text:
-        return True
-    others = mentions(text[:4000], "")
-    return any(m.text.lower().startswith(said) or _equal(m.text, mention.text) for m in others)
+def _likeness(call: Line, wish: str) -> float:
+    """Share of the words of the tool's name that the wish has; what only looks counts less."""
+    own, said = stems(plain(call.tool)), stem_set(wish)
+    share = sum(found(word, said) for word in own) / max(1, len(own))
+    return share * (0.9 if READ_VERBS & set(own[:1]) and not READ_VERBS & said else 1.0)
 
 
-def _equal(a: str, b: str) -> bool:
-    try:
-        return float(a) == float(b)
-    except ValueError:
-        return False
+def _alien(call: Line, lines: list[Line]) -> str:
+    """A figure or date among the arguments that neither the user nor a result gave."""
+    given = " ".join(x.text for x in lines if x.kind in ("user", "result"))
+    known = {m.text[:10] for m in mentions(given[:20_000], "")} | set(re.findall(r"[\d.]+", given))
+    for value in re.findall(r": (\d+(?:\.\d+)?|\"\d{4}-\d\d-\d\d[^\"]*\")", call.text):
+        plain_value = value.strip('"')[:10]
+        if plain_value not in known and plain_value.removesuffix(".0") not in known:
+            return plain_value
+    return ""
 
 
-def _passage(text: str, mention: Mention) -> str:
-    for sentence in sentences(text):
-        if mention.text.lower() in sentence.lower():
-            return sentence
-    return text
+def _avoided(words: str, rest: str, lines: list[Line]) -> tuple[bool, str]:
+    """No call that succeeded is of the kind that the words rule out."""
+    ruled_out = stem_set(rest or words)
+    for call, _ in _effects(lines):
+        own = stems(plain(call.tool))
+        reads = bool(READ_VERBS & set(own[:1]))
+        wholly = re.search(r"(?i)^nothing|without calling any", words) and not (rest or reads)
+        if wholly or call.tool in words or (rest and not reads and _likeness(call, rest) >= 0.7):
+            return False, f"{call.tool} {call.text}"
+    return bool(lines) or not ruled_out, _last_words(lines)
 
 
 def _last_words(lines: list[Line]) -> str:

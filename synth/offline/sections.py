@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from synth.offline.request import ChatRequest
+from synth.openai_server.request import ChatRequest
 
 _HEADING = re.compile(r"^## +(.+?)[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n```", re.DOTALL)

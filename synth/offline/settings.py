@@ -1,8 +1,7 @@
 """What the offline provider may get wrong, how it may misbehave, and how fast it answers.
 
 Every rate is the chance per opportunity, in [0, 1], drawn by the digest of what the request says:
-the same request meets the same fate in any process. Only `Misbehaviour` also counts how often
-this process saw the request, so that a retry can pass.
+the same request meets the same fate in any process.
 """
 
 from typing import Annotated
@@ -10,8 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from records.config import Config
-
-Rate = Annotated[float, Field(ge=0.0, le=1.0)]
+from synth.openai_server.misbehaviour import Misbehaviour, Rate
 
 
 class AgentMistakes(Config):
@@ -61,25 +59,6 @@ class JudgeErrors(Config):
     """Chance that a criterion which fails by rule is passed."""
     false_reject: AspectRates = AspectRates(did=0.03, said=0.04, avoided=0.02, other=0.05)
     """Chance that a criterion which passes by rule is failed."""
-
-
-class Misbehaviour(Config):
-    """Shares of chat requests that go wrong in one of these ways; together at most 1."""
-
-    rate_limit: Rate = 0.0
-    """429 with `Retry-After`."""
-    server_error: Rate = 0.0
-    """500 with an error in OpenAI's form."""
-    hang: Rate = 0.0
-    """No answer for `hang_s` seconds, then the connection closes with a 504."""
-    truncated: Rate = 0.0
-    """The body of the response ends in the middle of its JSON."""
-    malformed: Rate = 0.0
-    """A whole response whose structured content or call arguments are not JSON."""
-    prose: Rate = 0.0
-    """A whole response that talks instead of calling a tool or filling the schema."""
-    hang_s: float = Field(default=30.0, ge=0.0, le=3600.0)
-    retry_after_s: float = Field(default=0.05, ge=0.0, le=3600.0)
 
 
 class OfflineSettings(Config):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from records.seeds import rng_of
 from synth.offline.conversation import question_in
 from synth.offline.generator_brief import manner_of
-from synth.offline.request import ChatRequest
 from synth.offline.sections import sections
 from synth.offline.settings import OfflineSettings
 from synth.offline.wording import labelled
 from synth.offline.words import found, plain, sentences, stem_set, stems
+from synth.openai_server.request import ChatRequest
 
 _FACT = re.compile(r"^-\s*(.+?):\s*(.*?)\s*\((say it at once|only when asked)\)\s*$", re.MULTILINE)
 _WISH = re.compile(r"^\d+\.\s+(.*\S)\s*$", re.MULTILINE)

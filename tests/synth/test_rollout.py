@@ -17,9 +17,9 @@ from synth.calls import CallRecord
 from synth.llm.client import Completion
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.offline.jobs import answer_of
-from synth.offline.request import parse_chat
-from synth.offline.response import completion
 from synth.offline.settings import OfflineSettings
+from synth.openai_server.request import parse_chat
+from synth.openai_server.response import completion
 from synth.rollout import (
     RolloutConfig,
     assistant_message,

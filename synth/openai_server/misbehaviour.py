@@ -5,11 +5,14 @@ retry of the same bytes may pass, and a run of the same requests meets the same 
 """
 
 from collections import OrderedDict
+from typing import Annotated
 
+from pydantic import Field
+
+from records.config import Config
 from records.seeds import rng_of
-from synth.offline.request import ChatRequest
-from synth.offline.response import Answer
-from synth.offline.settings import Misbehaviour
+from synth.openai_server.request import ChatRequest
+from synth.openai_server.response import Answer
 
 _KINDS = ("rate_limit", "server_error", "hang", "truncated", "malformed", "prose")
 _REMEMBERED = 100_000
@@ -19,6 +22,28 @@ _PROSE = (
     "Sure, let me think about this: the right thing to do here would be to use a tool.",
     "Certainly! Here is what I would do next, in plain words.",
 )
+
+
+Rate = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Misbehaviour(Config):
+    """Shares of chat requests that go wrong in one of these ways; together at most 1."""
+
+    rate_limit: Rate = 0.0
+    """429 with `Retry-After`."""
+    server_error: Rate = 0.0
+    """500 with an error in OpenAI's form."""
+    hang: Rate = 0.0
+    """No answer for `hang_s` seconds, then a 504."""
+    truncated: Rate = 0.0
+    """The body of the response ends in the middle of its JSON."""
+    malformed: Rate = 0.0
+    """A whole response whose structured content or call arguments are not JSON."""
+    prose: Rate = 0.0
+    """A whole response that talks instead of calling a tool or filling the schema."""
+    hang_s: float = Field(default=30.0, ge=0.0, le=3600.0)
+    retry_after_s: float = Field(default=0.05, ge=0.0, le=3600.0)
 
 
 class Saboteur:

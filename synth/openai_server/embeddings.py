@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from records.sizes import count_tokens
-from synth.offline.request import RequestError
+from synth.openai_server.request import RequestError
 
 _WORD = re.compile(r"\w+")
 _MAX_INPUTS = 2048

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from records.sizes import count_tokens
-from synth.offline.request import ChatRequest
+from synth.openai_server.request import ChatRequest
 
 CREATED = 1767225600
 """2026-01-01T00:00:00Z."""

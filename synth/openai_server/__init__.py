@@ -1,0 +1,1 @@
+"""The server side of OpenAI's protocol, without a model."""
