@@ -12,12 +12,12 @@ from typing import Any
 
 from records.seeds import rng_of
 from synth.offline.reading import mentions
-from synth.openai_server.request import ChatRequest
 from synth.offline.results import error_of
 from synth.offline.sections import data, json_of, sections
 from synth.offline.settings import OfflineSettings
 from synth.offline.toolbox import READ_VERBS
 from synth.offline.words import found, plain, sentences, stem, stem_set, stems
+from synth.openai_server.request import ChatRequest
 
 _AVOIDS = re.compile(
     r"\b(?:never|does not|do not|without calling|not called|nothing is changed by|no tool is)\b"
