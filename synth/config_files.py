@@ -1,6 +1,7 @@
 """Run configurations: TOML files, `--set key=value` overrides, and errors a person can act on."""
 
 import difflib
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,10 @@ from pydantic import BaseModel, ValidationError
 from records.errors import ConfigError
 from records.store import Dataset
 from synth.config import RunConfig
+
+_SECRET = re.compile(
+    r"(api|access|secret|private)_?key|password|secret|bearer|token\b|\bsk-", re.IGNORECASE
+)
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -78,8 +83,14 @@ def _explain(problem: Any) -> str:
         known = _fields_at(problem["loc"][:-1])
         close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
-        return f"unknown setting {place} = {problem['input']!r}; {hint}"
-    return f"{place} = {problem['input']!r}: {problem['msg']}"
+        return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
+    return f"{place} = {_shown(place, problem['input'])}: {problem['msg']}"
+
+
+def _shown(place: str, value: Any) -> str:
+    """The value, unless the setting's name or the value itself hints at a key: logs keep it."""
+    text = repr(value)
+    return "(not shown, it may be a secret)" if _SECRET.search(f"{place} {text}") else text
 
 
 def _fields_at(location: Sequence[int | str]) -> list[str]:

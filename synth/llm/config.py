@@ -87,11 +87,11 @@ class RoleConfig(Config):
     @field_validator("base_url")
     @classmethod
     def _url(cls, value: str) -> str:
-        if value == OFFLINE or re.fullmatch(r"https?://[^/\s@]+(/\S*)?", value):
+        if value == OFFLINE or re.fullmatch(r"https?://[^/\s@?#]+(/[^\s@?#]*)?", value):
             return value
-        allowed = "`offline` or an http(s) URL without user and password"
-        if "@" in value:  # may hold a password, so it is not repeated
-            raise ConfigError(f"base_url must be {allowed}; the value given contains @")
+        allowed = "`offline` or an http(s) URL without user, password, ? and #"
+        if held := [mark for mark in "@?#" if mark in value]:  # may hold a secret: not repeated
+            raise ConfigError(f"base_url must be {allowed}; the value given contains {held[0]}")
         raise ValueError(f"base_url must be {allowed}, got {value!r}")
 
     @field_validator("api_key_env")

@@ -50,7 +50,11 @@ def test_wrong_setting_is_refused_with_its_value(settings: dict[str, Any], words
 
 @pytest.mark.parametrize(
     "settings",
-    [{"api_key_env": "sk-proj-4711"}, {"base_url": "https://me:sk-proj-4711@host/v1"}],
+    [
+        {"api_key_env": "sk-proj-4711"},
+        {"base_url": "https://me:sk-proj-4711@host/v1"},
+        {"base_url": "https://host/v1?key=4711"},
+    ],
 )
 def test_pasted_secret_is_not_repeated(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
