@@ -70,8 +70,21 @@ def check_sources(config: RunConfig) -> None:
     """ConfigError for a domain or server that this run names and that cannot be used here."""
     domains_of(config)
     for server in servers_of(config):
-        if not server.optional and available() is None:
-            launch_of(server)
+        why_left_out(server)
+
+
+def why_left_out(server: ServerConfig) -> str | None:
+    """Why this machine, as it is now, cannot run the server; None where it can. ConfigError for a
+    command that does not exist, unless the server is optional."""
+    if available() is not None:
+        return "no_sandbox"
+    try:
+        launch_of(server)
+    except ConfigError:
+        if server.optional:
+            return "not_installed"
+        raise
+    return None
 
 
 class CatalogueStage:
@@ -87,24 +100,19 @@ class CatalogueStage:
             Item(digest("domain", CATALOGUE_VERSION, tool_ids(domain)), {"domain": domain})
             for domain in domains_of(self.run.config)
         ]
-        return items + [
-            Item(digest("server", CATALOGUE_VERSION, server.identity()), {"server": server})
-            for server in servers_of(self.run.config)
-        ]
+        for server in servers_of(self.run.config):
+            why = why_left_out(server)
+            # the reason is part of the item, which is open again once what was missing is there
+            item_id = digest("server", CATALOGUE_VERSION, server.identity(), why)
+            items.append(Item(item_id, {"server": server, "why_left_out": why}))
+        return items
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         if domain := item.data.get("domain"):
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
-        server: ServerConfig = item.data["server"]
-        if available() is not None:
-            return dropped("no_sandbox")
-        try:
-            launch_of(server)
-        except ConfigError:
-            if server.optional:
-                return dropped("not_installed")
-            raise
-        return self._new({"tools": await import_server(server)})
+        if reason := item.data["why_left_out"]:
+            return dropped(reason)
+        return self._new({"tools": await import_server(item.data["server"])})
 
     def _new(self, tables: dict[str, list[Row]]) -> ItemResult:
         """Without the rows that an import, or an earlier form of the same domain, has committed."""

@@ -74,3 +74,20 @@ def test_a_server_imported_by_hand_may_be_used_by_a_run(tmp_path: Path) -> None:
     other = config.model_copy(update={"servers": (str(definition),)})
     assert catalogue_of(dataset, config).tools.keys() == dataset.ids("tools")
     assert not catalogue_of(dataset, other).tools
+
+
+@pytest.mark.skipif(available() is not None, reason="servers run in a sandbox only")
+def test_servers_that_were_left_out_are_imported_once_they_can_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig(domains=("clinic_desk",), servers=("time",), num_tasks=1, shard_size=2)
+    with monkeypatch.context() as without:
+        without.setattr("synth.pipeline.available", lambda: "bubblewrap is not installed")
+        run_pipeline(tmp_path / "d", config)
+        run_pipeline(tmp_path / "d", config)
+    dataset = Dataset.open(tmp_path / "d")
+    reasons = [status.reason for status in dataset.item_statuses("tools").values()]
+    assert sorted(map(str, reasons)) == ["None", "no_sandbox"]
+    assert {row["server"] for row in dataset.rows("tools")} == {None}
+    run_pipeline(tmp_path / "d", config)
+    assert {row["server"] for row in dataset.rows("tools")} == {None, "time"}
