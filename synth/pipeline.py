@@ -68,7 +68,8 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
 
 def check_sources(config: RunConfig) -> None:
     """ConfigError for a domain or server that this run names and that cannot be used here."""
-    domains_of(config)
+    if not domains_of(config) and not config.servers:
+        raise ConfigError("domains and servers are both empty; name at least one, or all")
     for server in servers_of(config):
         why_left_out(server)
 
@@ -174,9 +175,16 @@ class AgentStage(OverCatalogue):
         config = self.run.config
         world = self.catalogue
         domains = [d for d in self.run.dataset.rows("domains") if d["domain_id"] in world.domains]
+        sources = sources_of(domains, world.tools.values(), world.servers)
+        if not sources:
+            raise ConfigError(
+                f"no tool can be used: domains = {list(config.domains)}, servers = "
+                f"{list(config.servers)}; `synth tools list` says why a tool was left out, "
+                "`synth sandbox doctor` what a server needs here"
+            )
         plans = plan_agents(
             config.agents,
-            sources_of(domains, world.tools.values(), world.servers),
+            sources,
             seed=config.seed,
             count=num_agents(config.num_tasks, config.tasks),
             generator=config.roles["generator"],

@@ -91,3 +91,14 @@ def test_servers_that_were_left_out_are_imported_once_they_can_run(
     assert {row["server"] for row in dataset.rows("tools")} == {None}
     run_pipeline(tmp_path / "d", config)
     assert {row["server"] for row in dataset.rows("tools")} == {None, "time"}
+
+
+def test_a_run_without_a_usable_tool_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="both empty"):
+        run_pipeline(tmp_path / "none", RunConfig(domains=(), servers=()))
+    assert not (tmp_path / "none").exists()
+    monkeypatch.setattr("synth.pipeline.available", lambda: "bubblewrap is not installed")
+    with pytest.raises(ConfigError, match=r"servers = \['time'\].*sandbox doctor"):
+        run_pipeline(tmp_path / "d", RunConfig(domains=(), servers=("time",), num_tasks=1))
