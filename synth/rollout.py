@@ -151,7 +151,11 @@ async def _play(
         )
 
     env = EpisodeEnvironment(
-        catalogue, config, user=user, journal=journal, episode_id=trajectory_id
+        catalogue,
+        config,
+        user=user,
+        journal=journal,
+        episode_id=f"{trajectory_id}-{llm.round_of(trajectory_id)}",
     )
     step: Step | None = None
     messages, info = await env.reset(task, episode_seed(trajectory_id))

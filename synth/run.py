@@ -27,6 +27,10 @@ ITEM_ATTEMPTS = 3
 ITEM_RETRY_S = 0.5
 """First wait between attempts, doubled each time; an endpoint's own retries come on top."""
 
+UNAVAILABLE = "endpoint_unavailable"
+AROUND = frozenset({UNAVAILABLE, "infra_error"})
+"""Failures that no answer caused: a retry goes on from the answers that were paid for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -45,6 +49,9 @@ class StagePlan:
     """Indexes of the shards with an item that is not committed."""
     done: dict[str, ItemStatus]
     """Items committed before this invocation, by this run or an earlier one."""
+    rounds: dict[str, int]
+    """Items -> how often what models answered has failed them: they are asked anew, with another
+    seed, since the same answers would come from the journal and fail again."""
 
     @property
     def num_items(self) -> int:
@@ -141,7 +148,16 @@ class Run:
             for index, shard in enumerate(shards)
             if any(item_id in items and item_id not in done for item_id in shard)
         ]
-        return StagePlan(items, shards, open_shards, done)
+        return StagePlan(items, shards, open_shards, done, self._rounds(stage))
+
+    def _rounds(self, stage: Stage) -> dict[str, int]:
+        return Counter(
+            item_id
+            for commit in self.dataset.commits()
+            if commit.stage == stage.name
+            for item_id, status in commit.items.items()
+            if status.status == "failed" and status.reason not in AROUND
+        )
 
     async def run_shard(self, stage: Stage, plan: StagePlan, index: int) -> ShardReport:
         """Make every open item of the shard, then commit them all at once.
@@ -153,7 +169,13 @@ class Run:
         ids = [i for i in plan.shards[index] if i in plan.items and i not in plan.done]
         path = self.dataset.journal_path(self.run_id, stage.name, index)
         with ShardJournal(path) as journal:
-            llm = LLM(self.gateway, journal, stage=stage.name, invocation_id=self.invocation_id)
+            llm = LLM(
+                self.gateway,
+                journal,
+                stage=stage.name,
+                invocation_id=self.invocation_id,
+                rounds=plan.rounds,
+            )
             shard = Shard(self, llm, journal)
             made = await asyncio.gather(
                 *(self._make(stage, plan.items[i], shard, len(plan.items)) for i in ids),
@@ -185,7 +207,7 @@ class Run:
                     jitter = rng_of(item.item_id, "item_retry", attempt).uniform(0.5, 1.0)
                     await asyncio.sleep(ITEM_RETRY_S * 2**attempt * jitter)
             else:
-                result = ItemResult({}, ItemStatus("failed", "endpoint_unavailable"))
+                result = ItemResult({}, ItemStatus("failed", UNAVAILABLE))
         self.on_progress(stage.name, 1, total)
         return result
 
@@ -227,7 +249,9 @@ class Run:
             shard=index,
             tables=tables,
             items=statuses,
-            supersedes=self.retry_failed,
+            # a shard comes twice where fewer items were asked for in between; the journal's part of
+            # the ledger is then in both commits
+            supersedes=self.retry_failed or self.dataset.has_shard(self.run_id, stage.name, index),
         )
 
     def stage_report(

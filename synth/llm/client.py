@@ -118,15 +118,27 @@ class LLM:
     """The models of one shard, bound to its journal. Many items may ask at once."""
 
     def __init__(
-        self, gateway: Gateway, journal: ShardJournal, *, stage: str, invocation_id: str
+        self,
+        gateway: Gateway,
+        journal: ShardJournal,
+        *,
+        stage: str,
+        invocation_id: str,
+        rounds: Mapping[str, int] | None = None,
     ) -> None:
+        """`rounds`: items whose earlier answers are of no use, and how many times that was so."""
         self._gateway = gateway
+        self._rounds = rounds or {}
         self._journal = journal
         self._stage = stage
         self._invocation_id = invocation_id
         self._structured = StructuredOutput(self._ask)
         # what an earlier try of this shard paid for: its ledger died with it
         self._rows: list[Row] = journalled_rows(journal)
+
+    def round_of(self, item: str) -> int:
+        """0, or how often the item was asked for in vain: a round shares no answer with another."""
+        return self._rounds.get(item, 0)
 
     def rows(self) -> list[Row]:
         """For the table `llm_calls`: every request and cache hit of this shard so far."""
@@ -192,7 +204,15 @@ class LLM:
         attempt: int = 0,
     ) -> Completion:
         config, endpoint = self._gateway.role(role)
-        body = request_body(config, role, messages, item=item, tools=tools, schema=schema)
+        body = request_body(
+            config,
+            role,
+            messages,
+            item=item,
+            round_=self.round_of(item),
+            tools=tools,
+            schema=schema,
+        )
         hashed = request_hash(body)
         key = digest(hashed, item, role, step, attempt)
         model = config.model_of(item, role)

@@ -37,19 +37,20 @@ def request_body(
     messages: Sequence[Message],
     *,
     item: str,
+    round_: int = 0,
     tools: Sequence[dict[str, Any]] | None = None,
     schema: tuple[str, dict[str, Any]] | None = None,
 ) -> bytes:
     """The same bytes for the same arguments. `schema` is (name, JSON Schema) of the answer.
 
-    The seed hangs on item and role, so that it stays the same during a conversation. Text that
-    UTF-8 cannot hold raises ItemError("unsendable_request").
+    The seed hangs on item, round and role, so that it stays the same during a conversation. Text
+    that UTF-8 cannot hold raises ItemError("unsendable_request").
     """
     body: dict[str, Any] = {
         "model": config.model_of(item, role),
         "messages": messages if config.send_reasoning else _without_reasoning(messages),
         config.max_tokens_field: config.max_tokens,
-        "seed": seed_of(item, f"llm:{role}") >> 32,  # 31 bits: more than some servers read
+        "seed": seed_of(item, f"llm:{role}", round_) >> 32,  # 31 bits: more than some servers read
     }
     if config.temperature is not None:
         body["temperature"] = config.temperature
