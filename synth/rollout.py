@@ -45,7 +45,6 @@ from synth.stages import KEPT, Item, ItemResult
 from synth.user import PROMPT as USER_PROMPT
 from synth.user import LlmUser
 
-STAGE = "rollouts"
 STAGE_VERSION = 1
 """Raised when the same item would give another trajectory."""
 

@@ -157,8 +157,3 @@ def decide(rubric: Rubric, scores: Mapping[str, float]) -> Decision:
     share = sum(c.weight * scores[c.id] for c in scored) / total if total else 0.0
     failed = tuple(c.id for c in rubric.criteria if c.mandatory and scores.get(c.id, 0.0) < 1.0)
     return Decision(not failed and share >= rubric.accept_at, share, failed)
-
-
-def accepted(rubric: Rubric, scores: Mapping[str, float]) -> bool:
-    """`decide` in one word."""
-    return decide(rubric, scores).accepted

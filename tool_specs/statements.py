@@ -11,9 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 NAME = r"^[a-z][a-z0-9_]{0,63}$"
 
-BUILT_IN_CODES = ("invalid_arguments", "not_found", "internal")
-"""Error codes that every tool has; of these a tool may declare only not_found itself."""
-
 
 class Spec(BaseModel):
     """Immutable and strict: a misspelt key is an error, not a lost setting."""
