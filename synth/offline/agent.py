@@ -21,9 +21,8 @@ from synth.openai_server.response import Answer
 
 
 def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
-    slips = Slips(
-        settings.mistakes, factor=settings.models.get(request.model, 1.0), talk=request.talk
-    )
+    factor = settings.models.get(request.model, 1.0)
+    slips = Slips(settings.mistakes, factor=factor, talk=request.talk)
     talk = read(request.messages)
     tools = [] if request.tool_choice == "none" else toolbox(request.tools_text)
     today = today_of(talk.system)
@@ -33,88 +32,66 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
         return Answer(replies.greeting(slips))
     if talk.parting and talk.last_role == "user":
         return Answer(replies.goodbye(slips))
-    for wish in _open_wishes(talk):
-        step = next_step(wish, talk, tools, today)
-        answer = _act(step, wish, tools, slips, parallel=request.parallel)
-        if answer.calls or wish is talk.wishes[-1]:
-            return answer
-    return Answer(replies.goodbye(slips))
-
-
-def _open_wishes(talk: Conversation) -> list[Wish]:
-    return talk.wishes[-1:]
-
-
-def _act(step: Step, wish: Wish, tools: list[Tool], slips: Slips, *, parallel: bool) -> Answer:
-    where = str(wish.index)
+    wish = talk.wishes[-1]
+    step = next_step(wish, talk, tools, today)
+    if step.kind == "look_up":
+        return _look_up(step, wish, slips, parallel=request.parallel)
     if step.kind == "call":
-        return _call(step, wish, slips, where, parallel=parallel)
-    if step.kind == "ask":
-        return Answer(replies.question(step, tools, slips))
-    if step.kind == "answer":
-        return Answer(step.words)
-    if step.kind == "refuse":
-        return Answer(replies.refusal(step, slips))
-    if step.kind == "no_tool":
-        return Answer(replies.no_tool(tools, slips))
-    if step.kind == "failed":
-        return Answer(replies.failure(step, slips))
-    bare = slips.happens("leaves_out_result", where)
-    if slips.happens("extra_call", where) and (extra := _extra(tools, wish)):
-        return extra
-    return Answer(replies.report(step, slips, bare=bare))
+        return _call(step, wish, slips)
+    if step.kind == "done":
+        extra = slips.happens("extra_call", str(wish.index)) and _extra(tools, wish)
+        bare = slips.happens("leaves_out_result", str(wish.index))
+        return extra or Answer(replies.report(step, slips, bare=bare))
+    return Answer(replies.words_for(step, tools, slips))
 
 
-def _call(step: Step, wish: Wish, slips: Slips, where: str, *, parallel: bool) -> Answer:
-    calls = list(step.calls)
-    goal = step.tool
-    if wish.index > 0 and goal and not goal.reads and slips.happens("skips_step", where):
+def _look_up(step: Step, wish: Wish, slips: Slips, *, parallel: bool) -> Answer:
+    goal, where = step.tool, str(wish.index)
+    if goal and not goal.reads and wish.index > 0 and slips.happens("skips_step", where):
         return Answer(replies.pretence(goal, {}, slips))
-    if step.lookup:
-        if wish.calls and slips.happens("premature_end", where):
-            return Answer(replies.failure(Step("failed"), slips))
-        if guess := _guess(step, wish, slips, where):
-            return guess
-        sequential = slips.draw("one_at_a_time") < 0.35
-        if not parallel or sequential:
-            calls = calls[:1]
-        return _answer(calls)
-    if len(calls) > 1:
-        return _answer(calls if parallel else calls[:1])
-    tool, arguments = calls[0]
+    if wish.calls and slips.happens("premature_end", where):
+        return Answer(replies.failure(Step("failed"), slips))
+    if guess := _guess(goal, wish, slips, where):
+        return guess
+    together = parallel and slips.draw("one_at_a_time") >= 0.35
+    return _answer(*step.calls) if together else _answer(step.calls[0])
+
+
+def _call(step: Step, wish: Wish, slips: Slips) -> Answer:
+    (tool, arguments), where = step.calls[0], str(wish.index)
     tried = any(call.name == tool.name for call in wish.calls)
-    if not tool.reads and not tried and slips.happens("claims_without_doing", where):
-        return Answer(replies.pretence(tool, arguments, slips))
+    if not tool.reads and not tried:
+        if wish.index > 0 and slips.happens("skips_step", where):
+            return Answer(replies.pretence(tool, {}, slips))
+        if slips.happens("claims_without_doing", where):
+            return Answer(replies.pretence(tool, arguments, slips))
     if not tool.reads and slips.happens("wrong_value", where):
         arguments = slips.wrong_value(tool, arguments, where)
     if not tried and slips.happens("wrong_format", where):
         arguments = slips.wrong_format(tool, arguments, where)
-    return _answer([(tool, arguments)])
+    return _answer((tool, arguments))
 
 
-def _guess(step: Step, wish: Wish, slips: Slips, where: str) -> Answer | None:
+def _guess(goal: Tool | None, wish: Wish, slips: Slips, where: str) -> Answer | None:
     """The goal called too early, with the user's own words where an identifier belongs."""
-    goal = step.tool
-    if goal is None or any(c.name == goal.name for c in wish.calls):
-        return None
-    if not slips.happens("guesses_id", where):
+    if goal is None or any(call.name == goal.name for call in wish.calls):
         return None
     words = Words(wish.text, "")
     arguments = fill(goal, words, lookup=False)
     named = next((m.text for m in words.mentions if m.kind in ("name", "quoted")), None)
     missing = [p for p in goal.required if p.name not in arguments]
-    if named is None or not missing or any(not p.is_id or p.kind != "string" for p in missing):
+    fits = named and missing and all(p.is_id and p.kind == "string" for p in missing)
+    if not fits or not slips.happens("guesses_id", where):
         return None
-    return _answer([(goal, arguments | {p.name: named for p in missing})])
+    return _answer((goal, arguments | {p.name: named for p in missing}))
 
 
 def _extra(tools: list[Tool], wish: Wish) -> Answer | None:
     """A read that nothing needs: the first without required parameters that was not called."""
     called = {call.name for call in wish.calls}
-    for tool in tools:
-        if tool.reads and not tool.required and tool.name not in called:
-            return _answer([(tool, {})])
-    return None
+    free = (t for t in tools if t.reads and not t.required and t.name not in called)
+    tool = next(free, None)
+    return _answer((tool, {})) if tool else None
 
 
 def _forced(request: ChatRequest, tools: list[Tool], talk: Conversation, today: str) -> Answer:
@@ -122,17 +99,14 @@ def _forced(request: ChatRequest, tools: list[Tool], talk: Conversation, today: 
     wish = talk.wishes[-1] if talk.wishes else Wish(0, [""])
     tool = next((t for t in tools if t.name == request.tool_choice), None)
     step = next_step(wish, talk, [tool] if tool else tools, today)
-    if step.kind == "call":
-        return _answer(list(step.calls)[:1])
+    if step.calls:
+        return _answer(step.calls[0])
     chosen = tool or step.tool or tools[0]
     arguments = fill(chosen, Words(wish.text, today), lookup=False)
     for param in chosen.required:
         arguments.setdefault(param.name, sample(param.schema, wish.text))
-    return _answer([(chosen, arguments)])
+    return _answer((chosen, arguments))
 
 
-def _answer(calls: list[tuple[Tool, dict[str, Any]]]) -> Answer:
-    made = tuple(
-        (tool.name, json.dumps(arguments, ensure_ascii=False)) for tool, arguments in calls
-    )
-    return Answer("", made)
+def _answer(*calls: tuple[Tool, dict[str, Any]]) -> Answer:
+    return Answer("", tuple((t.name, json.dumps(a, ensure_ascii=False)) for t, a in calls))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -249,5 +250,5 @@ def kin(params: list[Param]) -> dict[str, frozenset[str]]:
     return found
 
 
-def speaks_of(words: frozenset[str], nouns: frozenset[str]) -> bool:
+def speaks_of(words: Iterable[str], nouns: frozenset[str]) -> bool:
     return any(alike(a, b) for a in words for b in nouns)
