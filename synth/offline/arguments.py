@@ -118,7 +118,7 @@ def _carried(param: Param, draft: Draft) -> Any:
     refers = wish.index > 0 and (wish.unknown or bool(_REFERS.search(wish.text)))
     for call in reversed(draft.talk.calls if place or (param.is_id and refers) else []):
         row = call.value if isinstance(call.value, dict) else {}
-        seen = row | (call.arguments or {})
+        seen = row | call.arguments
         if not call.error and param.name in seen:
             return seen[param.name]
     if place:

@@ -26,9 +26,7 @@ _UNKNOWN = re.compile(
     re.IGNORECASE,
 )
 _MORE = re.compile(r"\b(?:else|further|more i can|help you with)\b", re.IGNORECASE)
-_SPLIT = re.compile(
-    r"^\W*(?:also|additionally|in addition|besides|and also|second|secondly)\b", re.I
-)
+_SPLIT = re.compile(r"^\W*(?:also|additionally|in addition|besides|and also|second(?:ly)?)\b", re.I)
 
 
 @dataclass
@@ -72,33 +70,22 @@ def read(messages: list[Message]) -> Conversation:
     question = ""
     for message in messages:
         role, text = message["role"], message["content"]
-        if role == "user":
-            if question and wishes:
-                wishes[-1].texts.append(text)
-                wishes[-1].unknown = bool(_UNKNOWN.search(text))
-            else:
-                first = len(wishes)
-                wishes += [Wish(first + i, [part]) for i, part in enumerate(parts_of(text))]
-            question = ""
+        if role == "user" and question and wishes:
+            wishes[-1].texts.append(text)
+            wishes[-1].unknown = bool(_UNKNOWN.search(text))
+        elif role == "user":
+            wishes += [Wish(len(wishes) + i, [part]) for i, part in enumerate(parts_of(text))]
         elif role == "assistant":
-            made = [
-                _call(call, results, len(calls) + i)
-                for i, call in enumerate(message.get("tool_calls") or [])
-            ]
-            calls += made
-            for wish in wishes[-_together(wishes) :] if wishes else []:
-                wish.calls += made
-            if not made and wishes:
-                question = question_in(text)
-                if question:
-                    wishes[-1].asked.append(question)
+            made = [_call(call, results) for call in message.get("tool_calls") or []]
+            calls += [call._replace(number=len(calls) + i) for i, call in enumerate(made)]
+            for wish in wishes:
+                wish.calls += calls[len(calls) - len(made) :]
+            question = "" if made else question_in(text)
+            if question and wishes:
+                wishes[-1].asked.append(question)
+        question = "" if role == "user" else question
     system = "\n\n".join(m["content"] for m in messages if m["role"] in ("system", "developer"))
     return Conversation(wishes, calls, system, messages[-1]["role"])
-
-
-def _together(wishes: list[Wish]) -> int:
-    """Wishes of one message share the calls that follow it; told apart by their tools."""
-    return max(1, len(wishes))
 
 
 def parts_of(text: str) -> list[str]:
@@ -117,15 +104,16 @@ def question_in(text: str) -> str:
     return asked[-1] if asked and not _MORE.search(asked[-1]) else ""
 
 
-def _call(call: dict[str, Any], results: dict[str, str], index: int) -> Call:
+def _call(call: dict[str, Any], results: dict[str, str]) -> Call:
     function, result = call["function"], results.get(call["id"], "")
     try:
         arguments = json.loads(function["arguments"])
     except ValueError:
         arguments = None
     error = error_of(result) or ("malformed result, try again" if garbled(result) else "")
-    parsed = arguments if isinstance(arguments, dict) else None
-    return Call(index, function["name"], parsed, result, error)
+    return Call(
+        0, function["name"], arguments if isinstance(arguments, dict) else {}, result, error
+    )
 
 
 def is_small_talk(text: str) -> bool:

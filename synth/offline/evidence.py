@@ -32,7 +32,7 @@ class Candidate:
     item: Item
 
 
-_NONE = Candidate("", 0.0, 0.0, Item(0, "", {}, {}))
+_NONE = Candidate("", 0.0, 0.0, Item("", {}, {}))
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Known:
     def is_new(self, read: Read) -> bool:
         """Not called yet with these arguments, or in vain for a passing reason."""
         name, arguments = read.tool.name, read.arguments
-        same = [c for c in self.calls if c.name == name and (c.arguments or {}) == arguments]
+        same = [c for c in self.calls if c.name == name and c.arguments == arguments]
         return not same or (same[-1].transient and len(same) < 4)
 
 
@@ -173,7 +173,7 @@ def _next_page(param: Param, known: Known) -> Read | None:
         cursor = tool and next((p for p in tool.params if p.is_cursor), None)
         token = next_cursor(call) if cursor and not call.error else None
         if tool and cursor and token and speaks_of(tool.name_words, param.nouns):
-            read = Read(tool, (call.arguments or {}) | {cursor.name: token})
+            read = Read(tool, call.arguments | {cursor.name: token})
             if known.is_new(read):
                 return read
     return None
@@ -219,8 +219,8 @@ def _standard(param: Param, known: Known) -> Any:
     if param.is_id or "default" in param.schema:
         return param.schema.get("default")
     for call in reversed(known.calls):
-        if not call.error and param.name in (call.arguments or {}):
-            return (call.arguments or {})[param.name]
+        if not call.error and param.name in call.arguments:
+            return call.arguments[param.name]
     if not param.enum or len(param.enum) > 3:
         return None
     said = stem_set(known.words.text)

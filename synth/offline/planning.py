@@ -76,7 +76,7 @@ def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> 
 def _is_other(call: Call, draft: Any, tool: Tool) -> bool:
     """The goal's tool was called only on the way: with other values than are known now."""
     needed = {p.name for p in tool.params if p.required or not p.is_id}
-    made = call.arguments or {}
+    made = call.arguments
     other = any(made.get(k) != v for k, v in draft.values.items() if k in needed or k in made)
     return other and not draft.missing
 
@@ -86,7 +86,7 @@ def _after_error(tool: Tool, made: list[Call], arguments: dict[str, Any]) -> Ste
     last = made[-1]
     if last.transient:
         if sum(call.arguments == last.arguments for call in made) < MAX_TRIES:
-            return Step("call", tool, ((tool, last.arguments or arguments),))
+            return Step("call", tool, ((tool, last.arguments),))
         return Step("failed", tool, result=last)
     if arguments and arguments != last.arguments and len(made) <= MAX_TRIES:
         return None

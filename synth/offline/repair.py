@@ -14,7 +14,7 @@ _DAY_FIRST = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
 
 def repaired(tool: Tool, call: Call) -> dict[str, Any] | None:
     """The same call with the blamed argument put right, or None when nothing better is known."""
-    arguments = dict(call.arguments or {})
+    arguments = dict(call.arguments)
     blamed = [p for p in tool.params if p.name in arguments and _is_blamed(p, arguments, call)]
     for param in blamed or [p for p in tool.params if p.name in arguments]:
         better = _better(param, arguments[param.name], call.error)

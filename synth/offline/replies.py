@@ -62,7 +62,7 @@ def report(step: Step, slips: Slips, *, bare: bool) -> str:
     tool, call = step.tool, step.result
     assert tool is not None
     assert call is not None
-    where = f"report{call.index}"
+    where = f"report{call.number}"
     opening = _pick(_FOUND if tool.reads else _DONE, slips, where)
     if not tool.reads:
         opening += f" {_claim(tool)}."

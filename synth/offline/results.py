@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 Scalar = str | int | float | bool
 
@@ -21,13 +22,12 @@ _MAX_ITEMS = 400
 """Items read of one result: more is not searched."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call that was made, with what came back. `arguments` is None when they did not parse."""
+class Call(NamedTuple):
+    """A call that was made, with what came back. Arguments that did not parse are empty."""
 
-    index: int
+    number: int
     name: str
-    arguments: dict[str, Any] | None = field(hash=False)
+    arguments: dict[str, Any]
     result: str
     error: str
     """Code and message of an error, else empty."""
@@ -45,7 +45,6 @@ class Call:
 class Item:
     """One row of a result. `around` are scalars of what it lay in and of the call's arguments."""
 
-    call: int
     tool: str
     fields: dict[str, Scalar]
     around: dict[str, Scalar]
@@ -109,33 +108,29 @@ def garbled(text: str) -> bool:
     return text.lstrip()[:1] in "{[" and isinstance(parsed(text), str) and len(text) > 1
 
 
-@lru_cache(maxsize=1024)
 def items_of(call: Call) -> tuple[Item, ...]:
-    """The same objects for the same call, so that what is found out about them can be kept."""
     if call.error:
         return ()
-    arguments = {k: v for k, v in (call.arguments or {}).items() if _is_scalar(v)}
-    items = []
-    for item in _walk(call.value, arguments, call):
-        items.append(item)
-        if len(items) >= _MAX_ITEMS:
-            break
-    return tuple(items)
+    given = tuple((k, v) for k, v in call.arguments.items() if _is_scalar(v))
+    return _items(call.name, given, call.result)
 
 
-def _walk(value: Any, around: dict[str, Scalar], call: Call, depth: int = 0) -> Iterator[Item]:
-    if depth > 6:
-        return
-    if isinstance(value, list):
-        for part in value:
-            yield from _walk(part, around, call, depth + 1)
-    elif isinstance(value, dict):
+@lru_cache(maxsize=1024)
+def _items(tool: str, given: tuple[tuple[str, Scalar], ...], result: str) -> tuple[Item, ...]:
+    """The same objects for the same call, so that what is found out about them can be kept."""
+    return tuple(islice(_walk(parsed(result), dict(given), tool), _MAX_ITEMS))
+
+
+def _walk(value: Any, around: dict[str, Scalar], tool: str, depth: int = 0) -> Iterator[Item]:
+    parts = value if isinstance(value, list) else []
+    if isinstance(value, dict):
         own = {k: v for k, v in value.items() if _is_scalar(v)}
         if own:
-            yield Item(call.index, call.name, own, around)
-        for part in value.values():
-            if isinstance(part, list | dict):
-                yield from _walk(part, around | own, call, depth + 1)
+            yield Item(tool, own, around)
+        parts, around = list(value.values()), around | own
+    for part in parts if depth < 6 else ():
+        if isinstance(part, list | dict):
+            yield from _walk(part, around, tool, depth + 1)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -8,24 +8,22 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from synth.offline.reading import shape
-from synth.offline.words import alike, plain, split, stem, stem_set, stems, table
+from synth.offline.words import alike, plain, split, stem_set, stems
 
-READ_VERBS = frozenset(
-    map(
-        stem,
-        table(
-            "find search list show get look read view check see summarise summarize describe"
-            " track locate count compare quote estimate calculate compute convert preview fetch"
-            " query browse inspect tell retrieve lookup display return explain measure total"
-            " suggest recommend"
-        ),
-    )
-)
+READ_VERBS = stem_set(
+    "find search list show get look read view check see summarise summarize describe track locate"
+    " count compare quote estimate calculate compute convert preview fetch query browse inspect"
+    " tell retrieve lookup display return explain measure total suggest recommend"
+) | {"get", "see", "tell", "show", "list"}
 _EXAMPLE = re.compile(r"(?:such as|e\.g\.,?|for example,?|example:|like)\s+['\"`]?([^'\"`.;()]+)")
 _EXAMPLE_DOT = re.compile(r"(?:such as|e\.g\.,?|for example,?)\s+['\"`]?(\S+@\S+\w|\S+\.\S+\w)")
+_EXAMPLES = re.compile(r"\b(?:such as|e\.g\.|for example|example:).*")
 _ID_NAME = re.compile(r"^(.*?)_?(?:ids?|number|no|code|key|ref|sku|uuid)$")
+_ID_OF = re.compile(r"(?i)(?:the\s+)?(?:unique\s+)?(?:ids?|identifiers?)\s+of\s+(.*)")
+_ASIDE = re.compile(r"\b(?:that|which|to|from|whose|in|on|with)\b")
 _RETURNS = re.compile(r"\breturns?\b", re.IGNORECASE)
 _CURSOR = frozenset({"cursor", "page_token", "pagetoken", "next_token", "starting_after"})
+_ENDS = {"source": "from", "origin": "from", "base": "from", "target": "to", "destination": "to"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,7 @@ class Param:
     enum: tuple[Any, ...]
     description: str
     name_words: frozenset[str]
+    """Stems of the name, and `from` or `to` for where something starts or goes."""
     words: frozenset[str]
     """Stems of the name and the description, examples left out."""
     example: str
@@ -50,6 +49,10 @@ class Param:
     @property
     def is_id(self) -> bool:
         return bool(self.nouns)
+
+    @property
+    def is_cursor(self) -> bool:
+        return self.name.lower() in _CURSOR
 
     @cached_property
     def is_text(self) -> bool:
@@ -66,26 +69,17 @@ class Param:
     @cached_property
     def form(self) -> str:
         """date, datetime, time or plain: what spelling a string must have."""
-        wanted = self.schema.get("format")
-        if wanted in ("date", "time"):
+        wanted = str(self.schema.get("format", "")).replace("-", "")
+        if wanted in ("date", "time", "datetime"):
             return wanted
-        if wanted == "date-time":
-            return "datetime"
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", self.example):
-            return "date"
-        if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*", self.example):
-            return "datetime"
-        if re.fullmatch(r"\d\d:\d\d", self.example) or "HH:MM" in self.description:
-            return "time"
-        return "plain"
+        if re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", self.example):
+            return "datetime" if len(self.example) > 10 else "date"
+        is_clock = re.fullmatch(r"\d\d:\d\d", self.example) or "HH:MM" in self.description
+        return "time" if is_clock else "plain"
 
     @cached_property
     def example_shape(self) -> str:
         return shape(self.example)
-
-    @cached_property
-    def is_cursor(self) -> bool:
-        return self.name.lower() in _CURSOR
 
 
 @dataclass(frozen=True)
@@ -122,20 +116,13 @@ def toolbox(text: str) -> list[Tool]:
 def _tool(text: str) -> Tool:
     function = json.loads(text)
     name, description = function["name"], str(function.get("description") or "")
-    schema = function.get("parameters") or {}
-    required = schema.get("required") or []
-    properties = schema.get("properties") or {}
-    params = tuple(
-        _param(key, value if isinstance(value, dict) else {}, key in required)
-        for key, value in properties.items()
-    )
-    head = first_sentence(description)
-    split_at = _RETURNS.search(description)
-    tail = description[len(head) :]
+    params = _params(function.get("parameters"))
+    head, told = first_sentence(description), _RETURNS.split(description, 1)[1:]
     name_words = stems(plain(name))
     verbs = frozenset(name_words[:1] + stems(head)[:1])
-    reads = bool(READ_VERBS & verbs) or (not description and bool(READ_VERBS & set(name_words)))
-    reads = reads or (bool(split_at) and bool(params) and not required)
+    reads = bool(READ_VERBS & (verbs if description else set(name_words)))
+    reads = reads or bool(told and params and not any(p.required for p in params))
+    choices = [plain(str(value)) for p in params for value in p.enum]
     return Tool(
         name=name,
         description=description,
@@ -143,11 +130,8 @@ def _tool(text: str) -> Tool:
         verbs=verbs if reads else verbs | set(name_words[-1:]),
         name_words=name_words,
         head_words=stem_set(head),
-        tail_words=stem_set(tail, *(plain(p.name) for p in params))
-        | frozenset(w for p in params for e in p.enum for w in stems(plain(str(e)))),
-        returns=frozenset(re.findall(r"\w+", description[split_at.end() :].lower()))
-        if split_at
-        else frozenset(),
+        tail_words=stem_set(description[len(head) :], *(plain(p.name) for p in params), *choices),
+        returns=frozenset(re.findall(r"\w+", told[0].lower() if told else "")),
         reads=reads,
     )
 
@@ -158,13 +142,22 @@ def first_sentence(description: str) -> str:
     return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", line, maxsplit=1)[0]
 
 
-def _param(name: str, schema: dict[str, Any], required: bool, depth: int = 0) -> Param:
+def _params(schema: Any, depth: int = 0) -> tuple[Param, ...]:
+    """The members of an object's schema; deeper ones than three levels are not looked at."""
+    members = schema.get("properties") if isinstance(schema, dict) and depth < 3 else None
+    needed = (schema.get("required") or []) if members else []
+    given = members.items() if isinstance(members, dict) else ()
+    return tuple(_param(k, v, k in needed, depth) for k, v in given if isinstance(v, dict))
+
+
+def _param(name: str, schema: dict[str, Any], required: bool, depth: int) -> Param:
     schema = _plain_schema(schema)
     description = str(schema.get("description") or "")
-    items = schema.get("items") if isinstance(schema.get("items"), dict) else {}
-    values = schema.get("enum") or (items or {}).get("enum") or ()
-    bare = re.sub(r"\b(?:such as|e\.g\.|for example|example:).*", "", description)
-    example = _example(description)
+    items = schema["items"] if isinstance(schema.get("items"), dict) else {}
+    values = schema.get("enum") or items.get("enum") or ()
+    bare = _EXAMPLES.sub("", description)
+    example = _EXAMPLE_DOT.search(description) or _EXAMPLE.search(description)
+    ends = {_ENDS.get(word, word) for word in split(name)} & {"from", "to"}
     return Param(
         name=name,
         schema=schema,
@@ -172,35 +165,11 @@ def _param(name: str, schema: dict[str, Any], required: bool, depth: int = 0) ->
         kind=str(schema.get("type", "string")),
         enum=tuple(v for v in values if isinstance(v, str | int | float)),
         description=description,
-        name_words=stem_set(plain(name)) | _ends(set(split(name))),
+        name_words=stem_set(plain(name)) | ends,
         words=stem_set(plain(name), bare),
-        example=example,
-        nouns=_nouns(name, bare, example, schema),
-        parts=_parts(schema, depth),
-    )
-
-
-def _ends(words: set[str]) -> set[str]:
-    """`from` and `to`, which tell two parameters of one kind apart, however they are called."""
-    named = {
-        "source": "from",
-        "origin": "from",
-        "base": "from",
-        "target": "to",
-        "destination": "to",
-    }
-    return {named.get(word, word) for word in words} & {"from", "to"}
-
-
-def _parts(schema: dict[str, Any], depth: int) -> tuple[Param, ...]:
-    inner = schema.get("items") if schema.get("type") == "array" else schema
-    if depth > 2 or not isinstance(inner, dict) or not isinstance(inner.get("properties"), dict):
-        return ()
-    needed = inner.get("required") or []
-    return tuple(
-        _param(name, value, name in needed, depth + 1)
-        for name, value in inner["properties"].items()
-        if isinstance(value, dict)
+        example=example.group(1).strip().rstrip(",") if example else "",
+        nouns=_nouns(name, bare, schema),
+        parts=_params(items if schema.get("type") == "array" else schema, depth + 1),
     )
 
 
@@ -211,34 +180,20 @@ def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
             chosen = next((o for o in options if o.get("type") != "null"), options[0])
             return {k: v for k, v in schema.items() if k != key} | chosen
     if isinstance(schema.get("type"), list):
-        kinds = [k for k in schema["type"] if k != "null"] or ["string"]
-        return schema | {"type": kinds[0]}
+        return schema | {"type": next((k for k in schema["type"] if k != "null"), "string")}
     return schema
 
 
-def _example(description: str) -> str:
-    match = _EXAMPLE_DOT.search(description) or _EXAMPLE.search(description)
-    return match.group(1).strip().rstrip(",") if match else ""
-
-
-def _nouns(name: str, described: str, example: str, schema: dict[str, Any]) -> frozenset[str]:
+def _nouns(name: str, described: str, schema: dict[str, Any]) -> frozenset[str]:
     """Stems of what an identifier identifies; empty when the parameter is no identifier."""
-    if schema.get("type", "string") not in ("string", "array", "integer") or "enum" in schema:
+    kind, snake = schema.get("type", "string"), "_".join(split(name))
+    match, of = _ID_NAME.match(snake), _ID_OF.match(described)
+    called = snake.endswith("id") or (snake.endswith(("ids", "uuid")) and kind != "integer")
+    if "enum" in schema or kind not in ("string", "array", "integer") or not (of or called):
         return frozenset()
-    as_snake = "_".join(split(name))
-    match = _ID_NAME.match(as_snake)
-    of = re.match(r"(?i)(?:the\s+)?(?:unique\s+)?(?:ids?|identifiers?)\s+of\s+(.*)", described)
-    if not of and not (match and as_snake.endswith(("id", "ids", "uuid"))):
-        return frozenset()
-    if schema.get("type") == "integer" and not as_snake.endswith("id"):
-        return frozenset()
-    own = stems(match.group(1).replace("_", " ")) if match else stems(plain(name))
-    told = (
-        stems(re.split(r"\b(?:that|which|to|from|whose|in|on|with)\b", of.group(1))[0])
-        if of
-        else ()
-    )
-    return frozenset(own[-1:]) | frozenset(told[-1:]) or frozenset({"id"})
+    own = stems(match.group(1).replace("_", " ") if match else plain(name))
+    told = stems(_ASIDE.split(of.group(1))[0]) if of else ()
+    return frozenset(own[-1:] + told[-1:]) or frozenset({"id"})
 
 
 def kin(params: list[Param]) -> dict[str, frozenset[str]]:

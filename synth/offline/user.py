@@ -15,13 +15,13 @@ from synth.offline.generator_brief import manner_of
 from synth.offline.sections import sections
 from synth.offline.settings import OfflineSettings
 from synth.offline.wording import labelled
-from synth.offline.words import found, plain, sentences, stem_set, stems
+from synth.offline.words import found, plain, stem_set, stems
 from synth.openai_server.request import ChatRequest
 
 _FACT = re.compile(r"^-\s*(.+?):\s*(.*?)\s*\((say it at once|only when asked)\)\s*$", re.MULTILINE)
 _WISH = re.compile(r"^\d+\.\s+(.*\S)\s*$", re.MULTILINE)
 _CONFIRM = re.compile(
-    r"\b(?:shall i|should i|do you want me|would you like me|is that (?:right|correct|ok)"
+    r"\b(?:(?:shall|should) i|do you want me|would you like me|is that (?:right|correct|ok)"
     r"|go ahead|proceed|confirm)\b",
     re.IGNORECASE,
 )
@@ -48,6 +48,7 @@ _AGAIN = ("As I said:", "Once more:", "I can only repeat it:", "I can only say w
 _SAME = "The same one as just now."
 _YES = ("Yes, please.", "Yes, go ahead.", "Yes, that's right.")
 _ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "OK.")
+_SOURCES = {"from": "sourc", "to": "target"}
 
 
 class Fact(NamedTuple):
@@ -55,52 +56,67 @@ class Fact(NamedTuple):
     value: str
     at_once: bool
 
+    def is_in(self, text: str) -> bool:
+        said = rf"(?<![\w-]){re.escape(self.value)}(?![\w-])"
+        return bool(re.search(said, text, re.IGNORECASE))
+
+    def relevance(self, asked: frozenset[str]) -> float:
+        """Share of the label's words that were asked for; its unit does not count."""
+        words = stems(plain(self.label.partition(" in ")[0]))
+        words += tuple(_SOURCES[end] for end in self.label.split()[:1] if end in _SOURCES)
+        return sum(found(word, asked) for word in words) / max(1, len(words))
+
 
 class Part(NamedTuple):
-    """What the system prompt says about the person who is played."""
+    """What the system prompt says about the person who is played, and how far the talk is."""
 
     wishes: list[str]
     facts: list[Fact]
     manner: str
     patience: int
+    own: list[str]
+    """What the person said so far."""
+
+    @property
+    def brought(self) -> int:
+        """How many wishes were brought up; the opening brings the first, however it is put."""
+        later = (n for n in range(len(self.wishes), 0, -1) if self.places(n - 1, start=1))
+        return next(later, min(1, len(self.own), len(self.wishes)))
+
+    def places(self, wish: int, start: int = 0) -> list[int]:
+        """Which of the own messages say the wish."""
+        wanted = stem_set(self.wishes[wish])
+        said = [len(wanted & stem_set(text)) >= 0.8 * len(wanted) for text in self.own]
+        return [i for i, is_said in enumerate(said) if is_said and i >= start and wanted]
 
 
 def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
-    part = _part(request)
-    rng = rng_of(request.key, "user")
-    factor = settings.models.get(request.model, 1.0)
-    own = [_words(m["content"]) for m in request.messages if m["role"] == "assistant"]
+    part, rng = _part(request), rng_of(request.key, "user")
     heard = [m["content"] for m in request.messages if m["role"] == "user"]
-    brought = _brought(part.wishes, own)
-    early = rng_of(request.key, "ends_early").random()
-    if own and brought < len(part.wishes) and early < settings.user_errors.ends_early * factor:
-        return {"message": rng.choice(_THANKS[part.manner]), "done": True}
-    question = question_in(heard[-1]) if heard else ""
-    if own and question:
-        if sum(1 for text in own if text in _IGNORANT) >= part.patience:
-            return {"message": rng.choice(_GIVE_UP), "done": True}
-        wrong = settings.user_errors.wrong_fact * factor
-        about = facts_about(part, max(0, brought - 1))
-        since = own[_begun(part, brought, own) :]
-        answer = _answer(question, about, part.facts, since, rng, wrong)
-        return {"message": answer, "done": False}
-    if brought < len(part.wishes):
-        return {"message": _bring(part, brought, own, rng), "done": False}
-    return {"message": rng.choice(_THANKS[part.manner]), "done": True}
+    question = question_in(heard[-1]) if heard and part.own else ""
+    errors, factor = settings.user_errors, settings.models.get(request.model, 1.0)
+    thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.wishes)
+    early = rng_of(request.key, "ends_early").random() < errors.ends_early * factor
+    if part.own and left and early:
+        return {"message": thanks, "done": True}
+    if question and sum(text in _IGNORANT for text in part.own) >= part.patience:
+        return {"message": rng.choice(_GIVE_UP), "done": True}
+    if question:
+        return {"message": _answer(question, part, rng, errors.wrong_fact * factor), "done": False}
+    return {"message": _bring(part, rng) if left else thanks, "done": not left}
 
 
 def _part(request: ChatRequest) -> Part:
     read = sections(request)
     persona = read.get("persona", "")
     patience = re.search(r"[Pp]atience: after (\d+)", persona)
+    facts = _FACT.findall(read.get("what you know", ""))
     return Part(
         wishes=_WISH.findall(read.get("what you want", "")),
-        facts=[
-            Fact(label, value, when == "say it at once")
-            for label, value, when in _FACT.findall(read.get("what you know", ""))
-        ],
+        facts=[Fact(label, value, when == "say it at once") for label, value, when in facts],
         manner=manner_of(persona),
         patience=int(patience.group(1)) if patience else 4,
+        own=[_words(m["content"]) for m in request.messages if m["role"] == "assistant"],
     )
 
 
@@ -113,27 +129,9 @@ def _words(text: str) -> str:
     return str(value.get("message", text)) if isinstance(value, dict) else text
 
 
-def _brought(wishes: list[str], own: list[str]) -> int:
-    """How many wishes were brought up: the number of the last one that was said."""
-    said = [set(stems(text)) for text in own]
-    last = 1 if own and wishes else 0  # the opening brings the first, however it is put
-    for number, wish in enumerate(wishes, 1):
-        wanted = stem_set(wish)
-        if any(wanted and len(wanted & words) >= 0.8 * len(wanted) for words in said[1:]):
-            last = max(last, number)
-    return last
-
-
-def _begun(part: Part, brought: int, own: list[str]) -> int:
-    """Where among the own messages the present wish was brought up."""
-    wish = stem_set(part.wishes[brought - 1]) if brought else frozenset()
-    places = [i for i, text in enumerate(own) if len(wish & stem_set(text)) >= 0.8 * len(wish)]
-    return places[-1] if places else 0
-
-
-def _bring(part: Part, index: int, own: list[str], rng: Random) -> str:
-    wish = part.wishes[index]
-    opening = rng.choice(_ACKNOWLEDGE) if own and part.manner != "hurried" else ""
+def _bring(part: Part, rng: Random) -> str:
+    wish = part.wishes[part.brought]
+    opening = rng.choice(_ACKNOWLEDGE) if part.own and part.manner != "hurried" else ""
     text = f"{opening} {wish}".strip()
     return text.lower() if part.manner == "short" and wish == wish.lower() else text
 
@@ -143,67 +141,46 @@ def facts_about(part: Part, wish: int) -> list[Fact]:
     that a wish's own words hold show where its part of the list lies. `at_once` then says that
     the fact suits no other wish better."""
     holders = [
-        {i for i, text in enumerate(part.wishes) if fact.at_once and _holds(text, fact.value)}
+        [i for i, text in enumerate(part.wishes) if fact.at_once and fact.is_in(text)]
         for fact in part.facts
     ]
     chosen = []
     for place, fact in enumerate(part.facts):
-        before = [min(h) for h in holders[: place + 1] if len(h) == 1]
-        after = [max(h) for h in holders[place:] if len(h) == 1]
-        low, high = max(before, default=0), min(after, default=len(part.wishes) - 1)
+        low = max((h[0] for h in holders[: place + 1] if len(h) == 1), default=0)
+        last = len(part.wishes) - 1
+        high = min((h[0] for h in holders[place:] if len(h) == 1), default=last)
         if low <= wish <= high:
-            sure = _fits_best(fact, part.wishes[low : high + 1], wish - low)
-            chosen.append(fact._replace(at_once=sure))
+            shares = [fact.relevance(stem_set(text)) for text in part.wishes[low : high + 1]]
+            chosen.append(fact._replace(at_once=shares[wish - low] > 0 or max(shares) == 0))
     return chosen
 
 
-def _fits_best(fact: Fact, wishes: list[str], here: int) -> bool:
-    """The wish speaks of what the fact is about, or none of the others does."""
-    shares = [_relevance(fact.label, stem_set(text)) for text in wishes]
-    return shares[here] > 0 or max(shares) == 0
-
-
-def _holds(text: str, value: str) -> bool:
-    return bool(re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", text, re.IGNORECASE))
-
-
-def _answer(
-    question: str, facts: list[Fact], every: list[Fact], own: list[str], rng: Random, wrong: float
-) -> str:
+def _answer(question: str, part: Part, rng: Random, wrong: float) -> str:
     """What is known of what was asked, once for each label: the first that was not said yet."""
-    asked = stem_set(question)
-    said = " ".join(own).lower()
     if _CONFIRM.search(question):
         return rng.choice(_YES)
+    wish, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
+    since = part.own[(part.places(wish) or [0])[-1] :] if part.wishes else part.own
+    said = " ".join(since).lower()
     by_label: dict[str, Fact] = {}
-    for fact in sorted(facts, key=lambda fact: fact.value.lower() in said):
+    for fact in sorted(facts_about(part, wish), key=lambda fact: fact.value.lower() in said):
         by_label.setdefault(fact.label, fact)
-    scored = {label: _relevance(label, asked) for label in by_label}
-    fresh = [label for label, f in by_label.items() if f.value.lower() not in said]
-    answers = [label for label in fresh if scored[label] >= 0.3] or list(by_label)
-    best = max((scored[label] for label in answers), default=0.0)
-    chosen = [by_label[label] for label in answers if 0 < scored[label] >= 0.75 * best]
-    if _WHICH.search(question):
-        rest = [f for f in by_label.values() if f.value.lower() not in said and f.at_once]
+    fresh = [fact for fact in by_label.values() if fact.value.lower() not in said]
+    answers = [f for f in fresh if f.relevance(asked) >= 0.3] or list(by_label.values())
+    best = max((fact.relevance(asked) for fact in answers), default=0.0)
+    chosen = [fact for fact in answers if 0 < fact.relevance(asked) >= 0.75 * best]
+    if which:
         roles = {stems(fact.label)[:1] for fact in chosen} | {(word,) for word in asked}
-        chosen += [f for f in rest if f not in chosen and stems(f.label)[:1] in roles]
-    if not chosen:  # what was said of another wish may hold for this one
-        chosen = [f for f in every if _relevance(f.label, asked) >= 0.5][:1]
-    if len(own) > 1 and not fresh and _WHICH.search(question) and _SAME not in own:
+        rest = [f for f in fresh if f.at_once and f not in chosen]
+        chosen += [f for f in rest if stems(f.label)[:1] in roles]
+    # what was said of another wish may hold for this one
+    chosen = chosen or [f for f in part.facts if f.relevance(asked) >= 0.5][:1]
+    if len(part.own) > 1 and not fresh and which and _SAME not in since:
         return _SAME
     if not chosen:
-        return rng.choice([text for text in _IGNORANT if text not in own] or list(_IGNORANT))
+        return rng.choice([t for t in _IGNORANT if t not in since] or list(_IGNORANT))
     answer = " ".join(_told(fact, rng, wrong) for fact in chosen[:4])
-    return f"{rng.choice(_AGAIN)} {answer}" if answer in own else answer
-
-
-def _relevance(label: str, asked: frozenset[str]) -> float:
-    """Share of the label's words that were asked for."""
-    words = stems(plain(label.partition(" in ")[0]))
-    ends = {"from": "sourc", "to": "target"}
-    words += tuple(stem for end, stem in ends.items() if end in label.split()[:1])
-    hits = sum(found(word, asked) for word in words)
-    return hits / len(words) if words else 0.0
+    return f"{rng.choice(_AGAIN)} {answer}" if answer in since else answer
 
 
 def _told(fact: Fact, rng: Random, wrong: float) -> str:
@@ -213,9 +190,9 @@ def _told(fact: Fact, rng: Random, wrong: float) -> str:
 
 
 def _slip(value: str, rng: Random) -> str:
-    """One digit, or failing that one letter, is another."""
+    """One digit, or failing that the last letter, is another."""
     places = [i for i, c in enumerate(value) if c.isdigit()]
-    if places:
-        i = rng.choice(places)
-        return value[:i] + str((int(value[i]) + rng.randint(1, 9)) % 10) + value[i + 1 :]
-    return value[:-1] + ("e" if value[-1:] != "e" else "a") if sentences(value) else value
+    if not places:
+        return value[:-1] + ("a" if value.endswith("e") else "e")
+    i = rng.choice(places)
+    return value[:i] + str((int(value[i]) + rng.randint(1, 9)) % 10) + value[i + 1 :]
