@@ -94,13 +94,8 @@ class Evidence:
 
     def _borrowed(self, item: Item, *, own: bool = False) -> float:
         """What the rows that it refers to lend it."""
-        lent = self.lent
-        if not lent:
-            return 0.0
-        total = sum(lent.get(v, 0.0) for v in item.refers if v != item.key)
-        return (
-            total if own else total + sum(lent.get(v, 0.0) for v in item.lies_in if v != item.key)
-        )
+        names = item.refers if own else item.refers + item.lies_in
+        return sum(self.lent.get(v, 0.0) for v in names if v != item.key) if self.lent else 0.0
 
     def _soft(self, item: Item) -> float:
         """Words in passing that are the row's states and kinds."""

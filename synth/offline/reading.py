@@ -4,7 +4,6 @@ A mention keeps where it stands, so that the words before it can tell which para
 """
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -89,31 +88,18 @@ def _label(before: str) -> tuple[str, ...]:
 
 
 def _as_is(match: re.Match[str], today: str) -> str:
-    return match.group("v") if "v" in match.re.groupindex else match.group()
-
-
-def _month(name: str) -> int:
-    return next(i for i, m in enumerate(MONTHS, 1) if m.startswith(name.lower()[:3]))
-
-
-def _iso(year: str | None, month: int, day: str, today: str) -> str:
-    try:
-        return date(int(year or today[:4] or 0), month, int(day)).isoformat()
-    except ValueError:
-        return ""
-
-
-def _clock(hour: str, minute: str | None, half: str | None) -> str:
-    h, half = int(hour), (half or "").lower().replace(".", "")
-    h = h % 12 + 12 if half == "pm" else h % 12 if half == "am" else h
-    return f"{h:02d}:{int(minute or 0):02d}" if h < 24 and int(minute or 0) < 60 else ""
+    return match["v"].strip() if "v" in match.re.groupindex else match.group()
 
 
 def _date(match: re.Match[str], today: str) -> str:
     parts = match.groupdict()
     if parts.get("iso"):
         return parts["iso"]
-    return _iso(parts.get("y"), _month(parts["m"]), parts["d"], today)
+    month = next(i for i, m in enumerate(MONTHS, 1) if m.startswith(parts["m"].lower()[:3]))
+    try:
+        return date(int(parts["y"] or today[:4] or 0), month, int(parts["d"])).isoformat()
+    except ValueError:
+        return ""
 
 
 def _datetime(match: re.Match[str], today: str) -> str:
@@ -123,16 +109,17 @@ def _datetime(match: re.Match[str], today: str) -> str:
 
 
 def _time(match: re.Match[str], today: str) -> str:
-    return _clock(match["h"], match["n"], match["half"])
+    hour, minute, half = int(match["h"]), int(match["n"] or 0), (match["half"] or "").lower()[:1]
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    return f"{hour:02d}:{minute:02d}" if hour < 24 and minute < 60 else ""
 
 
 def _relative(match: re.Match[str], today: str) -> str:
     if not today:
         return ""
     start, word = date.fromisoformat(today), match.group().lower().split()[-1]
-    if word in ("today", "tonight", "tomorrow", "yesterday"):
-        shift = {"tomorrow": 1, "yesterday": -1}.get(word, 0)
-    else:
+    shift = {"tomorrow": 1, "yesterday": -1}.get(word, 0)
+    if word in DAYS:
         shift = (DAYS.index(word) - start.weekday() - 1) % 7 + 1
     return (start + timedelta(days=shift)).isoformat()
 
@@ -140,10 +127,6 @@ def _relative(match: re.Match[str], today: str) -> str:
 def _number(match: re.Match[str], today: str) -> str:
     text = match["v"].replace(",", "")
     return str(NUMBERS.index(text.lower())) if text.isalpha() else text
-
-
-def _quoted(match: re.Match[str], today: str) -> str:
-    return match["v"].strip()
 
 
 def _name(match: re.Match[str], today: str) -> str:
@@ -158,16 +141,12 @@ def _name(match: re.Match[str], today: str) -> str:
     return match["v"][match["v"].find(words[0]) :]
 
 
-_OPENERS = (
-    STOP
-    | frozenset(MONTHS + DAYS)
-    | frozenset(
-        table(
-            "next good morning afternoon evening ok okay sure oh well after before first"
-            " second then finally id ids regarding concerning given once sorry great perfect"
-            " use set change update cancel book find show list tell check move send add remove"
-            " make get give put keep take usd eur gbp utc"
-        )
+_OPENERS = STOP.union(MONTHS, DAYS).union(
+    table(
+        "next good morning afternoon evening ok okay sure oh well after before first second then"
+        " finally id ids regarding concerning given once sorry great perfect use set change update"
+        " cancel book find show list tell check move send add remove make get give put keep take"
+        " usd eur gbp utc"
     )
 )
 _ISO = r"(?P<iso>\d{4}-\d{2}-\d{2})"
@@ -179,68 +158,55 @@ _TIME = r"(?P<h>\d{1,2})(?::(?P<n>\d{2}))(?::(?P<s>\d{2}))?\s*(?P<half>[ap]\.?m\
 _TIME_HALF = r"(?P<h>\d{1,2})(?::(?P<n>\d{2}))?\s*(?P<half>[ap]\.?m\b\.?)"
 _CAPITAL = r"[A-Z][\w'\-]*[a-z]\w*|[A-Z]\."
 
-_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], str], str]], ...] = (
-    ("quoted", re.compile(r'"(?P<v>[^"\n]{1,600})"'), _quoted),
-    ("quoted", re.compile(r"(?<!\w)'(?P<v>[^'\n]{1,600})'(?!\w)"), _quoted),
-    ("quoted", re.compile(r"`(?P<v>[^`\n]{1,600})`"), _quoted),
-    ("url", re.compile(r"https?://[^\s<>\"']+[^\s<>\"'.,;!?)]"), _as_is),
-    ("email", re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w"), _as_is),
-    *(
-        ("datetime", re.compile(rf"\b{day}{_CLOCK}{time}", re.IGNORECASE), _datetime)
-        for day in (_ISO, _WORDY_DAY, _DAY_WORDY)
-        for time in (_TIME, _TIME_HALF)
-    ),
-    *(
-        ("date", re.compile(rf"\b{day}", re.IGNORECASE), _date)
-        for day in (_ISO, _WORDY_DAY, _DAY_WORDY)
-    ),
-    ("zone", re.compile(r"\b[A-Z][A-Za-z]+(?:/[A-Z][A-Za-z_+\-0-9]+)+\b"), _as_is),
-    ("path", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w.@+\-]+(?:/[\w.@+\-]*[\w])*"), _as_is),
-    ("path", re.compile(r"\b[\w\-]+(?:/[\w.\-]+)+\b|\b[\w\-]+\.[a-z]{1,4}\b(?!\.\w)"), _as_is),
-    ("time", re.compile(rf"\b{_TIME}", re.IGNORECASE), _time),
-    ("time", re.compile(rf"\b{_TIME_HALF}", re.IGNORECASE), _time),
-    (
-        "id",
-        re.compile(r"\b(?=[A-Za-z0-9]*[A-Za-z])(?:[A-Z0-9]+(?:[-_][A-Za-z0-9]+)*\d[\w-]*)\b"),
-        _as_is,
-    ),
-    ("id", re.compile(r"\bv?\d+\.\d+\.\d+(?::[\w./-]+\w)?|\bv\d+\.\d+\b"), _as_is),
-    ("id", re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"), _as_is),
-    ("id", re.compile(r"\b\d{2,}-\d[\d-]*\b|\+\d[\d ()-]{6,}\d"), _as_is),
-    (
-        "number",
-        re.compile(r"(?<![\w.])[$\u20ac\u00a3]?\s?(?P<v>-?\d[\d,]*(?:\.\d+)?)(?![\w])"),
-        _number,
-    ),
-    (
-        "date",
-        re.compile(
-            rf"\b(?:(?:next|this|on|coming)\s+)(?:{'|'.join(DAYS)})\b"
-            r"|\b(?:today|tonight|tomorrow|yesterday)\b",
-            re.IGNORECASE,
-        ),
-        _relative,
-    ),
-    (
-        "name",
-        re.compile(
-            rf"(?P<v>\b(?:{_CAPITAL})"
-            rf"(?:[ ](?:(?:of|de|van|von|der|la|the|and|&)[ ])?(?:{_CAPITAL}|[A-Z]\b|\d+\b))*)"
-        ),
-        _name,
-    ),
-    (
-        "word",
-        re.compile(r"(?:\bis|:)\s+(?P<v>[a-z][a-z0-9-]{2,30})(?=[.,;]|\s+and\s+(?:the|it)\b|\s*$)"),
-        _as_is,
-    ),
-    ("number", re.compile(rf"\b(?P<v>{'|'.join(NUMBERS[2:])})\b", re.IGNORECASE), _number),
+_DAYS_SAID = (
+    rf"\b(?:(?:next|this|on|coming)\s+)(?:{'|'.join(DAYS)})\b"
+    r"|\b(?:today|tonight|tomorrow|yesterday)\b"
 )
+_NAMED = (
+    rf"(?P<v>\b(?:{_CAPITAL})"
+    rf"(?:[ ](?:(?:of|de|van|von|der|la|the|and|&)[ ])?(?:{_CAPITAL}|[A-Z]\b|\d+\b))*)"
+)
+_SAID = r"(?:\bis|:)\s+(?P<v>[a-z][a-z0-9-]{2,30})(?=[.,;]|\s+and\s+(?:the|it)\b|\s*$)"
+_DAYS_FORMS = (_ISO, _WORDY_DAY, _DAY_WORDY)
+_CODE = r"\b(?=[A-Za-z0-9]*[A-Za-z])(?:[A-Z0-9]+(?:[-_][A-Za-z0-9]+)*\d[\w-]*)\b"
+_AMOUNT = r"(?<![\w.])[$\u20ac\u00a3]?\s?(?P<v>-?\d[\d,]*(?:\.\d+)?)(?![\w])"
+
+_FORMS = [
+    (kind, re.compile(pattern, flags), value_of)
+    for kind, pattern, flags, value_of in (
+        ("quoted", r'"(?P<v>[^"\n]{1,600})"', 0, _as_is),
+        ("quoted", r"(?<!\w)'(?P<v>[^'\n]{1,600})'(?!\w)", 0, _as_is),
+        ("quoted", r"`(?P<v>[^`\n]{1,600})`", 0, _as_is),
+        ("url", r"https?://[^\s<>\"']+[^\s<>\"'.,;!?)]", 0, _as_is),
+        ("email", r"[\w.+-]+@[\w-]+\.[\w.-]*\w", 0, _as_is),
+        *(
+            ("datetime", rf"\b{day}{_CLOCK}{time}", re.IGNORECASE, _datetime)
+            for day in _DAYS_FORMS
+            for time in (_TIME, _TIME_HALF)
+        ),
+        *(("date", rf"\b{day}", re.IGNORECASE, _date) for day in _DAYS_FORMS),
+        ("zone", r"\b[A-Z][A-Za-z]+(?:/[A-Z][A-Za-z_+\-0-9]+)+\b", 0, _as_is),
+        ("path", r"(?<![\w/])(?:~|\.{1,2})?/[\w.@+\-]+(?:/[\w.@+\-]*[\w])*", 0, _as_is),
+        ("path", r"\b[\w\-]+(?:/[\w.\-]+)+\b|\b[\w\-]+\.[a-z]{1,4}\b(?!\.\w)", 0, _as_is),
+        ("time", rf"\b{_TIME}", re.IGNORECASE, _time),
+        ("time", rf"\b{_TIME_HALF}", re.IGNORECASE, _time),
+        ("id", _CODE, 0, _as_is),
+        ("id", r"\bv?\d+\.\d+\.\d+(?::[\w./-]+\w)?|\bv\d+\.\d+\b", 0, _as_is),
+        ("id", r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b", 0, _as_is),
+        ("id", r"\b\d{2,}-\d[\d-]*\b|\+\d[\d ()-]{6,}\d", 0, _as_is),
+        ("number", _AMOUNT, 0, _number),
+        ("date", _DAYS_SAID, re.IGNORECASE, _relative),
+        ("name", _NAMED, 0, _name),
+        ("word", _SAID, 0, _as_is),
+        ("number", rf"\b(?P<v>{'|'.join(NUMBERS[2:])})\b", re.IGNORECASE, _number),
+    )
+]
+"""Kind, pattern, and what its match says; what an earlier form takes no later one sees."""
 
 
 def shape(text: str) -> str:
     """Letters as A or a, digits as 9, runs shortened: `AP-1001` and `BX-7` are both `A-9`."""
-    out: Iterator[str] = (
+    kinds = (
         "9" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in text
     )
-    return re.sub(r"(.)\1+", r"\1", "".join(out))
+    return re.sub(r"(.)\1+", r"\1", "".join(kinds))

@@ -25,7 +25,7 @@ _CUT = re.compile(
     r"| so that | such as | by its | by their | by (?!the |a |an )| from now on| if any| when )"
 )
 _TAIL = re.compile(
-    r"\s+(?:per|for each|with optional|from an optional|optionally|or (?=[a-z]+ an? ))\b.*$"
+    r"\s+(?:per|for each|(?:with|from an) optional|optionally|or (?=[a-z]+ an? ))\b.*$"
 )
 _VERB_S = re.compile(r"^(\w+?)(ies|sses|shes|ches|xes|zes|s)$")
 
@@ -42,17 +42,11 @@ class Phrase(NamedTuple):
 
 def phrase_of(name: str, description: str) -> Phrase:
     """From the first sentence of the description, cut before side clauses; else from the name."""
-    sentence = first_sentence(description)
-    if "(" in sentence:
-        sentence = re.sub(r"\s*\([^)]*\)", "", sentence)
-    cut = _CUT.search(sentence)
-    words = (sentence[: cut.start()] if cut else sentence).split()
+    sentence = re.sub(r"\s*\([^)]*\)", "", first_sentence(description))
+    words = _CUT.split(sentence)[0].split()
     if len(words) < 2 or not words[0].isalpha():
-        words = (
-            (sentence or plain(name)).split() if sentence else ["see", "the", *plain(name).split()]
-        )
-    words = words[:14]
-    first = words[0].lower()
+        words = sentence.split() or ["see", "the", *plain(name).split()]
+    words, first = words[:14], words[0].lower()
     match = _VERB_S.match(first)
     if match and len(first) > 3 and not first.endswith(("ss", "us")):
         stem, ending = match.groups()
@@ -85,9 +79,8 @@ def spoken_date(text: str, style: int) -> str:
     except ValueError:
         return text
     month = MONTHS[day.month - 1].capitalize()
-    shown = (text[:10], f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}")[
-        style % 3
-    ]
+    wordy = (f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}")
+    shown = (text[:10], *wordy)[style % 3]
     clock = re.match(r"[T ](\d\d:\d\d)(?::(\d\d))?([+-]\d\d:\d\d)?", text[10:])
     if not clock:
         return shown

@@ -17,47 +17,29 @@ def table(text: str) -> tuple[str, ...]:
 
 STOP = frozenset(
     table(
-        "a an the this that these those it its his her their my your our me you we us i he"
-        " she they them and or but if then so as of to in on at by for from with into onto"
-        " about over under per is are was were be been being am do does did done have has"
-        " had having will would can could shall should may might must not no yes please"
-        " thanks thank hello hi hey dear there here what which who whom whose when where why"
-        " how all any each every some such same other another only also just more most much"
-        " many very too than up out off down need want like help let let's i'd i'm i've i'll"
-        " it's that's what's don't one ones now"
+        "a an the this that these those it its his her their my your our me you we us i he she they"
+        " them and or but if then so as of to in on at by for from with into onto about over under"
+        " per is are was were be been being am do does did done have has had having will would can"
+        " could shall should may might must not no yes please thanks thank hello hi hey dear there"
+        " here what which who whom whose when where why how all any each every some such same other"
+        " another only also just more most much many very too than up out off down need want like"
+        " help let let's i'd i'm i've i'll it's that's what's don't one ones now"
     )
 )
 """Words that say nothing about which tool or value is meant."""
 
 SYNONYMS = (
-    "book reserve arrange",
-    "cancel revoke abort",
-    "delete remove erase drop",
-    "create add open make register new set-up",
-    "change update modify edit adjust set",
-    "move reschedule shift postpone",
-    "find search look locate lookup query track",
-    "list show display view see get read fetch give tell check retrieve",
-    "send mail forward deliver dispatch",
-    "buy purchase acquire",
-    "pay settle",
-    "start begin launch run turn activate enable switch",
-    "stop end halt finish disable deactivate",
-    "assign allocate give",
-    "raise increase",
-    "lower decrease reduce",
-    "return refund",
-    "record log note",
-    "cost price fee charge",
-    "client customer member",
-    "quantity number amount count",
-    "source from origin",
-    "target to destination",
-    "compute calculate work total",
-    "convert translate",
-    "copy duplicate clone",
-    "close resolve complete",
-)
+    "book reserve arrange|cancel revoke abort|delete remove erase drop|send mail forward deliver"
+    "|create add open make register new set-up|change update modify edit adjust set|pay settle"
+    "|move reschedule shift postpone|find search look locate lookup query track|raise increase"
+    "|list show display view see get read fetch give tell check retrieve|buy purchase acquire"
+    "|start begin launch run turn activate enable switch|stop end halt finish disable deactivate"
+    "|assign allocate give|lower decrease reduce|return refund|record log note|convert translate"
+    "|cost price fee charge|client customer member|quantity number amount count"
+    "|source from origin|target to destination|compute calculate work total|copy duplicate clone"
+    "|close resolve complete"
+).split("|")
+"""Words of one group may stand for each other."""
 
 
 @lru_cache(maxsize=50_000)
