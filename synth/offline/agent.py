@@ -13,11 +13,11 @@ from synth.offline.filling import Words, fill
 from synth.offline.mistakes import Slips
 from synth.offline.planning import Step, next_step
 from synth.offline.reading import today_of
-from synth.offline.sampling import sample
 from synth.offline.settings import OfflineSettings
 from synth.offline.toolbox import Tool, toolbox
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
+from synth.openai_server.sampling import sample
 
 
 def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:

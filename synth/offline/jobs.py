@@ -9,11 +9,11 @@ from synth.offline.generator_agent import write_agent
 from synth.offline.generator_brief import write_brief
 from synth.offline.generator_persona import write_persona
 from synth.offline.judge import judge
-from synth.offline.sampling import conform, sample
 from synth.offline.settings import OfflineSettings
 from synth.offline.user import user_turn
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
+from synth.openai_server.sampling import conform, sample
 
 Job = Callable[[ChatRequest, OfflineSettings], Any]
 

@@ -175,12 +175,11 @@ def _over(limit: re.Match[str], words: set[str], levels: list[Fields], today: st
     field, one of the rule's words, one of money where the limit is in a currency, or an age."""
     bound = float(limit["bound"].replace(",", "").rstrip("."))
     for fields in levels:
-        values = [
-            float(v)
-            for k, v in fields
-            if isinstance(v, int | float) and v is not True
-            if stem_set(plain(k)) & (words | _MONEY if limit["money"] else words)
-        ]
+        numbers = [(k, v) for k, v in fields if isinstance(v, int | float) and v is not True]
+        said = words | _MONEY if limit["money"] else words
+        values = [float(v) for k, v in numbers if stem_set(plain(k)) & said]
+        if len(numbers) == 1 and fields is levels[0] and not (limit["money"] or limit["age"]):
+            values = [float(numbers[0][1])]  # the one number that the call gives is meant
         if limit["age"] and today:
             days = [str(v)[:10] for _, v in fields if re.match(r"\d{4}-\d\d-\d\d", str(v))]
             values = [(date.fromisoformat(today) - date.fromisoformat(d)).days for d in days]

@@ -51,6 +51,5 @@ def _better(param: Param, value: Any, error: str) -> Any:
 
 def _listed(error: str) -> list[str]:
     found = _LISTED.search(error)
-    return (
-        re.findall(r"[\w\-/. ]+", found.group(1).replace("'", "").replace('"', "")) if found else []
-    )
+    values = re.split(r"[,|]|\bor\b", found.group(1)) if found else []
+    return [value.strip(" '\"") for value in values]

@@ -14,9 +14,7 @@ def sections(request: ChatRequest) -> dict[str, str]:
     """Heading in lower case -> text below it, over all messages but tool results."""
     found: dict[str, str] = {}
     for message in request.messages:
-        if message["role"] == "tool":
-            continue
-        pieces = _HEADING.split(message["content"])
+        pieces = _HEADING.split("" if message["role"] == "tool" else message["content"])
         for heading, body in zip(pieces[1::2], pieces[2::2], strict=True):
             found.setdefault(heading.strip().lower(), body.strip())
     return found

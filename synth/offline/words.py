@@ -28,7 +28,8 @@ STOP = frozenset(
 )
 """Words that say nothing about which tool or value is meant."""
 
-SYNONYMS = (
+SYNONYMS = re.split(
+    r"\|",
     "book reserve arrange|cancel revoke abort|delete remove erase drop|send mail forward deliver"
     "|create add open make register new set-up|change update modify edit adjust set|pay settle"
     "|move reschedule shift postpone|find search look locate lookup query track|raise increase"
@@ -37,8 +38,8 @@ SYNONYMS = (
     "|assign allocate give|lower decrease reduce|return refund|record log note|convert translate"
     "|cost price fee charge|client customer member|quantity number amount count"
     "|source from origin|target to destination|compute calculate work total|copy duplicate clone"
-    "|close resolve complete"
-).split("|")
+    "|close resolve complete",
+)
 """Words of one group may stand for each other."""
 
 

@@ -132,7 +132,7 @@ def test_the_stream_adds_up_to_the_whole_answer(
     options |= {"tools": TOOLS} if with_tools else {}
     options |= {"max_tokens": max_tokens} if max_tokens else {}
     whole = client.chat.completions.create(**options)
-    chunks = list(
+    chunks: list[Any] = list(
         client.chat.completions.create(
             **options, stream=True, stream_options={"include_usage": True}
         )

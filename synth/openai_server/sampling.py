@@ -1,8 +1,7 @@
-"""A value that a JSON Schema allows, for schemas that no rule here was written for."""
+"""A value that a JSON Schema allows, for schemas that an answerer knows nothing of."""
 
+import re
 from typing import Any
-
-from synth.offline.words import split
 
 _MAX_DEPTH = 8
 _FORMS = {"date": "2026-01-01", "date-time": "2026-01-01T00:00:00Z", "time": "00:00:00Z"}
@@ -30,7 +29,9 @@ def sample(schema: dict[str, Any], text: str, depth: int = 0) -> Any:
         return min(low, schema["maximum"]) if "maximum" in schema else low
     if kind in ("boolean", "null"):
         return False if kind == "boolean" else None
-    words = _FORMS.get(schema.get("format", "")) or " ".join(split(text)[:12]) or "none"
+    words = (
+        _FORMS.get(schema.get("format", "")) or " ".join(re.findall(r"\w+", text)[:12]) or "none"
+    )
     while len(words) < schema.get("minLength", 0):
         words += " " + words
     return words[: schema.get("maxLength", 200)]
