@@ -21,9 +21,9 @@ _CAN = (
     "What you can do for people: {things}.",
 )
 _MANNER = (
-    "You are {expertise}. Your manner: {behaviour}. You are known as someone who {capability}.",
-    "Your background: {expertise}. You are someone who {capability}, and you are {behaviour}.",
-    "You {capability}. Keep this manner: {behaviour}. Your experience: {expertise}.",
+    "Your background: {expertise}. Your manner: {behaviour}. You are someone who {capability}.",
+    "You are known as someone who {capability}. Your experience: {expertise}. Style: {behaviour}.",
+    "You are one who {capability}. Keep this manner: {behaviour}. Your experience: {expertise}.",
 )
 _RULES = ("These rules bind you:", "Keep to these rules without exception:", "House rules:")
 
