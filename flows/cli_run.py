@@ -61,7 +61,7 @@ def run(
         Check everything with a handful of items and the offline provider, in a folder of its own
         beside the dataset, and spend nothing.
     set_
-        A setting to change, such as `--set budget_usd=5`; may be given several times.
+        A setting to change, such as `--set budget.usd=5`; may be given several times.
     """
     from synth.config_files import load_config
 

@@ -18,7 +18,7 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from records.errors import BudgetError, TransientError
+from records.errors import TransientError
 from synth.run import Run, ShardReport, StageReport
 from synth.stages import Stage
 
@@ -32,8 +32,9 @@ async def is_transient(_task: object, _run: object, state: State) -> bool:
 async def run_stage(run: Run, stage: Stage) -> StageReport:
     """Run every shard of a stage that is not committed yet, and report the whole stage.
 
-    A budget stop lets shards in flight end, since what they were answered is journalled, and is
-    raised once all have. Other failures are collected and raised together.
+    A stop (budget spent, endpoint refusing) lets shards in flight end, since what they were
+    answered is journalled, and is raised once all have. Other failures are collected and raised
+    together.
     """
     plan = await asyncio.to_thread(run.plan, stage)
     progress = await acreate_progress_artifact(
@@ -67,7 +68,7 @@ async def run_stage(run: Run, stage: Stage) -> StageReport:
 
     async def one(index: int) -> None:
         async with gate:
-            if run.stopping:
+            if run.stop is not None:
                 return
             if time.monotonic() - begun > limit_s:
                 log.warning("%s: shard %d left pending, over %g s", stage.name, index, limit_s)
@@ -79,8 +80,8 @@ async def run_stage(run: Run, stage: Stage) -> StageReport:
     outcomes = await asyncio.gather(*map(one, plan.open_shards), return_exceptions=True)
     report = run.stage_report(stage, plan, reports)
     await acreate_table_artifact(key=f"{stage.name}-yield", table=report.table())
-    if stops := [o for o in outcomes if isinstance(o, BudgetError)]:
-        raise stops[0]
+    if run.stop is not None:
+        raise run.stop
     if broken := [o for o in outcomes if isinstance(o, Exception)]:
         if len(broken) == 1:
             raise broken[0]

@@ -105,6 +105,7 @@ class RunConfig(Config):
             update={
                 "roles": {role: RoleConfig() for role in self.roles},
                 "num_tasks": 24,
+                "rollouts": self.rollouts.model_copy(update={"attempts": 1}),
                 "shard_size": 8,
                 "budget": BudgetConfig(),
             }

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from records.errors import BudgetError, ItemError, SynthError, TransientError
+from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.journal import ShardJournal
 from records.schemas import Row
 from records.seeds import rng_of
@@ -118,8 +118,8 @@ class Run:
     """Called with (stage, items finished, items to do) as work goes on."""
     retry_failed: bool = False
     """Make items again that failed in an earlier invocation; their new rows supersede."""
-    stopping: bool = False
-    """Set when the budget is spent: nothing new starts, what runs may end."""
+    stop: BudgetError | ConfigError | None = None
+    """Why nothing new starts: the budget is spent, or an endpoint refuses us. What runs may end."""
     slots: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,8 +162,8 @@ class Run:
     async def run_shard(self, stage: Stage, plan: StagePlan, index: int) -> ShardReport:
         """Make every open item of the shard, then commit them all at once.
 
-        Raises BudgetError after the items in flight have ended; nothing is committed then, and
-        the journal keeps what was paid for.
+        Raises what stopped the run after the items in flight have ended; nothing is committed
+        then, and the journal keeps what was paid for.
         """
         begun = time.monotonic()
         ids = [i for i in plan.shards[index] if i in plan.items and i not in plan.done]
@@ -181,8 +181,8 @@ class Run:
                 *(self._make(stage, plan.items[i], shard, len(plan.items)) for i in ids),
                 return_exceptions=True,
             )
-            if stops := [m for m in made if isinstance(m, BaseException)]:
-                raise next((s for s in stops if isinstance(s, BudgetError)), stops[0])
+            if broken := [m for m in made if isinstance(m, BaseException)]:
+                raise self.stop or broken[0]
             results = {i: m for i, m in zip(ids, made, strict=True) if isinstance(m, ItemResult)}
             seconds = time.monotonic() - begun
             await asyncio.to_thread(self._commit, stage, index, results, llm.rows(), seconds)
@@ -192,13 +192,13 @@ class Run:
         """One item: failures of its own become its status, failures around it are tried again."""
         async with self.slots:
             for attempt in range(ITEM_ATTEMPTS):
-                if self.stopping:
-                    raise BudgetError(f"{stage.name}: stopped before item {item.item_id}")
+                if self.stop is not None:
+                    raise self.stop
                 try:
                     result = await stage.make(item, shard)
                     break
-                except BudgetError:
-                    self.stopping = True
+                except (BudgetError, ConfigError) as error:
+                    self.stop = error
                     raise
                 except ItemError as error:
                     result = ItemResult({}, ItemStatus("failed", error.reason))

@@ -10,7 +10,9 @@ from sandboxes.servers import builtin_servers
 from tool_specs.domain import load_domains
 
 FOLDER = Path(__file__).parents[3] / "synth" / "offline"
-EVERYDAY = frozenset("client customer item member part person repair return van".split())
+EVERYDAY = frozenset(
+    ["client", "customer", "item", "member", "part", "person", "repair", "return", "van"]
+)
 """Entity names that are everyday words and stand in a literal for what they mean in English."""
 MAX_LINES_A_FILE = 300
 MAX_LINES = 3500
