@@ -5,9 +5,9 @@ retry of the same bytes may pass, and a run of the same requests meets the same 
 """
 
 from collections import OrderedDict
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from records.config import Config
 from records.seeds import rng_of
@@ -44,6 +44,13 @@ class Misbehaviour(Config):
     """A whole response that talks instead of calling a tool or filling the schema."""
     hang_s: float = Field(default=30.0, ge=0.0, le=3600.0)
     retry_after_s: float = Field(default=0.05, ge=0.0, le=3600.0)
+
+    @model_validator(mode="after")
+    def _is_a_share(self) -> Self:
+        total = sum(getattr(self, kind) for kind in _KINDS)
+        if total > 1.0:
+            raise ValueError(f"the shares must add up to at most 1, got {total:g}")
+        return self
 
 
 class Saboteur:

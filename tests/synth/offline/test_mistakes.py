@@ -1,0 +1,164 @@
+"""Mistakes happen at their declared rates, each alone, and none when the rates are 0."""
+
+import json
+from typing import Any
+
+import pytest
+
+from synth.offline.settings import AgentMistakes, JudgeErrors, OfflineSettings
+from synth.offline.settings import AspectRates as Rates
+from tests.synth.offline.asking import ask, ask_for, is_near
+from tests.synth.offline.simulator import HIVES, OBSERVATORY, OBSERVERS, TELESCOPES
+
+TRIALS = 400
+RATE = 0.25
+NONE = {kind: 0.0 for kind in AgentMistakes.model_fields}
+SYSTEM = {"role": "system", "content": "You serve the observatory. Today is 2027-05-01."}
+FEED = "Please feed a hive. The hive code is HV-07 and the kilograms is 2.5."
+GRANT = (
+    "I'd like to grant an astronomer a night at a telescope. The astronomer's surname is Payne, the"
+    " telescope's nickname is Snow Owl, the night is 2027-05-14 and the filter is blue."
+)
+
+
+def settings(**rates: float) -> OfflineSettings:
+    return OfflineSettings(mistakes=AgentMistakes(**(NONE | rates)))
+
+
+def called(*calls: tuple[str, dict[str, Any], Any]) -> list[dict[str, Any]]:
+    """An assistant message with these calls, and their results."""
+    made = [
+        {
+            "id": f"c{i}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for i, (name, arguments, _) in enumerate(calls)
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)}
+        for i, (_, _, result) in enumerate(calls)
+    ]
+    return [{"role": "assistant", "content": None, "tool_calls": made}, *results]
+
+
+LOOKED_UP = called(
+    ("searchObservers", {"surname": "Payne"}, {"matches": OBSERVERS[1:]}),
+    ("listTelescopes", {}, TELESCOPES),
+)
+FED = called(("apiary_feed", {"hive_code": "HV-07", "kilograms": 2.5}, {"left_kg": 37.5}))
+EARLIER = [
+    {"role": "user", "content": FEED},
+    *FED,
+    {"role": "assistant", "content": "Done. The left kg is 37.5. Anything else?"},
+]
+
+
+def talk(*messages: Any) -> list[dict[str, Any]]:
+    spoken = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+    return [SYSTEM, *spoken]
+
+
+def arguments(message: dict[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    return json.loads(calls[0]["function"]["arguments"]) if calls else {}
+
+
+def calls_of(message: dict[str, Any]) -> list[str]:
+    return [call["function"]["name"] for call in message.get("tool_calls") or []]
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], list[Any], Any]] = {
+    "wrong_value": (talk(FEED), HIVES, lambda m: arguments(m).get("kilograms") != 2.5),
+    "wrong_format": (talk(FEED), HIVES, lambda m: isinstance(arguments(m).get("kilograms"), str)),
+    "claims_without_doing": (talk(FEED), HIVES, lambda m: not calls_of(m)),
+    "skips_step": (talk(*EARLIER, FEED.replace("07", "09")), HIVES, lambda m: not calls_of(m)),
+    "premature_end": (talk(GRANT, *LOOKED_UP[:1], *LOOKED_UP[1:]), OBSERVATORY, None),
+    "leaves_out_result": (talk(FEED, *FED), HIVES, lambda m: "37.5" not in m["content"]),
+    "guesses_id": (talk(GRANT), OBSERVATORY, lambda m: calls_of(m) == ["grantNight"]),
+    "extra_call": (talk(FEED, *FED), HIVES, lambda m: calls_of(m) == ["apiary_overview"]),
+}
+CASES["premature_end"] = (
+    talk(GRANT, *called(("listTelescopes", {}, TELESCOPES))),
+    OBSERVATORY,
+    lambda m: not calls_of(m),
+)
+
+
+def test_every_declared_mistake_has_a_case() -> None:
+    assert CASES.keys() == AgentMistakes.model_fields.keys()
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_mistake_happens_at_its_rate_and_alone(kind: str) -> None:
+    messages, tools, shows = CASES[kind]
+    with_it, without = settings(**{kind: RATE}), settings()
+    hits = sum(
+        shows(ask(messages, tools=tools, seed=seed, settings=with_it)) for seed in range(TRIALS)
+    )
+    assert is_near(hits, TRIALS, RATE), f"{hits} of {TRIALS}"
+    assert not any(
+        shows(ask(messages, tools=tools, seed=seed, settings=without)) for seed in range(20)
+    )
+
+
+def test_the_exact_model_makes_none() -> None:
+    always = settings(**{kind: 1.0 for kind in NONE})
+    for messages, tools, shows in CASES.values():
+        exact = ask(messages, tools=tools, model="template-policy-exact", settings=always)
+        assert not shows(exact)
+
+
+TRANSCRIPT = [
+    {"role": "user", "content": FEED},
+    {
+        "role": "assistant",
+        "content": "",
+        "calls": [{"name": "apiary_feed", "arguments": '{"hive_code": "HV-07", "kilograms": 2.5}'}],
+    },
+    {"role": "tool", "name": "apiary_feed", "content": '{"left_kg": 37.5}'},
+    {"role": "assistant", "content": "Done. I have fed the hive. The left kg is 37.5."},
+]
+CRITERIA = {
+    ("did", True): "Done exactly as the user asked: Feed a hive at the apiary.",
+    ("did", False): "Done exactly as the user asked: Grant a night to an astronomer.",
+    ("said", True): "The user is told, truthfully: left kg (of: Feed a hive.)",
+    ("said", False): "The user is told, truthfully: colour of the honey (of: Feed a hive.)",
+    ("avoided", True): "The assistant never calls grantNight, which nobody asked for.",
+    ("avoided", False): "The assistant never calls apiary_feed, which nobody asked for.",
+    ("other", True): "The assistant is polite and clear.",
+}
+
+
+def verdicts(errors: JudgeErrors, number: int) -> dict[tuple[str, bool], bool]:
+    rubric = [
+        {"criterion_id": f"{aspect}_{right}", "words": words}
+        for (aspect, right), words in CRITERIA.items()
+    ]
+    prompt = (
+        f"Case {number}.\n\n## Rubric\n```json\n{json.dumps(rubric)}\n```\n\n"
+        f"## Transcript\n```json\n{json.dumps(TRANSCRIPT)}\n```\n"
+    )
+    answer = ask_for(
+        "judgement",
+        [{"role": "user", "content": prompt}],
+        settings=OfflineSettings(judge_errors=errors),
+    )
+    said = {v["criterion_id"]: v["passed"] for v in answer["verdicts"]}
+    return {(aspect, right): said[f"{aspect}_{right}"] for aspect, right in CRITERIA}
+
+
+def test_the_judge_is_right_by_rule_and_errs_at_its_rates() -> None:
+    zero = Rates(did=0, said=0, avoided=0, other=0)
+    assert verdicts(JudgeErrors(false_accept=zero, false_reject=zero), 0) == {
+        case: case[1] for case in CRITERIA
+    }
+    errors = JudgeErrors(
+        false_accept=Rates(did=0.1, said=0.2, avoided=0.3, other=0.4),
+        false_reject=Rates(did=0.15, said=0.25, avoided=0.05, other=0.35),
+    )
+    answers = [verdicts(errors, number) for number in range(TRIALS)]
+    for aspect, right in CRITERIA:
+        rate = getattr(errors.false_reject if right else errors.false_accept, aspect)
+        wrong = sum(answer[aspect, right] != right for answer in answers)
+        assert is_near(wrong, TRIALS, rate), f"{aspect} {right}: {wrong} of {TRIALS}"
