@@ -2,8 +2,8 @@
 
 from prefect import flow
 
-from flows.running import open_run
-from flows.settings import DEFAULT_DATASET
+from flows.joining import joined_run
+from flows.settings import DEFAULT_DATASET, DatasetParameter
 from flows.shard_tasks import run_stage
 from synth.config import RunConfig
 from synth.pipeline import CatalogueStage
@@ -12,8 +12,8 @@ from synth.run import StageReport
 
 @flow(name="build-tools", flow_run_name="build-tools-{config.name}")
 async def build_tools(
-    config: RunConfig = RunConfig(), dataset: str = DEFAULT_DATASET
+    config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `domains` and `tools`. Each MCP server is started in a sandbox and asked."""
-    async with open_run(config, dataset, command="build-tools") as run:
+    async with joined_run(config, dataset) as run:
         return [await run_stage(run, CatalogueStage(run))]

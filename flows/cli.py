@@ -5,6 +5,7 @@ imports (Prefect, DuckDB, MCP) happen inside the commands that need them.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -19,6 +20,7 @@ app = App(
     help="Make, check, query and export training data for tool-using agents.\n\n"
     "Start with `synth demo`; `synth sql`, `synth report` and `synth view` look at what it made.",
     version=lambda: version("agentic-synth"),
+    suppress_keyboard_interrupt=False,  # `run` says what comes of it
 )
 cli_run.register(app)
 cli_data.register(app)
@@ -26,6 +28,7 @@ cli_tools.register(app)
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is Ctrl-C
     code = run(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()

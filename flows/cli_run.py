@@ -67,10 +67,12 @@ def run(
 
     loaded = load_config(config, set_)
     path = dataset_path(dataset)
+    command = f"synth run {config}"
     if dry_run:
-        _execute("dry_run", loaded, path.with_name(f"{path.name}-dry-run"))
+        small, beside = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
+        _execute("dry_run", small, beside, command=f"{command} --dry-run")
     else:
-        _execute("pipeline", loaded, path)
+        _execute("pipeline", loaded, path, command=command)
 
 
 def resume(
@@ -103,7 +105,9 @@ def resume(
             f"--set {' '.join(set_)} changes what rows say, which would be another run "
             f"({config.run_id}, not {run_id}); set budgets, prices, concurrency or counts only"
         )
-    _execute("pipeline", config, store.root, retry_failed=retry_failed)
+    _execute(
+        "pipeline", config, store.root, command=f"synth resume {run_id}", retry_failed=retry_failed
+    )
 
 
 def serve(*, port: int | None = None) -> None:
@@ -144,10 +148,12 @@ def offline_llm(*, port: int = 8399, latency_ms: int = 0) -> None:
     serve_offline("127.0.0.1", port, OfflineSettings(latency_s=latency_ms / 1000))
 
 
-def _execute(flow: str, config: "RunConfig", path: Path, *, retry_failed: bool = False) -> None:
+def _execute(
+    flow: str, config: "RunConfig", path: Path, *, command: str, retry_failed: bool = False
+) -> None:
     from flows.entry import run_flow, say
 
     begun = time.monotonic()
-    run_flow(flow, config, path, retry_failed=retry_failed)
+    run_flow(flow, config, path, command=command, retry_failed=retry_failed)
     say(f"done in {time.monotonic() - begun:.0f} s; dataset {path}, report {path / 'report.html'}")
     say(f'look at it: synth sql "select * from stages" --dataset {path}')

@@ -38,7 +38,7 @@ def run_demo(config: RunConfig, path: Path) -> None:
         config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
     limits = ", ".join(f"{stage} {s:g}" for stage, s in config.stage_seconds.items())
     say(f"seconds a stage may take before it makes fewer items: {limits}")
-    run_flow("pipeline", config, path)
+    run_flow("pipeline", config, path, command="synth demo")
     dataset = Dataset.open(path)
     say(f"\nAccepted trajectories by world ({time.monotonic() - begun:.0f} s in all):")
     print_result(run_sql(dataset, QUERY), json_=False)

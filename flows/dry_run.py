@@ -2,7 +2,8 @@
 
 from prefect import flow
 
-from flows.pipeline import pipeline
+from flows.pipeline import run_parts
+from flows.settings import DatasetParameter
 from records.errors import SynthError
 from synth.config import RunConfig
 from synth.run import StageReport
@@ -10,10 +11,10 @@ from synth.run import StageReport
 
 @flow(name="dry-run", flow_run_name="dry-run-{config.name}")
 async def dry_run(
-    config: RunConfig = RunConfig(), dataset: str = "data/dry-run"
+    config: RunConfig = RunConfig(), dataset: DatasetParameter = "data/dry-run"
 ) -> list[StageReport]:
     """Run every stage of `config` on a handful of items, and check that all are accounted for."""
-    reports = await pipeline(config.in_small(), dataset)
+    reports = await run_parts(config.in_small(), dataset)
     for report in reports:
         counted = report.kept + report.dropped + report.failed + report.pending
         if counted != report.requested or report.pending:

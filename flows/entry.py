@@ -14,13 +14,25 @@ from flows.settings import prefect_home
 from synth.config import RunConfig
 
 
-def run_flow(name: str, config: RunConfig, dataset: Path, *, retry_failed: bool = False) -> None:
-    """Run the flow `pipeline` or `dry_run` in this process, on the project's Prefect server."""
-    asyncio.run(_run(name, config, str(dataset), retry_failed))
+def run_flow(
+    name: str, config: RunConfig, dataset: Path, *, command: str, retry_failed: bool = False
+) -> None:
+    """Run the flow `pipeline` or `dry_run` in this process, on the project's Prefect server.
+
+    `command` is what whoever finds the dataset held is told, such as `synth demo`.
+    """
+    try:
+        asyncio.run(_run(name, config, str(dataset), command, retry_failed))
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as told_to_end:  # Prefect makes an exception of its own of SIGTERM
+        raise KeyboardInterrupt from told_to_end
 
 
-async def _run(name: str, config: RunConfig, dataset: str, retry_failed: bool) -> None:
-    async with open_run(config, dataset, command=f"synth {name}", retry_failed=retry_failed):
+async def _run(
+    name: str, config: RunConfig, dataset: str, command: str, retry_failed: bool
+) -> None:
+    async with open_run(config, dataset, command=command, retry_failed=retry_failed):
         with prefect_server(prefect_home(), say=say):
             from flows.started import start  # imports Prefect, which reads the environment
 

@@ -1,36 +1,68 @@
-"""The whole of it: tools, tasks, rollouts, curation, then the report and its artifact."""
+"""The whole of it: tools, tasks, rollouts, curation, then the report and its artifacts."""
 
-from prefect import flow
-from prefect.artifacts import acreate_markdown_artifact
+import logging
+
+from prefect import flow, tags
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
 
 from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
+from flows.joining import joined_run
+from flows.ownership import OURS
 from flows.rollouts import rollouts
-from flows.running import open_run
-from flows.settings import DEFAULT_DATASET
+from flows.settings import DEFAULT_DATASET, DatasetParameter
 from records.store import Dataset
 from synth.config import RunConfig
 from synth.report import summary_markdown, write_report
 from synth.run import StageReport
 
+PARTS = (build_tools, build_tasks, rollouts, curate)
+
+log = logging.getLogger("synth.flows")
+
 
 @flow(name="pipeline", flow_run_name="pipeline-{config.name}")
 async def pipeline(
-    config: RunConfig = RunConfig(), dataset: str = DEFAULT_DATASET
+    config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """From tool specs to curated trajectories. Run again, it goes on where it stopped."""
-    async with open_run(config, dataset, command="pipeline") as run:
+    return await run_parts(config, dataset)
+
+
+async def run_parts(config: RunConfig, dataset: str) -> list[StageReport]:
+    """Every part as a child flow of the calling flow, which shows how far they are."""
+    async with joined_run(config, dataset) as run:
+        progress = await acreate_progress_artifact(
+            progress=0.0, key="progress", description=", then ".join(part.name for part in PARTS)
+        )
         reports: list[StageReport] = []
-        for part in (build_tools, build_tasks, rollouts, curate):
-            reports += await part(config, dataset)
-        await publish_report(run.dataset)
+        for number, part in enumerate(PARTS, start=1):
+            with tags(OURS):
+                made = await part(config, dataset)
+            for report in made:
+                log.info("%s: %s", report.stage, report.summary())
+            reports += made
+            await aupdate_progress_artifact(progress, progress=100.0 * number / len(PARTS))
+        await publish(reports, run.dataset)
         return reports
 
 
-async def publish_report(dataset: Dataset) -> None:
-    """Write `report.html` into the dataset, and its summary as an artifact of this flow run."""
-    write_report(dataset)
+async def publish(reports: list[StageReport], dataset: Dataset) -> None:
+    """Write `report.html` into the dataset; yields and summary are artifacts of this flow run."""
+    path = write_report(dataset)
+    await acreate_table_artifact(
+        key="yields",
+        table=[report.row() for report in reports],
+        description="requested = kept + dropped + failed + pending",
+    )
     await acreate_markdown_artifact(
-        key="summary", markdown=summary_markdown(dataset), description="What this dataset holds"
+        key="summary",
+        markdown=summary_markdown(dataset),
+        description=f"Whole report, conversations included: {path.resolve()}",
     )

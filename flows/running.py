@@ -1,6 +1,6 @@
 """Open a run: hold the dataset, check the endpoints, write down start and end.
 
-Flows called by another flow share its run: one lease, one budget, one invocation.
+Whatever runs inside shares it: one lease, one budget, one invocation.
 """
 
 import platform
@@ -38,14 +38,11 @@ _current: ContextVar[Run | None] = ContextVar("current_run", default=None)
 async def open_run(
     config: RunConfig, dataset: str, *, command: str, retry_failed: bool = False
 ) -> AsyncIterator[Run]:
-    """The run of the calling flow, or a new one that holds `dataset` until it ends.
+    """A new run, which holds `dataset` until the block ends.
 
     Raises ConfigError before any work: a dataset held by another run, a folder that is no
     dataset, an endpoint that cannot do its role.
     """
-    if run := _current.get():
-        yield run
-        return
     check_sources(config)  # before a folder is made for a run that cannot be
     store = Dataset.create_or_open(dataset)
     progress = StageProgress()
@@ -89,6 +86,11 @@ async def open_run(
             finally:
                 _current.reset(token)
                 progress.close()
+
+
+def current_run() -> Run | None:
+    """The run that is open around the caller, if there is one."""
+    return _current.get()
 
 
 def _spent(store: Dataset, run_id: str) -> dict[str, Amount]:

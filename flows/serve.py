@@ -1,17 +1,30 @@
 """The served deployments: every flow startable from the UI, with its typed form."""
 
+import warnings
+
 from prefect import serve
+from prefect.deployments.runner import RunnerDeployment
 
 from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
 from flows.dry_run import dry_run
+from flows.ownership import OURS
 from flows.pipeline import pipeline
 from flows.rollouts import rollouts
 
 FLOWS = (pipeline, dry_run, build_tools, build_tasks, rollouts, curate)
 
+LOOK_EVERY_S = 2.0
+"""How soon a run that somebody started in the UI begins; Prefect's default is 10 s."""
+
 
 def serve_deployments() -> None:
     """Serve all flows from this process until it is stopped; each run is a subprocess."""
-    serve(*(f.to_deployment(name="local", tags=["agentic-synth"]) for f in FLOWS))
+    warnings.filterwarnings("ignore", "coroutine 'Runner.astop' was never awaited")  # at SIGTERM
+    serve(
+        *(RunnerDeployment.from_flow(flow, name="local", tags=[OURS]) for flow in FLOWS),
+        query_seconds=LOOK_EVERY_S,
+        pause_on_shutdown=False,  # nothing is scheduled, so there is nothing to pause
+        print_starting_message=False,
+    )

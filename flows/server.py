@@ -21,9 +21,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from records.errors import SynthError
+from records.errors import ConfigError, SynthError
 from records.files import write_atomic
 from records.processes import ProcessId, is_alive, this_process
+
+_QUIET = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",  # it logs an error without internet
+    "DO_NOT_TRACK": "1",
+    # logs go to the UI; the terminal has our progress and our errors
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+}
 
 START_TIMEOUT_S = 240.0
 """A fresh database is migrated at the first start, which a busy machine stretches to minutes."""
@@ -38,14 +46,17 @@ def prefect_server(
 ) -> Iterator[str]:
     """Point this process at a Prefect API and yield its URL.
 
-    With `PREFECT_API_URL` set, that server is used and left alone. Otherwise the server of `home`
-    is reused or started. Call it before anything imports Prefect.
+    With `PREFECT_API_URL` set, that server is used and left alone; ConfigError if it is not there.
+    Otherwise the server of `home` is reused or started. Call it before anything imports Prefect.
     """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
     if url := os.environ.get("PREFECT_API_URL"):
+        _check_answers(url)
         yield url
         return
     url = _join(home.absolute(), say, port)
-    os.environ.update(_client_environment(home.absolute(), url))
+    os.environ.update({"PREFECT_API_URL": url, "PREFECT_HOME": str(home.absolute())})
     try:
         yield url
     finally:
@@ -53,16 +64,17 @@ def prefect_server(
         _leave(home.absolute())
 
 
-def _client_environment(home: Path, url: str) -> dict[str, str]:
-    return {
-        "PREFECT_API_URL": url,
-        "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",  # it logs an error without internet
-        "DO_NOT_TRACK": "1",
-        "PREFECT_LOGGING_EXTRA_LOGGERS": "synth",
-        # logs go to the UI; the terminal has our progress and our errors
-        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-    }
+def _check_answers(url: str) -> None:
+    """Any answer will do: whether we may use the server is for Prefect's client to find out."""
+    try:
+        urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10).close()
+    except urllib.error.HTTPError:
+        return
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"PREFECT_API_URL = {url!r} does not answer ({error}); start that server, or unset the "
+            "variable to use the project's own"
+        ) from error
 
 
 def _join(home: Path, say: Callable[[str], None], port: int | None) -> str:
@@ -72,8 +84,9 @@ def _join(home: Path, say: Callable[[str], None], port: int | None) -> str:
         state = _read_state(home)
         if state is None or not is_alive(ProcessId(**state["server"])):
             state = _start(home, say, port)
-        users = [u for u in state["users"] if is_alive(ProcessId(**u))]
-        state["users"] = [*users, this_process()._asdict()]
+        me = this_process()._asdict()
+        others = [u for u in state["users"] if u != me and is_alive(ProcessId(**u))]
+        state["users"] = [*others, me]
         _write_state(home, state)
     return f"http://127.0.0.1:{state['port']}/api"
 
@@ -98,10 +111,12 @@ def _start(home: Path, say: Callable[[str], None], port: int | None) -> dict[str
     say(
         f"starting the Prefect server on http://127.0.0.1:{port} (first start takes up to a minute)"
     )
-    environment = os.environ | _client_environment(home, f"http://127.0.0.1:{port}/api")
-    environment |= {
+    environment = os.environ | {
+        "PREFECT_HOME": str(home),
         "PREFECT_SERVER_API_HOST": "127.0.0.1",
         "PREFECT_SERVER_API_PORT": str(port),  # else the UI calls port 4200
+        # by default any web page may call a server on loopback, and start flows on it
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"http://127.0.0.1:{port},http://localhost:{port}",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
     }
     command = [sys.executable, "-m", "uvicorn", "--factory", "--host", "127.0.0.1"]

@@ -2,11 +2,26 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import WithJsonSchema
 
 from records.errors import ConfigError
 from records.store import Dataset
 
 DEFAULT_DATASET = "data/demo"
+
+DatasetParameter = Annotated[
+    str,
+    WithJsonSchema(  # Prefect overwrites the description of a Field
+        {
+            "type": "string",
+            "description": "Folder of the dataset, inside the data root (SYNTH_DATA_ROOT, else "
+            "./data). It is made if it is missing; a run that it holds is resumed.",
+        }
+    ),
+]
+"""A parameter of every flow, explained in the form of Prefect's UI."""
 
 
 def dataset_path(given: str | None) -> Path:
@@ -26,3 +41,8 @@ def open_dataset(given: str | None) -> Dataset:
 def prefect_home() -> Path:
     """Where the project's own Prefect server lives: `SYNTH_PREFECT_HOME`, else ./.prefect."""
     return Path(os.environ.get("SYNTH_PREFECT_HOME") or ".prefect")
+
+
+def data_root() -> Path:
+    """Folder that flows started from the UI are confined to: `SYNTH_DATA_ROOT`, else ./data."""
+    return Path(os.environ.get("SYNTH_DATA_ROOT") or "data")

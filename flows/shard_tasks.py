@@ -79,7 +79,11 @@ async def run_stage(run: Run, stage: Stage) -> StageReport:
 
     outcomes = await asyncio.gather(*map(one, plan.open_shards), return_exceptions=True)
     report = run.stage_report(stage, plan, reports)
-    await acreate_table_artifact(key=f"{stage.name}-yield", table=report.table())
+    await acreate_table_artifact(
+        key=f"{stage.name}-yield",
+        table=[report.row()],
+        description="requested = kept + dropped + failed + pending",
+    )
     if run.stop is not None:
         raise run.stop
     if broken := [o for o in outcomes if isinstance(o, Exception)]:

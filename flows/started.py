@@ -1,42 +1,58 @@
 """A flow started by a command: sweep what a killed run left, then run in this process."""
 
-import logging
+import asyncio
+import os
+from collections.abc import Iterator
+from inspect import isawaitable
 
+from httpx import HTTPStatusError, TransportError
 from prefect import tags
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
-from prefect.client.schemas.objects import StateType
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
-from prefect.states import Crashed
 
 from flows.dry_run import dry_run
+from flows.entry import say
+from flows.ownership import OURS, sweep_dead_runs
 from flows.pipeline import pipeline
-from records.processes import ProcessId, is_alive, this_process
+from records.errors import SynthError
 from synth.config import RunConfig
 
-log = logging.getLogger("synth.flows")
-
 FLOWS = {"pipeline": pipeline, "dry_run": dry_run}
-OURS = "agentic-synth"
-OWNER = "owner:"
+
+ATTEMPTS = 3
+"""How often a flow is started when the Prefect server fails it. Prefect's client has by then
+tried each request for a minute; SQLite under load is what makes a server answer 503."""
+RETRY_S = 5.0
 DRAIN_TIMEOUT_S = 20.0
 
 
 async def start(name: str, config: RunConfig, dataset: str) -> None:
-    """Run the flow `pipeline` or `dry_run` here. Its own errors come out as they are."""
-    await sweep_dead_runs()
-    me = this_process()
+    """Run the flow `pipeline` or `dry_run` here. Its own errors come out as they are.
+
+    Whatever a failing server interrupted is resumed: committed shards stay, answers are journalled.
+    """
     try:
-        with tags(OURS, f"{OWNER}{me.pid}:{me.started}"):
-            await FLOWS[name](config, dataset)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await _start_once(name, config, dataset)
+                return
+            except Exception as error:
+                if not _is_server_trouble(error):
+                    raise
+                what = f"the Prefect server at {os.environ['PREFECT_API_URL']} failed: {error}"
+                if attempt == ATTEMPTS:
+                    raise SynthError(f"{what}\nThe same command goes on from here.") from error
+                say(f"{what}; going on in {RETRY_S:g} s")
+                await asyncio.sleep(RETRY_S)
     finally:
         await _send_what_waits()
+
+
+async def _start_once(name: str, config: RunConfig, dataset: str) -> None:
+    if swept := await sweep_dead_runs():
+        say(f"{swept} flow runs of killed processes are now marked as crashed in the UI")
+    with tags(OURS):
+        await FLOWS[name](config, dataset)
 
 
 async def _send_what_waits() -> None:
@@ -44,27 +60,22 @@ async def _send_what_waits() -> None:
     process retries for a minute at its end."""
     for worker in (APILogWorker, EventsWorker):
         drained = worker.drain_all(timeout=DRAIN_TIMEOUT_S)
-        if drained is not None:
+        if isawaitable(drained):
             await drained
 
 
-async def sweep_dead_runs() -> int:
-    """Mark runs of ours as crashed whose process is gone: a kill -9 leaves them "Running"."""
-    ours = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[OURS]),
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])),
+def _is_server_trouble(error: BaseException) -> bool:
+    """True if nothing but failing requests to the Prefect API ended the flow."""
+    return all(
+        isinstance(leaf, TransportError)
+        or (isinstance(leaf, HTTPStatusError) and leaf.response.status_code >= 500)
+        for leaf in _leaves(error)
     )
-    swept = 0
-    async with get_client() as client:
-        for run in await client.read_flow_runs(flow_run_filter=ours):
-            owner = next((tag for tag in run.tags if tag.startswith(OWNER)), None)
-            if owner is None:
-                continue
-            pid, _, started = owner.removeprefix(OWNER).partition(":")
-            if not is_alive(ProcessId(int(pid), started)):
-                state = Crashed(message="its process was killed; the same command resumes it")
-                await client.set_flow_run_state(run.id, state, force=True)
-                swept += 1
-    if swept:
-        log.warning("%d flow runs of killed processes marked as crashed", swept)
-    return swept
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -12,7 +12,6 @@ Child flows share their parent's lease: its token travels in the environment of 
 
 import os
 import secrets
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from records.errors import ConfigError
 from records.files import create_exclusive, locked, prepared, write_atomic
 from records.marker import MARKER
-from records.processes import ProcessId, is_alive, this_process
+from records.processes import ProcessId, is_alive, this_host, this_process
 
 if TYPE_CHECKING:
     from records.store import Dataset
@@ -45,7 +44,7 @@ class Lease(BaseModel):
 
     token: str
     host: str
-    """Host name and, where there is one, the process namespace: a pid means nothing elsewhere."""
+    """As `this_host` gives it."""
     pid: int
     started: str
     """When the process began, which tells it from a later one with the same pid."""
@@ -147,7 +146,7 @@ def _read(path: Path) -> Lease | None:
 
 
 def _is_dead(path: Path, lease: Lease) -> bool:
-    if lease.host == _host():
+    if lease.host == this_host():
         return not is_alive(ProcessId(lease.pid, lease.started))
     return _silent_s(path) > DEAD_AFTER_S
 
@@ -169,18 +168,13 @@ def _lease_of_this_process(run_id: str, what: str) -> Lease:
     process = this_process()
     return Lease(
         token=secrets.token_hex(16),
-        host=_host(),
+        host=this_host(),
         pid=process.pid,
         started=process.started,
         run_id=run_id,
         what=what,
         since=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-def _host() -> str:
-    namespace = Path("/proc/self/ns/pid")
-    return socket.gethostname() + (f" {namespace.readlink()}" if namespace.exists() else "")
 
 
 def _tokens() -> set[str]:

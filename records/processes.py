@@ -1,6 +1,7 @@
 """Processes named so that a recycled pid is never mistaken for a living owner."""
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,12 @@ class ProcessId(NamedTuple):
 
 def this_process() -> ProcessId:
     return ProcessId.of(os.getpid())
+
+
+def this_host() -> str:
+    """Host name and, where there is one, the process namespace: a pid means nothing elsewhere."""
+    namespace = Path("/proc/self/ns/pid")
+    return socket.gethostname() + (f" {namespace.readlink()}" if namespace.exists() else "")
 
 
 def is_alive(process: ProcessId) -> bool:

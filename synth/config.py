@@ -25,7 +25,9 @@ class OfflineConfig(Config):
     misbehave: Misbehaviour = Misbehaviour()
     """Shares of requests that fail in declared ways, to see a run survive them."""
     latency_s: float = Field(default=0.0, ge=0.0, le=60.0)
+    """Wait before each answer."""
     jitter_s: float = Field(default=0.0, ge=0.0, le=60.0)
+    """Further wait of up to so long, drawn for each request."""
 
     def settings(self) -> OfflineSettings:
         return OfflineSettings(
@@ -52,15 +54,20 @@ class RunConfig(Config):
     name: str = Field(default="demo", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
     seed: int = Field(default=0, ge=0)
+    """Another seed draws other agents, personas, tasks and outcomes."""
 
     domains: tuple[str, ...] = ("all",)
     """Built-in domains by name, `all` of them, or paths of domain files."""
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
     agents: AgentConfig = AgentConfig()
+    """Which tools an agent gets."""
     tasks: TaskConfig = TaskConfig()
+    """How many tasks an agent is given and how complex they are."""
     rollouts: RolloutConfig = RolloutConfig()
+    """Attempts at each task, and the limits of an episode."""
     curation: CurationConfig = CurationConfig()
+    """What is kept of the trajectories that pass their checks."""
     roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
     """Who plays what; a role that is not named is played by the offline provider."""
 
@@ -78,6 +85,7 @@ class RunConfig(Config):
     stage_seconds: dict[str, float] = Field(default_factory=dict)
     """Wall clock after which a stage starts no further shard; what is left stays pending."""
     offline: OfflineConfig = OfflineConfig()
+    """How the embedded provider behaves as an endpoint."""
 
     @model_validator(mode="after")
     def _every_role_is_played(self) -> Self:

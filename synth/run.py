@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.journal import ShardJournal
@@ -85,13 +84,21 @@ class StageReport:
     pending: int
     reused: int
     reasons: dict[str, int]
-    seconds: float
 
-    def table(self) -> list[dict[str, Any]]:
-        """Rows for a table artifact: the counts, then one row a reason."""
+    def row(self) -> dict[str, str | int]:
+        """For a table that people read: one row a stage."""
         counts = ("requested", "kept", "dropped", "failed", "pending", "reused")
-        rows = [{"what": name, "items": getattr(self, name)} for name in counts]
-        return rows + [{"what": reason, "items": n} for reason, n in self.reasons.items()]
+        return {
+            "stage": self.stage,
+            **{name: getattr(self, name) for name in counts},
+            "reasons": ", ".join(f"{reason} {n}" for reason, n in self.reasons.items()),
+        }
+
+    def summary(self) -> str:
+        counts = ("kept", "dropped", "failed", "pending")
+        said = ", ".join(f"{n} {name}" for name in counts if (n := getattr(self, name)))
+        reused = f", {self.reused} of them done before" if self.reused else ""
+        return f"{said or 'nothing'} of {self.requested} requested{reused}"
 
     def check(self, max_failed: float) -> None:
         """A stage must not end green on a broken endpoint."""
@@ -269,5 +276,4 @@ class Run:
             pending=plan.num_items - len(mine),
             reused=plan.num_reused,
             reasons=dict(Counter(s.reason for s in mine if s.reason).most_common()),
-            seconds=sum(report.seconds for report in reports),
         )

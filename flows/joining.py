@@ -1,0 +1,40 @@
+"""What every flow does first: join the run of its command, or open one if Prefect started it."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prefect.logging.handlers import APILogHandler
+from prefect.runtime import flow_run
+
+from flows.data_root import check_inside_data_root
+from flows.ownership import claim_this_flow_run
+from flows.running import current_run, open_run
+from synth.config import RunConfig
+from synth.run import Run
+
+
+@asynccontextmanager
+async def joined_run(config: RunConfig, dataset: str) -> AsyncIterator[Run]:
+    """The run that the calling command or flow holds, or a new one until the block ends.
+
+    A command has checked its settings and may write anywhere. A flow that was started from the UI
+    or by a worker has only its parameters, whose paths must lie in the data root (ConfigError).
+    """
+    _send_logs_to_ui()
+    await claim_this_flow_run()
+    if run := current_run():
+        assert run.config == config, "a child flow was given another configuration than its run"
+        yield run
+        return
+    check_inside_data_root(config, dataset)
+    async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
+        yield run
+
+
+def _send_logs_to_ui() -> None:
+    """What our packages log from INFO up becomes log lines of the flow run it belongs to."""
+    ours = logging.getLogger("synth")
+    if not any(isinstance(handler, APILogHandler) for handler in ours.handlers):
+        ours.addHandler(APILogHandler())
+        ours.setLevel(logging.INFO)
