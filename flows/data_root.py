@@ -1,4 +1,4 @@
-"""Where a flow may read and write that was started from the UI: inside the data root only.
+"""What a flow may use that was started from the UI: its data root, and keys given to flows.
 
 The server has no users and no passwords, so whoever reaches it can start a flow; the parameters
 must not be a way to the rest of the disk. Commands name any path: who runs them has the shell.
@@ -7,13 +7,23 @@ must not be a way to the rest of the disk. Commands name any path: who runs them
 from collections.abc import Iterator
 from pathlib import Path
 
-from flows.settings import data_root
+from flows.settings import data_root, flow_keys
 from records.errors import ConfigError
 from synth.config import RunConfig
 
 
-def check_inside_data_root(config: RunConfig, dataset: str) -> None:
-    """Raise ConfigError for a path among the parameters that leads out of the data root."""
+def check_parameters(config: RunConfig, dataset: str) -> None:
+    """Raise ConfigError for a path that leads out of the data root, or a secret not given to flows.
+
+    Naming a variable as a key sends its value to the endpoint that stands beside it.
+    """
+    for role, own in config.roles.items():
+        if own.api_key_env is not None and own.api_key_env not in flow_keys():
+            raise ConfigError(
+                f"roles.{role}.api_key_env = {own.api_key_env!r} is not among the keys that flows "
+                "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where "
+                "the flows are served"
+            )
     root = data_root().resolve()
     for setting, path in _paths(config, dataset):
         if root not in Path(path).resolve().parents:  # resolved: neither `..` nor links lead out

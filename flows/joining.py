@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 
-from flows.data_root import check_inside_data_root
+from flows.data_root import check_parameters
 from flows.ownership import claim_this_flow_run
 from flows.running import current_run, open_run
 from synth.config import RunConfig
@@ -27,7 +27,7 @@ async def joined_run(config: RunConfig, dataset: str) -> AsyncIterator[Run]:
         assert run.config == config, "a child flow was given another configuration than its run"
         yield run
         return
-    check_inside_data_root(config, dataset)
+    check_parameters(config, dataset)
     async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
         yield run
 

@@ -46,3 +46,9 @@ def prefect_home() -> Path:
 def data_root() -> Path:
     """Folder that flows started from the UI are confined to: `SYNTH_DATA_ROOT`, else ./data."""
     return Path(os.environ.get("SYNTH_DATA_ROOT") or "data")
+
+
+def flow_keys() -> frozenset[str]:
+    """Names of the variables whose values flows started from the UI may send as keys."""
+    named = os.environ.get("SYNTH_FLOW_KEYS", "").split(",")
+    return frozenset(name.strip() for name in named if name.strip())
