@@ -3,9 +3,11 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,9 @@ def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
     ids = [row["trajectory_id"] for row in dataset.rows("trajectories", ["trajectory_id"])]
     assert len(ids) == len(set(ids)) == len(dataset.ids("tasks"))
     assert ours_still_running(tmp_path) == []
+    with closing(sqlite3.connect(tmp_path / "prefect" / "prefect.db")) as database:
+        states = {state for (state,) in database.execute("select state_type from flow_run")}
+    assert states == {"COMPLETED", "CRASHED"}  # none is left "running" for ever
 
 
 def ours_still_running(folder: Path) -> list[str]:
