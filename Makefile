@@ -66,7 +66,7 @@ chromium: # the browser that page tests drive; they skip without it
 check: .venv/ready ## ruff and pyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: .venv/ready ## let ruff rewrite the files
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
