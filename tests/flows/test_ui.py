@@ -95,6 +95,8 @@ def test_serve_offers_every_flow_with_its_form_and_ends_clean(tmp_path: Path) ->
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # a shell's background jobs inherit an ignored SIGINT, and so would what they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         found: list[dict[str, Any]] = []
