@@ -1,6 +1,7 @@
 """The demo: the pipeline on its defaults within a time budget, then a query and where all is."""
 
 import time
+from collections import Counter
 from pathlib import Path
 
 from flows.cli_data import print_result
@@ -31,6 +32,12 @@ group by all order by accepted desc
 """
 
 
+WHY_SKIPPED = {
+    "no_sandbox": "no sandbox can run here, and nothing runs without one (apt install bubblewrap)",
+    "not_installed": "their command is not installed (npm installs filesystem and memory)",
+}
+
+
 def run_demo(config: RunConfig, path: Path) -> None:
     """Make the dataset at `path`, then print what a newcomer wants to know."""
     begun = time.monotonic()
@@ -42,6 +49,9 @@ def run_demo(config: RunConfig, path: Path) -> None:
     dataset = Dataset.open(path)
     say(f"\nAccepted trajectories by world ({time.monotonic() - begun:.0f} s in all):")
     print_result(run_sql(dataset, QUERY), json_=False)
+    statuses = dataset.item_statuses("tools").values()
+    for reason, number in Counter(s.reason for s in statuses if s.status == "dropped").items():
+        say(f"skipped    {number} MCP servers: {WHY_SKIPPED.get(reason or '', reason)}")
     at = "" if str(path) == "data/demo" else f" --dataset {path}"
     example = run_sql(
         dataset, "select trajectory_id from trajectories where accepted order by 1 limit 1"
