@@ -18,6 +18,8 @@ from synth.pipeline import catalogue_of
 from synth.replay import replay
 from tests.flows.pipeline_work import run_pipeline
 
+pytestmark = pytest.mark.slow
+
 BAKERY = Path(__file__).parent.parent / "synth" / "fixtures" / "bakery.yaml"
 
 

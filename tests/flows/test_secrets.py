@@ -12,6 +12,8 @@ from synth.llm.config import RoleConfig
 from synth.report import write_report
 from tests.flows.pipeline_work import SMALL, run_pipeline
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-test-0f1e2d3c4b5a69788796"
 
 

@@ -12,6 +12,8 @@ from records.lease import hold
 from records.store import Dataset
 from tests.flows.conftest import ROOT, Synth
 
+pytestmark = pytest.mark.slow
+
 HANGS = 'name: hangs\ncommand: [python, -c, "import time; time.sleep(600)"]\nstart_timeout_s: 2\n'
 RUBBISH = 'name: rubbish\ncommand: [python, -c, "print(1); print(2)"]\nstart_timeout_s: 5\n'
 MISSING = "name: missing\ncommand: [no-such-mcp-server]\n"
