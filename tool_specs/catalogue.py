@@ -111,5 +111,6 @@ def _sets_from_state(program: Program) -> bool:
 
 def _plain(models: Any) -> dict[str, Any]:
     return {
-        name: model.model_dump(mode="json", exclude_defaults=True) for name, model in models.items()
+        name: model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for name, model in models.items()
     }

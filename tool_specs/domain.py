@@ -1,7 +1,7 @@
 """A domain: entities, seed state, policy and tools, checked and compiled, ready for worlds."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from tool_specs.compiler import Compiler
 from tool_specs.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule, ToolSpec
 from tool_specs.evaluation import Run
 from tool_specs.fields import RowCheck, ids_in, refs_of
+from tool_specs.invariants import Invariants, broken_in, check_lifecycles, compile_invariants
 from tool_specs.loading import checked, read_yaml, refusal
 from tool_specs.programs import Entities, Problems, Program, compile_rule
 from tool_specs.schemas import SchemaError, Validator
@@ -40,6 +41,8 @@ class Domain:
     """Never changed: worlds start from snapshots of it."""
     referrers: Mapping[str, tuple[tuple[str, str], ...]]
     """Entity -> (entity, field) of the fields that point at it."""
+    invariants: Invariants
+    """What holds for every row of an entity, always."""
 
     @classmethod
     def of(cls, data: Any, *, origin: str) -> "Domain":
@@ -57,13 +60,23 @@ class Domain:
             check_refs(state, name, entity, "seed", state.tables[name].rows(), problems)
         _check_natural(file, state, problems)
         entities = Entities.of(file)
-        programs = {
-            spec.name: p for spec in file.tools if (p := _program(spec, entities, problems))
-        }
+        check_lifecycles(file, entities, problems)
+        invariants = compile_invariants(file, entities, problems)
+        if not problems.found:
+            for path, words in broken_in(state, file, invariants):
+                problems.add(path, words)
+        programs = compile_tools(file.tools, entities, problems)
         rules = _rules(file, entities, problems)
         if problems.found:
             raise refusal(origin, problems.found)
-        return cls(file, programs, rules, state, _referrers(file))
+        return cls(file, programs, rules, state, _referrers(file), invariants)
+
+    def with_tools(self, programs: Iterable[Program]) -> "Domain":
+        """The same world with these tools, compiled for it, in place of its own."""
+        chosen = {program.spec.name: program for program in programs}
+        file = self.file.model_copy(update={"tools": [p.spec for p in chosen.values()]})
+        rules = {name: rules for name, rules in self.rules.items() if name in chosen}
+        return replace(self, file=file, programs=chosen, rules=rules)
 
     @property
     def name(self) -> str:
@@ -259,12 +272,17 @@ def _check_natural(file: DomainFile, state: State, problems: Problems) -> None:
                 problems.add(where, f"natural fields {fields} ({values}) also name {first}")
 
 
-def _program(spec: ToolSpec, entities: Entities, problems: Problems) -> Program | None:
-    try:
-        return Compiler(spec, entities, problems).compile()
-    except SchemaError as error:
-        problems.add(f"tools[{spec.name}].params", str(error))
-        return None
+def compile_tools(
+    specs: Iterable[ToolSpec], entities: Entities, problems: Problems
+) -> dict[str, Program]:
+    """By name; a tool with problems may be missing."""
+    found: dict[str, Program] = {}
+    for spec in specs:
+        try:
+            found[spec.name] = Compiler(spec, entities, problems).compile()
+        except SchemaError as error:
+            problems.add(f"tools[{spec.name}].params", str(error))
+    return found
 
 
 def _rules(file: DomainFile, entities: Entities, problems: Problems) -> dict[str, tuple[Rule, ...]]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from tool_specs.lifecycles import Invariant, Lifecycle
 from tool_specs.statements import AnyStatement, Expr, Identifier, Spec
 from tool_specs.types import Type, list_of, nullable
 from tool_specs.values import is_datetime
@@ -58,6 +59,8 @@ class FieldSpec(Spec):
     """May be null."""
     description: str | None = None
     unit: str | None = None
+    verb: Identifier | None = None
+    """What changing the field is called, such as `reschedule`."""
     values: tuple[str, ...] = ()
     min: float | int | None = None
     max: float | int | None = None
@@ -112,6 +115,7 @@ class EntitySpec(Spec):
     """Fields by which people refer to a row; together they single out a row of the seed."""
     description: str | None = None
     fields: dict[Identifier, FieldSpec]
+    lifecycle: Lifecycle | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "EntitySpec":
@@ -121,6 +125,10 @@ class EntitySpec(Spec):
         missing = [f for f in self.natural if f not in self.fields]
         _need(not missing, f"natural names {missing}, which are not fields")
         return self
+
+    @property
+    def lifecycle_field(self) -> str | None:
+        return None if self.lifecycle is None else self.lifecycle.field
 
     def as_type(self, name: str) -> Type:
         """The static type of a row."""
@@ -267,9 +275,23 @@ class DomainFile(Spec):
     now: str
     """The episode's clock: what now() returns in every call."""
     entities: dict[Identifier, EntitySpec] = Field(min_length=1)
+    rules: tuple[Invariant, ...] = ()
     seed: dict[str, list[dict[str, Any]]]
+    """Rows as objects; a file may write a row as a list of values in the order of the fields."""
     policy: tuple[PolicyRule, ...] = ()
-    tools: list[ToolSpec] = Field(min_length=1)
+    tools: list[ToolSpec] = Field(default_factory=list)
+    """None in a taxonomy's domain, whose tools are evolved from it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rows_as_objects(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("seed"), dict):
+            return data
+        seed = {
+            name: _as_objects(name, rows, _field_names(data, name))
+            for name, rows in data["seed"].items()
+        }
+        return {**data, "seed": seed}
 
     @model_validator(mode="after")
     def _consistent(self) -> "DomainFile":
@@ -277,10 +299,32 @@ class DomainFile(Spec):
         for what, names in (
             ("tools", [t.name for t in self.tools]),
             ("policy", [p.id for p in self.policy]),
+            ("rules", [r.id for r in self.rules]),
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             _need(not twice, f"{what} repeat {', '.join(twice)}")
         return self
+
+
+def _field_names(data: dict[str, Any], entity: str) -> list[str]:
+    """Of an entity of a file that is not checked yet."""
+    try:
+        return list(data["entities"][entity]["fields"])
+    except (KeyError, TypeError):
+        return []  # reported by the checks that follow
+
+
+def _as_objects(entity: str, rows: Any, fields: list[str]) -> Any:
+    if not isinstance(rows, list) or not fields:
+        return rows
+    for i, row in enumerate(rows):
+        wrong = isinstance(row, list) and len(row) != len(fields)
+        _need(
+            not wrong,
+            f"seed.{entity}[{i}] has {len(row) if wrong else 0} values; "
+            f"fields: {', '.join(fields)}",
+        )
+    return [dict(zip(fields, row, strict=True)) if isinstance(row, list) else row for row in rows]
 
 
 def _need(holds: bool, message: str) -> None:
