@@ -344,6 +344,13 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def terms(node: Node) -> list[Node]:
+    """The terms that a condition joins by `and`."""
+    if isinstance(node, Binary) and node.operator == "and":
+        return terms(node.left) + terms(node.right)
+    return [node]
+
+
 class Template(NamedTuple):
     """A message with `{expression}` parts: texts and trees in turn."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tool_specs.domain_file import EntitySpec
 from tool_specs.evaluation import Env, Scope, compile_expression
-from tool_specs.expressions import Access, Binary, Literal, Name, Node, names_in
+from tool_specs.expressions import Access, Binary, Literal, Name, Node, names_in, terms
 from tool_specs.types import NUMBER_KINDS, TEXT_KINDS
 
 _INDEXABLE = TEXT_KINDS | NUMBER_KINDS | {"boolean"}
@@ -30,7 +30,7 @@ Plan = tuple[Probe, ...]
 def plan_of(where: Node, entity: EntitySpec, name: str, outer: Scope) -> Plan:
     """Probes of the terms joined by `and`; `outer` is the scope without the candidate row."""
     probes = []
-    for term in _terms(where):
+    for term in terms(where):
         found = _equality(term, name)
         optional = False
         if found is None:
@@ -40,12 +40,6 @@ def plan_of(where: Node, entity: EntitySpec, name: str, outer: Scope) -> Plan:
             run = compile_expression(value, outer).run
             probes.append(Probe(field, run, field == entity.key, optional))
     return tuple(probes)
-
-
-def _terms(node: Node) -> list[Node]:
-    if isinstance(node, Binary) and node.operator == "and":
-        return _terms(node.left) + _terms(node.right)
-    return [node]
 
 
 def _equality(term: Node, name: str) -> tuple[str, Node, bool] | None:
