@@ -199,7 +199,7 @@ def _choice(param: Param, words: Words, *, strict: bool) -> Any:
     hits: list[tuple[float, int, Any]] = []
     for value in param.enum:
         wanted = split(plain(str(value)))
-        for at in range(len(said) - len(wanted) + 1) if wanted else ():
+        for at in range(len(said) - len(wanted) + 1) if wanted and wanted[0] in tokens else ():
             label = bool(param.name_words & set(said[max(0, at - 4) : at]))
             if tokens[at : at + len(wanted)] == wanted and (label or not strict):
                 hits.append((len(wanted) + 2.0 * label + at / 1000, at, value))
@@ -222,10 +222,11 @@ def _switch(param: Param, text: str) -> bool | None:
 
 def _after_label(param: Param, words: Words) -> str | None:
     """`the reason is a broken lamp`: free words after the parameter's own name."""
-    if not param.is_text:
+    label = plain(param.name).lower()
+    if not param.is_text or label not in words.text.lower():
         return None
     found = re.search(
-        rf"\b{re.escape(plain(param.name))}(?:\s+(?:is|should be|to|reads?|says?)|:|\s*=)\s+"
+        rf"\b{re.escape(label)}(?:\s+(?:is|should be|to|reads?|says?)|:|\s*=)\s+"
         r"([^.;:,!?\n]{1,200}?)(?=\s+and\s|[.;:,!?\n]|$)",
         words.text,
         re.IGNORECASE,

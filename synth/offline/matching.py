@@ -78,8 +78,7 @@ def ranked(words: Words, tools: list[Tool]) -> list[Tool]:
 def _covers(tool: Tool, request: str) -> bool:
     """The tool speaks of most of what the request says before it comes to values."""
     words = stems(" ".join(Words(request.split(":")[0], "").tokens[0]))
-    among = {*tool.name_words, *tool.head_words, *tool.tail_words}
-    return sum(found(word, among) for word in words) >= 0.45 * len(words)
+    return sum(found(word, tool.words) for word in words) >= 0.45 * len(words)
 
 
 def _suits(tool: Tool, words: Words) -> float:
@@ -120,7 +119,7 @@ def _score(
         return 0.0
     covered = sum(w in asked for w in tool.name_words) / max(1, len(tool.name_words))
     said = sum(asked.get(w, 0) == 1.0 for w in tool.head_words) / max(1, len(tool.head_words))
-    nouns = set(tool.name_words) - {action}
+    nouns = frozenset(tool.name_words) - {action}
     hits = [max(found(w, nouns), 0.6 * found(w, tool.head_words)) for w in thing or ()]
     direct = sum(hits) / max(1, len(hits))
     return 3.0 * acts + total + 2.0 * covered + 2.0 * said + 3.0 * direct

@@ -178,11 +178,12 @@ def _over(limit: re.Match[str], words: set[str], levels: list[Fields], today: st
         numbers = [(k, v) for k, v in fields if isinstance(v, int | float) and v is not True]
         said = words | _MONEY if limit["money"] else words
         values = [float(v) for k, v in numbers if stem_set(plain(k)) & said]
-        if len(numbers) == 1 and fields is levels[0] and not (limit["money"] or limit["age"]):
-            values = [float(numbers[0][1])]  # the one number that the call gives is meant
         if limit["age"] and today:
             days = [str(v)[:10] for _, v in fields if re.match(r"\d{4}-\d\d-\d\d", str(v))]
             values = [(date.fromisoformat(today) - date.fromisoformat(d)).days for d in days]
         if values:
             return any(v < bound if limit["low"] else v > bound for v in values)
-    return False
+    lone = [float(v) for _, v in levels[0] if isinstance(v, int | float)]
+    if len(lone) != 1 or limit["money"] or limit["age"]:
+        return False
+    return lone[0] < bound if limit["low"] else lone[0] > bound  # the one number given is meant

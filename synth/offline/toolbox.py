@@ -101,7 +101,11 @@ class Tool:
     def param(self, name: str) -> Param | None:
         return next((p for p in self.params if p.name == name), None)
 
-    @property
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return self.head_words.union(self.name_words, self.tail_words)
+
+    @cached_property
     def required(self) -> list[Param]:
         return [p for p in self.params if p.required]
 

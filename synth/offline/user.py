@@ -57,6 +57,8 @@ class Fact(NamedTuple):
     at_once: bool
 
     def is_in(self, text: str) -> bool:
+        if self.value.lower() not in text.lower():
+            return False
         said = rf"(?<![\w-]){re.escape(self.value)}(?![\w-])"
         return bool(re.search(said, text, re.IGNORECASE))
 

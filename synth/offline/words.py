@@ -1,7 +1,6 @@
 """Words of English text and of identifiers, reduced to stems that can be compared."""
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -93,7 +92,8 @@ def alike(a: str, b: str) -> bool:
     return a == b or _GROUP.get(a, -1) == _GROUP.get(b, -2)
 
 
-def found(word: str, among: Iterable[str]) -> float:
+@lru_cache(maxsize=100_000)
+def found(word: str, among: tuple[str, ...] | frozenset[str]) -> float:
     """1 for the stem itself among the stems, 0.5 for a synonym, else 0."""
     if word in among:
         return 1.0
