@@ -108,7 +108,8 @@ def _holds(rule: Rule, case: Case) -> bool:
     given: Fields = list(case.given.items())
     near = given + [pair for row in rows for pair in row.fields.items()]
     far = near + [pair for row in case.further for pair in row.fields.items()]
-    if any(k in raw and isinstance(v, str) and not set(split(v)) & raw for k, v in near):
+    texts = [(k, v) for k, v in near if k in raw and isinstance(v, str) and _is_word(v)]
+    if texts and not all(set(split(v)) & raw for _, v in texts):
         return False  # the rule names another value of that field
     if limit := _LIMIT.search(ban):
         return _over(limit, words, [given, near], case.today)
@@ -142,13 +143,16 @@ def _state(ban: str, name: str, value: Scalar, extra: set[str], today: str) -> b
     """Whether a field that the rule names is on: true (or false after `not`), more than 0, or
     a date that has not passed (has, after `already`). None when the rule does not name it."""
     words, said = [w for w in stems(plain(name)) if w not in ("until", "id")], stems(ban)
+    said += tuple(w.removeprefix("un") for w in said)  # `not paid` has been read as `unpaid`
     is_date = isinstance(value, str) and bool(re.match(r"\d{4}-\d\d-\d\d", value))
     if is_date and today and _BEGUN.search(ban) and stem(split(name)[0]) in _STARTS:
         return str(value)[:10] <= today
-    if not extra & set(words) or not all(word in said for word in words):
+    named = extra & {w for word in words for w in (word, "un" + word)}
+    if not named or not all(word in said for word in words):
         return None
     if isinstance(value, bool):
-        return value != bool(re.search(rf"\bnot {split(name)[0]}", ban))
+        off = bool(named - set(words)) or bool(re.search(rf"\bnot {split(name)[0]}", ban))
+        return value != off
     if isinstance(value, int | float):
         return value > 0
     return str(value)[:10] >= today if is_date and today else None
