@@ -53,7 +53,7 @@ class Compiler(Bindings):
             output_schema=json_schema(output),
             validator=Validator(self.spec.input_schema()),
             nodes=tuple(self.nodes),
-            hints=hints_of(self.spec, self.nodes, self.bound, keys),
+            hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
         )
 
     def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.Step]:

@@ -48,7 +48,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def hints_of(
-    spec: ToolSpec,
+    statements: Sequence[Statement],
     nodes: Sequence[PlacedNode],
     entities: Mapping[str, str],
     keys: Mapping[str, str],
@@ -59,16 +59,16 @@ def hints_of(
     """
     found: list[Hint] = []
     cursors: set[str] = set()
-    for statement, where, tree, paths in _with_paths(spec, nodes):
+    for statement, where, tree, paths in _with_paths(statements, nodes):
         if where == "where" and isinstance(statement, Read):
             scope = {**entities, statement.entity: statement.entity}
         else:
             scope = entities
-        if where == "cursor" and (path := _path(tree, paths)):
+        if where == "cursor" and (path := path_of(tree, paths)):
             cursors.add(path[0])
-        if where == "key" and isinstance(statement, Read) and (path := _path(tree, paths)):
+        if where == "key" and isinstance(statement, Read) and (path := path_of(tree, paths)):
             found.append(Hint(path, statement.entity, keys[statement.entity], "=="))
-        if (stored := _stored(statement, where, entities)) and (path := _path(tree, paths)):
+        if (stored := _stored(statement, where, entities)) and (path := path_of(tree, paths)):
             found.append(Hint(path, *stored, "set"))
         for node in walk(tree):
             if isinstance(node, Binary):
@@ -79,9 +79,9 @@ def hints_of(
 def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
     """Parameters, down to members of objects and of array elements, that no expression reads."""
     read: set[Path] = set()
-    for statement, _, tree, paths in _with_paths(spec, nodes):
+    for statement, _, tree, paths in _with_paths(spec.semantics, nodes):
         if not (
-            isinstance(statement, ForEach) and _path(tree, paths)
+            isinstance(statement, ForEach) and path_of(tree, paths)
         ):  # what the body reads counts
             read.update(_reads(tree, paths))
     leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
@@ -100,19 +100,19 @@ def _reads(node: Node, paths: Mapping[str, Path]) -> set[Path]:
     """Paths that the expression reads, the longest that it spells out; () reads everything."""
     if isinstance(node, Name):
         return {paths[node.name]} if node.name in paths else set()
-    if isinstance(node, Access) and (path := _path(node, paths)):
+    if isinstance(node, Access) and (path := path_of(node, paths)):
         return {path}
     return {path for child in children_of(node) for path in _reads(child, paths)}
 
 
 def _with_paths(
-    spec: ToolSpec, nodes: Sequence[PlacedNode]
+    statements: Sequence[Statement], nodes: Sequence[PlacedNode]
 ) -> Iterator[tuple[Statement, str, Node, Mapping[str, Path]]]:
     """(statement, where, tree, parameter that each name stands for), in order."""
     paths: dict[str, Path] = {"args": ()}
     for index, where, tree in nodes:
-        statement = spec.semantics[index]
-        if isinstance(statement, ForEach) and (over := _path(tree, paths)):
+        statement = statements[index]
+        if isinstance(statement, ForEach) and (over := path_of(tree, paths)):
             paths[statement.bind] = (*over, "items")
         yield statement, where, tree, paths
 
@@ -140,25 +140,25 @@ def _pairings(node: Binary, paths: Mapping[str, Path], scope: Mapping[str, str])
         (node.right, node.left, node.operator),
     ):
         # the sign as it stands with the field on the left: `field >= args.x`
-        path, field = _path(mine, paths), _field(other, scope)
+        path, field = path_of(mine, paths), _field(other, scope)
         if path and field:
             pairs.append(Hint(path, *field, relation))
     return pairs
 
 
-def _path(node: Node, paths: Mapping[str, Path]) -> Path:
+def path_of(node: Node, paths: Mapping[str, Path]) -> Path:
     """The parameter that the expression stands for, empty if none; looks through coalesce."""
     match node:
         case Name(name=name):
             return paths.get(name, ())
         case Access(base=Name(name=name), field=field) if name in paths:
             return (*paths[name], field)
-        case Access(base=Access() as base, field=field) if inner := _path(base, paths):
+        case Access(base=Access() as base, field=field) if inner := path_of(base, paths):
             return (*inner, field)
         case Call(function="coalesce" | "date", arguments=(first, *_)):
-            return _path(first, paths)
+            return path_of(first, paths)
         case ListOf(items=(only,)):
-            return _path(only, paths)
+            return path_of(only, paths)
     return ()
 
 

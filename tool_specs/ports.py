@@ -1,0 +1,239 @@
+"""What a tool gives and what it asks for, read off its row: the ends of the dependency graph.
+
+Ids live in one system, values travel. An id port is local to a domain or server: for a synthetic
+tool it is an entity, typed by the references in its semantics; for an MCP tool it is the noun of
+its name, of a parameter, or of a field of its output schema where it states one (see `nouns`). A
+value port (a city, a ticker) is a text with a name and joins tools of different sources.
+What an answer merely repeats of the arguments is not given.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from records.schemas import Row
+from tool_specs.expressions import Access, Call, ExpressionError, Literal, Name, Node, parse, walk
+from tool_specs.nouns import (
+    Asked,
+    asked_by,
+    generic,
+    heads,
+    phrase,
+    subject_of,
+    words_of,
+)
+from tool_specs.parameters import Path, hints_of, path_of
+from tool_specs.statements import AnyStatement, Create, ForEach, Read, Return, Statement
+
+_MAX_DEPTH = 4
+"""Objects inside objects that ports are looked for in."""
+
+_EXPRESSIONS = ("where", "key", "that", "to")
+"""Members of statements that may pair a parameter with an entity."""
+
+_Statements = TypeAdapter(list[AnyStatement])
+_parsed = lru_cache(maxsize=50_000)(parse)
+
+
+class Port(NamedTuple):
+    source: str
+    """Key of the domain or server whose id it is; empty for a value, which is at home anywhere."""
+    name: str
+
+
+class Ports(NamedTuple):
+    gives: frozenset[Port]
+    needs: frozenset[Port]
+    """Of required parameters."""
+    takes: frozenset[Port]
+    """Of optional ones."""
+
+
+def source_of(tool: Row) -> str:
+    """Key of the domain or server that a tool belongs to."""
+    return f"server:{tool['server']}" if tool["server"] else tool["domain_id"] or ""
+
+
+def ports_of(tool: Row, entities: Mapping[str, Any] | None) -> Ports:
+    """`entities` of the tool's domain, as in the table `domains`; None for an MCP tool."""
+    if tool["semantics_json"] and entities:
+        found = _Semantics(tool, entities).ports()
+    else:
+        found = _by_names(tool)
+    return found._replace(gives=found.gives - found.needs, takes=found.takes - found.needs)
+
+
+def scalar_of(schema: Any) -> str | None:
+    """text or number where a JSON schema takes such values, or arrays of them. None otherwise; a
+    choice of fixed words, too, means something to its own tool alone."""
+    if not isinstance(schema, Mapping) or "enum" in schema or "const" in schema:
+        return None
+    types = schema.get("type")
+    name = next((t for t in types if t != "null"), None) if isinstance(types, list) else types
+    if name == "array":
+        return scalar_of(schema.get("items"))
+    if name in ("integer", "number"):
+        return "number"
+    dated = "format" in schema or "T" in schema.get("pattern", "")
+    return "text" if name == "string" and not dated else None
+
+
+def _leaves(schema: Any, path: Path = ()) -> Iterator[tuple[Path, Any, bool]]:
+    """(path, schema, required) of the members of an object, down to those that hold no others."""
+    if not isinstance(schema, Mapping) or len(path) > _MAX_DEPTH:
+        return
+    members, required = schema.get("properties"), schema.get("required")
+    for name, member in members.items() if isinstance(members, Mapping) else ():
+        own = (*path, name)
+        needed = isinstance(required, list) and name in required
+        below = member
+        if isinstance(member, Mapping) and isinstance(member.get("items"), Mapping):
+            below, own = member["items"], (*own, "items")
+        inner = list(_leaves(below, own))
+        if inner:
+            yield from ((p, s, r and needed) for p, s, r in inner)
+        else:
+            yield own, member, needed
+
+
+def _by_names(tool: Row) -> Ports:
+    """For tools that state no semantics: MCP tools, and synthetic ones that a model imagines."""
+    source = source_of(tool)
+    subject = subject_of(tool["name"], tool["server"] or "")
+    needs, takes, gives = set[Port](), set[Port](), set[Port]()
+    for path, schema, required in _leaves(tool["input_schema"]):
+        asked = asked_by(_last(path), "" if subject.makes else subject.noun)
+        (needs if required else takes).update(_named(source, asked, scalar_of(schema)))
+    if subject.gives and subject.noun:
+        gives |= {Port(source, noun) for noun in heads(subject.noun)}
+        gives.add(Port("", subject.noun))
+    for path, schema, _ in _leaves(tool["output_schema"]):
+        above = phrase(words_of(_last(path[:-1])) if len(path) > 1 else ())
+        asked = asked_by(_last(path), above or subject.noun)
+        gives.update(_named(source, asked, scalar_of(schema)))
+    return Ports(frozenset(gives), frozenset(needs), frozenset(takes))
+
+
+def _named(source: str, asked: Asked, scalar: str | None) -> Iterator[Port]:
+    if scalar and asked.noun:
+        yield Port(source, asked.noun)
+        if scalar == "text" and not asked.is_id:
+            yield Port("", asked.noun)
+
+
+def _last(path: Path) -> str:
+    """The name that a path ends in; the elements of a list go by the list's."""
+    return next((name for name in reversed(path) if name != "items"), "")
+
+
+class _Semantics:
+    """Ports of one tool with semantics, where references are typed."""
+
+    def __init__(self, tool: Row, entities: Mapping[str, Any]) -> None:
+        self.tool, self.entities = tool, entities
+        self.source = source_of(tool)
+        self.statements: Sequence[Statement] = _Statements.validate_python(tool["semantics_json"])
+        self.bound: dict[str, str] = {}
+        """Entity whose rows a name stands for."""
+
+    def ports(self) -> Ports:
+        placed = list(self.placed())
+        keys = {name: entity["key"] for name, entity in self.entities.items()}
+        asked: dict[Path, str] = {}
+        for hint in hints_of(self.statements, placed, self.bound, keys).fields:
+            if (entity := self.refers(hint.entity, hint.field)) and hint.relation in _MEANING:
+                asked.setdefault(hint.path, entity)
+        asked |= {path: entity for path, entity in self.looked_up(placed) if path not in asked}
+        needs, takes = set[Port](), set[Port]()
+        for path, schema, required in _leaves(self.tool["input_schema"]):
+            ports = needs if required else takes
+            entity = asked.get(path) or asked.get(path[:-1] if path[-1] == "items" else path)
+            if entity:
+                ports.add(Port(self.source, entity))
+            elif scalar_of(schema) == "text":
+                ports |= value_ports(_last(path))
+        return Ports(frozenset(self.given()), frozenset(needs), frozenset(takes))
+
+    def placed(self) -> Iterator[tuple[int, str, Node]]:
+        """Trees of what may pair a parameter with a field, and what names stand for on the way."""
+        for index, statement in enumerate(self.statements):
+            if isinstance(statement, Read | Create) and statement.bind:
+                self.bound[statement.bind] = statement.entity
+            texts = {name: getattr(statement, name, None) for name in _EXPRESSIONS}
+            if isinstance(statement, ForEach):
+                texts["over"] = statement.over
+                if statement.over in self.bound:
+                    self.bound[statement.bind] = self.bound[statement.over]
+            sets = getattr(statement, "set", None)
+            texts |= {f"set.{field}": text for field, text in sets.items()} if sets else {}
+            for where, text in texts.items():
+                if text is not None and (tree := self.tree(text)) is not None:
+                    yield index, where, tree
+
+    def tree(self, text: str) -> Node | None:
+        try:
+            return _parsed(text)
+        except ExpressionError:
+            return None  # nothing that runs; a row of an older grammar
+
+    def looked_up(self, placed: list[tuple[int, str, Node]]) -> Iterator[tuple[Path, str]]:
+        paths: dict[str, Path] = {"args": ()}
+        for index, _, tree in placed:
+            statement = self.statements[index]
+            if isinstance(statement, ForEach) and (over := path_of(tree, paths)):
+                paths[statement.bind] = (*over, "items")
+            for node in walk(tree):
+                match node:
+                    case Call(function="lookup", arguments=(Literal(value=str(entity)), key)):
+                        if path := path_of(key, paths):
+                            yield path, entity
+
+    def refers(self, entity: str, field: str) -> str | None:
+        """The entity whose id the field holds: its own for the key."""
+        spec = self.entities.get(entity)
+        if spec is None:
+            return None
+        return entity if field == spec["key"] else (spec["fields"].get(field) or {}).get("to")
+
+    def given(self) -> set[Port]:
+        last = self.statements[-1]
+        return set(self.of_value(last.value)) if isinstance(last, Return) else set()
+
+    def of_value(self, value: Any) -> Iterator[Port]:
+        if isinstance(value, Mapping):
+            for member in value.values():
+                yield from self.of_value(member)
+        elif isinstance(value, str) and (tree := self.tree(value)) is not None:
+            yield from self.of_tree(tree)
+
+    def of_tree(self, tree: Node) -> Iterator[Port]:
+        match tree:
+            case Name(name=name) if name in self.bound:
+                entity = self.bound[name]
+                for field in self.entities[entity]["fields"]:
+                    yield from self.of_field(entity, field)
+            case Access(base=Name(name=name), field=field) if name in self.bound:
+                yield from self.of_field(self.bound[name], field)
+            case Call(function="coalesce", arguments=(first, *_)):
+                yield from self.of_tree(first)
+
+    def of_field(self, entity: str, field: str) -> Iterator[Port]:
+        if target := self.refers(entity, field):
+            yield Port(self.source, target)
+            return
+        spec = self.entities[entity]["fields"].get(field) or {}
+        kind = spec.get("of", "string") if spec.get("type") == "list" else spec.get("type")
+        if kind == "string":
+            yield from value_ports(field)
+
+
+_MEANING = ("==", "in", "set")
+"""Relations that make a parameter an id where the field is one."""
+
+
+def value_ports(name: str) -> set[Port]:
+    """The port of a text that travels, none for names that mean something to their tool alone."""
+    noun = phrase(words_of(name))
+    return set() if generic(noun) else {Port("", noun)}
