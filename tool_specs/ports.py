@@ -25,13 +25,20 @@ from tool_specs.nouns import (
     words_of,
 )
 from tool_specs.parameters import Path, hints_of, path_of
-from tool_specs.statements import AnyStatement, Create, ForEach, Read, Return, Statement
+from tool_specs.statements import (
+    AnyStatement,
+    Create,
+    ForEach,
+    Link,
+    Read,
+    Require,
+    Return,
+    Statement,
+    Update,
+)
 
 _MAX_DEPTH = 4
 """Objects inside objects that ports are looked for in."""
-
-_EXPRESSIONS = ("where", "key", "that", "to")
-"""Members of statements that may pair a parameter with an entity."""
 
 _Statements = TypeAdapter(list[AnyStatement])
 _parsed = lru_cache(maxsize=50_000)(parse)
@@ -128,6 +135,23 @@ def _last(path: Path) -> str:
     return next((name for name in reversed(path) if name != "items"), "")
 
 
+def _texts(statement: Statement) -> Iterator[tuple[str, str]]:
+    """(where, expression) of what may pair a parameter with an entity."""
+    match statement:
+        case Read(key=str(key)):
+            yield "key", key
+        case Read(where=str(where)):
+            yield "where", where
+        case Require(that=that):
+            yield "that", that
+        case Create(set=sets) | Update(set=sets):
+            yield from ((f"set.{field}", text) for field, text in sets.items())
+        case Link(to=to):
+            yield "to", to
+        case ForEach(over=over):
+            yield "over", over
+
+
 class _Semantics:
     """Ports of one tool with semantics, where references are typed."""
 
@@ -158,18 +182,17 @@ class _Semantics:
 
     def placed(self) -> Iterator[tuple[int, str, Node]]:
         """Trees of what may pair a parameter with a field, and what names stand for on the way."""
+        given = ["args"]
         for index, statement in enumerate(self.statements):
             if isinstance(statement, Read | Create) and statement.bind:
                 self.bound[statement.bind] = statement.entity
-            texts = {name: getattr(statement, name, None) for name in _EXPRESSIONS}
             if isinstance(statement, ForEach):
-                texts["over"] = statement.over
+                given.append(statement.bind)
                 if statement.over in self.bound:
                     self.bound[statement.bind] = self.bound[statement.over]
-            sets = getattr(statement, "set", None)
-            texts |= {f"set.{field}": text for field, text in sets.items()} if sets else {}
-            for where, text in texts.items():
-                if text is not None and (tree := self.tree(text)) is not None:
+            for where, text in _texts(statement):
+                # most expressions name no parameter, and parsing them would be half of the work
+                if any(name in text for name in given) and (tree := self.tree(text)) is not None:
                     yield index, where, tree
 
     def tree(self, text: str) -> Node | None:

@@ -216,17 +216,15 @@ class _Growth:
         links = [k for tool in self.tools for k in graph.links[tool] if not k.port.source]
         self.rng.shuffle(links)
         for link in links[:_TRIES]:
-            found = [
-                tool
-                for tool in self._sample(link.others)
-                if graph.sources[tool] not in sources
-                and graph.component_size[graph.component[tool]] >= size
-                and self.may_add(tool)
-            ]
-            if found:
-                self.newest = len(self.tools)
-                self.add(found[0])
-                return True
+            for tool in self._sample(link.others):
+                if (
+                    graph.sources[tool] not in sources
+                    and graph.component_size[graph.component[tool]] >= size
+                    and self.may_add(tool)
+                ):
+                    self.newest = len(self.tools)
+                    self.add(tool)
+                    return True
         return False
 
     def _wanted(self) -> int | None:
