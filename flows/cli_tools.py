@@ -3,6 +3,7 @@
 from cyclopts import App
 
 from flows.cli_catalogue import list_, show
+from flows.cli_export_mcp import export_mcp
 from flows.cli_import import import_
 
 
@@ -11,4 +12,5 @@ def register(app: App) -> None:
     tools.command(import_, name="import")
     tools.command(list_, name="list")
     tools.command(show)
+    tools.command(export_mcp, name="export-mcp")
     app.command(tools)
