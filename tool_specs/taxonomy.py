@@ -12,6 +12,9 @@ from tool_specs.domain import BUILT_IN, Domain, load_domain
 
 TAXONOMY = Path(__file__).parent / "taxonomy"
 
+EXAMPLE = Path(__file__).parent / "new_domain.yaml"
+"""What a user's own domain starts from, `DOMAIN_NAME` standing for its name."""
+
 
 def taxonomy_files() -> dict[str, Path]:
     """Path of every domain file of the package, by the domain's name, in order of names."""
