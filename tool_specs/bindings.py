@@ -31,6 +31,7 @@ class Bindings:
         self.row_slots: dict[str, list[int]] = {name: [] for name in entities.types}
         self.errors: list[tuple[int, str]] = []
         self.nodes: list[PlacedNode] = []
+        self.scans: list[int] = []
         self.bound: dict[str, str] = {}
         """Binding -> entity of the row, or the rows, that it holds."""
         self.index = 0

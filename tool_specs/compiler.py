@@ -53,6 +53,7 @@ class Compiler(Bindings):
             output_schema=json_schema(output),
             validator=Validator(self.spec.input_schema()),
             nodes=tuple(self.nodes),
+            scans=tuple(self.scans),
             hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
         )
 
@@ -177,9 +178,12 @@ class Compiler(Bindings):
         condition = self.condition("where", s.where)
         self.names = dict(outer.names)
         try:
-            plan = plan_of(parse(s.where), self.entities.file.entities[s.entity], s.entity, outer)
+            spec = self.entities.file.entities[s.entity]
+            plan, covers = plan_of(parse(s.where), spec, s.entity, outer)
         except ExpressionError:
-            plan = ()  # said above
+            return candidate, condition, ()  # said above
+        if not covers:
+            self.scans.append(self.index)
         return candidate, condition, plan
 
     def order(self, entity: str, text: str) -> tuple[str, bool]:

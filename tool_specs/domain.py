@@ -123,7 +123,7 @@ class Domain:
         """Words for a row that still refers to one deleted since the state's last commit."""
         for entity, key in state.deleted():
             for other, field in self.referrers[entity]:
-                for row in state.tables[other].matching(field, key):
+                for row in state.tables[other].matching({field: key}):
                     name = show_value(row[self.entities[other].key])
                     return f"{other} {name} still refers to {entity} {show_value(key)}"
         return None

@@ -3,13 +3,14 @@
 A step that fails raises ToolError or EvaluationError; the interpreter then undoes the whole call.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tool_specs.domain_file import EntitySpec
 from tool_specs.evaluation import BUDGET, STATE, Env, Run
 from tool_specs.fields import Check, ids_in
+from tool_specs.indexes import Order
 from tool_specs.planning import Plan
 from tool_specs.state import Row, Table
 from tool_specs.values import EvaluationError, show_value
@@ -114,8 +115,7 @@ class PageRead:
     candidate: int
     where: Run | None
     plan: Plan
-    order: tuple[tuple[str, bool], ...]
-    """(field, descending), the most important first."""
+    order: Order
     limit: Run | None
     cursor: Run | None
     slot: int
@@ -123,18 +123,14 @@ class PageRead:
 
 
 def read_page(read: PageRead) -> Step:
-    """Binds one page and the cursor of the next, null on the last page.
-
-    Without order_by it stops as soon as the page is full; with it, all matches are looked at.
-    """
+    """Binds one page and the cursor of the next, null on the last page. Rows come in the order
+    asked for, so it stops as soon as the page is full."""
 
     def step(env: Env) -> None:
         limit = _limit(env, read.limit)
         offset = _offset(env, read.cursor)
         end = offset + limit
-        found = _matches(env, read, stop=None if read.order else end + 1)
-        for field, descending in reversed(read.order):
-            _sort(found, field, descending=descending)
+        found = _matches(env, read, stop=end + 1)
         env[read.slot] = found[offset:end]
         env[read.next_slot] = str(end) if len(found) > end else None
 
@@ -162,7 +158,7 @@ def _offset(env: Env, run: Run | None) -> int:
     return int(token)
 
 
-def _matches(env: Env, read: PageRead, stop: int | None) -> list[Row]:
+def _matches(env: Env, read: PageRead, stop: int) -> list[Row]:
     where, candidate, budget = read.where, read.candidate, env[BUDGET]
     found: list[Row] = []
     looked = 0
@@ -181,10 +177,10 @@ def _matches(env: Env, read: PageRead, stop: int | None) -> list[Row]:
     return found
 
 
-def _candidates(env: Env, read: PageRead) -> Any:
-    """Rows of the smallest index that serves the condition, or all rows."""
+def _candidates(env: Env, read: PageRead) -> Iterable[Row]:
+    """Rows that may match, in order: those that every probe with a value lets through."""
     table: Table = env[STATE].tables[read.entity]
-    best, fewest = None, None
+    wanted: dict[str, Any] = {}
     for probe in read.plan:
         try:
             value = probe.value(env)
@@ -197,18 +193,8 @@ def _candidates(env: Env, read: PageRead) -> Any:
         if probe.unique:
             row = table.get(value) if isinstance(value, str) else None
             return () if row is None else (row,)
-        size = table.num_matching(probe.field, value)
-        if fewest is None or size < fewest:
-            best, fewest = (probe.field, value), size
-    return table.rows() if best is None else table.matching(*best)
-
-
-def _sort(rows: list[Row], field: str, *, descending: bool) -> None:
-    """Stable, nulls last either way."""
-    present = [row for row in rows if row[field] is not None]
-    absent = [row for row in rows if row[field] is None]
-    present.sort(key=lambda row: row[field], reverse=descending)
-    rows[:] = present + absent
+        wanted.setdefault(probe.field, value)
+    return table.matching(wanted, read.order)
 
 
 def create(entity: str, spec: EntitySpec, sets: Sequence[Set], slot: int) -> Step:

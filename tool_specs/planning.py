@@ -27,19 +27,33 @@ class Probe(NamedTuple):
 Plan = tuple[Probe, ...]
 
 
-def plan_of(where: Node, entity: EntitySpec, name: str, outer: Scope) -> Plan:
+class Planned(NamedTuple):
+    plan: Plan
+    covers: bool
+    """The indexes let through just the rows that match, so that a page costs a page however many
+    rows there are. Otherwise rows may be looked at that do not match, at worst all of them."""
+
+
+def plan_of(where: Node, entity: EntitySpec, name: str, outer: Scope) -> Planned:
     """Probes of the terms joined by `and`; `outer` is the scope without the candidate row."""
-    probes = []
+    probes: dict[str, Probe] = {}
+    covers, lists = True, 0
     for term in terms(where):
         found = _equality(term, name)
         optional = False
         if found is None:
             found, optional = _optional_equality(term, name), True
-        if found is not None and _indexable(entity, *found):
-            field, value, _ = found
-            run = compile_expression(value, outer).run
-            probes.append(Probe(field, run, field == entity.key, optional))
-    return tuple(probes)
+        if found is None or found[0] in probes or not _indexable(entity, *found):
+            covers = False
+            continue
+        field, value, element = found
+        if element and lists:
+            covers = False  # an index of two lists would hold each row under every pair
+            continue
+        lists += element
+        run = compile_expression(value, outer).run
+        probes[field] = Probe(field, run, field == entity.key, optional)
+    return Planned(tuple(probes.values()), covers)
 
 
 def _equality(term: Node, name: str) -> tuple[str, Node, bool] | None:

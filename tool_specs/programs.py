@@ -38,6 +38,9 @@ class Program:
     validator: Validator
     nodes: tuple[PlacedNode, ...]
     """Every expression, for those who reason about the tool."""
+    scans: tuple[int, ...]
+    """Indexes of reads that may look at rows which they do not give: what they cost grows with the
+    rows of the entity. All other statements cost the same in a world of any size."""
     hints: Hints
     """Which fields its parameters are compared with or stored in."""
 

@@ -8,14 +8,14 @@ came to be: equal states answer equally.
 
 import json
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from heapq import merge
 from typing import Any
 
+from tool_specs.indexes import Entry, Index, Indexes, Order, Row, entry_of
 from tool_specs.values import equal
 
-Row = dict[str, Any]
 Token = tuple[int, str]
 """(length of a key, key): sorts PT-999 before PT-1001, and is the order in which rows are read."""
 
@@ -40,11 +40,6 @@ def token_of(key: str) -> Token:
     return len(key), key
 
 
-def _index_keys(value: Any) -> list[Any]:
-    """A row stands in an index under its value, or under each element of a list."""
-    return list(dict.fromkeys(value)) if isinstance(value, list) else [value]
-
-
 class Base:
     """Rows that many worlds share. Indexes are built when first asked for and then shared too."""
 
@@ -53,17 +48,13 @@ class Base:
     def __init__(self, rows: Mapping[str, Row]) -> None:
         self.rows = dict(rows)
         self.order = sorted(map(token_of, self.rows))
-        self._indexes: dict[str, dict[Any, list[Token]]] = {}
+        self._indexes = Indexes()
 
-    def index(self, field: str) -> dict[Any, list[Token]]:
-        """Value -> tokens of the rows that have it, in order."""
-        index = self._indexes.get(field)
+    def index(self, fields: tuple[str, ...], order: Order) -> Index:
+        index = self._indexes.find(fields, order)
         if index is None:
-            index = {}
-            for token in self.order:
-                for value in _index_keys(self.rows[token[1]][field]):
-                    index.setdefault(value, []).append(token)
-            self._indexes[field] = index
+            index = Index.of(self.rows.items(), fields, order)
+            self._indexes.keep(index)
         return index
 
 
@@ -76,7 +67,7 @@ class Table:
         self.base = base
         self.changed: dict[str, Row | None] = {}
         self._order: list[Token] = []
-        self._indexes: dict[str, dict[Any, list[Token]]] = {}
+        self._indexes = Indexes()
         self._shared = False
 
     def get(self, key: str) -> Row | None:
@@ -88,14 +79,14 @@ class Table:
         """Set or, with None, delete. O(log changes) and the memory move of a list insert."""
         if self._shared:
             self.changed, self._order = dict(self.changed), list(self._order)
-            self._indexes, self._shared = {}, False
+            self._indexes, self._shared = Indexes(), False
         token, old = token_of(key), self.changed.get(key)
         if old is None and row is not None:
             insort(self._order, token)
         elif old is not None and row is None:
             _remove(self._order, token)
-        for field, index in self._indexes.items():
-            _reindex(index, token, old and old[field], row and row[field], old, row)
+        for index in self._indexes.kept.values():
+            _reindex(index, key, old, row)
         if row is None and key not in self.base.rows:
             self.changed.pop(key, None)
         else:
@@ -104,8 +95,8 @@ class Table:
     def snapshot(self) -> "Table":
         """A table that changes on its own from here. Folds many changes into a new base first."""
         if len(self.changed) > max(_FOLD_AT, len(self.base.rows)):
-            self.base = Base({row_key: row for (_, row_key), row in self._items()})
-            self.changed, self._order, self._indexes = {}, [], {}
+            self.base = Base(dict(self._merged(self.base.order, self._order)))
+            self.changed, self._order, self._indexes = {}, [], Indexes()
         copy = Table(self.base)
         copy.changed, copy._order, copy._indexes = self.changed, self._order, self._indexes
         copy._shared = self._shared = True
@@ -113,45 +104,36 @@ class Table:
 
     def rows(self) -> Iterator[Row]:
         """All rows in order."""
-        return (row for _, row in self._items())
+        return (row for _, row in self._merged(self.base.order, self._order))
 
-    def _items(self) -> Iterator[tuple[Token, Row]]:
-        return self._merged(self.base.order, self._order)
-
-    def matching(self, field: str, value: Any) -> Iterator[Row]:
-        """Rows whose field is the value, or whose list field holds it, in order; by index."""
-        found, own = self._found(field, value)
+    def matching(self, wanted: Mapping[str, Any], order: Order = ()) -> Iterator[Row]:
+        """Rows whose fields are the wanted values, or whose list fields hold them, in the given
+        order; by index."""
+        if not wanted and not order:
+            return self.rows()
+        fields = tuple(sorted(wanted))
+        values = tuple(wanted[field] for field in fields)
+        found = self.base.index(fields, order).lists.get(values, [])
+        own = self._index(fields, order).lists.get(values, []) if self.changed else []
         return (row for _, row in self._merged(found, own))
 
-    def num_matching(self, field: str, value: Any) -> int:
-        """An upper bound of the rows that `matching` gives, without reading them."""
-        found, own = self._found(field, value)
-        return len(found) + len(own)
-
-    def _found(self, field: str, value: Any) -> tuple[list[Token], list[Token]]:
-        own = self._index(field).get(value, []) if self.changed else []
-        return self.base.index(field).get(value, []), own
-
-    def _index(self, field: str) -> dict[Any, list[Token]]:
-        index = self._indexes.get(field)
+    def _index(self, fields: tuple[str, ...], order: Order) -> Index:
+        """Of the changed rows alone."""
+        index = self._indexes.find(fields, order)
         if index is None:
-            index = {}
-            for token in self._order:
-                for value in _index_keys((self.changed[token[1]] or {})[field]):
-                    index.setdefault(value, []).append(token)
-            self._indexes[field] = index
+            kept = ((key, row) for key, row in self.changed.items() if row is not None)
+            index = Index.of(kept, fields, order)
+            self._indexes.keep(index)
         return index
 
-    def _merged(self, of_base: list[Token], own: list[Token]) -> Iterator[tuple[Token, Row]]:
+    def _merged(self, of_base: Sequence[Entry], own: Sequence[Entry]) -> Iterator[tuple[str, Row]]:
         """Lazy, so that a reader who stops after a page pays for a page."""
         rows, changed = self.base.rows, self.changed
         if not changed:
-            return ((token, rows[token[1]]) for token in of_base)
-        kept = ((token, rows[token[1]]) for token in of_base if token[1] not in changed)
-        if not own:
-            return kept
-        mine = ((token, row) for token in own if (row := changed[token[1]]) is not None)
-        return merge(kept, mine, key=_token)
+            return ((entry[-1], rows[entry[-1]]) for entry in of_base)
+        entries = (entry for entry in of_base if entry[-1] not in changed)
+        keys = (entry[-1] for entry in (merge(entries, own) if own else entries))
+        return ((key, rows[key] if (row := changed.get(key)) is None else row) for key in keys)
 
     def last_number(self, prefix: str) -> int:
         """The largest number among keys of the form prefix + number, 0 without any."""
@@ -165,28 +147,19 @@ class Table:
         return largest
 
 
-def _token(item: tuple[Token, Row]) -> Token:
-    return item[0]
+def _remove(entries: list[Any], entry: Any) -> None:
+    del entries[bisect_left(entries, entry)]
 
 
-def _remove(tokens: list[Token], token: Token) -> None:
-    del tokens[bisect_left(tokens, token)]
-
-
-def _reindex(
-    index: dict[Any, list[Token]],
-    token: Token,
-    was: Any,
-    now: Any,
-    old: Row | None,
-    new: Row | None,
-) -> None:
+def _reindex(index: Index, key: str, old: Row | None, new: Row | None) -> None:
     if old is not None:
-        for value in _index_keys(was):
-            _remove(index[value], token)
+        entry = entry_of(key, old, index.order)
+        for values in index.values_of(old):
+            _remove(index.lists[values], entry)
     if new is not None:
-        for value in _index_keys(now):
-            insort(index.setdefault(value, []), token)
+        entry = entry_of(key, new, index.order)
+        for values in index.values_of(new):
+            insort(index.lists.setdefault(values, []), entry)
 
 
 class State:

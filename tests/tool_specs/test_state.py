@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tool_specs.indexes import MOST_INDEXES, Order
 from tool_specs.state import State, Table, row_digest
 
 KEYS = [f"K-{n}" for n in (7, 8, 9, 10, 11, 100)]
@@ -18,6 +19,24 @@ rows = st.builds(
     tags=st.lists(st.sampled_from("abc"), max_size=3),
     size=st.integers(0, 2),
 )
+
+
+WANTED: list[dict[str, Any]] = [
+    {},
+    *({"colour": colour} for colour in COLOURS),
+    *({"tags": tag} for tag in "abc"),
+    {"colour": "red", "size": 1},
+    {"colour": None, "size": 0, "tags": "b"},
+]
+ORDERS: list[Order] = [
+    (("size", False),),
+    (("size", True), ("colour", False)),
+    (("colour", True), ("size", False)),
+]
+
+
+def holds(row: Any, field: str, value: Any) -> bool:
+    return value in row[field] if isinstance(row[field], list) else row[field] == value
 
 
 class TablesAgainstDicts(RuleBasedStateMachine):
@@ -64,13 +83,17 @@ class TablesAgainstDicts(RuleBasedStateMachine):
         for state, model in zip(self.states, self.models, strict=True):
             table, ordered = state.tables["thing"], sorted(model, key=lambda k: (len(k), k))
             assert list(table.rows()) == [model[key] for key in ordered]
-            for colour in COLOURS:
-                expected = [model[k] for k in ordered if model[k]["colour"] == colour]
-                assert list(table.matching("colour", colour)) == expected
-                assert table.num_matching("colour", colour) >= len(expected)
-            for tag in "abc":
-                expected = [model[k] for k in ordered if tag in model[k]["tags"]]
-                assert list(table.matching("tags", tag)) == expected
+            for wanted in WANTED:
+                expected = [k for k in ordered if all(holds(model[k], *w) for w in wanted.items())]
+                assert list(table.matching(wanted)) == [model[k] for k in expected]
+                for order in ORDERS:
+                    in_order = expected
+                    for field, down in reversed(order):  # stable sorts, the slow way
+                        nulls = [k for k in in_order if model[k][field] is None]
+                        rest = [k for k in in_order if model[k][field] is not None]
+                        rest.sort(key=lambda k: model[k][field], reverse=down)
+                        in_order = rest + nulls
+                    assert list(table.matching(wanted, order)) == [model[k] for k in in_order]
             numbers = [int(key[2:]) for key in model]
             assert table.last_number("K-") == max(numbers, default=0)
 
@@ -140,7 +163,7 @@ def test_many_changes_fold_into_a_base_of_their_own(size: int) -> None:
     copy.put("thing", "K-2", None)
     copy.commit()
     assert state.total == state.total_from_scratch() != copy.total == copy.total_from_scratch()
-    found = list(state.tables["thing"].matching("n", 3))
+    found = list(state.tables["thing"].matching({"n": 3}))
     assert len(found) == sum(n % 7 == 3 for n in range(2, size))
 
 
@@ -155,5 +178,21 @@ def test_a_page_of_an_index_reads_a_page(monkeypatch: pytest.MonkeyPatch) -> Non
         return (looked.append(item) or item for item in merged(self, base, own))
 
     monkeypatch.setattr(Table, "_merged", counted)
-    rows = state.tables["thing"].matching("n", 0)
+    rows = state.tables["thing"].matching({"n": 0})
     assert len([next(rows) for _ in range(10)]) == len(looked) == 10
+
+
+def test_indexes_are_bounded_and_answers_the_same() -> None:
+    fields = [f"f{i}" for i in range(MOST_INDEXES + 5)]
+    rows = {f"K-{n}": {field: (n + i) % 3 for i, field in enumerate(fields)} for n in range(9)}
+    state = State.of({"thing": rows})
+    for written in (False, True):
+        if written:
+            state.put("thing", "K-0", dict.fromkeys(fields, 7))
+        table = state.tables["thing"]
+        for _ in range(2):
+            for field in fields:
+                expected = [row for row in table.rows() if row[field] == 1]
+                assert list(table.matching({field: 1})) == expected
+        assert len(table.base._indexes.kept) == MOST_INDEXES
+    assert len(state.tables["thing"]._indexes.kept) == MOST_INDEXES
