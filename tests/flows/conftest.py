@@ -40,3 +40,16 @@ def synth(tmp_path: Path) -> Synth:
         )
 
     return run
+
+
+def ours_still_running(folder: Path) -> list[str]:
+    """Command lines of processes whose environment or arguments name the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in words and int(process.name) != os.getpid():
+            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found

@@ -15,7 +15,7 @@ import pytest
 from records.store import Dataset
 from synth.config import OfflineConfig, RunConfig
 from synth.offline.settings import Misbehaviour
-from tests.flows.conftest import ROOT
+from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
 from tests.killing import PROCESSES, run
 
@@ -131,16 +131,3 @@ def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
     with closing(sqlite3.connect(tmp_path / "prefect" / "prefect.db")) as database:
         states = {state for (state,) in database.execute("select state_type from flow_run")}
     assert states == {"COMPLETED", "CRASHED"}  # none is left "running" for ever
-
-
-def ours_still_running(folder: Path) -> list[str]:
-    """Command lines of processes whose environment or arguments name the folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in words and int(process.name) != os.getpid():
-            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-    return found

@@ -1,0 +1,48 @@
+"""What the tests ask of a Prefect server: its HTTP API, as any other program would use it."""
+
+import json
+import time
+import urllib.request
+from typing import Any
+
+ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+WAIT_S = 120.0
+
+
+def post(url: str, path: str, **body: Any) -> Any:
+    request = urllib.request.Request(
+        f"{url}{path}",
+        data=json.dumps(body).encode(),
+        headers={"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def flow_runs(url: str, *names: str) -> dict[str, dict[str, Any]]:
+    """The newest flow run of each name."""
+    found = post(url, "/flow_runs/filter", flow_runs={"name": {"any_": list(names)}})
+    found.sort(key=lambda run: run["expected_start_time"])
+    return {run["name"]: run for run in found}
+
+
+def artifacts(url: str, flow_run_id: str) -> dict[str, dict[str, Any]]:
+    """Artifacts of one flow run by their key."""
+    asked = {"flow_run_id": {"any_": [flow_run_id]}}
+    return {a["key"]: a for a in post(url, "/artifacts/filter", artifacts=asked)}
+
+
+def log_lines(url: str, flow_run_id: str) -> list[str]:
+    found = post(url, "/logs/filter", logs={"flow_run_id": {"any_": [flow_run_id]}}, limit=200)
+    return [line["message"] for line in found]
+
+
+def ended_run(url: str, flow_run_id: str) -> dict[str, Any]:
+    """The flow run once it has ended, in whatever state."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        [run] = post(url, "/flow_runs/filter", flow_runs={"id": {"any_": [flow_run_id]}})
+        if run["state_type"] in ENDED:
+            return run
+        time.sleep(0.5)
+    raise AssertionError(f"flow run {flow_run_id} is still {run['state_type']}")

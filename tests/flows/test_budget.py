@@ -1,0 +1,45 @@
+"""A run that meets its budget stops cleanly, says what to do, and goes on to the same rows."""
+
+from pathlib import Path
+
+import pytest
+
+from records.store import Dataset
+from tests.flows.conftest import Synth
+from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
+from tests.flows.prefect_api import flow_runs
+
+SETTINGS = (
+    *("--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]"),
+    *("--set", f"num_tasks={SMALL.num_tasks}", "--set", "shard_size=1"),
+)
+
+SPENT = "select sum(prompt_tokens + completion_tokens) from llm_calls where not cache_hit"
+
+
+@pytest.mark.slow
+def test_a_run_stopped_by_its_budget_goes_on_to_the_same_rows(
+    prefect_url: str, synth: Synth, tmp_path: Path
+) -> None:
+    run_pipeline(tmp_path / "whole")
+    limit = spent(tmp_path / "whole") // 2
+    limited = ("--set", f"budget.tokens={limit}", "--set", "name=short-of-tokens")
+    stopped = synth("demo", "--dataset", "d", *limited, *SETTINGS)
+    assert stopped.returncode == 3, stopped.stderr
+    assert "budget of the run" in stopped.stderr
+    assert "raise the budget and run the same command again" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert 0 < spent(tmp_path / "d") <= limit
+    run = flow_runs(prefect_url, "pipeline-short-of-tokens")["pipeline-short-of-tokens"]
+    assert run["state_type"] == "FAILED"
+    assert "BudgetError" in run["state"]["message"]
+
+    done = synth("demo", "--dataset", "d", *SETTINGS)
+    assert done.returncode == 0, done.stderr
+    assert content_of(tmp_path / "d") == content_of(tmp_path / "whole")
+    assert spent(tmp_path / "d") == spent(tmp_path / "whole")  # nothing is paid for twice
+
+
+def spent(folder: Path) -> int:
+    [(tokens,)] = Dataset.open(folder).connect().execute(SPENT).fetchall()
+    return int(tokens)

@@ -1,0 +1,57 @@
+"""Flows started from the UI read and write inside the data root, and send no key but their own."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.data_root import check_parameters
+from records.errors import ConfigError
+from synth.config import RunConfig
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "out").symlink_to("/")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("dataset", ["data/demo", "data/a/b", "./data/../data/demo"])
+def test_paths_inside(dataset: str) -> None:
+    config = RunConfig(domains=("all", "data/mine.yaml"), servers=("time", "data/x/server.yml"))
+    check_parameters(config, dataset)
+
+
+@pytest.mark.parametrize(
+    "dataset", ["demo", "data", "data/../demo", "/tmp/demo", "data/out/tmp/demo", "data-2/demo"]
+)
+def test_datasets_outside_are_refused(dataset: str, root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"dataset = .*is not inside the data root") as refused:
+        check_parameters(RunConfig(), dataset)
+    assert repr(dataset) in str(refused.value)
+    assert str(root) in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", ["domains", "servers"])
+def test_definitions_outside_are_refused(setting: str) -> None:
+    config = RunConfig.model_validate({setting: ["data/mine.yaml", "../theirs.yaml"]})
+    with pytest.raises(ConfigError, match=rf"config\.{setting} = '\.\./theirs\.yaml'"):
+        check_parameters(config, "data/demo")
+
+
+def test_another_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path / "elsewhere"))
+    check_parameters(RunConfig(), str(tmp_path / "elsewhere" / "demo"))
+    with pytest.raises(ConfigError, match="SYNTH_DATA_ROOT"):
+        check_parameters(RunConfig(), "data/demo")
+
+
+def test_keys_are_those_given_to_flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = RunConfig.model_validate(
+        {"roles": {"agent": {"base_url": "https://example.com/v1", "api_key_env": "HOUSE_KEY"}}}
+    )
+    with pytest.raises(ConfigError, match=r"roles\.agent\.api_key_env = 'HOUSE_KEY'"):
+        check_parameters(config, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_KEYS", "OTHER_KEY, HOUSE_KEY")
+    check_parameters(config, "data/demo")
