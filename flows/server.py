@@ -30,6 +30,7 @@ _QUIET = {
     "DO_NOT_TRACK": "1",
     # logs go to the UI; the terminal has our progress and our errors
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
 }
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
 from inspect import isawaitable
 
 from httpx import HTTPStatusError, TransportError
@@ -22,7 +21,7 @@ FLOWS = {"pipeline": pipeline, "dry_run": dry_run}
 ATTEMPTS = 3
 """How often a flow is started when the Prefect server fails it. Prefect's client has by then
 tried each request for a minute; SQLite under load is what makes a server answer 503."""
-RETRY_S = 5.0
+RETRY_S = 2.0
 DRAIN_TIMEOUT_S = 20.0
 
 
@@ -66,16 +65,10 @@ async def _send_what_waits() -> None:
 
 def _is_server_trouble(error: BaseException) -> bool:
     """True if nothing but failing requests to the Prefect API ended the flow."""
-    return all(
-        isinstance(leaf, TransportError)
-        or (isinstance(leaf, HTTPStatusError) and leaf.response.status_code >= 500)
-        for leaf in _leaves(error)
-    )
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
+        return all(map(_is_server_trouble, error.exceptions))
+    if isinstance(error, HTTPStatusError):
+        return error.response.status_code >= 500
+    if isinstance(error, TransportError):
+        return True
+    return error.__cause__ is not None and _is_server_trouble(error.__cause__)

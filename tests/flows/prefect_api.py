@@ -40,9 +40,9 @@ def log_lines(url: str, flow_run_id: str) -> list[str]:
 def ended_run(url: str, flow_run_id: str) -> dict[str, Any]:
     """The flow run once it has ended, in whatever state."""
     deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
+    while True:
         [run] = post(url, "/flow_runs/filter", flow_runs={"id": {"any_": [flow_run_id]}})
         if run["state_type"] in ENDED:
             return run
+        assert time.monotonic() < deadline, f"flow run {run['name']} is still {run['state_type']}"
         time.sleep(0.5)
-    raise AssertionError(f"flow run {flow_run_id} is still {run['state_type']}")
