@@ -119,8 +119,9 @@ def serve(*, port: int | None = None) -> None:
         Port of the UI on 127.0.0.1; default 4200 where it is free.
     """
     from flows.entry import say
-    from flows.server import prefect_server
+    from flows.server import check_given_server, prefect_server
 
+    check_given_server()
     with prefect_server(prefect_home(), say=say, port=port) as url:
         from flows.serve import serve_deployments
 

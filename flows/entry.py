@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from flows.running import open_run
-from flows.server import prefect_server
+from flows.server import check_given_server, prefect_server
 from flows.settings import prefect_home
 from synth.config import RunConfig
 
@@ -32,6 +32,7 @@ def run_flow(
 async def _run(
     name: str, config: RunConfig, dataset: str, command: str, retry_failed: bool
 ) -> None:
+    check_given_server()
     async with open_run(config, dataset, command=command, retry_failed=retry_failed):
         with prefect_server(prefect_home(), say=say):
             from flows.started import start  # imports Prefect, which reads the environment

@@ -47,13 +47,12 @@ def prefect_server(
 ) -> Iterator[str]:
     """Point this process at a Prefect API and yield its URL.
 
-    With `PREFECT_API_URL` set, that server is used and left alone; ConfigError if it is not there.
-    Otherwise the server of `home` is reused or started. Call it before anything imports Prefect.
+    With `PREFECT_API_URL` set, that server is used and left alone. Otherwise the server of `home`
+    is reused or started. Call it before anything imports Prefect.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     if url := os.environ.get("PREFECT_API_URL"):
-        _check_answers(url)
         yield url
         return
     url = _join(home.absolute(), say, port)
@@ -65,8 +64,13 @@ def prefect_server(
         _leave(home.absolute())
 
 
-def _check_answers(url: str) -> None:
-    """Any answer will do: whether we may use the server is for Prefect's client to find out."""
+def check_given_server() -> None:
+    """ConfigError if `PREFECT_API_URL` names a server that is not there.
+
+    Any answer will do: whether we may use the server is for Prefect's client to find out.
+    """
+    if not (url := os.environ.get("PREFECT_API_URL")):
+        return
     try:
         urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10).close()
     except urllib.error.HTTPError:

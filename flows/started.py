@@ -21,7 +21,7 @@ FLOWS = {"pipeline": pipeline, "dry_run": dry_run}
 ATTEMPTS = 3
 """How often a flow is started when the Prefect server fails it. Prefect's client has by then
 tried each request for a minute; SQLite under load is what makes a server answer 503."""
-RETRY_S = 2.0
+RETRY_S = 1.0
 DRAIN_TIMEOUT_S = 20.0
 
 

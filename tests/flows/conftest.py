@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from flows import cli
 from flows.server import prefect_server
+from tests.flows.pipeline_work import run_pipeline
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +24,30 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
     with prefect_server(shared / "prefect") as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dataset of an undisturbed run of `SMALL`: what disturbed ones must come to as well."""
+    folder = tmp_path_factory.mktemp("small") / "d"
+    run_pipeline(folder)
+    return folder
+
+
+@pytest.fixture
+def refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Synth:
+    """As `synth`, in this process, for what is refused before anything heavy is imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = cli.run(arguments)
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+    return run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from records.store import Dataset
 from tests.flows.conftest import Synth
-from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
+from tests.flows.pipeline_work import SMALL, content_of
 from tests.flows.prefect_api import flow_runs
 
 SETTINGS = (
@@ -22,10 +22,9 @@ where not cache_hit and stage != 'probe'
 
 @pytest.mark.slow
 def test_a_run_stopped_by_its_budget_goes_on_to_the_same_rows(
-    prefect_url: str, synth: Synth, tmp_path: Path
+    prefect_url: str, synth: Synth, tmp_path: Path, small_run: Path
 ) -> None:
-    run_pipeline(tmp_path / "whole")
-    limit = spent(tmp_path / "whole") // 2
+    limit = spent(small_run) // 2
     limited = ("--set", f"budget.tokens={limit}", "--set", "name=short-of-tokens")
     stopped = synth("demo", "--dataset", "d", *limited, *SETTINGS)
     assert stopped.returncode == 3, stopped.stderr
@@ -39,8 +38,8 @@ def test_a_run_stopped_by_its_budget_goes_on_to_the_same_rows(
 
     done = synth("demo", "--dataset", "d", *SETTINGS)
     assert done.returncode == 0, done.stderr
-    assert content_of(tmp_path / "d") == content_of(tmp_path / "whole")
-    assert spent(tmp_path / "d") == spent(tmp_path / "whole")  # nothing paid twice but the probes
+    assert content_of(tmp_path / "d") == content_of(small_run)
+    assert spent(tmp_path / "d") == spent(small_run)  # nothing paid twice but the probes
 
 
 def spent(folder: Path) -> int:

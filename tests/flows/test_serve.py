@@ -41,6 +41,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
+        # a shell's background jobs inherit an ignored SIGINT, and so would what they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
     for line in process.stderr:

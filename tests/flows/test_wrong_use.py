@@ -45,18 +45,18 @@ def test_unknown_setting(synth: Synth, tmp_path: Path) -> None:
         ("stage_seconds.rollout=3", ("rollout", "rollouts")),
     ],
 )
-def test_wrong_override(synth: Synth, tmp_path: Path, override: str, words: tuple[str]) -> None:
-    refused(synth("demo", "--set", override, "--dataset", "d"), *words)
+def test_wrong_override(refusal: Synth, tmp_path: Path, override: str, words: tuple[str]) -> None:
+    refused(refusal("demo", "--set", override, "--dataset", "d"), *words)
     assert not (tmp_path / "d" / "commits").exists()
 
 
-def test_missing_config_file(synth: Synth) -> None:
-    refused(synth("run", "nowhere.toml"), "nowhere.toml", "configs/")
+def test_missing_config_file(refusal: Synth) -> None:
+    refused(refusal("run", "nowhere.toml"), "nowhere.toml", "configs/")
 
 
-def test_config_that_is_no_toml(synth: Synth, tmp_path: Path) -> None:
+def test_config_that_is_no_toml(refusal: Synth, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("seed = = 3\n")
-    refused(synth("run", "run.toml"), "run.toml", "not valid TOML")
+    refused(refusal("run", "run.toml"), "run.toml", "not valid TOML")
 
 
 @pytest.mark.usefixtures("prefect_url")
@@ -67,6 +67,19 @@ def test_unreachable_endpoint(synth: Synth) -> None:
     url = f"http://127.0.0.1:{port}/v1"
     done = synth("demo", "--set", f"roles.agent.base_url={url}", "--dataset", "d")
     refused(done, "roles.agent", str(port))
+
+
+def test_a_prefect_server_that_is_not_there(
+    refusal: Synth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/api"
+    for given in (url, "nonsense"):
+        monkeypatch.setenv("PREFECT_API_URL", given)
+        refused(refusal("demo", "--dataset", "d"), "PREFECT_API_URL", given, "unset")
+        refused(refusal("serve"), "PREFECT_API_URL", given)
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.usefixtures("sandboxed")
@@ -87,21 +100,21 @@ def test_servers_that_cannot_be_used(
 
 @pytest.mark.parametrize("command", [("sql", "select 1"), ("report",), ("view", "x")])
 def test_folders_that_are_no_dataset(
-    synth: Synth, tmp_path: Path, command: tuple[str, ...]
+    refusal: Synth, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "file").write_text("mine")
     for folder in ("foreign", "missing"):
         place = (folder,) if command[0] == "report" else ("--dataset", folder)
-        refused(synth(*command, *place), folder, "no dataset")
-    refused(synth("demo", "--dataset", "foreign", "--set", "num_tasks=1"), "foreign")
+        refused(refusal(*command, *place), folder, "no dataset")
+    refused(refusal("demo", "--dataset", "foreign", "--set", "num_tasks=1"), "foreign")
     assert [p.name for p in (tmp_path / "foreign").iterdir()] == ["file"]
 
 
-def test_sql_errors_name_the_tables(synth: Synth, tmp_path: Path) -> None:
+def test_sql_errors_name_the_tables(refusal: Synth, tmp_path: Path) -> None:
     Dataset.create_or_open(tmp_path / "d")
-    refused(synth("sql", "select * from trajektories", "--dataset", "d"), "trajektories")
-    refused(synth("sql", "drop table tools", "--dataset", "d"))
+    refused(refusal("sql", "select * from trajektories", "--dataset", "d"), "trajektories")
+    refused(refusal("sql", "drop table tools", "--dataset", "d"))
 
 
 @pytest.mark.usefixtures("prefect_url")
@@ -121,7 +134,7 @@ def test_a_held_dataset_is_refused_with_the_owner(synth: Synth, tmp_path: Path) 
     refused(done, "synth run other.toml", str(os.getpid()))
 
 
-def test_unknown_commands_and_options_exit_with_2(synth: Synth) -> None:
-    assert synth("nonsense").returncode == 2
-    assert synth("sql").returncode == 2
-    assert synth("sql", "select 1", "--no-such-option").returncode == 2
+def test_unknown_commands_and_options_exit_with_2(refusal: Synth) -> None:
+    assert refusal("nonsense").returncode == 2
+    assert refusal("sql").returncode == 2
+    assert refusal("sql", "select 1", "--no-such-option").returncode == 2
