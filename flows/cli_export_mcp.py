@@ -1,9 +1,6 @@
 """`synth tools export-mcp`: a domain as an MCP server, for any agent framework."""
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
+from flows.cli_run import Port
 from records.errors import ConfigError
 
 
@@ -12,7 +9,7 @@ def export_mcp(
     /,
     *,
     http: bool = False,
-    port: Annotated[int, Parameter(name=["--port", "-p"])] = 8765,
+    port: Port = 8765,
 ) -> None:
     """Run a domain as an MCP server whose state lasts until it ends.
 
@@ -34,8 +31,6 @@ def export_mcp(
     from sandboxes.domain_server import DomainServer
     from tool_specs.taxonomy import load_taxonomy
 
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"--port {port}: a port lies between 0 and 65535")
     (loaded,) = load_taxonomy([domain])
     if not loaded.tools:
         raise ConfigError(

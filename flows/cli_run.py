@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from flows.settings import dataset_path, open_dataset, prefect_home
 from records.errors import ConfigError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from synth.config import RunConfig
 
 Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+Port = Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535))]
 Set = Annotated[list[str], Parameter(name="--set", negative="")]
 
 
@@ -110,7 +111,7 @@ def resume(
     )
 
 
-def serve(*, port: int | None = None) -> None:
+def serve(*, port: Port | None = None) -> None:
     """Start the Prefect server with its UI and serve the flows as deployments, until Ctrl-C.
 
     Parameters
@@ -129,7 +130,7 @@ def serve(*, port: int | None = None) -> None:
         serve_deployments()
 
 
-def offline_llm(*, port: int = 8399, latency_ms: int = 0) -> None:
+def offline_llm(*, port: Port = 8399, latency_ms: int = 0) -> None:
     """Serve the offline provider over HTTP, for other programs that speak the OpenAI protocol.
 
     It plays by rules, so it is for trying things out and for tests, never a measure of quality.

@@ -138,3 +138,7 @@ def test_unknown_commands_and_options_exit_with_2(refusal: Synth) -> None:
     assert refusal("nonsense").returncode == 2
     assert refusal("sql").returncode == 2
     assert refusal("sql", "select 1", "--no-such-option").returncode == 2
+
+
+def test_a_port_that_cannot_be(refusal: Synth) -> None:
+    refused(refusal("offline-llm", "--port", "99999"), "99999", "--port", "65535")
