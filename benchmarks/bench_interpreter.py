@@ -1,11 +1,13 @@
 """Calls a second of the interpreter, one core, with validation, diff and state hash on.
 
-    python benchmarks/bench_interpreter.py [--calls 20000] [--repeats 3]
+    python benchmarks/bench_interpreter.py [--tools 1000] [--calls 20000]
 
-Prints one JSON line per measurement. `catalogue` replays a mix of calls drawn over every built-in
-domain (about a third of them fail, as calls do); `entities` makes the same call against worlds of
-10, 1,000 and 100,000 rows: by id, by an indexed field with a page limit, one update, one create,
-and a text search, which is linear and listed as such. The baseline of the same run is a bare dict
+Prints one JSON line per measurement. `catalogue` calls a uniform sample of the tools of the
+built-in domains, each with arguments drawn from its world (about a third of
+the calls fail, as calls do). `growth` makes the same calls in worlds of the same domains that hold
+their seed many times over, up to `--rows` rows: tools whose reads are all served by an index, and
+those that scan; who became slower is listed. `entities` does so for one
+plain entity, a tool for each way of reaching it. The baseline of the same run is a bare dict
 lookup with `json.dumps` of the row: what no interpreter can beat.
 """
 
@@ -20,52 +22,124 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.tool_specs.worlds import grown
 from tool_specs.domain import Domain, load_domains
 from tool_specs.drawing import draw_arguments
 from tool_specs.interpreter import World
 
 STATUSES = ("open", "packed", "sent", "closed")
 
+GROWTH_DOMAINS = 12
+"""Of the catalogue, whose worlds are grown; building a large one takes seconds."""
+
+GROWTH_CALLS = 15
+"""Of each tool in each world."""
+
+
+SLOWED = 3.0
+"""Times slower than before, above which a tool is listed: below it is noise."""
+
+
+class Call(NamedTuple):
+    domain: str
+    tool: str
+    arguments: Any
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tools", type=int, default=1000, help="sampled for `catalogue`")
     parser.add_argument("--calls", type=int, default=20_000, help="calls per repeat")
+    parser.add_argument("--rows", type=int, default=100_000, help="of the largest worlds")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    for measurement in (*catalogue(options), *by_size(options)):
-        print(json.dumps(measurement | hardware()))
-
-
-def catalogue(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Every built-in domain, one world each that lives through all calls."""
     domains = load_domains()
-    calls = list(drawn(domains, options.calls))
+    for measurement in (
+        *catalogue(domains, options),
+        *growth(domains, options),
+        *by_size(options),
+    ):
+        print(json.dumps(measurement | hardware()), flush=True)
+
+
+def catalogue(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """One world for each domain, which lives through all its calls."""
+    everything = [(i, tool.name) for i, domain in enumerate(domains) for tool in domain.tools]
+    sampled = random.Random(0).sample(everything, min(options.tools, len(everything)))
+    calls = drawn(domains, sampled, options.calls)
+    by_name = {domain.name: domain for domain in domains}
 
     def run(latencies: list[float]) -> None:
-        worlds = {domain.name: World.of(domain) for domain in domains}
+        worlds = {name: World.of(by_name[name]) for name in {call.domain for call in calls}}
         for name, tool, arguments in calls:
             started = time.perf_counter()
             worlds[name].call(tool, arguments)
             latencies.append(time.perf_counter() - started)
 
-    tools = sum(len(domain.tools) for domain in domains)
-    yield measured("interpreter_catalogue", run, options, tools=tools, domains=len(domains))
+    counts = {"tools": len(sampled), "of": len(everything), "domains": len(domains)}
+    yield measured("interpreter_catalogue", run, options, **counts)
 
 
-def drawn(domains: list[Domain], calls: int) -> Iterator[tuple[str, str, Any]]:
-    """Calls that make sense where they are made: drawn along one walk per domain."""
+def drawn(domains: list[Domain], sampled: list[tuple[int, str]], num_calls: int) -> list[Call]:
+    """Calls that make sense where they are made: drawn along one walk for each domain."""
     rng = random.Random(0)
-    for domain in domains:
-        world = World.of(domain)
-        for _ in range(calls // len(domains)):
-            tool = rng.choice(domain.tools).name
-            arguments = draw_arguments(world, tool, rng)
-            world.call(tool, arguments)
-            yield domain.name, tool, arguments
+    worlds = {i: World.of(domains[i]) for i, _ in sampled}
+    calls = []
+    for _ in range(-(-num_calls // len(sampled))):
+        for i, tool in sampled:
+            arguments = draw_arguments(worlds[i], tool, rng)
+            worlds[i].call(tool, arguments)
+            calls.append(Call(domains[i].name, tool, arguments))
+    return calls[:num_calls]
+
+
+def growth(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Median time of each tool in a world of `--rows` rows over that in one of a fiftieth, where
+    pages are full as well."""
+    rng = random.Random(0)
+    found: dict[bool, dict[str, tuple[float, float]]] = {True: {}, False: {}}
+    for domain in rng.sample(domains, min(GROWTH_DOMAINS, len(domains))):
+        rows = sum(map(len, domain.seed.values()))
+        small, large = (
+            World(domain, grown(domain, max(1, most // rows)))
+            for most in (options.rows // 50, options.rows)
+        )
+        seed = World.of(domain)
+        for name, program in domain.programs.items():
+            calls = [draw_arguments(seed, name, rng) for _ in range(GROWTH_CALLS)]
+            times = tuple(median_time(world, name, calls) for world in (small, large))
+            found[bool(program.scans)][f"{domain.name}.{name}"] = (times[0], times[1])
+    for scans, tools in found.items():
+        if not tools:
+            continue
+        ratios = {name: round(large / small, 1) for name, (small, large) in tools.items()}
+        slowest = sorted(ratios.values())
+        yield {
+            "name": "interpreter_growth",
+            "parameters": {"reads": "scan" if scans else "indexed", "rows": options.rows},
+            "value": round(statistics.median(slowest), 2),
+            "unit": f"times slower than with {options.rows // 50} rows, median of the tools",
+            "range": [slowest[0], slowest[-1]],
+            "p95": slowest[int(0.95 * (len(slowest) - 1))],
+            "n": len(tools),
+            "median_us": round(statistics.median(t for _, t in tools.values()) * 1e6, 1),
+            "slowed": {name: r for name, r in sorted(ratios.items()) if r > SLOWED},
+        }
+
+
+def median_time(world: World, tool: str, calls: list[Any]) -> float:
+    """Each call is made once before: the first of its kind builds the index that serves it."""
+    times = []
+    for arguments in (*calls, *calls):
+        trial = world.snapshot()
+        started = time.perf_counter()
+        trial.call(tool, arguments)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[len(calls) :])
 
 
 ARGUMENTS: dict[str, Callable[[random.Random, int], dict[str, Any]]] = {
