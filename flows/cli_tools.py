@@ -1,8 +1,8 @@
-"""Commands about tools, a module each: import, and list, show of the catalogue."""
+"""Commands about tools, a module each."""
 
 from cyclopts import App
 
-from flows.cli_catalogue import list_, show
+from flows import cli_catalogue
 from flows.cli_export_mcp import export_mcp
 from flows.cli_import import import_
 
@@ -10,7 +10,6 @@ from flows.cli_import import import_
 def register(app: App) -> None:
     tools = App(name="tools", help="Import tools from MCP servers; list and show the catalogue.")
     tools.command(import_, name="import")
-    tools.command(list_, name="list")
-    tools.command(show)
+    cli_catalogue.register(tools)
     tools.command(export_mcp, name="export-mcp")
     app.command(tools)
