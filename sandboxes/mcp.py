@@ -20,7 +20,7 @@ from sandboxes.launch import launch_of
 from sandboxes.local import Sandbox, lease
 from sandboxes.servers import Fixture, ServerConfig
 from sandboxes.wire import Wire
-from tool_specs.importing import api_name
+from tool_specs.names import mapped_names
 
 MAX_TOOLS = 2000
 MAX_TEXT = 64 << 10
@@ -62,14 +62,13 @@ class McpServer:
             seen.add(cursor)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
-        """Call a tool by the name that models use (`tool_specs.importing.api_name`).
+        """Call a tool by the name that models use (`tool_specs.names.mapped_names`).
 
         TransientError if the server hangs or is lost; never for what it answers.
         """
         if self._names is None:
             listed = [tool["name"] for tool in await self.list_tools()]
-            # the first of a name, as in the import, where later ones are dropped
-            self._names = {api_name(own) or own: own for own in reversed(listed)}
+            self._names = {name: own for own, name in mapped_names(listed).items()}
         try:
             async with self._asking(name):
                 own = self._names.get(name, name)

@@ -1,54 +1,49 @@
-"""Tools of MCP servers as rows of the table `tools`, from what `tools/list` answered.
+"""Tools that somebody else wrote as rows of the table `tools`, from what a server or a file lists.
 
-Pure: starts nothing, fetches nothing. Every text in an answer is untrusted. A tool that cannot be
-used is a row with its `drop_reason`, never a missing row.
+Pure: starts nothing, fetches nothing. Every text is untrusted. A tool that cannot be used is a row
+with its `drop_reason`, never a missing row; one that speaks to the model is quarantined: its reason
+is one of `QUARANTINED`, and the rule that it hit stands in its annotations.
 """
 
+import json
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-import jsonschema_rs
 from pydantic import Field
 
 from records.config import Config
 from records.digest import canonical_json, digest
 from records.schemas import Row
 from records.splits import own_split, split_of
+from tool_specs.dialects import Dialect, UnusableError, normalised
+from tool_specs.injection import hidden, instructing, texts_in
+from tool_specs.licences import spdx_of
+from tool_specs.names import mapped_names
+from tool_specs.schemas import SchemaError, Validator
+
+IMPORT_VERSION = 2
+"""Part of the ids: raised when the same listing gives other rows."""
+
+MAX_LISTED_CHARS = 512_000
+"""JSON of one tool as listed; what is larger is not even read."""
 
 MAX_SCHEMA_BYTES = 16_000
-"""Canonical JSON of one input schema; prompts hold a dozen tools."""
+"""Canonical JSON of one input schema, references written out; prompts hold a dozen tools."""
 
 MAX_DEPTH = 24
 """Of nested JSON; a nested object costs two."""
+
 MAX_DESCRIPTION = 4_000
 """Characters; a longer description is no description of one tool."""
 
-API_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""Names that the OpenAI API takes."""
+MAX_LINE = 200
+"""Characters of a name or a title that is stored only to be shown to people."""
 
-HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
-INSTRUCTING = re.compile(
-    r"<(important|system|instructions?|secret)>|\b("
-    r"(ignore|disregard|forget|override)\s+(all\s+|any\s+|every\s+)?(other\s+|the\s+|your\s+)?"
-    r"(previous|prior|above|earlier|preceding|other|system)\s+(instructions?|prompts?|rules|tools?)"
-    r"|(do\s+not|don't|never|without)\s+(tell|telling|inform\w*|mention\w*|notify\w*|reveal\w*)\s+"
-    r"(\w+\s+){0,6}(the\s+)?user"
-    r"|you\s+are\s+now\s+(a|an|in)\b"
-    r"|(system|developer)\s+prompt"
-    r"|\.ssh/|id_rsa|\.aws/credentials"
-    r")",
-    re.IGNORECASE,
-)
-"""Texts that speak to the model about its own conduct and not about the tool."""
-
-HIDDEN = frozenset({"Cf", "Co", "Cn", "Cs"})
-"""Unicode categories that a reader does not see: format characters, private use, unassigned."""
-
-VISIBLE_FORMATS = frozenset("\u200d\ufe0f\u00ad")
-"""Of these, parts of emoji, and the soft hyphen."""
+QUARANTINED = frozenset({"instructing_description", "hidden_text"})
+"""Reasons that say what the tool may do to a model, and not that it is of no use."""
 
 
 class Source(Config):
@@ -69,199 +64,229 @@ class Source(Config):
     """Whether tools that are not read-only are usable at all."""
 
 
-def api_name(name: str) -> str | None:
-    """The name under which models call the tool, None if nothing readable is left of it.
+class Listing(NamedTuple):
+    """What one server or file listed, as it stands there."""
 
-    Characters that the API refuses become '_'. The way back is by the server's own list: the one
-    tool there whose api_name this is.
-    """
-    mapped = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
-    letters = len(re.sub(r"[^a-zA-Z0-9]", "", mapped))
-    readable = letters > 0 and 2 * letters >= len(name.replace("_", ""))
-    return mapped if readable and API_NAME.fullmatch(mapped) else None
+    source: Source
+    tools: Sequence[Any]
+    """As `tools/list` has them; `inputSchema` may be an `UnusableError` instead, saying why there
+    is none."""
+
+    dialect: Dialect | None = None
+    """Of the schemas; None: each says for itself, or says nothing."""
 
 
-def rows_of_answer(tools: Sequence[Any], source: Source) -> list[Row]:
+class _Listed(NamedTuple):
+    name: str
+    description: str
+    tool: Mapping[str, Any]
+    spec_hash: str
+    is_huge: bool
+
+    @property
+    def rank(self) -> tuple[bool, int, str]:
+        """Smallest first: which of several of one name stands for it, in any order of the list."""
+        return not self.description.strip(), -len(self.description), self.spec_hash
+
+
+def rows_of_answer(
+    tools: Sequence[Any], source: Source, dialect: Dialect | None = None
+) -> list[Row]:
     """One row per listed tool, in the order of the list."""
-    taken: set[str] = set()
-    return [_row(tool if isinstance(tool, Mapping) else {}, source, taken) for tool in tools]
+    listed = [_listed(tool) for tool in tools]
+    names = mapped_names(one.name for one in listed if one.name)
+    best: dict[str, _Listed] = {}
+    for one in sorted(listed, key=lambda one: one.rank):
+        best.setdefault(one.name, one)
+    seen: dict[str, int] = {}
+    rows = []
+    for one in listed:
+        repeat = seen[one.spec_hash] = seen.get(one.spec_hash, -1) + 1
+        fault = None
+        if not one.name:
+            fault = "missing_name"
+        elif one.name not in names:
+            fault = "unusable_name"
+        elif repeat or best[one.name].spec_hash != one.spec_hash:
+            fault = "duplicate_name"
+        rows.append(_row(one, names.get(one.name), fault, repeat, source, dialect))
+    return rows
 
 
-def _row(tool: Mapping[str, Any], source: Source, taken: set[str]) -> Row:
-    original = tool["name"] if isinstance(tool.get("name"), str) else ""
+def _listed(tool: Any) -> _Listed:
+    tool = tool if isinstance(tool, Mapping) else {}
+    name = tool["name"] if isinstance(tool.get("name"), str) else ""
     description = tool["description"] if isinstance(tool.get("description"), str) else ""
-    listed = tool.get("annotations")
-    hints = listed if isinstance(listed, Mapping) else {}
-    annotations = {hint: hints[hint] for hint in HINTS if hint in hints}
-    if original in source.read_only_tools:
+    spec = {key: tool.get(key) for key in ("inputSchema", "outputSchema", "annotations")}
+    try:
+        text = json.dumps(
+            {"name": name, "description": description, **spec}, sort_keys=True, default=str
+        )
+    except (RecursionError, TypeError, ValueError):  # too deep, or keys that are no text
+        return _Listed(name, description, tool, digest("tool", ascii([name, description])), True)
+    return _Listed(name, description, tool, digest("tool", text), len(text) > MAX_LISTED_CHARS)
+
+
+def _row(
+    one: _Listed,
+    name: str | None,
+    fault: str | None,
+    repeat: int,
+    source: Source,
+    dialect: Dialect | None,
+) -> Row:
+    given = one.tool.get("annotations")
+    given = given if isinstance(given, Mapping) else {}
+    annotations: dict[str, Any] = {
+        hint: given[hint] for hint in HINTS if isinstance(given.get(hint), bool)
+    }
+    annotations |= {
+        key: _line(given[key]) for key in ("title", "http") if isinstance(given.get(key), str)
+    }
+    if one.name in source.read_only_tools:
         annotations["readOnlyHint"] = True
-    schema, fault = usable_schema(tool.get("inputSchema"))
-    name = api_name(original)
-    if name != original:
-        annotations["originalName"] = original
-    reason = (
-        _name_fault(name, original, taken) or fault or text_fault(original, description, schema)
-    )
+    if name != one.name:
+        annotations["originalName"] = _line(one.name)
+    schema, schema_fault = _input_schema(one, dialect)
+    output = _output_schema(one, dialect, annotations)
+    _mark_undocumented(one.description, schema, annotations)
+    texts = (one.name, one.description, *texts_in([schema, output, annotations]))
+    reason = fault or schema_fault or _text_fault(one.description, texts, annotations)
     if reason is None and not (source.may_write or annotations.get("readOnlyHint") is True):
         reason = "not_read_only"
-    spec = {
-        "name": original,
-        "description": description,
-        "input_schema": schema,
-        "output_schema": tool.get("outputSchema"),
-        "annotations": annotations,
-    }
     return {
-        "tool_id": _tool_id(spec, source),
-        "name": name or original,
+        "tool_id": _tool_id(one.spec_hash, source, repeat),
+        "name": name or _line(one.name),
         "source": "mcp",
         "category": source.category,
         "domain_id": None,
         "server": source.server,
-        "description": description,
+        "description": _storable(one.description[: MAX_DESCRIPTION + 1]),
         "input_schema": schema,
-        "output_schema": tool.get("outputSchema"),
+        "output_schema": output,
         "annotations": annotations,
         "semantics_json": None,
         "evolve_op": "imported",
         "generation": 0,
         "parent_id": None,
-        "spec_hash": digest("tool", spec),
-        "license": source.license,
+        "spec_hash": one.spec_hash,
+        "license": spdx_of(source.license),
         "drop_reason": reason,
         "split": split_of(
-            own_split("tool", digest("tool", "mcp", source.server, spec)), [source.split]
+            own_split("tool", digest("tool", "mcp", source.server, one.spec_hash)), [source.split]
         ),
     }
 
 
-def _tool_id(spec: Mapping[str, Any], source: Source) -> str:
-    return digest("tool", "mcp", source.server, source.definition, spec)
+def _tool_id(spec_hash: str, source: Source, repeat: int = 0) -> str:
+    parts = (IMPORT_VERSION, source.server, source.definition, spec_hash)
+    return digest("tool", "mcp", *parts, *([repeat] if repeat else []))
 
 
 def is_of(row: Row, source: Source) -> bool:
     """Whether the row was imported from this very source, and not from another of its name."""
-    annotations = row["annotations"] or {}
-    kept = ("description", "input_schema", "output_schema", "annotations")
-    spec = {"name": annotations.get("originalName", row["name"])} | {k: row[k] for k in kept}
-    return row["server"] == source.server and row["tool_id"] == _tool_id(spec, source)
+    return row["server"] == source.server and row["tool_id"] == _tool_id(row["spec_hash"], source)
 
 
-def _name_fault(name: str | None, original: str, taken: set[str]) -> str | None:
-    if not original:
-        return "missing_name"
-    if name is None:
-        return "unusable_name"
-    if name in taken:
-        return "duplicate_name"
-    taken.add(name)
-    return None
+def _input_schema(
+    one: _Listed, dialect: Dialect | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    schema = one.tool.get("inputSchema")
+    if isinstance(schema, UnusableError):
+        return None, schema.reason
+    if one.is_huge and isinstance(schema, Mapping):
+        return None, "huge_schema"
+    return usable_schema(schema, dialect)
 
 
-def usable_schema(schema: Any) -> tuple[Any, str | None]:
-    """The input schema with its local references written out, and what is wrong with it."""
+def _output_schema(one: _Listed, dialect: Dialect | None, annotations: dict[str, Any]) -> Any:
+    """The output schema, None where it cannot be used: it is told, and costs nobody the tool."""
+    schema = one.tool.get("outputSchema")
+    if schema is None or one.is_huge:
+        return None
+    plain, fault = checked_schema(schema, dialect)
+    if fault is not None:
+        annotations["outputSchemaFault"] = fault
+    return None if fault else plain
+
+
+def usable_schema(
+    schema: Any, dialect: Dialect | None = None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """The input schema in draft 2020-12 without references, or what is wrong with it."""
     if not isinstance(schema, Mapping):
         return None, "missing_schema"
+    plain, fault = checked_schema(schema, dialect)
+    if plain is None or fault:
+        return None, fault
+    kinds = plain.get("type", "object")
+    if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
+        return None, "invalid_schema"
+    return plain | {"type": "object"}, None  # arguments are an object in any case
+
+
+def checked_schema(
+    schema: Any, dialect: Dialect | None = None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Any schema, normalised and within bounds, or what is wrong with it."""
     try:
-        if len(canonical_json(schema)) > MAX_SCHEMA_BYTES:
-            return None, "huge_schema"
-        plain = without_references(schema)
-        if len(canonical_json(plain)) > MAX_SCHEMA_BYTES:
-            return None, "huge_schema"
+        plain = normalised(schema, dialect)
+        if not isinstance(plain, dict):
+            return None, "invalid_schema"
         if depth(plain) > MAX_DEPTH:
             return None, "deep_schema"
-        if plain.get("type", "object") != "object":
-            return plain, "invalid_schema"
-        jsonschema_rs.validator_for(plain)
-    except RecursionError:
-        return None, "recursive_schema"
-    except LookupError:
-        return None, "foreign_reference"
-    except ValueError:  # not JSON (NaN), or not a schema
+        if len(canonical_json(plain).encode()) > MAX_SCHEMA_BYTES:
+            return None, "huge_schema"
+        Validator(plain)
+    except UnusableError as error:
+        return None, error.reason
+    except SchemaError as error:
+        return None, "unsupported_pattern" if '"regex"' in str(error) else "invalid_schema"
+    except (ValueError, RecursionError):  # no JSON: NaN, lone surrogates
         return None, "invalid_schema"
-    return plain | {"type": "object"}, None
-
-
-def without_references(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Every local `$ref` replaced by what it names. RecursionError for one that contains itself,
-    LookupError for one that leads out of the schema; nothing is ever fetched."""
-
-    def expand(node: Any, open_refs: tuple[str, ...], size: list[int]) -> Any:
-        size[0] += 1
-        if size[0] > MAX_SCHEMA_BYTES:
-            raise RecursionError("the references multiply")
-        if isinstance(node, list):
-            return [expand(item, open_refs, size) for item in node]
-        if not isinstance(node, Mapping):
-            return node
-        rest = {key: value for key, value in node.items() if key not in ("$ref", *DEFINITIONS)}
-        if isinstance(ref := node.get("$ref"), str):
-            if ref in open_refs:
-                raise RecursionError(ref)
-            named = expand(resolve(schema, ref), (*open_refs, ref), size)
-            rest = {**named, **rest} if isinstance(named, dict) else rest
-        return {
-            key: value if key in LITERAL else expand(value, open_refs, size)
-            for key, value in rest.items()
-        }
-
-    return expand(schema, (), [0])
-
-
-DEFINITIONS = ("$defs", "definitions")
-LITERAL = ("const", "enum", "default", "examples", "required")
-"""Keywords whose values are data, in which `$ref` would be just a key."""
-
-
-def resolve(schema: Mapping[str, Any], ref: str) -> Any:
-    """What a JSON pointer into this schema names. LookupError where it leads elsewhere."""
-    if not ref.startswith("#"):
-        raise LookupError(ref)
-    node: Any = schema
-    for part in ref[1:].strip("/").split("/") if len(ref) > 1 else ():
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, list) and key.isdigit() and int(key) < len(node):
-            node = node[int(key)]
-        elif isinstance(node, Mapping) and key in node:
-            node = node[key]
-        else:
-            raise LookupError(ref)
-    return node
+    return plain, None
 
 
 def depth(node: Any) -> int:
-    children = (
-        node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
-    )
-    return 1 + max(map(depth, children), default=0)
+    """Levels of a JSON value, a scalar being one; stops counting well above MAX_DEPTH."""
+    layer, levels = [node], 0
+    while layer and levels <= 2 * MAX_DEPTH:
+        levels += 1
+        layer = [
+            child
+            for one in layer
+            if isinstance(one, Mapping | list)
+            for child in (one.values() if isinstance(one, Mapping) else one)
+        ]
+    return levels
 
 
-def text_fault(name: str, description: str, schema: Any) -> str | None:
+def _mark_undocumented(description: str, schema: Any, annotations: dict[str, Any]) -> None:
+    """Name what has no description: the tool itself, or any of its parameters."""
+    missing = [] if description.strip() else ["description"]
+    members = (schema or {}).get("properties", {}).values()
+    if any(not (isinstance(one, Mapping) and one.get("description")) for one in members):
+        missing.append("parameters")
+    if missing:
+        annotations["undocumented"] = missing
+
+
+def _text_fault(description: str, texts: Sequence[str], annotations: dict[str, Any]) -> str | None:
     """Why the texts must not be shown to a model, None if they may."""
-    if not description.strip():
-        return "missing_description"
     if len(description) > MAX_DESCRIPTION:
         return "huge_description"
-    for text in (name, description, *texts_in(schema)):
-        if any(hidden(character) for character in text):
-            return "hidden_text"
-        if INSTRUCTING.search(text):
-            return "instructing_description"
+    if any(hidden(text) for text in texts):
+        return "hidden_text"
+    if rule := instructing(texts):
+        annotations["quarantine"] = rule
+        return "instructing_description"
     return None
 
 
-def hidden(character: str) -> bool:
-    return unicodedata.category(character) in HIDDEN and character not in VISIBLE_FORMATS
+def _line(text: str) -> str:
+    return _storable(text[:MAX_LINE])
 
 
-def texts_in(node: Any) -> Iterator[str]:
-    """Every string of a schema, keys too."""
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, Mapping):
-        for key, value in node.items():
-            yield key
-            yield from texts_in(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from texts_in(item)
+def _storable(text: str) -> str:
+    """Lone surrogates, which no file can hold, as the replacement character."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)

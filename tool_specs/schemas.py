@@ -169,11 +169,16 @@ def _expanded(node: Any, root: Any, sizes: dict[str, int], above: frozenset[str]
         reference = node.get("$ref")
         if isinstance(reference, str):
             size += _target_size(reference, root, sizes, above)
-    for child in _children(node):
+    for child in _children({**node, **_data_in(node)} if isinstance(node, dict) else node):
         size += _expanded(child, root, sizes, above)
     if size > MAX_SCHEMA_NODES:
         raise SchemaError(f"over {MAX_SCHEMA_NODES} values once references are expanded")
     return size
+
+
+def _data_in(node: dict[str, Any]) -> dict[str, None]:
+    """The lists of values in a schema, in which `$ref` would be just a key; counted already."""
+    return {key: None for key in ("enum", "examples") if isinstance(node.get(key), list)}
 
 
 def _target_size(reference: str, root: Any, sizes: dict[str, int], above: frozenset[str]) -> int:
