@@ -1,8 +1,10 @@
 """A domain and its tools as rows of the tables `domains` and `tools`."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from records.digest import digest
+from records.errors import ConfigError
 from records.schemas import Row
 from records.splits import own_split, split_of
 from tool_specs.domain import Domain
@@ -45,10 +47,53 @@ def domain_row(domain: Domain) -> Row:
         "parent_id": None,
         "description": domain.description,
         "entities": _plain(domain.entities),
-        "seed_state": domain.seed,
+        "seed_state": domain.file.seed,
         "policy": [rule.model_dump(mode="json") for rule in domain.policy],
         "split": domain.split,
+        "clock": domain.now,
+        "rules": [rule.model_dump(mode="json") for rule in domain.file.rules],
+        # JSON columns sort their keys, and reads answer in the order of the fields
+        "field_order": [[name, list(entity.fields)] for name, entity in domain.entities.items()],
     }
+
+
+def domain_of_rows(row: Row, tools: Iterable[Row] = ()) -> Domain:
+    """The domain that `domain_row` and `tool_rows` were made of, with these of its tools.
+
+    Raises ConfigError for rows that were edited, or written before a domain could be rebuilt.
+    """
+    if row["clock"] is None:
+        raise ConfigError(f"domain {row['name']!r} was written by an older version; make it anew")
+    specs = [
+        {name: tool[name] for name in ("name", "description", "params")}
+        | {"semantics": tool["semantics_json"]}
+        for tool in tools
+    ]
+    data = {
+        "domain": row["name"],
+        **{name: row[name] for name in ("title", "category", "description", "split", "rules")},
+        "now": row["clock"],
+        "entities": {
+            name: _in_order(row["entities"][name], fields) for name, fields in row["field_order"]
+        },
+        "seed": row["seed_state"],
+        "policy": _policy(row["policy"], {spec["name"] for spec in specs}),
+        "tools": specs,
+    }
+    return Domain.of(data, origin=f"domain {row['name']}")
+
+
+def _in_order(entity: Row, fields: Iterable[str]) -> Row:
+    return entity | {"fields": {name: entity["fields"][name] for name in fields}}
+
+
+def _policy(rules: Iterable[Row], tools: set[str]) -> list[Row]:
+    """Without rules about a tool that is not there: they have nothing to forbid."""
+    return [
+        rule if rule["tool"] else {"id": rule["id"], "text": rule["text"]}
+        for rule in rules
+        if rule["tool"] is None or rule["tool"] in tools
+    ]
 
 
 def tool_rows(domain: Domain) -> list[Row]:
@@ -83,6 +128,11 @@ def _tool_row(domain: Domain, program: Program, tool_id: str, place: str) -> Row
         "license": LICENSE,
         "drop_reason": None,
         "split": split_of(_own_split(domain, spec), [domain.split]),
+        "params": {
+            name: param.model_dump(mode="json", exclude_defaults=True)
+            for name, param in spec.params.items()
+        },
+        "proof": None,
     }
 
 

@@ -175,6 +175,8 @@ def _row(
         "split": split_of(
             own_split("tool", digest("tool", "mcp", source.server, one.spec_hash)), [source.split]
         ),
+        "params": None,
+        "proof": None,
     }
 
 

@@ -120,9 +120,11 @@ class Walk:
             breached = breaches(world, name, arguments)
             result = world.call(name, arguments)
             if name in self.tools:
-                self.note(name, Case(before, arguments, result), world)
+                sound = self.note(name, Case(before, arguments, result), world)
                 if not result.is_error:
                     self.rules.update(dict.fromkeys(breached, True))
+                if not sound:  # or others would be blamed for what this tool broke
+                    world = World.of(self.domain)
 
     def further(self, name: str, num_calls: int) -> Iterator[Case]:
         """More cases of one tool, made as they are asked for, in worlds that other calls move."""
@@ -143,12 +145,13 @@ class Walk:
             _spoil(self.domain.programs[name].spec.params, arguments, self.rng)
         return arguments
 
-    def note(self, name: str, case: Case, after: World) -> None:
+    def note(self, name: str, case: Case, after: World) -> bool:
+        """False when the call left a state in which a rule does not hold."""
         report, result = self.tools[name], case.result
         report.calls += 1
         if result.error_code is not None:
             self.note_error(report, case)
-            return
+            return True
         report.successes += 1
         report.writes += bool(result.diff)
         if len(report.answers) < _SUCCESSES:
@@ -158,11 +161,14 @@ class Walk:
                 report.cases.append(case)
         for problem in self.outputs[name].problems(result.observation):
             report.defect("bad_output", f"answers what its output schema refuses: {problem}")
-        if result.diff:
-            for path, words in broken_in(after.state, self.domain.file, self.domain.invariants):
-                shown = json.dumps(case.arguments)
-                place = path.removeprefix("seed.")
-                report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
+        if not result.diff:
+            return True
+        broken = list(broken_in(after.state, self.domain.file, self.domain.invariants))
+        for path, words in broken:
+            shown = json.dumps(case.arguments)
+            place = path.removeprefix("seed.")
+            report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
+        return not broken
 
     def note_error(self, report: ToolReport, case: Case) -> None:
         result, code = case.result, case.result.error_code or ""
