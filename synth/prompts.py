@@ -3,6 +3,7 @@
 A line `# system`, `# user` or `# assistant` starts a message; `## Heading` lines belong to the
 text. Parts are cut before values are filled in, so no value can start a message of its own.
 A name that the template uses and the caller does not give is an error, and so is the reverse.
+Text that several prompts share is included from `prompts/shared/`.
 """
 
 import json
@@ -25,7 +26,7 @@ class Prompt(NamedTuple):
     """Chat messages: `role` and `content`."""
 
     version: str
-    """Digest of the template file: it changes with every byte of it."""
+    """Digest of the template file and what it includes: it changes with every byte of them."""
 
 
 class _Template(NamedTuple):
@@ -48,7 +49,11 @@ def one_line(value: Any) -> str:
 def _load(name: str, folder: Path) -> _Template:
     source = (folder / f"{name}.md").read_text(encoding="utf-8")
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
     )
     environment.filters |= {"fenced": fenced, "one_line": one_line}
     pieces = _PART.split(source)
@@ -58,8 +63,13 @@ def _load(name: str, folder: Path) -> _Template:
         (role, environment.from_string(text.strip()))
         for role, text in zip(pieces[1::2], pieces[2::2], strict=True)
     ]
-    names = jinja2.meta.find_undeclared_variables(environment.parse(source))
-    return _Template(parts, frozenset(names), digest(source))
+    tree = environment.parse(source)
+    names = jinja2.meta.find_undeclared_variables(tree)
+    included = [
+        (folder / str(path)).read_text(encoding="utf-8")
+        for path in jinja2.meta.find_referenced_templates(tree)
+    ]
+    return _Template(parts, frozenset(names), digest(source, *included))
 
 
 def render(name: str, **values: Any) -> Prompt:

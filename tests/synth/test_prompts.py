@@ -44,6 +44,17 @@ def test_text_before_the_first_role_is_an_error(folder: Path) -> None:
         prompts.render("bad")
 
 
+def test_included_text_is_part_of_the_version(folder: Path) -> None:
+    (folder / "shared").mkdir()
+    (folder / "both.md").write_text("# user\n{% include 'shared/part.md' %}\n")
+    (folder / "shared" / "part.md").write_text("One.")
+    assert prompts.render("both").messages[0]["content"] == "One."
+    before = prompts.version_of("both")
+    (folder / "shared" / "part.md").write_text("Two.")
+    prompts._load.cache_clear()
+    assert prompts.version_of("both") != before
+
+
 def test_every_shipped_prompt_loads_and_has_its_own_version() -> None:
     names = [path.stem for path in prompts.FOLDER.glob("*.md")]
     versions = {prompts.version_of(name) for name in names}
