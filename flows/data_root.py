@@ -9,10 +9,10 @@ from pathlib import Path
 
 from flows.settings import data_root, flow_keys
 from records.errors import ConfigError
-from synth.config import RunConfig
+from synth.config import JobConfig
 
 
-def check_parameters(config: RunConfig, dataset: str) -> None:
+def check_parameters(config: JobConfig, dataset: str) -> None:
     """Raise ConfigError for a path that leads out of the data root, or a secret not given to flows.
 
     Naming a variable as a key sends its value to the endpoint that stands beside it.
@@ -33,9 +33,9 @@ def check_parameters(config: RunConfig, dataset: str) -> None:
             )
 
 
-def _paths(config: RunConfig, dataset: str) -> Iterator[tuple[str, str]]:
+def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
     yield "dataset", dataset
     for setting in ("domains", "servers"):
-        for name in getattr(config, setting):
+        for name in getattr(config, setting, ()):
             if name.endswith((".yaml", ".yml")):  # else the name of a built-in one
                 yield f"config.{setting}", name

@@ -11,13 +11,13 @@ from pathlib import Path
 from flows.running import open_run
 from flows.server import check_given_server, prefect_server
 from flows.settings import prefect_home
-from synth.config import RunConfig
+from synth.config import JobConfig
 
 
 def run_flow(
-    name: str, config: RunConfig, dataset: Path, *, command: str, retry_failed: bool = False
+    name: str, config: JobConfig, dataset: Path, *, command: str, retry_failed: bool = False
 ) -> None:
-    """Run the flow `pipeline` or `dry_run` in this process, on the project's Prefect server.
+    """Run a flow by its name in `flows.started` in this process, on the project's Prefect server.
 
     `command` is what whoever finds the dataset held is told, such as `synth demo`.
     """
@@ -30,7 +30,7 @@ def run_flow(
 
 
 async def _run(
-    name: str, config: RunConfig, dataset: str, command: str, retry_failed: bool
+    name: str, config: JobConfig, dataset: str, command: str, retry_failed: bool
 ) -> None:
     check_given_server()
     async with open_run(config, dataset, command=command, retry_failed=retry_failed):

@@ -10,12 +10,11 @@ from prefect.runtime import flow_run
 from flows.data_root import check_parameters
 from flows.ownership import claim_this_flow_run
 from flows.running import current_run, open_run
-from synth.config import RunConfig
-from synth.run import Run
+from synth.run import ConfigT, Run
 
 
 @asynccontextmanager
-async def joined_run(config: RunConfig, dataset: str) -> AsyncIterator[Run]:
+async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT]]:
     """The run that the calling command or flow holds, or a new one until the block ends.
 
     A command has checked its settings and may write anywhere. A flow that was started from the UI

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from flows.progress import StageProgress
 from records.errors import BudgetError
@@ -18,32 +19,33 @@ from records.lease import hold
 from records.schemas import TABLES, Row
 from records.store import Dataset
 from sandboxes.warm import WarmServers
-from synth.config import RunConfig
+from synth.config import JobConfig, RunConfig
+from synth.evolution.config import EvolveConfig, check_domains
 from synth.llm.budget import Amount, Budget
 from synth.llm.client import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probe import probe
 from synth.offline.app import create_app
 from synth.pipeline import check_sources
-from synth.run import Run
+from synth.run import ConfigT, Run
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
 
 LEDGER = TABLES["llm_calls"].schema.names
 
-_current: ContextVar[Run | None] = ContextVar("current_run", default=None)
+_current: ContextVar[Run[Any] | None] = ContextVar("current_run", default=None)
 
 
 @asynccontextmanager
 async def open_run(
-    config: RunConfig, dataset: str, *, command: str, retry_failed: bool = False
-) -> AsyncIterator[Run]:
+    config: ConfigT, dataset: str, *, command: str, retry_failed: bool = False
+) -> AsyncIterator[Run[ConfigT]]:
     """A new run, which holds `dataset` until the block ends.
 
     Raises ConfigError before any work: a dataset held by another run, a folder that is no
     dataset, an endpoint that cannot do its role.
     """
-    check_sources(config)  # before a folder is made for a run that cannot be
+    _check(config)  # before a folder is made for a run that cannot be
     store = Dataset.create_or_open(dataset)
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]
@@ -88,7 +90,16 @@ async def open_run(
                 progress.close()
 
 
-def current_run() -> Run | None:
+def _check(config: JobConfig) -> None:
+    """ConfigError for a domain or server that cannot be used."""
+    match config:
+        case RunConfig():
+            check_sources(config)
+        case EvolveConfig():
+            check_domains(config)
+
+
+def current_run() -> Run[Any] | None:
     """The run that is open around the caller, if there is one."""
     return _current.get()
 
@@ -103,7 +114,7 @@ def _spent(store: Dataset, run_id: str) -> dict[str, Amount]:
 
 
 def _write_event(
-    run: Run, command: str, event: str, status: str, detail: str, llm_calls: Sequence[Row] = ()
+    run: Run[Any], command: str, event: str, status: str, detail: str, llm_calls: Sequence[Row] = ()
 ) -> None:
     """A row of `runs`, in a commit of its own, with the ledger of the probe."""
     row = {

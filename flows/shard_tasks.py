@@ -8,6 +8,7 @@ import asyncio
 import logging
 import math
 import time
+from typing import Any
 
 from prefect import State, task
 from prefect.artifacts import (
@@ -29,7 +30,7 @@ async def is_transient(_task: object, _run: object, state: State) -> bool:
     return isinstance(await state.aresult(raise_on_failure=False), TransientError)
 
 
-async def run_stage(run: Run, stage: Stage) -> StageReport:
+async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
     """Run every shard of a stage that is not committed yet, and report the whole stage.
 
     A stop (budget spent, endpoint refusing) lets shards in flight end, since what they were

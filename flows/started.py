@@ -3,20 +3,26 @@
 import asyncio
 import os
 from inspect import isawaitable
+from typing import Any
 
 from httpx import HTTPStatusError, TransportError
-from prefect import tags
+from prefect import Flow, tags
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
 from flows.dry_run import dry_run
 from flows.entry import say
+from flows.evolve_tools import evolve_tools
 from flows.ownership import OURS, sweep_dead_runs
 from flows.pipeline import pipeline
 from records.errors import SynthError
-from synth.config import RunConfig
+from synth.config import JobConfig
 
-FLOWS = {"pipeline": pipeline, "dry_run": dry_run}
+FLOWS: dict[str, Flow[..., Any]] = {
+    "pipeline": pipeline,
+    "dry_run": dry_run,
+    "evolve_tools": evolve_tools,
+}
 
 ATTEMPTS = 3
 """How often a flow is started when the Prefect server fails it. Prefect's client has by then
@@ -25,8 +31,8 @@ RETRY_S = 1.0
 DRAIN_TIMEOUT_S = 20.0
 
 
-async def start(name: str, config: RunConfig, dataset: str) -> None:
-    """Run the flow `pipeline` or `dry_run` here. Its own errors come out as they are.
+async def start(name: str, config: JobConfig, dataset: str) -> None:
+    """Run one of `FLOWS` here. Its own errors come out as they are.
 
     Whatever a failing server interrupted is resumed: committed shards stay, answers are journalled.
     """
@@ -47,7 +53,7 @@ async def start(name: str, config: RunConfig, dataset: str) -> None:
         await _send_what_waits()
 
 
-async def _start_once(name: str, config: RunConfig, dataset: str) -> None:
+async def _start_once(name: str, config: JobConfig, dataset: str) -> None:
     if swept := await sweep_dead_runs():
         say(f"{swept} flow runs of killed processes are now marked as crashed in the UI")
     with tags(OURS):

@@ -35,13 +35,12 @@ class OfflineConfig(Config):
         )
 
 
-class RunConfig(Config):
-    """Everything a run is told. What decides rows makes up its id; the rest is how it goes."""
+class JobConfig(Config):
+    """What a run of any kind is told of how it goes. What decides rows makes up its id."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
         [
             "name",
-            "num_tasks",
             "budget",
             "concurrency",
             "shard_size",
@@ -50,30 +49,19 @@ class RunConfig(Config):
             "offline",
         ]
     )
+    KIND: ClassVar[str] = "run"
+    """Keeps runs of different kinds apart, whatever their settings."""
+    STAGES: ClassVar[tuple[str, ...]] = ()
+    """Names of the stages in their order, as budgets and reports use them."""
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {}
+    """The roles of the run, and who plays one that is not named: the offline provider."""
 
     name: str = Field(default="demo", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
     seed: int = Field(default=0, ge=0)
-    """Another seed draws other agents, personas, tasks and outcomes."""
-
-    domains: tuple[str, ...] = ("all",)
-    """Built-in domains by name, `all` of them, or paths of domain files."""
-    servers: tuple[str, ...] = ("all",)
-    """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
-    agents: AgentConfig = AgentConfig()
-    """Which tools an agent gets."""
-    tasks: TaskConfig = TaskConfig()
-    """How many tasks an agent is given and how complex they are."""
-    rollouts: RolloutConfig = RolloutConfig()
-    """Attempts at each task, and the limits of an episode."""
-    curation: CurationConfig = CurationConfig()
-    """What is kept of the trajectories that pass their checks."""
+    """Another seed makes other draws everywhere, and so other rows."""
     roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
     """Who plays what; a role that is not named is played by the offline provider."""
-
-    num_tasks: int = Field(default=420, ge=1, le=10_000_000)
-    """How many tasks are tried; agents and personas follow from it. No part of an identity:
-    raising it adds items and changes none."""
     budget: BudgetConfig = BudgetConfig()
     """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
     concurrency: int = Field(default=16, ge=1, le=4096)
@@ -89,23 +77,52 @@ class RunConfig(Config):
 
     @model_validator(mode="after")
     def _every_role_is_played(self) -> Self:
-        roles: dict[Role, RoleConfig] = {
-            role: self.roles.get(role, RoleConfig())
-            for role in ("generator", "agent", "user", "judge")
-        }
+        if unknown := sorted(self.roles.keys() - self.DEFAULT_ROLES.keys()):
+            raise ValueError(
+                f"roles has {', '.join(unknown)}; roles here: {', '.join(self.DEFAULT_ROLES)}"
+            )
+        roles = {role: self.roles.get(role, own) for role, own in self.DEFAULT_ROLES.items()}
         object.__setattr__(self, "roles", roles)  # frozen for everyone else
         for where in ("stage_seconds", "budget.stages"):
             named = self.stage_seconds if where == "stage_seconds" else self.budget.stages
-            if unknown := sorted(named.keys() - set(STAGES)):
+            if unknown := sorted(named.keys() - set(self.STAGES)):
                 raise ValueError(
-                    f"{where} names no stage by {', '.join(unknown)}; stages: {', '.join(STAGES)}"
+                    f"{where} names no stage by {', '.join(unknown)}; "
+                    f"stages: {', '.join(self.STAGES)}"
                 )
         return self
 
     @property
     def run_id(self) -> str:
         """Digest of what decides rows: the same command in a fresh folder has the same id."""
-        return digest("run", self.identity())
+        return digest(self.KIND, self.identity())
+
+
+class RunConfig(JobConfig):
+    """Everything a run of the pipeline is told."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks"}
+    STAGES: ClassVar[tuple[str, ...]] = STAGES
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
+        role: RoleConfig() for role in ("generator", "agent", "user", "judge")
+    }
+
+    domains: tuple[str, ...] = ("all",)
+    """Built-in domains by name, `all` of them, or paths of domain files."""
+    servers: tuple[str, ...] = ("all",)
+    """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
+    agents: AgentConfig = AgentConfig()
+    """Which tools an agent gets."""
+    tasks: TaskConfig = TaskConfig()
+    """How many tasks an agent is given and how complex they are."""
+    rollouts: RolloutConfig = RolloutConfig()
+    """Attempts at each task, and the limits of an episode."""
+    curation: CurationConfig = CurationConfig()
+    """What is kept of the trajectories that pass their checks."""
+
+    num_tasks: int = Field(default=420, ge=1, le=10_000_000)
+    """How many tasks are tried; agents and personas follow from it. No part of an identity:
+    raising it adds items and changes none."""
 
     def in_small(self) -> Self:
         """The same run on a handful of items, played by the offline provider: a dry run."""

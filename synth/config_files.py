@@ -5,13 +5,15 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from records.errors import ConfigError
 from records.store import Dataset
-from synth.config import RunConfig
+from synth.config import JobConfig, RunConfig
+
+Kind = TypeVar("Kind", bound=JobConfig)
 
 _SECRET = re.compile(
     r"(api|access|secret|private)_?key|password|secret|bearer|token\b|\bsk-", re.IGNORECASE
@@ -41,7 +43,7 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
 
 def recorded_config(dataset: Dataset, run_id: str) -> RunConfig:
     """The configuration that a run of this dataset was last started with."""
-    rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config"])
+    rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config", "command"])
     mine = [row for row in rows if row["run_id"] == run_id and row["event"] == "started"]
     if not mine:
         known = sorted({row["run_id"] for row in rows})
@@ -49,14 +51,23 @@ def recorded_config(dataset: Dataset, run_id: str) -> RunConfig:
             f"{dataset.root} holds no run {run_id!r}; it holds {', '.join(known) or 'no run'}"
         )
     newest = max(mine, key=lambda row: row["happened_at"])
+    if newest["command"].endswith(("tools evolve", "evolve-tools")):
+        raise ConfigError(
+            f"run {run_id} is an evolution; `synth tools evolve` with the same settings resumes it"
+        )
     return validate(newest["config"], where=f"the recorded configuration of run {run_id}")
 
 
 def validate(values: dict[str, Any], *, where: str) -> RunConfig:
+    return validate_as(RunConfig, values, where=where)
+
+
+def validate_as(kind: type[Kind], values: dict[str, Any], *, where: str) -> Kind:
+    """Settings of any kind of run. Raises ConfigError naming each setting that is wrong."""
     try:
-        return RunConfig.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        lines = [_explain(problem) for problem in error.errors()]
+        lines = [_explain(problem, kind) for problem in error.errors()]
         raise ConfigError(f"{where}: " + "; ".join(lines)) from error
 
 
@@ -77,10 +88,10 @@ def _apply(values: dict[str, Any], override: str) -> None:
     values[last] = value
 
 
-def _explain(problem: Any) -> str:
+def _explain(problem: Any, kind: type[JobConfig]) -> str:
     place = ".".join(str(part) for part in problem["loc"]) or "the file"
     if problem["type"] == "extra_forbidden":
-        known = _fields_at(problem["loc"][:-1])
+        known = _fields_at(problem["loc"][:-1], kind)
         close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
         return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
@@ -93,9 +104,9 @@ def _shown(place: str, value: Any) -> str:
     return "(not shown, it may be a secret)" if _SECRET.search(f"{place} {text}") else text
 
 
-def _fields_at(location: Sequence[int | str]) -> list[str]:
+def _fields_at(location: Sequence[int | str], kind: type[JobConfig]) -> list[str]:
     """Names of the settings inside the model at a location; empty where there is none."""
-    model: Any = RunConfig
+    model: Any = kind
     for part in location:
         if isinstance(part, int) or not hasattr(model, "model_fields"):
             continue

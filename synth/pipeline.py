@@ -93,7 +93,7 @@ class CatalogueStage:
 
     name = "tools"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
 
     def plan(self) -> list[Item]:
@@ -158,7 +158,7 @@ def catalogue_of(
 class OverCatalogue:
     """What the later stages share: the run's own sources, and the committed rows about them."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
         self.catalogue = catalogue_of(run.dataset, run.config, run.servers.open)
 
@@ -200,7 +200,7 @@ class AgentStage(OverCatalogue):
 class PersonaStage:
     name = "personas"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
 
     def plan(self) -> list[Item]:
@@ -221,7 +221,7 @@ class PersonaStage:
 class TaskStage(OverCatalogue):
     name = "tasks"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[RunConfig]) -> None:
         super().__init__(run)
         self.sources = TaskSources(
             self.catalogue.tools, self.catalogue.domains, self.catalogue.servers, run.servers.open
@@ -279,7 +279,7 @@ class RolloutStage(OverCatalogue):
 class GradingStage:
     name = "grading"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
 
     def plan(self) -> list[Item]:
@@ -302,7 +302,7 @@ class CurationStage:
 
     name = "curation"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
 
     def plan(self) -> list[Item]:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.journal import ShardJournal
@@ -17,9 +18,11 @@ from records.schemas import Row
 from records.seeds import rng_of
 from records.store import Dataset, ItemStatus
 from sandboxes.warm import WarmServers
-from synth.config import RunConfig
+from synth.config import JobConfig
 from synth.llm.client import LLM, Gateway
 from synth.stages import Item, ItemResult, Stage, plan_shards
+
+ConfigT = TypeVar("ConfigT", bound=JobConfig)
 
 ITEM_ATTEMPTS = 3
 """How often an item is tried when something outside it fails: endpoint down, sandbox lost."""
@@ -35,7 +38,7 @@ AROUND = frozenset({UNAVAILABLE, "infra_error"})
 class Shard:
     """What the maker of an item may use. One journal and one ledger a shard."""
 
-    run: "Run"
+    run: "Run[Any]"
     llm: LLM
     journal: ShardJournal
 
@@ -112,10 +115,10 @@ class StageReport:
 
 
 @dataclass
-class Run:
+class Run(Generic[ConfigT]):
     """Shared by every stage of one invocation. Made by `open_run`, under the dataset's lease."""
 
-    config: RunConfig
+    config: ConfigT
     dataset: Dataset
     invocation_id: str
     gateway: Gateway

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from synth.config import RunConfig
+from synth.evolution.config import EvolveConfig
 from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.prefect_api import artifacts, ended_run, flow_runs, log_lines, post
 
-FLOWS = ["build-tasks", "build-tools", "curate", "dry-run", "pipeline", "rollouts"]
+FLOWS = ["build-tasks", "build-tools", "curate", "dry-run", "evolve-tools", "pipeline", "rollouts"]
 
 pytestmark = pytest.mark.slow
 
@@ -67,11 +68,12 @@ def deployments(url: str) -> dict[str, dict]:
 def test_flows_are_served_with_typed_forms_and_run_from_the_api(served: Served) -> None:
     found = deployments(served.url)
     assert sorted(found) == FLOWS
-    for deployment in found.values():
+    for name, deployment in found.items():
         schema = deployment["parameter_openapi_schema"]
         assert "data root" in schema["properties"]["dataset"]["description"]
-        fields = schema["definitions"]["RunConfig"]["properties"]
-        assert fields.keys() == RunConfig.model_fields.keys()
+        config_of = EvolveConfig if name == "evolve-tools" else RunConfig
+        fields = schema["definitions"][config_of.__name__]["properties"]
+        assert fields.keys() == config_of.model_fields.keys()
         assert all(field.get("description") for field in fields.values())
         assert fields["concurrency"]["maximum"] == 4096
 

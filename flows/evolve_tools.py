@@ -1,0 +1,23 @@
+"""Evolution of synthetic tools: a generator writes them, workers prove them, quotas steer."""
+
+import logging
+
+from prefect import flow
+
+from flows.joining import joined_run
+from flows.settings import DEFAULT_DATASET, DatasetParameter
+from flows.shard_tasks import run_stage
+from synth.evolution.config import EvolveConfig
+from synth.evolution.evolve import evolve
+from synth.run import StageReport
+
+log = logging.getLogger("synth.flows")
+
+
+@flow(name="evolve-tools", flow_run_name="evolve-tools-{config.name}")
+async def evolve_tools(
+    config: EvolveConfig = EvolveConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+) -> list[StageReport]:
+    """Write `tools`, `domains` and `proposals` until there are `count` tools."""
+    async with joined_run(config, dataset) as run:
+        return await evolve(run, run_stage)
