@@ -1,12 +1,15 @@
-"""Commands that read the catalogue: tools list, show, stats."""
+"""Commands that read the catalogue: tools list, show, stats, coverage."""
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
 
 from flows.settings import open_dataset
+from records.errors import ConfigError
+from records.files import write_atomic
 
 Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
@@ -22,6 +25,7 @@ def register(tools: App) -> None:
     tools.command(list_, name="list")
     tools.command(show)
     tools.command(stats)
+    tools.command(coverage)
 
 
 def list_(
@@ -171,3 +175,51 @@ def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
     for rows in sections.values():
         if rows:
             print_result(Result(list(rows[0]), [tuple(r.values()) for r in rows]), json_=False)
+
+
+def coverage(
+    *, svg: Path | None = None, seed: int = 0, dataset: Dataset = None, json_: Json = False
+) -> None:
+    """Say what the tools cover: by category and domain, and how real and synthetic ones overlap.
+
+    Overlap is the share of tools that have a neighbour of the other kind within a cosine distance
+    of their words, over all tools; the same within a kind is what to read it against.
+
+    Parameters
+    ----------
+    svg
+        Also draw a map of at most 4,000 of the tools into this file.
+    seed
+        Draws which ones, and where.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    json_
+        Print a JSON object, with the count of every domain and server.
+    """
+    from flows.cli_data import print_result
+    from flows.entry import say
+    from records.query import Result
+    from synth.coverage import coverage_of
+    from tool_specs.coverage import DISTANCES, Category
+
+    store = open_dataset(dataset)
+    found = coverage_of(store, draw=svg is not None, seed=seed)
+    if json_:
+        parts = found._replace(svg=None)._asdict()
+        rows = {name: [row._asdict() for row in own] for name, own in parts.items() if own}
+        print(json.dumps(rows))  # noqa: T201
+    else:
+        shares = [
+            (o.of, o.to, o.tools, *(f"{share:.1%}" for share in o.within.values()), o.median)
+            for o in found.overlaps
+        ]
+        head = ["tools of", "to", "n", *(f"within {d}" for d in DISTANCES), "median distance"]
+        print_result(Result(list(Category._fields), [*map(tuple, found.categories)]), json_=False)
+        if shares:
+            print_result(Result(head, shares), json_=False)
+    if svg is None:
+        return
+    if found.svg is None:
+        raise ConfigError(f"{store.root} has too few usable tools to draw")
+    write_atomic(svg, found.svg.encode())
+    say(f"drew {svg}")

@@ -17,9 +17,11 @@ from records.files import write_atomic
 from records.schemas import Row
 from records.store import Dataset
 from synth import transcript
+from synth.coverage import coverage_of
 from synth.figures import number, percent, ratio, usd
 from synth.foreign_text import markdown_table, markdown_text, shortened, visible
 from synth.summary import Summary, summarise
+from tool_specs.coverage import DISTANCES
 
 ACCEPTED_SHOWN, REJECTED_SHOWN = 6, 6
 """Conversations in the report."""
@@ -46,6 +48,7 @@ def write_report(dataset: Dataset, out: Path | None = None, *, seed: int = 0) ->
 def report_html(dataset: Dataset, *, seed: int = 0) -> str:
     summary = summarise(dataset)
     ids = transcript.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
+    coverage = coverage_of(dataset, seed=seed)
     css = (_FOLDER / "report.css").read_text(encoding="utf-8")
     css_digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     return _template().render(
@@ -54,9 +57,19 @@ def report_html(dataset: Dataset, *, seed: int = 0) -> str:
         charts={name: _columns(rows) for name, rows in summary.distributions.items()},
         conversations=transcript.read(dataset, ids),
         seed=seed,
+        coverage=coverage,
+        distances=DISTANCES,
+        map_data=_as_data(coverage.svg),
         css=Markup(css),
         css_hash=f"sha256-{css_digest}",
     )
+
+
+def _as_data(svg: str | None) -> str | None:
+    """The picture as an address that holds it: an image runs nothing, whatever stands in it."""
+    if svg is None:
+        return None
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def summary_markdown(dataset: Dataset) -> str:

@@ -69,3 +69,15 @@ def test_wrong_use_is_refused(data, capsys, arguments, words):
 def test_a_folder_that_is_no_dataset_is_refused(tmp_path: Path, capsys):
     assert run(["tools", "stats", "--dataset", str(tmp_path / "none")]) == 2
     assert "--dataset" in capsys.readouterr().err
+
+
+def test_coverage_as_text_json_and_a_map(data, tmp_path: Path, capsys):
+    assert run(["tools", "coverage", "--dataset", data]) == 0
+    assert "synthetic" in capsys.readouterr().out
+    assert run(["tools", "coverage", "--dataset", data, "--json"]) == 0
+    [cell] = json.loads(capsys.readouterr().out)["cells"]
+    assert (cell["place"], cell["tools"]) == ("clinic_desk", 11)
+    svg = tmp_path / "map.svg"
+    assert run(["tools", "coverage", "--dataset", data, "--svg", str(svg)]) == 2
+    assert "too few usable tools" in capsys.readouterr().err
+    assert not svg.exists()
