@@ -130,7 +130,9 @@ def test_counts_add_up(dataset: Dataset) -> None:
     usable = sum(row["usable"] for row in stats["tools"])
     for section, column in (("categories", "usable"), ("operators", "tools"), ("splits", "tools")):
         assert sum(row[column] for row in stats[section]) == usable
-    assert [row["tools"] for row in stats["dropped"]] == [1]
+    dropped = Counter(row["drop_reason"] for row in rows() if row["drop_reason"])
+    assert {row["drop_reason"]: row["tools"] for row in stats["dropped"]} == dropped
+    assert dropped["huge_description"] == 1
 
 
 def test_whole_rows_come_decoded(dataset: Dataset) -> None:
