@@ -1,9 +1,9 @@
 """Calls a second of the interpreter, one core, with validation, diff and state hash on.
 
-    python benchmarks/bench_interpreter.py [--tools 1000] [--calls 20000]
+    python benchmarks/bench_interpreter.py [--dataset FOLDER] [--tools 1000] [--calls 20000]
 
-Prints one JSON line per measurement. `catalogue` calls a uniform sample of the tools of the
-built-in domains, each with arguments drawn from its world (about a third of
+Prints one JSON line per measurement. `catalogue` calls a uniform sample of the tools of a dataset,
+or of the built-in domains without one, each with arguments drawn from its world (about a third of
 the calls fail, as calls do). `growth` makes the same calls in worlds of the same domains that hold
 their seed many times over, up to `--rows` rows: tools whose reads are all served by an index, and
 those that scan; who became slower is listed. `entities` does so for one
@@ -26,7 +26,9 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from records.store import Dataset
 from tests.tool_specs.worlds import grown
+from tool_specs.catalogue import domain_of_rows
 from tool_specs.domain import Domain, load_domains
 from tool_specs.drawing import draw_arguments
 from tool_specs.interpreter import World
@@ -52,18 +54,35 @@ class Call(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", type=Path, help="folder of a dataset; default: built-in")
     parser.add_argument("--tools", type=int, default=1000, help="sampled for `catalogue`")
     parser.add_argument("--calls", type=int, default=20_000, help="calls per repeat")
     parser.add_argument("--rows", type=int, default=100_000, help="of the largest worlds")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    domains = load_domains()
+    domains = catalogue_domains(options)
     for measurement in (
         *catalogue(domains, options),
         *growth(domains, options),
         *by_size(options),
     ):
         print(json.dumps(measurement | hardware()), flush=True)
+
+
+def catalogue_domains(options: argparse.Namespace) -> list[Domain]:
+    """Every domain with its usable tools."""
+    if not options.dataset:
+        return load_domains()
+    dataset = Dataset.open(options.dataset)
+    tools: dict[str, list[Any]] = {}
+    for row in dataset.rows("tools"):
+        if row["semantics_json"] and not row["drop_reason"]:
+            tools.setdefault(row["domain_id"], []).append(row)
+    return [
+        domain_of_rows(row, tools[row["domain_id"]])
+        for row in dataset.rows("domains")
+        if row["domain_id"] in tools
+    ]
 
 
 def catalogue(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:

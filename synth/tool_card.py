@@ -15,9 +15,8 @@ from records.seeds import rng_of
 from records.store import Dataset
 from synth.foreign_text import one_line, shortened, visible
 from synth.tool_lists import rows_where
-from tool_specs.catalogue import domain_id
+from tool_specs.catalogue import domain_of_rows
 from tool_specs.dependencies import Graph
-from tool_specs.domain import Domain, load_domains
 from tool_specs.drawing import draw_success
 from tool_specs.interpreter import World
 
@@ -54,24 +53,23 @@ def tools_named(
 
 
 def _described(tool: Row, domain: Row | None) -> Row:
-    return tool | {"domain": domain and domain["name"], "example": example_of(tool)}
+    return tool | {"domain": domain and domain["name"], "example": example_of(tool, domain)}
 
 
-def example_of(tool: Row) -> Row | None:
-    """A call that succeeds, its observation and what it changes; None for tools that only a
-    server, or a model, can execute."""
-    domain = _domain_of(tool) if tool["semantics_json"] else None
-    drawn = domain and draw_success(
-        World.of(domain), tool["name"], rng_of(tool["tool_id"], "example")
-    )
-    if not drawn:
+def example_of(tool: Row, domain: Row | None) -> Row | None:
+    """A call that succeeds, its observation and what it changes: the one that its proof kept, or
+    one drawn now. None for tools that only a server, or a model, can execute, and for domains
+    written before they could be rebuilt."""
+    if tool["proof"]:
+        return tool["proof"]["example"]
+    if not tool["semantics_json"] or domain is None or domain["clock"] is None:
+        return None
+    world = World.of(domain_of_rows(domain, [tool]))
+    drawn = draw_success(world, tool["name"], rng_of(tool["tool_id"], "example"))
+    if drawn is None:
         return None
     observation, diff = drawn.result.observation, drawn.result.diff
     return {"arguments": drawn.arguments, "observation": observation, "diff": diff}
-
-
-def _domain_of(tool: Row) -> Domain | None:
-    return next((d for d in load_domains() if domain_id(d) == tool["domain_id"]), None)
 
 
 def show_tools(dataset: Dataset, tools: list[Row], *, console: Console | None = None) -> None:
