@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.launch import launch_of
 from sandboxes.local import Sandbox, lease
+from sandboxes.pages import all_tools
 from sandboxes.servers import Fixture, ServerConfig
 from sandboxes.wire import Wire
 from tool_specs.names import mapped_names
 
-MAX_TOOLS = 2000
 MAX_TEXT = 64 << 10
 """Characters of a result that are passed on; a note says how many are missing."""
 
@@ -46,20 +46,7 @@ class McpServer:
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """All tools as on the wire, page by page."""
-        tools: list[dict[str, Any]] = []
-        cursor: str | None = None
-        seen: set[str] = set()
-        while True:
-            async with self._asking("tools/list"):
-                page = await self._ready().list_tools(cursor=cursor, cache_mode="bypass")
-            wire = {"mode": "json", "by_alias": True, "exclude_none": True}
-            tools += [tool.model_dump(**wire) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor:
-                return tools
-            if cursor in seen or len(tools) > MAX_TOOLS:
-                raise ItemError("bad_server_answer", f"{self.config.name}: endless tool list")
-            seen.add(cursor)
+        return await all_tools(self._ready(), self.config.name, lambda: self._asking("tools/list"))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         """Call a tool by the name that models use (`tool_specs.names.mapped_names`).

@@ -72,10 +72,17 @@ def content_of(row: Row) -> str:
     return digest("content", row["name"], row["description"], row["input_schema"])
 
 
-def preference(row: Row) -> tuple[bool, int, bool, str]:
-    """Smallest first: described, better documented, of a known licence, then by id."""
+def preference(row: Row) -> tuple[bool, int, bool, str, str]:
+    """Smallest first: described, better documented, of a known licence. Then by server, so that of
+    two forks one keeps its tools together, and by id."""
     words = sum(len(_WORD.findall(text)) for text in texts(row))
-    return (not row["description"].strip(), -words, row["license"] == "unknown", row["tool_id"])
+    return (
+        not row["description"].strip(),
+        -words,
+        row["license"] == "unknown",
+        row["server"],
+        row["tool_id"],
+    )
 
 
 def repeats(rows: Sequence[Row], *, kept: Sequence[Row] = ()) -> dict[str, Repeat]:
@@ -86,40 +93,28 @@ def repeats(rows: Sequence[Row], *, kept: Sequence[Row] = ()) -> dict[str, Repea
     changes does not take its two ends for one.
     """
     ordered = [*sorted(kept, key=preference), *sorted(rows, key=preference)]
-    found: dict[str, Repeat] = {}
-    first: dict[str, list[Row]] = {}
-    distinct: list[Row] = []
-    for position, row in enumerate(ordered):
-        same = first.setdefault(content_of(row), [])
-        other = next((one for one in same if one["server"] != row["server"]), None)
-        if other is not None and position >= len(kept):
-            found[row["tool_id"]] = Repeat(other["tool_id"], exact=True)
-        else:
-            same.append(row)
-            distinct.append(row)
-    return found | _near(distinct, {row["tool_id"] for row in kept})
-
-
-def _near(ordered: Sequence[Row], kept: set[str]) -> dict[str, Repeat]:
+    held = {row["tool_id"] for row in kept}
     sets = [shingles(row) for row in ordered]
+    contents = [content_of(row) for row in ordered]
     counts = Counter(gram for grams in sets for gram in grams)
     index: dict[tuple[str, ...], list[int]] = {}
     found: dict[str, Repeat] = {}
     for i, row in enumerate(ordered):
         rarest = sorted(sets[i], key=lambda gram: (counts[gram], gram))
         prefix = rarest[: len(rarest) - _at_least(len(rarest)) + 1]
-        if row["tool_id"] not in kept:
+        if row["tool_id"] not in held:
             alike = {j for gram in prefix for j in index.get(gram, ())}
             near = [
-                (-jaccard(sets[i], sets[j]), j)
+                (contents[i] != contents[j], -jaccard(sets[i], sets[j]), j)
                 for j in alike
                 if ordered[j]["server"] != row["server"] and is_near(sets[i], sets[j])
             ]
             if near:
-                found[row["tool_id"]] = Repeat(ordered[min(near)[1]]["tool_id"], exact=False)
-        if row["tool_id"] not in found:
-            for gram in prefix:
-                index.setdefault(gram, []).append(i)
+                differs, _, j = min(near)
+                found[row["tool_id"]] = Repeat(ordered[j]["tool_id"], exact=not differs)
+                continue
+        for gram in prefix:
+            index.setdefault(gram, []).append(i)
     return found
 
 

@@ -13,7 +13,7 @@ from records.store import Dataset
 from sandboxes.local import available
 from sandboxes.servers import builtin_servers
 from synth.config import RunConfig
-from synth.importing import import_servers
+from synth.importing import ImportRequest, import_tools
 from synth.pipeline import catalogue_of
 from synth.replay import replay
 from tests.flows.pipeline_work import run_pipeline
@@ -62,7 +62,7 @@ def test_a_tool_added_to_a_domain_is_there_in_the_next_run(tmp_path: Path) -> No
 
 @pytest.mark.skipif(available() is not None, reason="servers run in a sandbox only")
 def test_a_server_imported_by_hand_may_be_used_by_a_run(tmp_path: Path) -> None:
-    asyncio.run(import_servers(["time"], tmp_path / "d"))
+    asyncio.run(import_tools(ImportRequest(servers=("time",)), tmp_path / "d"))
     dataset = Dataset.open(tmp_path / "d")
     imported = dataset.rows("tools")
     config = RunConfig(domains=(), servers=("time",), num_tasks=1, shard_size=1)

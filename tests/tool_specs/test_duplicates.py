@@ -56,6 +56,12 @@ def test_what_the_dataset_holds_stays_even_if_the_new_one_is_better() -> None:
     assert repeats([], kept=[held, row("b")]) == {}
 
 
+def test_a_copy_of_what_is_left_out_is_one_of_what_stays_and_never_of_its_own_server() -> None:
+    better, short = row("b", text=f"{TEXT} Returns JSON."), row("b")
+    copy = row("a")
+    assert repeats([short, copy, better]) == {copy["tool_id"]: (better["tool_id"], False)}
+
+
 WORDS = st.lists(
     st.sampled_from(["find", "list", "the", "a", "flights", "hotels", "by", "price"]), max_size=9
 )
@@ -68,10 +74,7 @@ WORDS = st.lists(
 def test_every_near_pair_is_found_in_any_order(
     listed: list[tuple[str, list[str]]], rng: random.Random
 ) -> None:
-    rows = [
-        row(server, name=f"tool{i}x", text=" ".join(words))
-        for i, (server, words) in enumerate(listed)
-    ]
+    rows = [row(server, text=" ".join(words)) for server, words in listed]
     found = repeats(rows)
     shuffled = rows[:]
     rng.shuffle(shuffled)
