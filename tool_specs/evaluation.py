@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tool_specs import values
+from tool_specs import summaries, values
 from tool_specs.expressions import (
     Access,
     Binary,
@@ -269,11 +269,11 @@ def _call(node: Call, scope: Scope) -> Typed:
         _need_count(node, "now()", 0, 0)
         now = scope.now
         return Typed(lambda env: now, DATETIME)
-    if node.function == "lookup":
-        return _lookup(node, scope)
+    if form := _FORMS.get(node.function):
+        return form(node, scope)
     function = FUNCTIONS.get(node.function)
     if function is None:
-        known = ", ".join(sorted([*FUNCTIONS, "now", "lookup"]))
+        known = ", ".join(sorted([*FUNCTIONS, *_FORMS, "now"]))
         raise ExpressionError(f"unknown function {node.function!r}; known: {known}", node.position)
     _need_count(node, function.usage, function.least, function.most)
     parts = [compile_expression(argument, scope) for argument in node.arguments]
@@ -318,3 +318,43 @@ def _lookup(node: Call, scope: Scope) -> Typed:
         return env[STATE].get(entity, key) if isinstance(key, str) else None
 
     return Typed(find, nullable(scope.entities[entity]))
+
+
+def _choice(node: Call, scope: Scope) -> Typed:
+    """Only the side that is chosen is evaluated, so that the other may divide by zero."""
+    _need_count(node, "if(condition, then, otherwise)", 3, 3)
+    condition = _condition(node.arguments[0], scope, "if")
+    then, otherwise = (compile_expression(side, scope) for side in node.arguments[1:])
+    a, b = then.run, otherwise.run
+    return Typed(
+        lambda env: a(env) if condition(env) else b(env), union((then.type, otherwise.type))
+    )
+
+
+def _pick(node: Call, scope: Scope) -> Typed:
+    usage = "pick(rows, 'field', ...)"
+    _need_count(node, usage, 2, _MOST_PICKED)
+    run, type_ = compile_expression(node.arguments[0], scope)
+    names = [a.value if isinstance(a, Literal) else None for a in node.arguments[1:]]
+    fields = [name for name in names if isinstance(name, str)]
+    row = type_.of if type_.kind == "list" and type_.of is not None else type_
+    known = row.fields
+    if known is None or len(fields) < len(names) or len(set(fields)) < len(fields):
+        raise ExpressionError(f"write {usage} with rows and different field names", node.position)
+    for name in fields:
+        if name not in known:
+            words = f"{row} has no field {name!r}; it has {', '.join(known)}"
+            raise ExpressionError(words, node.position)
+    shown = Type("object", row.nullable, fields={name: known[name] for name in fields})
+    if type_.kind == "list":
+        shown = Type("list", type_.nullable, of=shown)
+    return Typed(lambda env: summaries.picked(run(env), fields), shown)
+
+
+_MOST_PICKED = 20
+_FORMS: dict[str, Callable[[Call, Scope], Typed]] = {
+    "lookup": _lookup,
+    "if": _choice,
+    "pick": _pick,
+}
+"""Functions whose arguments are more than values."""

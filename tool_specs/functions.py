@@ -1,19 +1,22 @@
 """Functions of the expression grammar: what they are called with, and the type that comes out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tool_specs import values
+from tool_specs import summaries, values
 from tool_specs.types import (
     ANY,
     BOOLEAN,
     DATE,
+    DATETIME,
     INTEGER,
     NUMBER,
     NUMBER_KINDS,
     STRING,
     TEXT_KINDS,
     Type,
+    list_of,
     nullable,
     union,
 )
@@ -59,6 +62,24 @@ def _moved_date(types: list[Type]) -> Type:
     return _keep_null(types[0] if types[0].kind in ("date", "datetime") else STRING)(types)
 
 
+def _first_type(types: list[Type]) -> Type:
+    return nullable(types[0].of or ANY)
+
+
+def _distinct_type(types: list[Type]) -> Type:
+    return list_of(types[0].of and _present(types[0].of))
+
+
+def _tally_type(types: list[Type]) -> Type:
+    value = _present(types[0].of or ANY)
+    return list_of(Type("object", fields={"value": value, "count": INTEGER}))
+
+
+def _present(type_: Type) -> Type:
+    """Of what is left once nulls are skipped."""
+    return type_ if type_.kind == "any" else replace(type_, nullable=False)
+
+
 _DAYS = TEXT_KINDS | {"any", "null"}
 LISTS = frozenset({"list", "any"})
 _MANY = 20
@@ -72,8 +93,25 @@ FUNCTIONS: dict[str, Function] = {
     "add_days": Function(
         values.add_days, "add_days(date, days)", 2, 2, _moved_date, _DAYS | {"integer"}
     ),
+    "minutes_between": Function(
+        summaries.minutes_between, "minutes_between(start, end)", 2, 2, _keep_null(INTEGER), _DAYS
+    ),
+    "add_minutes": Function(
+        summaries.add_minutes,
+        "add_minutes(start, minutes)",
+        2,
+        2,
+        _keep_null(DATETIME),
+        _DAYS | {"integer"},
+    ),
     "count": Function(values.count, "count(list)", 1, 1, lambda types: INTEGER, LISTS),
     "sum": Function(values.total, "sum(list.field)", 1, 1, _sum_type, LISTS),
+    "average": Function(
+        summaries.average, "average(list.field)", 1, 1, lambda types: nullable(NUMBER), LISTS
+    ),
+    "first": Function(summaries.first, "first(list)", 1, 1, _first_type, LISTS),
+    "distinct": Function(summaries.distinct, "distinct(list.field)", 1, 1, _distinct_type, LISTS),
+    "tally": Function(summaries.tally, "tally(list.field)", 1, 1, _tally_type, LISTS),
     "min": Function(values.smallest, "min(list) or min(a, b, ...)", 1, _MANY, _extreme_type),
     "max": Function(values.largest, "max(list) or max(a, b, ...)", 1, _MANY, _extreme_type),
     "round": Function(
@@ -82,4 +120,5 @@ FUNCTIONS: dict[str, Function] = {
     "exists": Function(values.exists, "exists(list)", 1, 1, lambda types: BOOLEAN),
     "concat": Function(values.concat, "concat(a, b, ...)", 1, _MANY, lambda types: STRING),
 }
-"""Besides these `now()` and `lookup('entity', key)`, which need the clock and the state."""
+"""Besides these, in `evaluation.py`: `now()` and `lookup('entity', key)`, which need the clock and
+the state; `if(condition, a, b)`, which evaluates one side alone; `pick(rows, 'field', ...)`."""

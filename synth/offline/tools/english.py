@@ -1,0 +1,52 @@
+"""English for names and descriptions made from identifiers."""
+
+from collections.abc import Sequence
+
+from synth.offline.words import joined
+
+_PLURALS = {"person": "people", "child": "children", "staff": "staff", "equipment": "equipment"}
+_PREPOSITIONS = ("to", "into", "for", "from", "on", "as", "under", "out", "in", "off", "back")
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def plural(name: str) -> str:
+    """Of the last word of an identifier or phrase."""
+    cut = max(name.rfind("_"), name.rfind(" ")) + 1
+    head, word = name[:cut], name[cut:]
+    if word in _PLURALS:
+        return head + _PLURALS[word]
+    if word.endswith("y") and word[-2:-1] not in ("a", "e", "i", "o", "u"):
+        return head + word[:-1] + "ies"
+    if word.endswith(("s", "x", "ch", "sh", "z")):
+        return head + word + "es"
+    return head + (word[:-1] + "ves" if word.endswith(("elf", "alf", "oaf")) else word + "s")
+
+
+def article(words: str) -> str:
+    """With `a` or `an`."""
+    sounds = words.startswith(("a", "e", "i", "o", "u", "hour", "heir"))
+    mute = words.startswith(("uni", "use", "usa", "one", "eu"))
+    return f"an {words}" if sounds and not mute else f"a {words}"
+
+
+def verb_noun(verb: str, noun: str) -> str:
+    """A tool's name from a verb with its particles: `return_to_service` gives `return_X_to_service`."""
+    parts = verb.split("_")
+    if noun in verb or parts[-1] == noun.split("_")[-1]:
+        return verb
+    for place, part in enumerate(parts[1:], 1):
+        if part in _PREPOSITIONS and place < len(parts) - 1:
+            return "_".join([*parts[:place], noun, *parts[place:]])
+    return f"{verb}_{noun}"
+
+
+def sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    return joined(list(names), last)
