@@ -10,6 +10,8 @@ from synth.offline.generator_brief import write_brief
 from synth.offline.generator_persona import write_persona
 from synth.offline.judge import judge
 from synth.offline.settings import OfflineSettings
+from synth.offline.tools.domain import write_domain
+from synth.offline.tools.job import write_tools
 from synth.offline.user import user_turn
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
@@ -21,6 +23,8 @@ _JOBS: dict[str, Job] = {
     "agent": write_agent,
     "persona": write_persona,
     "brief": write_brief,
+    "tools": write_tools,
+    "domain": write_domain,
     "user_turn": user_turn,
     "judgement": judge,
 }

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from records.config import Config
+from synth.offline.tools.slips import ToolMistakes
 from synth.openai_server.misbehaviour import Misbehaviour, Rate
 
 
@@ -69,6 +70,7 @@ class OfflineSettings(Config):
     )
     """Model names that are served, each with the factor on the mistakes of agent and user."""
     mistakes: AgentMistakes = AgentMistakes()
+    tool_mistakes: ToolMistakes = ToolMistakes()
     user_errors: UserErrors = UserErrors()
     judge_errors: JudgeErrors = JudgeErrors()
     misbehave: Misbehaviour = Misbehaviour()

@@ -1,15 +1,17 @@
 """One tool in the making: parameters, statements and wording, and its wire form."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from synth.offline.tools.english import article, listed, sentence, spaced
-from synth.offline.tools.logic import others_guards, own_guards
+from synth.offline.tools.english import listed, sentence, spaced
+from synth.offline.tools.logic import implies, others_guards, own_guards
+from synth.offline.tools.members import Impossible, example_id, member_of
 from synth.offline.tools.outline import Entity, Field, Outline
-from tool_specs.expressions import Access, Name, names_in, parse, walk
+from tool_specs.expressions import Call, Node, parse
 
-
-class Impossible(Exception):
-    """The pattern does not fit here; the tool is left out."""
+REFUSES = "Refuses when: "
+"""Begins the sentence of a description that says when the tool refuses."""
 
 
 class Draft:
@@ -22,9 +24,11 @@ class Draft:
         self.notes: list[str] = []
         self.refusals: list[str] = []
         self.value: dict[str, Any] = {}
-        self.shown: list[str] = []
+        self.lists: set[str] = set()
+        """Bindings that hold several rows."""
         self.inside: str | None = None
-        self.known: dict[str, str] = {}
+        self.was: dict[str, dict[str, list[str]]] = {}
+        """Binding -> field -> the values it can have, as far as they were checked."""
 
     # parameters
 
@@ -66,13 +70,14 @@ class Draft:
         return bind
 
     def rows(self, entity: Entity, where: str | None, bind: str, **more: Any) -> str:
+        self.lists.add(bind)
         self.step("read", entity=entity.name, where=where or None, **{"as": bind}, **more)
         return bind
 
-    def require(self, that: str, error: str, message: str, clause: str) -> None:
+    def require(self, that: str, error: str, message: str, clause: str = "") -> None:
+        """`clause` says in the description when it fails; else the error's own words do."""
         self.step("require", that=that, error=error, message=message)
-        if clause not in self.refusals:
-            self.refusals.append(clause)
+        self.refusals.append(clause or spaced(error))
 
     def in_status(self, entity: Entity, row: str, statuses: list[str]) -> None:
         """The row's status must be one of these; nothing when that is all of them."""
@@ -80,9 +85,9 @@ class Draft:
         assert status is not None
         if set(statuses) >= set(status.values):
             return
+        self.was[row] = {status.name: statuses}
         if len(statuses) == 1:
             that, error = f"{row}.{status.name} == '{statuses[0]}'", f"not_{statuses[0]}"
-            self.known[f"{row}.{status.name}"] = f"'{statuses[0]}'"
         else:
             that = f"{row}.{status.name} in [{', '.join(repr(s) for s in statuses)}]"
             error = f"wrong_{status.name}"
@@ -94,17 +99,36 @@ class Draft:
             f"the {status.words} is not {words}",
         )
 
-    def guard(self, entity: Entity, new: dict[str, str], row: str | None) -> None:
+    def guard(
+        self,
+        entity: Entity,
+        new: dict[str, str],
+        row: str | None,
+        after: Mapping[Node, Node] | None = None,
+        like: str | None = None,
+    ) -> None:
         """Requires what the rules of the domain ask of the row with these new values."""
         guards = own_guards(
-            self.outline, entity, new, row=row, known=self.known, given=self.given
+            self.outline,
+            entity,
+            new,
+            row=row,
+            was=self.was.get(row or ""),
+            given=self.given,
+            after=after,
+            like=like,
         )
         if guards is None:
             raise Impossible
         more = [] if row is None else others_guards(self.outline, entity, new, row=row)
         if self.inside and more:
             raise Impossible  # a read of rows for every turn; another pattern does it
+        asked = [parse(s["that"]) for s in self.steps if s["op"] == "require"]
         for number, guard in enumerate([*guards, *more]):
+            if not guard.entity and any(implies(a, parse(guard.that)) for a in asked):
+                continue
+            if self._as_bound(guard.that):
+                continue
             clause = guard.message.rstrip(".")
             clause = f"it would break the rule that {clause[:1].lower()}{clause[1:]}"
             if not guard.entity:
@@ -116,10 +140,28 @@ class Draft:
             self.rows(self.outline[guard.entity], guard.that, bind, limit="1")
             self.require(f"not exists({bind})", guard.error, guard.message, clause)
 
-    def update(self, entity: Entity, row: str, new: dict[str, str], *, guarded: bool = True) -> None:
+    def _as_bound(self, that: str) -> bool:
+        """A rule about the length of a list that is given says it in the schema instead."""
+        found = re.fullmatch(r"count\(args\.(\w+)\) (>=|>) (\d+)", that)
+        if found is None or found[1] not in self.params:
+            return False
+        self.params[found[1]]["min"] = int(found[3]) + (found[2] == ">")
+        return True
+
+    def update(
+        self,
+        entity: Entity,
+        row: str,
+        new: dict[str, str],
+        *,
+        guarded: bool = True,
+        bounds: bool = True,
+        after: Mapping[Node, Node] | None = None,
+    ) -> None:
         if guarded:
-            self.guard(entity, new, row)
-        self.bounded(entity, row, new)
+            self.guard(entity, new, row, after)
+        if bounds:
+            self.bounded(entity, row, new)
         self.step("update", target=row, set=pairs(new))
 
     def bounded(self, entity: Entity, row: str, new: dict[str, str]) -> None:
@@ -128,18 +170,19 @@ class Draft:
             field = entity.fields[name]
             for bound, sign, word in (("min", ">=", "below"), ("max", "<=", "above")):
                 limit = field.bounds.get(bound)
-                if limit is None or not _may_leave(text, bound, name):
+                if limit is None or not may_leave(text, bound):
                     continue
                 self.require(
                     f"{text} {sign} {limit}",
                     f"{field.noun}_{'too_low' if bound == 'min' else 'too_high'}",
-                    f"{sentence(field.words)[:-1]} of {{{row}.{entity.key}}} would go {word} {limit}.",
+                    f"The {field.words} of {{{row}.{entity.key}}} would go {word} {limit}.",
                     f"the {field.words} would go {word} {limit}",
                 )
 
-    def create(self, entity: Entity, new: dict[str, str], bind: str, *, guarded: bool = True) -> str:
-        if guarded:
-            self.guard(entity, new, None)
+    def create(
+        self, entity: Entity, new: dict[str, str], bind: str, *, like: str | None = None
+    ) -> str:
+        self.guard(entity, new, None, like=like)
         self.step("create", entity=entity.name, set=pairs(new), **{"as": bind})
         return bind
 
@@ -149,7 +192,9 @@ class Draft:
         return bind
 
     def done(self) -> None:
-        """Ends the body of a for_each."""
+        """Ends the body of a for_each; what it read is a list from here on."""
+        own = (s for s in self.steps if s.get("in") == self.inside)
+        self.lists |= {s["as"] for s in own if "as" in s}
         self.inside = None
 
     # the answer
@@ -164,13 +209,26 @@ class Draft:
         return self
 
     def description(self) -> str:
-        returned = self.shown or [
-            spaced(n) if isinstance(v, dict) else n for n, v in self.value.items()
-        ]
+        returned = [self.said(name, value) for name, value in _grouped(self.value).items()]
         parts = [self.text, *self.notes, f"Returns {listed(returned)}."]
         if self.refusals:
-            parts.append(f"Refuses when {listed(self.refusals[:4], 'or')}.")
+            parts.append(REFUSES + "; ".join(self.refusals) + ".")
         return " ".join(parts)
+
+    def said(self, name: str, value: Any) -> str:
+        """A member of the answer, in the description: its name, what it holds, its unit."""
+        if isinstance(value, dict):
+            return f"{name} (with {listed(list(value))})"
+        if found := re.match(r"pick\((first\()?(\w+)\)?, '([^()]+)'\)$", value):
+            fields = listed(found[3].split("', '"))
+            many = found[2] in self.lists and not found[1]
+            return (
+                f"{name} ({'each ' if many else ''}with {fields}{', or null' if found[1] else ''})"
+            )
+        read = {f for f in re.findall(r"\w+\.(\w+)", value) if f in self.outline.units}
+        plain = re.match(r"(sum|average|min|max|round)\(|\w+\.\w+$", value) and " / " not in value
+        unit = self.outline.units[min(read)] if len(read) == 1 and plain else ""
+        return f"{name} in {unit}" if unit else name
 
     def wire(self, parent: str = "") -> dict[str, Any]:
         value = [*self.steps, {"op": "return", "value": pairs(flat(self.value))}]
@@ -187,6 +245,18 @@ def pairs(values: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
+def _grouped(values: dict[str, Any]) -> dict[str, Any]:
+    """Members with dotted names under their first part."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        head, _, rest = name.partition(".")
+        if rest:
+            found.setdefault(head, {})[rest] = value
+        else:
+            found[name] = value
+    return found
+
+
 def flat(value: dict[str, Any], path: str = "") -> dict[str, Any]:
     """Nested objects with dotted names."""
     found: dict[str, Any] = {}
@@ -195,62 +265,11 @@ def flat(value: dict[str, Any], path: str = "") -> dict[str, Any]:
     return found
 
 
-def example_id(entity: Entity) -> str:
-    if entity.sample:
-        return str(entity.sample[0].get(entity.key))
-    return f"{entity.spec.get('prefix') or ''}1001"
-
-
-def member_of(
-    outline: Outline, field: Field, *, name: str = "", words: str = ""
-) -> dict[str, Any]:
-    """A parameter, or a member of an object parameter, for a value of the field."""
-    owner = spaced(field.entity)
-    text = words or field.spec.get("description") or f"{field.words} of the {owner}"
-    member: dict[str, Any] = {"name": name or field.name, "type": field.type}
-    if field.unit:
-        member["unit"] = field.unit
-    match field.type:
-        case "ref":
-            entity = outline[field.to]
-            text = f"Id of the {field.words}, such as {example_id(entity)}"
-            member |= {"type": "string", "ref": field.to}
-        case "enum":
-            member["values"] = list(field.values)
-        case "integer" | "number":
-            member |= field.bounds
-            text += f", in {field.unit}" if field.unit and not words else ""
-        case "list":
-            if field.of == "object":
-                if not field.properties:
-                    raise Impossible
-                fields = [member_of(outline, p) for p in field.properties]
-                member |= {"type": "array", "items": "object", "fields": fields, "max": 10}
-            else:
-                ref = {"ref": field.to} if field.of == "ref" else {}
-                items = "string" if field.of == "ref" else field.of
-                member |= {"type": "array", "items": items, "max": 10} | ref
-        case "object":
-            if not field.properties:
-                raise Impossible
-            member["fields"] = [member_of(outline, p) for p in field.properties]
-        case "string":
-            quoted = [str(v) for v in _samples(outline, field) if v and "'" not in str(v)][:2]
-            text = text.rstrip(".")
-            text += f", such as {listed([repr(v) for v in quoted], 'or')}" if quoted else ""
-            member |= {"min": 1, "max": 200}
-    return member | {"description": sentence(text)}
-
-
-def _samples(outline: Outline, field: Field) -> list[Any]:
-    entity = outline.entities.get(field.entity)
-    rows = entity.sample if entity else ()
-    return list(dict.fromkeys(v for row in rows if isinstance(v := row.get(field.name), str)))
-
-
-def _may_leave(text: str, bound: str, field: str) -> bool:
+def may_leave(text: str, bound: str) -> bool:
     """Whether a new value that is reckoned may pass the bound: by the sign of what is added."""
     tree = parse(text)
+    if isinstance(tree, Call) and tree.function == "round":
+        tree = tree.arguments[0]
     operator = getattr(tree, "operator", "")
     if operator not in ("+", "-"):
         return False
@@ -268,16 +287,3 @@ def parent_label(outline: Outline, field: Field, row: str) -> str:
     entity = outline[field.to]
     shown = entity.title.name if entity.title else entity.key
     return f"lookup('{entity.name}', {row}.{field.name}).{shown}"
-
-
-def bindings_of(text: str) -> frozenset[str]:
-    return names_in(parse(text))
-
-
-def fields_read(text: str, binding: str) -> set[str]:
-    found = (n for n in walk(parse(text)) if isinstance(n, Access) and n.base == Name(binding))
-    return {n.field for n in found}
-
-
-def subject(entity: Entity) -> str:
-    return article(entity.words)

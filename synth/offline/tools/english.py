@@ -25,6 +25,15 @@ def plural(name: str) -> str:
     return head + (word[:-1] + "ves" if word.endswith(("elf", "alf", "oaf")) else word + "s")
 
 
+def singular(name: str) -> str:
+    """Of a plural as identifiers have them."""
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    if name.endswith(("shes", "ches", "xes", "sses")):
+        return name[:-2]
+    return name.removesuffix("s")
+
+
 def article(words: str) -> str:
     """With `a` or `an`."""
     sounds = words.startswith(("a", "e", "i", "o", "u", "hour", "heir"))
@@ -33,7 +42,7 @@ def article(words: str) -> str:
 
 
 def verb_noun(verb: str, noun: str) -> str:
-    """A tool's name from a verb with its particles: `return_to_service` gives `return_X_to_service`."""
+    """Of `return_to_service` and `van`: `return_van_to_service`."""
     parts = verb.split("_")
     if noun in verb or parts[-1] == noun.split("_")[-1]:
         return verb

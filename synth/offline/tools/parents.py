@@ -1,0 +1,140 @@
+"""Tools that a request gives as parents, taken apart so that operators can work on them."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from synth.offline.tools.draft import REFUSES, Draft, Impossible
+from synth.offline.tools.outline import Entity, Outline
+from synth.offline.words import sentences
+
+Change = Callable[[Draft], Draft]
+"""Makes the draft of a parent that of its child; Impossible where it does not fit."""
+
+WRITES = ("create", "update", "delete", "link", "unlink")
+
+
+class Subject(NamedTuple):
+    """The row that a tool is about: read by an id that the caller gives."""
+
+    entity: Entity
+    row: str
+    param: str
+    place: int
+    """Index of the statement that reads it."""
+
+
+def draft_of(outline: Outline, tool: dict[str, Any]) -> Draft:
+    """The tool as a draft that can be changed. Raises Impossible for one without a plain return."""
+    steps = [dict(step) for step in tool.get("semantics") or ()]
+    if not steps or steps[-1].get("op") != "return":
+        raise Impossible
+    head, _, tail = str(tool["description"]).partition(REFUSES)
+    said = sentences(head) or [head]
+    d = Draft(outline, str(tool["name"]), said[0])
+    d.notes = [s for s in said[1:] if not s.startswith("Returns")]
+    d.refusals = tail.rstrip(". ").split("; ") if tail else []
+    d.params = {p["name"]: dict(p) for p in tool.get("params") or ()}
+    d.value = {e["name"]: e["value"] for e in steps[-1].get("value") or ()}
+    if "" in d.value:
+        raise Impossible
+    d.steps = steps[:-1]
+    loops = {s["as"] for s in d.steps if s["op"] == "for_each"}
+    d.lists = {s["as"] for s in d.steps if "as" in s and ("where" in s or s.get("in") in loops)}
+    return d
+
+
+def subject_of(d: Draft) -> Subject | None:
+    """What the tool is about, where that is one row."""
+    for place, step in enumerate(d.steps):
+        key = str(step.get("key", ""))
+        param = d.params.get(key.removeprefix("args."), {})
+        if (
+            step["op"] == "read"
+            and key.startswith("args.")
+            and param.get("ref")
+            and "in" not in step
+        ):
+            entity = d.outline.entities.get(step["entity"])
+            return Subject(entity, step["as"], param["name"], place) if entity else None
+    return None
+
+
+def listing_of(d: Draft) -> tuple[int, Entity] | None:
+    """The one read of several rows, and of what."""
+    places = [i for i, s in enumerate(d.steps) if s["op"] == "read" and "key" not in s]
+    if len(places) != 1 or "in" in d.steps[places[0]]:
+        return None  # to narrow one of several reads would make the answer contradict itself
+    entity = d.outline.entities.get(d.steps[places[0]]["entity"])
+    return (places[0], entity) if entity else None
+
+
+def loops(d: Draft) -> bool:
+    return any(step["op"] == "for_each" for step in d.steps)
+
+
+def writes(d: Draft) -> bool:
+    return any(step["op"] in WRITES for step in d.steps)
+
+
+def before_writing(d: Draft, add: Callable[[], None]) -> None:
+    """Runs `add` so that its statements stand before the first that writes or loops."""
+    ops = (*WRITES, "for_each")
+    place = next((i for i, s in enumerate(d.steps) if s["op"] in ops), len(d.steps))
+    rest = d.steps[place:]
+    del d.steps[place:]
+    add()
+    d.steps += rest
+
+
+def free_name(d: Draft, name: str) -> str:
+    """The name for a binding, or another one where it is taken."""
+    taken = {s.get("as") for s in d.steps}
+    return name if name not in taken and name not in d.outline.entities else f"{name}_row"
+
+
+def room_for(d: Draft, name: str) -> str:
+    """The name for a member of the answer. Raises Impossible where it is taken."""
+    if any(n == name or n.startswith(f"{name}.") for n in d.value):
+        raise Impossible
+    return name
+
+
+def named(d: Draft, suffix: str) -> Draft:
+    """Under a name that says what is new. Raises Impossible where it would get too long."""
+    d.name = f"{d.name}_{suffix}"
+    if len(d.name) > 52 or d.name.count("_") > 7:
+        raise Impossible
+    return d
+
+
+def tried(o: Outline, tool: dict, change: Change) -> Iterator[Draft]:
+    try:
+        yield change(draft_of(o, tool))
+    except Impossible:
+        return
+
+
+def also(d: Draft, words: str) -> Draft:
+    """The first sentence, which also says this."""
+    d.text = f"{d.text.rstrip('.')}{words}."
+    return d
+
+
+def main_row(d: Draft) -> tuple[Entity, str]:
+    subject = subject_of(d)
+    if subject is None:
+        raise Impossible
+    removed = any(s["op"] == "delete" and s["target"] == subject.row for s in d.steps)
+    if removed:
+        raise Impossible
+    return subject.entity, subject.row
+
+
+def narrow(d: Draft, place: int, term: str) -> None:
+    where = d.steps[place].get("where")
+    if not where:
+        d.steps[place]["where"] = term
+        return
+    kept = f"({where})" if re.search(r"^[^()]* or ", where) else where
+    d.steps[place]["where"] = f"{kept} and ({term})"
