@@ -1,7 +1,8 @@
 """Agents: a system prompt with a toolset, varied in capability, expertise and behaviour.
 
-The plan draws everything but the words: which domain or server, which of its tools, whether some
-tools of another domain stand beside them as distractors. The generator then writes the prompt.
+The plan draws everything but the words: which domain or server, which of its tools (of a large one
+a set that hangs together: one's answers feed another), whether some tools of another domain stand
+beside them as distractors. The generator then writes the prompt.
 Agents with held-out tools are set apart: all others never see one, so that few rows are held out.
 """
 
@@ -21,8 +22,10 @@ from sandboxes.servers import ServerConfig
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts import render, version_of
+from tool_specs.dependencies import Graph
+from tool_specs.toolsets import Sampler
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 PROMPT = "gen_agent"
 
 CAPABILITIES = (
@@ -61,6 +64,9 @@ class AgentConfig(Config):
     server_share: float = Field(default=0.25, ge=0.0, le=1.0)
     """Share of agents that serve a real MCP server; the others serve a synthetic domain."""
 
+    max_tools: int = Field(default=16, ge=1, le=64)
+    """Tools of its own domain or server that an agent has at most."""
+
     fewer_tools_share: float = Field(default=0.35, ge=0.0, le=1.0)
     """Share of agents that lack one or two tools of their domain."""
 
@@ -83,6 +89,8 @@ class Source:
     split: str
     tools: tuple[Row, ...]
     """Rows of the table `tools`, sorted by id, dropped ones left out."""
+    entities: Mapping[str, Any] | None = None
+    """Of a domain: what its tools' references point at."""
 
     @property
     def key(self) -> str:
@@ -123,6 +131,7 @@ def sources_of(
             policy=tuple(rule["text"] for rule in domain["policy"] or ()),
             split=domain["split"],
             tools=tuple(by_domain[domain["domain_id"]]),
+            entities=domain["entities"],
         )
         for domain in domains
         if domain["domain_id"] in by_domain
@@ -187,7 +196,7 @@ def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Sourc
     rng = rng_of(item_id, "agent")
     keeps_heldout = rng.random() < config.heldout_share
     own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
-    own = own or list(source.tools)
+    own = _coherent(item_id, source, own or list(source.tools), config.max_tools)
     if len(own) >= 6 and rng.random() < config.fewer_tools_share:
         for _ in range(rng.choice((1, 1, 2))):
             own.pop(rng.randrange(len(own)))
@@ -201,6 +210,17 @@ def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Sourc
         expertise=rng.choice(EXPERTISE),
         behaviour=rng.choice(BEHAVIOURS),
     )
+
+
+def _coherent(item_id: str, source: Source, tools: list[Row], size: int) -> list[Row]:
+    """`size` of the tools that feed one another, as far as the source allows; all where there are
+    no more than that."""
+    if len(tools) <= size:
+        return tools
+    graph = Graph(tools, [{"domain_id": source.domain_id, "entities": source.entities}])
+    chosen = Sampler(graph).within(rng_of(item_id, "toolset"), graph.sources[0], size)
+    ids = {graph.ids[tool] for tool in chosen}
+    return [tool for tool in tools if tool["tool_id"] in ids]
 
 
 def _distractors(

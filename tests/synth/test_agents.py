@@ -20,8 +20,9 @@ from synth.personas import plan_personas
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.task_cases import domains
 from tool_specs.catalogue import domain_row, tool_rows
+from tool_specs.dependencies import Graph
 
-GOLDEN_AGENTS = {1: "4331e7f0b76da9f4"}
+GOLDEN_AGENTS = {2: "8d61855b8703353b"}
 GOLDEN_PERSONAS = {1: "874efaa08a8f3eab"}
 COLUMNS = {"run_id", "schema_version"}
 
@@ -33,7 +34,11 @@ def server_rows(name: str, count: int) -> list[dict[str, Any]]:
             "name": f"{name}_tool_{i}",
             "domain_id": None,
             "server": name,
+            "category": "Development Tools",
             "description": f"Do thing {i}.",
+            "input_schema": {},
+            "output_schema": None,
+            "semantics_json": None,
             "drop_reason": None,
             "split": "heldout_tool" if i == 0 else "train",
         }
@@ -110,6 +115,28 @@ def test_toolsets_vary_and_distractors_are_few_and_foreign() -> None:
     assert lacking > 40
 
 
+def test_a_large_source_gives_each_agent_a_set_that_hangs_together() -> None:
+    size = 5
+    toolsets = set()
+    domains_only = [source for source in catalogue() if source.domain_id]
+    for plan in plan_agents(
+        AgentConfig(max_tools=size, fewer_tools_share=0.0, max_distractors=0, heldout_share=1.0),
+        domains_only,
+        seed=1,
+        count=60,
+        generator=GENERATOR,
+    ):
+        assert len(plan.tools) == size
+        assert set(map(str, plan.tools)) <= set(map(str, plan.source.tools))
+        entities = {"domain_id": plan.source.domain_id, "entities": plan.source.entities}
+        graph = Graph(plan.tools, [entities])
+        whole = Graph(plan.source.tools, [entities])
+        if max(whole.component_size.values()) >= size:
+            assert set(graph.component_size.values()) == {size}
+        toolsets.add(frozenset(t["tool_id"] for t in plan.tools))
+    assert len(toolsets) > 40
+
+
 def test_no_catalogue_no_agents() -> None:
     assert plan_agents(AgentConfig(), [], seed=1, count=5, generator=GENERATOR) == []
 
@@ -149,7 +176,7 @@ def test_a_generator_that_fails_fails_the_item() -> None:
 
 
 def tiny_source() -> Source:
-    tools = tuple({**tool, "input_schema": {}} for tool in server_rows("shop", 7))
+    tools = tuple(server_rows("shop", 7))
     return Source(
         domain_id=None,
         server="shop",
