@@ -6,6 +6,7 @@ answers included.
 """
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -32,6 +33,11 @@ ITEM_RETRY_S = 0.5
 UNAVAILABLE = "endpoint_unavailable"
 AROUND = frozenset({UNAVAILABLE, "infra_error"})
 """Failures that no answer caused: a retry goes on from the answers that were paid for."""
+
+INTERNAL_ERROR = "internal_error"
+"""A defect of the program, met on one item: the log has its traceback, the others go on."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +222,12 @@ class Run(Generic[ConfigT]):
                 except TransientError:
                     jitter = rng_of(item.item_id, "item_retry", attempt).uniform(0.5, 1.0)
                     await asyncio.sleep(ITEM_RETRY_S * 2**attempt * jitter)
+                except (OSError, SynthError):
+                    raise  # a full disk, a damaged journal: no item's fault
+                except Exception:
+                    log.exception("%s: item %s met a defect", stage.name, item.item_id)
+                    result = ItemResult({}, ItemStatus("failed", INTERNAL_ERROR))
+                    break
             else:
                 result = ItemResult({}, ItemStatus("failed", UNAVAILABLE))
         self.on_progress(stage.name, 1, total)

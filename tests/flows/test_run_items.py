@@ -1,0 +1,52 @@
+"""One item's failure is its own, whatever it is; the others are made and committed."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from flows.running import open_run
+from synth.config import RunConfig
+from synth.run import INTERNAL_ERROR, Shard
+from synth.stages import Item, ItemResult
+
+
+class Meeting:
+    """A stage whose item `two` meets a defect of ours."""
+
+    name = "personas"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def plan(self) -> list[Item]:
+        return [Item(name, {}) for name in ("one", "two", "three")]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        if item.item_id == "two":
+            raise self.error
+        return ItemResult({})
+
+
+async def run(folder: Path, error: Exception) -> dict[str, str]:
+    config = RunConfig(domains=("home_hub",), servers=(), shard_size=10)
+    async with open_run(config, str(folder / "d"), command="test") as run:
+        stage = Meeting(error)
+        plan = run.plan(stage)
+        for index in plan.open_shards:
+            await run.run_shard(stage, plan, index)
+        statuses = run.dataset.item_statuses(stage.name)
+    return {item: status.reason or status.status for item, status in statuses.items()}
+
+
+def test_a_defect_met_on_one_item_fails_that_item(tmp_path, caplog):
+    with caplog.at_level(logging.ERROR):
+        found = asyncio.run(run(tmp_path, KeyError("unheard of")))
+    assert found == {"one": "kept", "two": INTERNAL_ERROR, "three": "kept"}
+    assert "unheard of" in caplog.text
+
+
+def test_a_full_disk_is_no_items_fault(tmp_path):
+    with pytest.raises(OSError, match="no space"):
+        asyncio.run(run(tmp_path, OSError(28, "no space left")))
