@@ -144,12 +144,16 @@ class Dataset:
             stored = self._log.read(table)
         return stored.sort_by([(name, "ascending") for name in spec_of(table).primary_key])
 
-    def ids(self, table: str) -> set[Key]:
-        """Committed primary keys: the value itself for a key of one column, else tuples."""
+    def ids(self, table: str, *, before: int | None = None) -> set[Key]:
+        """Committed primary keys: the value itself for a key of one column, else tuples.
+
+        With `before`: only of rows that commits with smaller numbers brought.
+        """
         spec_of(table)
         with self._log.lock:
             self._log.refresh()
-            return set(self._log.keys(table))
+            keys = self._log.keys(table)
+            return {key for key, number in keys.items() if before is None or number < before}
 
     def item_statuses(self, stage: str) -> dict[str, ItemStatus]:
         """Item -> what became of it in this stage, by the newest commit that names it."""

@@ -8,6 +8,7 @@ from records.config import Config
 from records.digest import digest
 from synth.agents import AgentConfig
 from synth.curation import CurationConfig
+from synth.evolved_domains import is_evolved
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.offline.settings import Misbehaviour, OfflineSettings
 from synth.rollout import RolloutConfig
@@ -108,7 +109,8 @@ class RunConfig(JobConfig):
     }
 
     domains: tuple[str, ...] = ("all",)
-    """Built-in domains by name, `all` of them, or paths of domain files."""
+    """Built-in domains by name, `all` of them, paths of domain files, or domains that the dataset
+    holds evolved tools of: `evolved` for all, `evolved:NAME` for one."""
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
     agents: AgentConfig = AgentConfig()
@@ -125,11 +127,14 @@ class RunConfig(JobConfig):
     raising it adds items and changes none."""
 
     def in_small(self) -> Self:
-        """The same run on a handful of items, played by the offline provider: a dry run."""
+        """The same run on a handful of items, played by the offline provider: a dry run. It has a
+        dataset of its own, so built-in domains stand in for evolved ones."""
+        names = ("all" if is_evolved(name) else name for name in self.domains)
         return self.model_copy(
             update={
                 "roles": {role: RoleConfig() for role in self.roles},
                 "num_tasks": 24,
+                "domains": tuple(dict.fromkeys(names)),
                 "rollouts": self.rollouts.model_copy(update={"attempts": 1}),
                 "shard_size": 8,
                 "budget": BudgetConfig(),

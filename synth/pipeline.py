@@ -18,6 +18,7 @@ from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.agents import make_agent, plan_agents, sources_of
 from synth.config import RunConfig
 from synth.curation import curate
+from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.executors import Catalogue, OpenServer
 from synth.grading import grade, grading_id_of, plan_grading
 from synth.personas import make_persona, plan_personas
@@ -41,8 +42,8 @@ CATALOGUE_VERSION = 2
 
 
 def domains_of(config: RunConfig) -> list[Domain]:
-    """The domains that a run is told to use; ConfigError for one that cannot be read."""
-    names = [name for name in config.domains if name != "all"]
+    """The domains of files that a run is told to use; ConfigError for one that cannot be read."""
+    names = [name for name in config.domains if name != "all" and not is_evolved(name)]
     return load_domains([*builtin_names(), *names] if "all" in config.domains else names)
 
 
@@ -68,7 +69,8 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
 
 def check_sources(config: RunConfig) -> None:
     """ConfigError for a domain or server that this run names and that cannot be used here."""
-    if not domains_of(config) and not config.servers:
+    evolved = any(map(is_evolved, config.domains))
+    if not domains_of(config) and not evolved and not config.servers:
         raise ConfigError("domains and servers are both empty; name at least one, or all")
     for server in servers_of(config):
         why_left_out(server)
@@ -97,6 +99,7 @@ class CatalogueStage:
         self.run = run
 
     def plan(self) -> list[Item]:
+        evolved_of(self.run.dataset, self.run.config)  # refuses what is not there before any work
         items = [
             Item(digest("domain", CATALOGUE_VERSION, tool_ids(domain)), {"domain": domain})
             for domain in domains_of(self.run.config)
@@ -127,6 +130,11 @@ class CatalogueStage:
         )
 
 
+def evolved_of(dataset: Dataset, config: RunConfig) -> EvolvedDomains:
+    """The evolved domains that a run is told to use, with the tools they had when it began."""
+    return evolved_domains(dataset, config.domains, run_id=config.run_id)
+
+
 def catalogue_of(
     dataset: Dataset, config: RunConfig, open_server: OpenServer = open_server
 ) -> Catalogue:
@@ -135,10 +143,12 @@ def catalogue_of(
     Only tools of the run's own domains and servers, as they are defined now; what else was
     imported, and what an edited definition was before, changes nothing.
     """
-    domains = {domain_id(domain): domain for domain in domains_of(config)}
+    own = {domain_id(domain): domain for domain in domains_of(config)}
+    evolved = evolved_of(dataset, config)
     can_run = available() is None
     servers = {server.name: server for server in servers_of(config) if can_run}
-    of_domains = {tool for domain in domains.values() for tool in tool_ids(domain)}
+    of_domains = {tool for domain in own.values() for tool in tool_ids(domain)}
+    of_domains |= evolved.tools.keys()
     sources = {name: source_of(server) for name, server in servers.items()}
     return Catalogue(
         agents={row["agent_id"]: row for row in dataset.rows("agents")},
@@ -149,7 +159,7 @@ def catalogue_of(
             if row["tool_id"] in of_domains
             or (row["server"] in sources and is_of(row, sources[row["server"]]))
         },
-        domains=domains,
+        domains=Domains(evolved, own),  # an evolved domain has the tools of its file, too
         servers=servers,
         open_server=open_server,
     )

@@ -49,9 +49,10 @@ def narrowed(parent: Domain, answer: Answer, *, taken: set[str]) -> Domain:
             rules.append(_fixed(parent, fix, seed))
         except (ExpressionError, NarrowingError) as error:
             problems.append(f"fix of {fix['entity']}.{fix['field']}: {error}")
-    for name, rows in seed.items():
-        if len(rows) < min(LEAST_ROWS, len(parent.seed[name])):
-            problems.append(f"only {len(rows)} rows of {name} are left; fix something else")
+    problems += [
+        f"only {len(seed[name])} rows of {name} are left; fix something else"
+        for name in too_few(parent, seed)
+    ]
     for field in answer["add_fields"]:
         try:
             _add_field(parent, field, data, seed)
@@ -89,8 +90,7 @@ def _fixed(parent: Domain, fix: Answer, seed: dict[str, list[Row]]) -> dict[str,
     literal = parse(fix["value"])
     if not isinstance(literal, Literal):
         raise NarrowingError([f"{fix['value']} is not a constant, such as 'urgent' or true"])
-    seed[name] = [row for row in seed[name] if row[field] == literal.value]
-    _drop_what_dangles(parent, seed)
+    seed |= rows_with(parent, seed, name, field, literal.value)
     word = re.sub(r"\W+", "_", str(literal.value)).strip("_").lower()
     return {
         "id": f"only_{field}_{word}"[:64],
@@ -101,8 +101,12 @@ def _fixed(parent: Domain, fix: Answer, seed: dict[str, list[Row]]) -> dict[str,
     }
 
 
-def _drop_what_dangles(parent: Domain, seed: dict[str, list[Row]]) -> None:
-    """Rows that refer to rows that are gone go too, until none does."""
+def rows_with(
+    parent: Domain, seed: Mapping[str, list[Row]], name: str, field: str, value: Any
+) -> dict[str, list[Row]]:
+    """The seed with only those rows of an entity whose field has the value. Rows that refer to
+    rows that are gone go too, until none does."""
+    seed = {**seed, name: [row for row in seed[name] if row[field] == value]}
     while True:
         keys = {n: {row[e.key] for row in seed[n]} for n, e in parent.entities.items()}
         changed = False
@@ -116,7 +120,12 @@ def _drop_what_dangles(parent: Domain, seed: dict[str, list[Row]]) -> None:
             changed = changed or len(whole) < len(seed[name])
             seed[name] = whole
         if not changed:
-            return
+            return seed
+
+
+def too_few(parent: Domain, seed: Mapping[str, list[Row]]) -> list[str]:
+    """Entities with too few rows left to work with."""
+    return [n for n, rows in seed.items() if len(rows) < min(LEAST_ROWS, len(parent.seed[n]))]
 
 
 def _add_field(

@@ -10,7 +10,7 @@ from records.seeds import rng_of, seed_of
 from synth.evolution.asking import shown
 from synth.evolution.batch import STAGE_VERSION
 from synth.evolution.config import EvolveConfig
-from synth.evolution.narrowing import NarrowingError, narrowed
+from synth.evolution.narrowing import NarrowingError, narrowed, rows_with, too_few
 from synth.evolution.schemas import DOMAIN
 from synth.prompts import fenced, render, version_of
 from synth.run import Run, Shard
@@ -146,7 +146,7 @@ class SpecialiseStage:
 
 
 def aims_of(domain: Domain) -> list[str]:
-    """Fields of few values that at least three rows share, status fields left out."""
+    """Fields and values that leave enough rows of everything, status fields left out."""
     found = []
     for name, entity in domain.entities.items():
         for field, spec in entity.fields.items():
@@ -154,7 +154,8 @@ def aims_of(domain: Domain) -> list[str]:
                 continue
             values = [row[field] for row in domain.seed[name] if row[field] is not None]
             for value in dict.fromkeys(values):
-                if 3 <= values.count(value) < len(values):
+                left = rows_with(domain, domain.seed, name, field, value)
+                if values.count(value) < len(values) and not too_few(domain, left):
                     text = str(value).lower() if spec.type == "boolean" else value
                     found.append(f"{name}.{field} = {text}")
     return found

@@ -1,0 +1,80 @@
+"""Evolved tools in runs of the pipeline: trajectories are accepted, and stay as they are."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from records.errors import ConfigError
+from records.store import Dataset
+from synth.agents import LARGE
+from synth.config import RunConfig
+from synth.evolved_domains import evolved_domains
+from synth.pipeline import catalogue_of
+from synth.replay import replay
+from tests.flows.pipeline_work import run_pipeline
+from tests.synth.evolution.boats import generator, plain_tools
+from tests.synth.evolution.work import config_for, content_of, rows_of, run_evolution
+
+DOMAINS = ("clinic_desk", "web_shop")
+CONFIG = RunConfig(name="evolved", domains=("evolved",), servers=(), num_tasks=16, shard_size=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("used") / "data"
+    with generator(plain_tools) as url:
+        run_evolution(folder, config_for(url, count=50, domains=DOMAINS))
+    run_pipeline(folder, CONFIG)
+    return folder
+
+
+def evolved(folder: Path) -> set[str]:
+    return {row["tool_id"] for row in rows_of(folder, "proposals")} - {None}
+
+
+def test_trajectories_over_evolved_tools_are_accepted(folder: Path) -> None:
+    accepted = {row["trajectory_id"] for row in rows_of(folder, "curation") if row["accepted"]}
+    calls = [call for call in rows_of(folder, "tool_calls") if call["tool_id"] in evolved(folder)]
+    assert {call["trajectory_id"] for call in calls} & accepted
+    assert any(call["state_diff"] for call in calls if call["trajectory_id"] in accepted)
+
+
+def test_they_replay(folder: Path) -> None:
+    dataset = Dataset.open(folder)
+    catalogue = catalogue_of(dataset, CONFIG)
+    trajectory = dataset.rows("trajectories")[0]["trajectory_id"]
+    found = asyncio.run(replay(dataset, trajectory, catalogue, CONFIG.rollouts.episode))
+    assert found.differences == []
+
+
+def test_an_agent_gets_a_part_of_a_large_domain(folder: Path) -> None:
+    catalogue = catalogue_of(Dataset.open(folder), CONFIG)
+    sizes = [len(domain.tools) for domain in catalogue.domains.values()]
+    assert min(sizes) >= LARGE
+    assert all(len(agent["tool_ids"]) < LARGE for agent in catalogue.agents.values())
+
+
+def test_more_tools_change_no_row_of_a_run_that_has_begun(folder: Path, tmp_path: Path) -> None:
+    before = content_of(folder)
+    with generator(plain_tools) as url:
+        run_evolution(folder, config_for(url, count=60, domains=DOMAINS))
+    run_pipeline(folder, CONFIG)
+    after = content_of(folder)
+    assert before["tools"] != after["tools"]
+    for table in ("agents", "tasks", "trajectories", "tool_calls", "curation"):
+        assert before[table] == after[table], table
+
+
+def test_a_domain_that_was_not_evolved_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
+    dataset = Dataset.open(folder)
+    chosen = evolved_domains(dataset, ["evolved:web_shop"], run_id="x")
+    assert [domain.name for domain in chosen.values()] == ["web_shop"]
+    with pytest.raises(ConfigError, match=r"evolved:boat_yard.*clinic_desk, web_shop"):
+        evolved_domains(dataset, ["evolved:boat_yard"], run_id="x")
+    with pytest.raises(ConfigError, match="synth tools evolve"):
+        run_pipeline(tmp_path / "empty", CONFIG)
+
+
+def test_a_dry_run_has_a_dataset_of_its_own() -> None:
+    assert CONFIG.in_small().domains == ("all",)
