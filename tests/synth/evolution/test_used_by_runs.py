@@ -7,7 +7,6 @@ import pytest
 
 from records.errors import ConfigError
 from records.store import Dataset
-from synth.agents import LARGE
 from synth.config import RunConfig
 from synth.evolved_domains import evolved_domains
 from synth.pipeline import catalogue_of
@@ -51,8 +50,9 @@ def test_they_replay(folder: Path) -> None:
 def test_an_agent_gets_a_part_of_a_large_domain(folder: Path) -> None:
     catalogue = catalogue_of(Dataset.open(folder), CONFIG)
     sizes = [len(domain.tools) for domain in catalogue.domains.values()]
-    assert min(sizes) >= LARGE
-    assert all(len(agent["tool_ids"]) < LARGE for agent in catalogue.agents.values())
+    most = CONFIG.agents.max_tools + CONFIG.agents.max_distractors
+    assert min(sizes) > most
+    assert all(len(agent["tool_ids"]) <= most for agent in catalogue.agents.values())
 
 
 def test_more_tools_change_no_row_of_a_run_that_has_begun(folder: Path, tmp_path: Path) -> None:

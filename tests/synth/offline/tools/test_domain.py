@@ -48,9 +48,7 @@ def test_the_aim_is_fixed_and_the_answer_fits_the_schema(name: str) -> None:
 
 def test_where_too_little_is_left_the_rules_alone_make_it_narrower() -> None:
     (domain,) = load_taxonomy(["condo_association"])
-    again = answered(
-        domain, AIMS["condo_association"], problems=["too few rows"]
-    )
+    again = answered(domain, AIMS["condo_association"], problems=["too few rows"])
     assert again["fix"] == []
     assert again["rules"]
 
