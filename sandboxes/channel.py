@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from records.errors import TransientError
-from sandboxes.agent import HEADER, frame
+from sandboxes.agent.frames import HEADER, frame
 
 MAX_HEADER = 64 << 10
 MAX_BODY = 64 << 20

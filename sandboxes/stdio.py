@@ -5,7 +5,7 @@ import contextlib
 from typing import NamedTuple
 
 from records.errors import TransientError
-from sandboxes.agent import WINDOW
+from sandboxes.agent.frames import WINDOW
 from sandboxes.channel import Answer, Channel
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandboxes import bwrap, cgroups, doctor, python_env
-from sandboxes.agent import HEADER, frame
+from sandboxes.agent.frames import HEADER, frame
 from sandboxes.cgroups import Mounts, mounts
 from sandboxes.local import ExecResult, lease
 from sandboxes.rlimits import rlimits_for
