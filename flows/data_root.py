@@ -24,6 +24,11 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
                 "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where "
                 "the flows are served"
             )
+    if getattr(config, "extensions", ()):
+        raise ConfigError(
+            "extensions are programs, which a flow that is started from the UI does not run; use "
+            "`synth run`"
+        )
     root = data_root().resolve()
     for setting, path in _paths(config, dataset):
         if root not in Path(path).resolve().parents:  # resolved: neither `..` nor links lead out

@@ -9,8 +9,10 @@ from records.digest import digest
 from synth.agents import AgentConfig
 from synth.curation import CurationConfig
 from synth.evolved_domains import is_evolved
+from synth.extensions import ExtensionFile
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.offline.settings import Misbehaviour, OfflineSettings
+from synth.personas import PersonaConfig
 from synth.rollout import RolloutConfig
 from synth.tasks.stage import TaskConfig
 
@@ -113,6 +115,10 @@ class RunConfig(JobConfig):
     holds evolved tools of: `evolved` for all, `evolved:NAME` for one."""
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
+    extensions: tuple[ExtensionFile, ...] = ()
+    """Paths of Python files of your own that add kinds of criteria, and criteria to tasks."""
+    personas: PersonaConfig = PersonaConfig()
+    """Who the simulated users are."""
     agents: AgentConfig = AgentConfig()
     """Which tools an agent gets."""
     tasks: TaskConfig = TaskConfig()

@@ -20,7 +20,7 @@ from records.journal import ShardJournal
 from records.schemas import Row
 from records.sizes import count_tokens
 from synth.calls import FORMAT_ERRORS, Caller, CallerSnapshot, CallRecord
-from synth.checks import Episode, check_all
+from synth.checks import Episode
 from synth.executors import Catalogue, executors_for
 from synth.outcomes import OutcomeConfig, Outcomes
 from synth.prompts import render
@@ -288,7 +288,8 @@ class EpisodeEnvironment:
         if not state.task["solvable"]:
             return False
         rubric = rubric_of(state.task)
-        return bool(decide_by_code(rubric, check_all(rubric, self._evidence(state))).failed)
+        verdicts = self._catalogue.kinds.check_all(rubric, self._evidence(state))
+        return bool(decide_by_code(rubric, verdicts).failed)
 
     def _evidence(self, state: EpisodeState) -> Episode:
         return evidence_of(state.messages, [r._asdict() for r in state.caller.records])
@@ -318,7 +319,8 @@ class EpisodeEnvironment:
         reward = 0.0
         if state.reason not in OUTSIDE:
             rubric = rubric_of(state.task)
-            info["verdicts"] = verdicts = check_all(rubric, self._evidence(state))
+            verdicts = self._catalogue.kinds.check_all(rubric, self._evidence(state))
+            info["verdicts"] = verdicts
             reward = objective_reward(rubric, verdicts)
         return Step(observation, reward, not truncated, truncated, info)
 

@@ -16,7 +16,7 @@ from records.errors import ConfigError
 from records.schemas import Row
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
-from synth.checks import probe_changes
+from synth.checks import BUILT_IN, Kinds, probe_changes
 from tool_specs.domain import Domain
 from tool_specs.interpreter import World, breaches
 
@@ -192,6 +192,8 @@ class Catalogue:
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
     open_server: OpenServer = open_server
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
+    kinds: Kinds = BUILT_IN
+    """What checks the criteria of the tasks."""
 
     def setting_of(self, task: Row) -> Setting:
         """Description, clock and rules of the world that a task plays in."""

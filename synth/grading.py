@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from records.digest import digest
 from records.schemas import Row
-from synth.checks import CHECKS_VERSION, Verdict, check_all
+from synth.checks import BUILT_IN, Kinds, Verdict
 from synth.environment import OUTSIDE
 from synth.hack_check import CHECK_VERSION as HACK_CHECK_VERSION
 from synth.hack_check import hack_check
@@ -17,7 +17,7 @@ from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.reward import evidence_of, rubric_of
 from synth.rubric import Rubric
-from synth.stages import Item, ItemResult
+from synth.stages import Item, ItemResult, dropped
 
 STAGE = "grading"
 STAGE_VERSION = 1
@@ -27,12 +27,12 @@ HACK_CHECK = "hack_check"
 """Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
 
 
-def grading_id_of(judge_role: RoleConfig) -> str:
+def grading_id_of(judge_role: RoleConfig, kinds: Kinds = BUILT_IN) -> str:
     """Judge and checker versions; a task's rubric is fixed by its id."""
     return digest(
         STAGE,
         STAGE_VERSION,
-        CHECKS_VERSION,
+        kinds.version,
         HACK_CHECK_VERSION,
         judge_role.identity(),
         prompt_version(),
@@ -47,13 +47,14 @@ def plan_grading(
     agents: Iterable[Row],
     tools: Iterable[Row],
     judge_role: RoleConfig,
+    kinds: Kinds = BUILT_IN,
 ) -> list[Item]:
     """One item for each trajectory that the agent answers for, in the order of ids.
 
     What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
     its new row is an item.
     """
-    grading_id = grading_id_of(judge_role)
+    grading_id = grading_id_of(judge_role, kinds)
     calls: dict[str, list[Row]] = {}
     for call in sorted(tool_calls, key=lambda c: (c["trajectory_id"], c["call_index"])):
         calls.setdefault(call["trajectory_id"], []).append(call)
@@ -76,12 +77,19 @@ def plan_grading(
     ]
 
 
-async def grade(item: Item, llm: LLM, *, judge_role: RoleConfig) -> ItemResult:
-    """Rows of `verdicts`: code's and the judge's on each criterion, and the hack check."""
+async def grade(
+    item: Item, llm: LLM, *, judge_role: RoleConfig, kinds: Kinds = BUILT_IN
+) -> ItemResult:
+    """Rows of `verdicts`: code's and the judge's on each criterion, and the hack check.
+
+    Dropped where the rubric has a criterion that only another run's extensions can check.
+    """
     trajectory, calls = item.data["trajectory"], item.data["calls"]
     rubric = rubric_of(item.data["task"])
-    verdicts = check_all(rubric, evidence_of(trajectory["messages"], calls))
-    rows = _rows(rubric, verdicts, checked_by="code", version=CHECKS_VERSION)
+    if any(map(kinds.misfit, rubric.criteria)):
+        return dropped("unknown_kind")
+    verdicts = kinds.check_all(rubric, evidence_of(trajectory["messages"], calls))
+    rows = _rows(rubric, verdicts, checked_by="code", version=kinds.version)
     rows.append(_hack_row(hack_check(trajectory["messages"], calls, item.data["tools"])))
     opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
     judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}

@@ -1,8 +1,11 @@
 """Personas: who the simulated user is. Attributes are drawn, the words are the generator's."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, StringConstraints, field_validator
+
+from records.config import Config
 from records.digest import digest
 from records.schemas import Row
 from records.seeds import rng_of
@@ -12,6 +15,8 @@ from synth.prompts import render, version_of
 
 STAGE_VERSION = 1
 PROMPT = "gen_persona"
+
+Reveals = Literal["at_once", "mixed", "when_asked"]
 
 STYLES = (
     "short messages, lower case, no greeting",
@@ -37,8 +42,36 @@ PREFERENCES = (
     "one thing at a time",
     "to know what happens next",
 )
-REVEALS = ("at_once", "at_once", "mixed", "when_asked")
-"""Whether the person tells what it knows at once, some of it, or mostly when asked."""
+REVEALS: tuple[Reveals, ...] = ("at_once", "at_once", "mixed", "when_asked")
+MOST_PATIENCE = 20
+
+Phrase = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\n]*$")
+]
+"""A line of the prompts."""
+
+
+class PersonaConfig(Config):
+    """What the simulated users are drawn from; what stands twice is drawn twice as often."""
+
+    styles: tuple[Phrase, ...] = Field(default=STYLES, min_length=1)
+    """How they write; one each."""
+    preferences: tuple[Phrase, ...] = Field(default=PREFERENCES, min_length=1)
+    """How they like to be served; two each."""
+    reveals: tuple[Reveals, ...] = Field(default=REVEALS, min_length=1)
+    """Whether they tell what they know at once, some of it, or mostly when asked; one each."""
+    patience: tuple[int, int] = (3, 7)
+    """Fewest and most fruitless answers after which one gives up."""
+
+    @field_validator("patience")
+    @classmethod
+    def _a_range(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if not 1 <= value[0] <= value[1] <= MOST_PATIENCE:
+            raise ValueError(f"the fewest and the most, from 1 to {MOST_PATIENCE}, such as [3, 7]")
+        return value
+
+
+DEFAULT = PersonaConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +87,23 @@ class PersonaPlan:
     reveals: str
 
 
-def plan_personas(*, seed: int, count: int, generator: RoleConfig) -> list[PersonaPlan]:
+def plan_personas(
+    config: PersonaConfig = DEFAULT, *, seed: int, count: int, generator: RoleConfig
+) -> list[PersonaPlan]:
     """Personas 0 to count - 1. Persona i is the same whatever the count."""
-    base = digest("persona", STAGE_VERSION, seed, generator.identity(), version_of(PROMPT))
-    return [_plan(digest(base, i)) for i in range(count)]
+    own = () if config == DEFAULT else (config.identity(),)  # the defaults go with STAGE_VERSION
+    base = digest("persona", STAGE_VERSION, seed, generator.identity(), version_of(PROMPT), *own)
+    return [_plan(digest(base, i), config) for i in range(count)]
 
 
-def _plan(item_id: str) -> PersonaPlan:
+def _plan(item_id: str, config: PersonaConfig) -> PersonaPlan:
     rng = rng_of(item_id, "persona")
     return PersonaPlan(
         item_id=item_id,
-        style=rng.choice(STYLES),
-        preferences=tuple(rng.sample(PREFERENCES, 2)),
-        patience=rng.randint(3, 7),
-        reveals=rng.choice(REVEALS),
+        style=rng.choice(config.styles),
+        preferences=tuple(rng.sample(config.preferences, min(2, len(config.preferences)))),
+        patience=rng.randint(*config.patience),
+        reveals=rng.choice(config.reveals),
     )
 
 

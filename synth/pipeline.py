@@ -20,6 +20,7 @@ from synth.config import RunConfig
 from synth.curation import curate
 from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.executors import Catalogue, OpenServer
+from synth.extensions import load_extensions
 from synth.grading import grade, grading_id_of, plan_grading
 from synth.personas import make_persona, plan_personas
 from synth.rollout import plan_rollouts, run_rollout
@@ -74,6 +75,7 @@ def check_sources(config: RunConfig) -> None:
         raise ConfigError("domains and servers are both empty; name at least one, or all")
     for server in servers_of(config):
         why_left_out(server)
+    load_extensions(config.extensions)
 
 
 def why_left_out(server: ServerConfig) -> str | None:
@@ -162,6 +164,7 @@ def catalogue_of(
         domains=Domains(evolved, own),  # an evolved domain has the tools of its file, too
         servers=servers,
         open_server=open_server,
+        kinds=load_extensions(config.extensions).kinds,
     )
 
 
@@ -216,6 +219,7 @@ class PersonaStage:
     def plan(self) -> list[Item]:
         config = self.run.config
         plans = plan_personas(
+            config.personas,
             seed=config.seed,
             count=num_personas(config.num_tasks),
             generator=config.roles["generator"],
@@ -233,8 +237,13 @@ class TaskStage(OverCatalogue):
 
     def __init__(self, run: Run[RunConfig]) -> None:
         super().__init__(run)
+        self.extensions = load_extensions(run.config.extensions)
         self.sources = TaskSources(
-            self.catalogue.tools, self.catalogue.domains, self.catalogue.servers, run.servers.open
+            self.catalogue.tools,
+            self.catalogue.domains,
+            self.catalogue.servers,
+            run.servers.open,
+            self.extensions,
         )
 
     def plan(self) -> list[Item]:
@@ -248,6 +257,7 @@ class TaskStage(OverCatalogue):
             seed=config.seed,
             count=config.num_tasks,
             generator=config.roles["generator"],
+            extensions=self.extensions,
         )
         return [Item(plan.item_id, {"plan": plan}) for plan in plans]
 
@@ -291,6 +301,7 @@ class GradingStage:
 
     def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
+        self.kinds = load_extensions(run.config.extensions).kinds
 
     def plan(self) -> list[Item]:
         dataset = self.run.dataset
@@ -301,10 +312,12 @@ class GradingStage:
             agents=dataset.rows("agents"),
             tools=dataset.rows("tools"),
             judge_role=self.run.config.roles["judge"],
+            kinds=self.kinds,
         )
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
-        return await grade(item, shard.llm, judge_role=self.run.config.roles["judge"])
+        judge_role = self.run.config.roles["judge"]
+        return await grade(item, shard.llm, judge_role=judge_role, kinds=self.kinds)
 
 
 class CurationStage:
@@ -326,7 +339,8 @@ class CurationStage:
 
     def _rows(self) -> list[Row]:
         dataset = self.run.dataset
-        grading_id = grading_id_of(self.run.config.roles["judge"])
+        kinds = load_extensions(self.run.config.extensions).kinds
+        grading_id = grading_id_of(self.run.config.roles["judge"], kinds)
         return curate(
             grading_id=grading_id,
             trajectories=dataset.rows("trajectories"),

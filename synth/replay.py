@@ -11,7 +11,7 @@ from records.digest import canonical_json
 from records.errors import ItemError
 from records.schemas import Row
 from records.store import Dataset
-from synth.checks import check_all
+from synth.checks import Kinds
 from synth.environment import (
     OUTSIDE,
     EpisodeConfig,
@@ -106,12 +106,12 @@ async def replay_rows(
                 await env.step(message)
     finally:
         await env.close()
-    differences = list(_differences(trajectory, calls, task, env))
+    differences = list(_differences(trajectory, calls, task, env, catalogue.kinds))
     return ReplayReport(trajectory["trajectory_id"], len(calls), differences)
 
 
 def _differences(
-    trajectory: Row, calls: Sequence[Row], task: Row, env: EpisodeEnvironment
+    trajectory: Row, calls: Sequence[Row], task: Row, env: EpisodeEnvironment, kinds: Kinds
 ) -> Iterator[Difference]:
     state = env.state
     replayed = [record._asdict() for record in state.caller.records]
@@ -134,7 +134,7 @@ def _differences(
     reward = 0.0
     if trajectory["termination_reason"] not in OUTSIDE:
         rubric = rubric_of(task)
-        reward = objective_reward(rubric, check_all(rubric, evidence_of(messages, replayed)))
+        reward = objective_reward(rubric, kinds.check_all(rubric, evidence_of(messages, replayed)))
     if trajectory["objective_reward"] != reward:
         yield Difference("objective_reward", trajectory["objective_reward"], reward)
 

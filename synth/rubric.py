@@ -1,14 +1,14 @@
-"""A task's rubric: typed criteria, each with a weight, and the rule by which they accept.
+"""A task's rubric: criteria, each of a kind and with a weight, and the rule by which they accept.
 
-Code checks every kind but `nl` (see `synth.checks`); the judge sees only `id` and `words`.
+What a kind checks is its own affair (`synth.checks`, and the extensions of a run): here `check` is
+data. Code checks every kind but `nl`; the judge sees only `id` and `words`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Kind = Literal["state", "call", "communicate", "policy", "format", "nl"]
 Scalar = str | int | float
 
 
@@ -72,54 +72,22 @@ class FormatCheck(Strict):
     """The agent has the last word, in plain words, and leaks no tool markup."""
 
 
-class _Criterion(Strict):
-    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+JUDGED = "nl"
+"""The kind that only a judge can tell; it has no check."""
+
+NAME = r"^[a-z][a-z0-9_]*$"
+
+
+class Criterion(Strict):
+    id: str = Field(pattern=NAME)
     words: str
     """What a judge reads. Names no check, state or internal id that the transcript lacks."""
 
     weight: float = Field(gt=0)
     mandatory: bool
-
-
-class StateCriterion(_Criterion):
-    kind: Literal["state"] = "state"
-    check: StateCheck
-
-
-class CallCriterion(_Criterion):
-    kind: Literal["call"] = "call"
-    check: CallCheck
-
-
-class CommunicateCriterion(_Criterion):
-    kind: Literal["communicate"] = "communicate"
-    check: CommunicateCheck
-
-
-class PolicyCriterion(_Criterion):
-    kind: Literal["policy"] = "policy"
-    check: PolicyCheck
-
-
-class FormatCriterion(_Criterion):
-    kind: Literal["format"] = "format"
-    check: FormatCheck = FormatCheck()
-
-
-class NlCriterion(_Criterion):
-    kind: Literal["nl"] = "nl"
-    check: None = None
-
-
-Criterion = Annotated[
-    StateCriterion
-    | CallCriterion
-    | CommunicateCriterion
-    | PolicyCriterion
-    | FormatCriterion
-    | NlCriterion,
-    Field(discriminator="kind"),
-]
+    kind: str = Field(pattern=NAME)
+    check: dict[str, Any] | None = None
+    """What the kind's code checks, as JSON values; None where there is nothing to say."""
 
 
 class Decision(NamedTuple):

@@ -1,7 +1,7 @@
-"""Code checks: one criterion against what an episode left behind.
+"""The built-in kinds of criteria: each checks what an episode left behind.
 
 A check never sees the reference plan, so any way to the goal counts. `nl` criteria have no code
-check: `check` returns None for them, and the judge decides.
+check: there is no verdict on them, and the judge decides.
 """
 
 import json
@@ -18,24 +18,39 @@ from synth.checks.episode import (
     net_changes,
     probe_changes,
 )
+from synth.checks.kinds import Kind, Kinds
 from synth.checks.state import check_state
 from synth.checks.values import mentions, same_value
-from synth.rubric import ANY_TOOL, CallCheck, CommunicateCheck, Criterion, PolicyCheck, Rubric
+from synth.rubric import (
+    ANY_TOOL,
+    CallCheck,
+    CommunicateCheck,
+    FormatCheck,
+    PolicyCheck,
+    StateCheck,
+)
 
 __all__ = [
+    "BUILT_IN",
+    "CALL",
     "CHECKS_VERSION",
+    "COMMUNICATE",
+    "FORMAT",
+    "POLICY",
+    "STATE",
     "Breach",
     "Call",
     "Change",
     "Episode",
+    "Kind",
+    "Kinds",
     "Verdict",
-    "check",
-    "check_all",
     "episode_of",
     "mentions",
     "net_changes",
     "probe_changes",
     "same_value",
+    "words_to_user",
 ]
 
 CHECKS_VERSION = "1"
@@ -47,29 +62,6 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 """Ways in which models spell a tool call that their server failed to parse."""
-
-
-def check(criterion: Criterion, episode: Episode) -> Verdict | None:
-    """The verdict on one criterion, or None where only a judge can tell."""
-    match criterion.kind:
-        case "state":
-            return check_state(criterion.check, episode.changes)
-        case "call":
-            return _check_call(criterion.check, episode)
-        case "communicate":
-            return _check_communicate(criterion.check, episode)
-        case "policy":
-            return _check_policy(criterion.check, episode)
-        case "format":
-            return _check_format(episode)
-        case "nl":
-            return None
-
-
-def check_all(rubric: Rubric, episode: Episode) -> dict[str, Verdict]:
-    """Verdicts of all criteria that code can check, by criterion id, in rubric order."""
-    verdicts = ((c.id, check(c, episode)) for c in rubric.criteria)
-    return {criterion_id: verdict for criterion_id, verdict in verdicts if verdict is not None}
 
 
 def words_to_user(episode: Episode) -> Iterator[str]:
@@ -128,7 +120,7 @@ def _check_policy(check: PolicyCheck, episode: Episode) -> Verdict:
     return _verdict(False, f"Expected no breach of {rules}; seen {seen}.")
 
 
-def _check_format(episode: Episode) -> Verdict:
+def _check_format(_: FormatCheck, episode: Episode) -> Verdict:
     fault = _format_fault(episode)
     expected = "Expected a closing message to the user and plain words throughout"
     return _verdict(fault is None, f"{expected}; {fault or 'seen'}.")
@@ -166,3 +158,19 @@ def _is_json(text: str) -> bool:
 
 def _verdict(passed: bool, evidence: str) -> Verdict:
     return Verdict(passed, float(passed), evidence)
+
+
+STATE = Kind(
+    "state",
+    "exactly the expected changes happened to the state, and no other",
+    StateCheck,
+    lambda check, episode: check_state(check, episode.changes),
+)
+CALL = Kind("call", "a call was made, or was not made", CallCheck, _check_call)
+COMMUNICATE = Kind(
+    "communicate", "the agent told the user certain values", CommunicateCheck, _check_communicate
+)
+POLICY = Kind("policy", "no call broke a rule of the policy", PolicyCheck, _check_policy)
+FORMAT = Kind("format", "the agent has the last word, in plain words", FormatCheck, _check_format)
+BUILT_IN = Kinds([STATE, CALL, COMMUNICATE, POLICY, FORMAT], version=CHECKS_VERSION)
+"""What a run checks that names no extension."""

@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from records.seeds import rng_of
+from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.building import TRIES, Builder
 from synth.tasks.domain_tools import Tool, out_of_reach, tools_of
 from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Variant
@@ -72,9 +73,15 @@ class DomainTasks:
     the domain has and users may wish for in vain."""
 
     def __init__(
-        self, domain: Domain, names: Collection[str], *, lacking: Collection[str] = ()
+        self,
+        domain: Domain,
+        names: Collection[str],
+        *,
+        lacking: Collection[str] = (),
+        extensions: Extensions = NO_EXTENSIONS,
     ) -> None:
         self._domain = domain
+        self._extensions = extensions
         self._all = tools_of(domain)
         self.tools = {name: self._all[name] for name in sorted(names)}
         self._lacking = [self._all[name] for name in sorted(lacking)]
@@ -97,7 +104,8 @@ class DomainTasks:
             try:
                 draft = self._draft(variant, wishes, own)
                 draft = revealed(draft, reveals, rng_of(item_id, "reveals"))
-                return complexity, draft, prove(self._domain, draft, self.tools)
+                proof = prove(self._domain, draft, self.tools, self._extensions)
+                return complexity, draft, proof
             except UnprovedError as error:
                 failure = error
         raise failure

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from synth.checks import Breach, Call, check_all, episode_of, net_changes
+from synth.checks import Breach, Call, Kinds, episode_of, net_changes
+from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.rubric import Rubric
 from synth.tasks.domain_tools import Tool
 from synth.tasks.goals import Draft, Proof, Step
@@ -27,7 +28,12 @@ class UnprovedError(Exception):
         self.reason = reason
 
 
-def prove(domain: Domain, draft: Draft, tools: dict[str, Tool]) -> Proof:
+def prove(
+    domain: Domain,
+    draft: Draft,
+    tools: dict[str, Tool],
+    extensions: Extensions = NO_EXTENSIONS,
+) -> Proof:
     """Execute the draft in a fresh world and check its own rubric on it.
 
     `tools` are the agent's. Raises UnprovedError.
@@ -58,8 +64,9 @@ def prove(domain: Domain, draft: Draft, tools: dict[str, Tool]) -> Proof:
         made_ids=frozenset(made),
         rules=[rule.id for rule in domain.policy if rule.tool in tools],
         forbidden=_harmful(draft, tools),
+        further=extensions.criteria(draft),
     )
-    check_passes(rubric, draft, calls, broken=broken)
+    check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)
     return Proof(rubric=rubric, observed_chars=observed_chars(calls))
 
@@ -118,13 +125,14 @@ def check_passes(
     rubric: Rubric,
     draft: Draft,
     calls: Sequence[Call],
+    kinds: Kinds,
     *,
     broken: Sequence[Breach] = (),
     changes: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """Every criterion that code can check passes on the reference; else UnprovedError."""
     episode = episode_of(reference_messages(draft), calls, changes=changes, breaches=broken)
-    for criterion_id, verdict in check_all(rubric, episode).items():
+    for criterion_id, verdict in kinds.check_all(rubric, episode).items():
         if not verdict.passed:
             raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")
 

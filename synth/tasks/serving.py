@@ -15,6 +15,7 @@ from sandboxes.mcp import McpServer
 from sandboxes.servers import Communicated, ServerConfig, fill
 from sandboxes.servers import Goal as Wish
 from synth.checks import Call, probe_changes
+from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.composing import Complexity, complexity_of, revealed
 from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
 from synth.tasks.knowledge import plain_values, words_of
@@ -160,7 +161,9 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-async def prove_on_server(made: ServerDraft, server: McpServer) -> tuple[Draft, Proof]:
+async def prove_on_server(
+    made: ServerDraft, server: McpServer, extensions: Extensions = NO_EXTENSIONS
+) -> tuple[Draft, Proof]:
     """Execute the draft's plan on a fresh server.
 
     Returns the draft with what the user is to be told, and the proof. Raises UnprovedError, or
@@ -180,8 +183,15 @@ async def prove_on_server(made: ServerDraft, server: McpServer) -> tuple[Draft, 
     if bool(changes) != any(goal.writes for goal in goals):
         raise UnprovedError("unexpected_effect" if changes else "no_net_effect")
     draft = made.draft.model_copy(update={"goals": tuple(goals)})
-    rubric = rubric_of(draft, changes, made_ids=frozenset(), rules=(), forbidden=())
-    check_passes(rubric, draft, calls, changes=changes)
+    rubric = rubric_of(
+        draft,
+        changes,
+        made_ids=frozenset(),
+        rules=(),
+        forbidden=(),
+        further=extensions.criteria(draft),
+    )
+    check_passes(rubric, draft, calls, extensions.kinds, changes=changes)
     check_derivable(draft, calls, given=[server.config.description, *_free_choices(made.wishes)])
     return draft, Proof(rubric=rubric, observed_chars=observed_chars(calls))
 

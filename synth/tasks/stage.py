@@ -18,6 +18,7 @@ from records.seeds import rng_of, seed_of
 from records.splits import own_split, split_of
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
+from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts import version_of
@@ -96,6 +97,8 @@ class TaskSources:
     ] = open_server
     """How a plan gets a fresh server. `WarmServers.open` spares most of the starts."""
 
+    extensions: Extensions = NO_EXTENSIONS
+
 
 def num_agents(tasks: int, config: TaskConfig) -> int:
     """Agents that so many tasks need."""
@@ -115,13 +118,20 @@ def plan_tasks(
     seed: int,
     count: int,
     generator: RoleConfig,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> list[TaskPlan]:
     """Tasks 0 to count - 1. Task i is the same whatever the count.
 
     `agents` and `personas` stand in the order of their plans, None where there is no row.
     """
     base = digest(
-        "task", STAGE_VERSION, seed, config.identity(), generator.identity(), version_of(PROMPT)
+        "task",
+        STAGE_VERSION,
+        seed,
+        config.identity(),
+        generator.identity(),
+        version_of(PROMPT),
+        *extensions.digests,
     )
     plans = []
     for i in range(count):
@@ -179,7 +189,7 @@ def _in_domain(
         # a held-out tool is not even wished for where it is not at hand
         if t["domain_id"] == agent["domain_id"] and t["split"] != "heldout_tool"
     }
-    tasks = DomainTasks(domain, names, lacking=lacking - names)
+    tasks = DomainTasks(domain, names, lacking=lacking - names, extensions=sources.extensions)
     made = tasks.make(item_id, shares=config.shares, reveals=persona["reveals"])
     return _Made(*made, {"title": domain.title, "description": domain.description})
 
@@ -204,7 +214,8 @@ async def _on_server(
         )
         async with sources.open_server(server, made.draft.initial_state) as running:
             try:
-                return _Made(made.complexity, *await prove_on_server(made, running), about)
+                proved = await prove_on_server(made, running, sources.extensions)
+                return _Made(made.complexity, *proved, about)
             except UnprovedError as error:
                 failure = error
     raise failure

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from records.digest import digest
-from synth.checks import Breach, Call, Episode, check_all, episode_of
+from synth.checks import BUILT_IN, Breach, Call, Episode, episode_of
 from synth.rubric import Rubric
 from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.domain_tools import Tool
@@ -53,7 +53,7 @@ class Case:
 
     def failed(self, episode: Episode) -> set[str]:
         """Criteria that the episode fails."""
-        return {i for i, v in check_all(self.rubric, episode).items() if not v.passed}
+        return {i for i, v in BUILT_IN.check_all(self.rubric, episode).items() if not v.passed}
 
     def world(self, plan: Sequence[Step] = ()) -> World:
         """The state after `plan`."""

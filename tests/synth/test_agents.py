@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from records.digest import digest
-from records.errors import ItemError
+from records.errors import ConfigError, ItemError
 from records.schemas import TABLES
 from records.splits import split_of
 from sandboxes.servers import ServerConfig, builtin_servers
 from synth import agents, personas
 from synth.agents import AgentConfig, AgentPlan, Source, plan_agents, sources_of
+from synth.config_files import validate
 from synth.llm.config import ModelConfig, RoleConfig
-from synth.personas import plan_personas
+from synth.personas import PersonaConfig, plan_personas
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.task_cases import domains
 from tool_specs.catalogue import domain_row, tool_rows
@@ -164,6 +165,35 @@ def test_personas_vary_and_rows_have_the_columns(tmp_path: Path) -> None:
 
     for row in with_offline(tmp_path, make):
         assert set(row) == set(TABLES["personas"].schema.names) - COLUMNS
+
+
+def test_personas_are_drawn_from_the_configured_lists() -> None:
+    own = PersonaConfig(
+        styles=("in rhymes",), preferences=("tea",), reveals=("mixed",), patience=(2, 2)
+    )
+    planned = plan_personas(own, seed=1, count=3, generator=GENERATOR)
+    drawn = {(p.style, p.preferences, p.reveals, p.patience) for p in planned}
+    assert drawn == {("in rhymes", ("tea",), "mixed", 2)}
+    usual = plan_personas(seed=1, count=3, generator=GENERATOR)
+    assert {p.item_id for p in usual}.isdisjoint(p.item_id for p in planned)
+    assert usual == plan_personas(PersonaConfig(), seed=1, count=3, generator=GENERATOR)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("styles", [], "at least 1 item"),
+        ("styles", ["  "], "at least 1 character"),
+        ("preferences", ["one\ntwo"], "pattern"),
+        ("reveals", ["never"], "'at_once', 'mixed' or 'when_asked'"),
+        ("patience", [5, 3], "from 1 to 20, such as"),
+        ("patience", [0, 3], "from 1 to 20, such as"),
+        ("patince", [1, 3], "did you mean 'patience'"),
+    ],
+)
+def test_wrong_persona_settings_are_refused_by_name(setting: str, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"personas\.{setting}.* = .*{words}"):
+        validate({"personas": {setting: value}}, where="test")
 
 
 def test_a_generator_that_fails_fails_the_item() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.checks import Breach, Call, check, check_all, episode_of, net_changes
+from synth.checks import BUILT_IN, Breach, Call, episode_of, net_changes
 from synth.rubric import Rubric, decide
 
 Row = dict[str, Any]
@@ -30,7 +30,7 @@ def rubric(kind: str, check: Row | None = None) -> Rubric:
 
 
 def passes(kind: str, spec: Row | None, **episode: Any) -> bool:
-    found = check(
+    found = BUILT_IN.check(
         rubric(kind, spec).criteria[0],
         episode_of(
             episode.get("messages", [says("Done.")]),
@@ -199,7 +199,9 @@ def test_only_words_to_the_user_tell_them() -> None:
     tool = [says("I made AP-1009 for 12.50", tool_calls=[{"id": "1"}])]
     assert not passes("communicate", spec, messages=[*asked, *tool, says("Done.")])
     assert passes("communicate", spec, messages=[*asked, says("It is ap-1009."), says("$12.50")])
-    half = check(rubric("communicate", spec).criteria[0], episode_of([says("AP-1009")], []))
+    half = BUILT_IN.check(
+        rubric("communicate", spec).criteria[0], episode_of([says("AP-1009")], [])
+    )
     assert half is not None
     assert (half.passed, half.score) == (False, 0.5)
     assert "not told: 12.5" in half.evidence
@@ -235,7 +237,7 @@ def test_format_lets_plain_words_pass(text: str) -> None:
 
 
 def test_nl_is_left_to_the_judge() -> None:
-    assert check_all(rubric("nl"), episode_of([says("x")], [])) == {}
+    assert BUILT_IN.check_all(rubric("nl"), episode_of([says("x")], [])) == {}
 
 
 def test_decision_needs_every_mandatory_and_enough_weight() -> None:

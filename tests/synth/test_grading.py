@@ -14,7 +14,7 @@ from synth.grading import grade, grading_id_of, plan_grading, scores_of
 from synth.judge import transcript_of
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.offline import create_app
-from synth.stages import ItemResult
+from synth.stages import Item, ItemResult, dropped
 from tests.synth.clinic import AGENT, CANCEL, RUBRIC, TASK, TOOLS, calls, environment, play, says
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
@@ -174,3 +174,16 @@ def test_a_transcript_has_no_system_prompt_ids_or_reasoning():
         },
         {"role": "tool", "name": "cancel_appointment", "content": "{}"},
     ]
+
+
+def test_a_rubric_with_a_kind_that_this_run_lacks_is_not_graded(tmp_path: Path):
+    trajectory, records = rows_of(EPISODES["fine"][0])
+    foreign = {"id": "own", "kind": "own_kind", "words": "w", "weight": 1, "mandatory": False}
+    task = TASK | {"rubric": {"criteria": [*RUBRIC["criteria"], foreign]}}
+    item = Item("i", {"grading_id": "g", "trajectory": trajectory, "calls": records, "task": task})
+
+    async def run() -> ItemResult:
+        async with model(ScriptedApp(opinions), tmp_path) as llm:
+            return await grade(item, llm, judge_role=ROLES["judge"])
+
+    assert asyncio.run(run()) == dropped("unknown_kind")

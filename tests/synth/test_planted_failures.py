@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from synth.checks import check, net_changes
+from synth.checks import BUILT_IN, CALL, net_changes
 from synth.checks.state import check_state
-from synth.rubric import CallCheck, CallCriterion, StateCheck
+from synth.rubric import CallCheck, StateCheck
 from synth.tasks.goals import Step
 from synth.tasks.proving import reference_messages
 from synth.tasks.rubrics import expected_changes
@@ -154,8 +154,8 @@ def test_forbidden_call_fails_its_criterion() -> None:
     wary = [c for c in cases() if any(r.id == "never_1" for r in c.rubric.criteria)]
     for case in wary:
         criterion = next(r for r in case.rubric.criteria if r.id == "never_1")
-        assert isinstance(criterion, CallCriterion)
-        attempt = Step(tool=criterion.check.tool, arguments={"nothing": 1})
+        check = CallCheck.model_validate(criterion.check)
+        attempt = Step(tool=check.tool, arguments={"nothing": 1})
         assert case.failed(case.play([*case.draft.plan, attempt])) == {"never_1"}
     assert wary
 
@@ -179,14 +179,14 @@ def test_wrong_order_fails_the_order_alone() -> None:
             continue  # the second wish builds on the first
         if case.failed(swapped):
             continue  # amounts that depend on the order
-        order = CallCriterion(
-            id="order",
-            words="First the one, then the other.",
+        order = CALL.criterion(
+            "order",
+            "First the one, then the other.",
+            CallCheck(tool=goals[0].tool, must="occur", before=goals[1].tool),
             weight=1,
             mandatory=True,
-            check=CallCheck(tool=goals[0].tool, must="occur", before=goals[1].tool),
         )
-        right, wrong = check(order, case.play()), check(order, swapped)
+        right, wrong = BUILT_IN.check(order, case.play()), BUILT_IN.check(order, swapped)
         assert right is not None
         assert wrong is not None
         assert (right.passed, wrong.passed) == (True, False)

@@ -11,7 +11,7 @@ from records.digest import digest
 from sandboxes.local import available
 from sandboxes.servers import ServerConfig, builtin_servers
 from sandboxes.warm import WarmServers
-from synth.checks import Call, check_all, episode_of, probe_changes
+from synth.checks import BUILT_IN, Call, episode_of, probe_changes
 from synth.tasks.proving import UnprovedError, reference_messages
 from synth.tasks.serving import ServerDraft, draft_for_server, prove_on_server
 from tests.synth.task_cases import SHARES
@@ -51,11 +51,11 @@ def test_plans_are_proved_and_planted_failures_show(name: str) -> None:
                         continue
                 seen["proved"] += 1
                 seen["writes"] += any(goal.writes for goal in draft.goals)
-                idle = check_all(proof.rubric, episode_of(reference_messages(draft), []))
+                idle = BUILT_IN.check_all(proof.rubric, episode_of(reference_messages(draft), []))
                 writes = any(goal.writes for goal in draft.goals)
                 assert idle["state"].passed == (not writes)
                 silent = [{"role": "assistant", "content": "Done."}]
-                untold = check_all(proof.rubric, episode_of(silent, []))
+                untold = BUILT_IN.check_all(proof.rubric, episode_of(silent, []))
                 told = [i for i in untold if i.startswith("told")]
                 assert not any(untold[i].passed for i in told)
         return seen
