@@ -12,11 +12,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Set
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from records.errors import ConfigError
 from sandboxes import agent, clock, python_env, seccomp
+from sandboxes.protections import NOTHING, Protection
 from sandboxes.template import AGENT_UID, BASE_ENV, WORKSPACE, SandboxTemplate
 
 AGENT_FILE = "/opt/agent.pyc"
@@ -40,29 +42,46 @@ auto = false
 }
 """Our own, so that names resolve and nothing of the host's users or network is told."""
 
-DROP = (
-    "--reuid", str(AGENT_UID), "--regid", str(AGENT_UID), "--clear-groups", "--no-new-privs",
-    "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all",
-)  # fmt: skip
+NAMESPACES = {
+    Protection.IPC: "--unshare-ipc",
+    Protection.PROCESSES: "--unshare-pid",
+    Protection.NETWORK: "--unshare-net",
+    Protection.HOSTNAME: "--unshare-uts",
+    Protection.GROUPS: "--unshare-cgroup-try",
+    Protection.ENVIRONMENT: "--clearenv",
+}
 
 
 def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def namespaces(root: bool) -> list[str]:
-    args = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
-    args += ["--unshare-cgroup-try", "--new-session", "--die-with-parent", "--clearenv"]
-    args += ["--cap-drop", "ALL"]
-    if root:
-        for name in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):  # for setpriv, which drops them
-            args += ["--cap-add", name]
+def namespaces(root: bool, without: Set[Protection]) -> list[str]:
+    args = [option for wall, option in NAMESPACES.items() if wall not in without]
+    args += ["--new-session", "--die-with-parent"]
+    if Protection.CAPABILITIES in without:
+        args += ["--cap-add", "ALL"]
     else:
+        args += ["--cap-drop", "ALL"]
+        if root:
+            for name in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):  # setpriv drops them
+                args += ["--cap-add", name]
+    if not root:
         args += ["--unshare-user", "--uid", str(AGENT_UID), "--gid", str(AGENT_UID)]
     return args
 
 
-def system() -> list[str]:
+def drop(without: Set[Protection]) -> list[str]:
+    """Run by root: what stands before the first program inside, to take root's rights from it."""
+    args = [required("setpriv"), "--no-new-privs"]
+    if Protection.USER not in without:
+        args += ["--reuid", str(AGENT_UID), "--regid", str(AGENT_UID), "--clear-groups"]
+    if Protection.CAPABILITIES not in without:
+        args += ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
+    return args
+
+
+def system(without: Set[Protection]) -> list[str]:
     """/usr read-only, and beside it what makes a system of it: links, /proc, a minimal /dev."""
     args = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
@@ -74,15 +93,16 @@ def system() -> list[str]:
     if Path("/etc/alternatives").is_dir():  # Debian's awk, cc and others are links through it
         args += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
     args += ["--symlink", "/usr/share/zoneinfo/UTC", "/etc/localtime"]
-    return [*args, "--proc", "/proc", "--dev", "/dev"]
+    devices = ["--dev-bind", "/dev"] if Protection.DEVICES in without else ["--dev"]
+    return [*args, "--proc", "/proc", *devices, "/dev"]
 
 
-def scratch(template: SandboxTemplate) -> list[str]:
+def scratch(template: SandboxTemplate, without: Set[Protection]) -> list[str]:
     """The writable folders, each of bounded size. The rest is read-only at the end."""
-    size, args = str(template.limits.disk_mb << 20), []
-    for path in ("/tmp", WORKSPACE):
-        args += ["--perms", "1777", "--size", size, "--tmpfs", path]
-    args += ["--perms", "1777", "--size", str(16 << 20), "--tmpfs", "/dev/shm"]
+    sizes, args = dict.fromkeys(("/tmp", WORKSPACE), template.limits.disk_mb << 20), []
+    for path, size in (sizes | {"/dev/shm": 16 << 20}).items():
+        bound = [] if Protection.SIZES in without else ["--size", str(size)]
+        args += ["--perms", "1777", *bound, "--tmpfs", path]
     return [*args, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
@@ -95,7 +115,7 @@ def folders(paths: list[str]) -> list[str]:
     return args
 
 
-def contents(template: SandboxTemplate) -> tuple[list[str], list[int]]:
+def contents(template: SandboxTemplate, without: Set[Protection]) -> tuple[list[str], list[int]]:
     """What is in the root; files travel through descriptors, so none is left on the host."""
     binds = {bind.target: bind.source for bind in (*python_env.base_binds(), *template.binds)}
     for target, source in binds.items():
@@ -106,9 +126,10 @@ def contents(template: SandboxTemplate) -> tuple[list[str], list[int]]:
     files[AGENT_FILE] = agent_code()
     if template.clock is not None:
         files |= {path: text.encode() for path, text in clock.clock_files().items()}
-    args = [*folders([*binds, *files, *template.links]), *system()]
+    args = [*folders([*binds, *files, *template.links]), *system(without)]
+    writable = {b.target for b in template.binds if Protection.READ_ONLY in without}
     for target, source in sorted(binds.items()):
-        args += ["--ro-bind", source, target]
+        args += ["--bind" if target in writable else "--ro-bind", source, target]
     for path, target in sorted(template.links.items()):
         args += ["--symlink", target, path]
     fds = []
@@ -151,25 +172,38 @@ def agent_code() -> bytes:
 
 
 def sandbox_command(
-    template: SandboxTemplate, rlimits: dict[str, int], *, root: bool
+    template: SandboxTemplate,
+    rlimits: dict[str, int],
+    *,
+    root: bool,
+    without: Set[Protection] = NOTHING,
 ) -> tuple[list[str], list[int]]:
     """argv of a sandbox whose agent speaks frames on stdin and stdout, and descriptors to pass on.
 
     The options travel through a descriptor too: everyone inside can read the command line of
     process 1, which would name folders of the host. The caller closes the descriptors.
+    `without` is for the attack suite (see `protections`).
     """
-    inner, fds = contents(template)
-    options = [*namespaces(root), "--hostname", template.hostname, *inner]
-    options += scratch(template)
+    inner, fds = contents(template, without)
+    options = [*namespaces(root, without), *inner, *scratch(template, without)]
+    if Protection.HOSTNAME not in without:
+        options += ["--hostname", template.hostname]
     for name, value in sorted((BASE_ENV | python_env.base_env()).items()):
         options += ["--setenv", name, value]
-    if (program := seccomp.filter_program()) is not None:
+    program = None if Protection.CALLS in without else seccomp.filter_program()
+    if program is not None:
         fds = [*fds, memory_file("seccomp", program)]
         options += ["--seccomp", str(fds[-1])]
     args_fd = memory_file("args", "\0".join(options).encode())
-    drop = [required("setpriv"), *DROP] if root else []
-    settings = marshal.dumps({"rlimits": rlimits}).hex()
-    run = [*drop, python_env.base_python(), "-I", "-S", AGENT_FILE, settings]
+    settings = {
+        "rlimits": rlimits,
+        "hidden": Protection.HIDDEN_AGENT not in without,
+        # beside processes of the host it must never kill all that it can
+        "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
+    }
+    run = [python_env.base_python(), "-I", "-S", AGENT_FILE, marshal.dumps(settings).hex()]
+    if root:
+        run = [*drop(without), *run]
     return [required("bwrap"), "--args", str(args_fd), "--", *run], [*fds, args_fd]
 
 

@@ -14,13 +14,14 @@ import os
 import signal
 import tempfile
 from asyncio.subprocess import Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from typing import IO, Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes import bwrap, cgroups, clock, python_env, rlimits
 from sandboxes.channel import Answer, Channel
+from sandboxes.protections import NOTHING, Protection
 from sandboxes.stdio import StdioProcess
 from sandboxes.template import BASE_ENV, Limits, SandboxTemplate
 
@@ -192,17 +193,19 @@ def refuse(answer: Answer, path: str) -> None:
 
 
 @asynccontextmanager
-async def lease(template: SandboxTemplate) -> AsyncIterator[Sandbox]:
+async def lease(
+    template: SandboxTemplate, *, without: Set[Protection] = NOTHING
+) -> AsyncIterator[Sandbox]:
     """A fresh sandbox, ended and removed on leaving, whatever is still running in it.
 
     ConfigError where sandboxes cannot run, TransientError where this one did not start. It dies
     with the thread that opened it (that is how the kernel ties it to its owner), which for asyncio
-    is the thread of the event loop.
+    is the thread of the event loop. `without` is for the attack suite (see `protections`).
     """
     if (reason := available()) is not None:
         raise ConfigError(f"no sandbox can run here: {reason}")
     with tempfile.TemporaryFile() as errors:
-        sandbox = await spawn(template, errors)
+        sandbox = await spawn(template, errors, without)
         try:
             try:
                 async with asyncio.timeout(template.limits.start_timeout_s):
@@ -217,10 +220,12 @@ async def lease(template: SandboxTemplate) -> AsyncIterator[Sandbox]:
             await asyncio.shield(sandbox._close())
 
 
-async def spawn(template: SandboxTemplate, errors: IO[bytes]) -> Sandbox:
+async def spawn(
+    template: SandboxTemplate, errors: IO[bytes], without: Set[Protection] = NOTHING
+) -> Sandbox:
     root = bwrap.is_root()
     limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()), root=root)
-    command, fds = bwrap.sandbox_command(template, limits, root=root)
+    command, fds = bwrap.sandbox_command(template, limits, root=root, without=without)
     try:
         group = cgroups.make_group(template.limits)
         try:
@@ -229,7 +234,7 @@ async def spawn(template: SandboxTemplate, errors: IO[bytes]) -> Sandbox:
                 lambda: SubprocessStreamProtocol(limit=1 << 20, loop=loop),
                 "/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command,
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
-                pass_fds=fds, env={},
+                pass_fds=fds, env=dict(os.environ) if Protection.ENVIRONMENT in without else {},
             )  # fmt: skip
         except BaseException:
             await group.remove()

@@ -41,7 +41,9 @@ class Agent:
             resource.setrlimit(number, (value, value))
         oom_fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
         self.oom = oom_fd, os.read(oom_fd, 16)
-        hide_memory()
+        if settings["hidden"]:
+            hide_memory()
+        self.kills_leftovers = settings["kills_leftovers"]
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[], object]] = {}
         self.jobs: dict[int, Job] = {}
@@ -122,6 +124,8 @@ class Agent:
         With no job left one signal to everything is atomic, which a fork bomb cannot outrun;
         beside a server the tree is walked until a walk finds nothing.
         """
+        if not self.kills_leftovers:
+            return
         if not self.jobs:
             kill(-1)
             return
@@ -170,7 +174,8 @@ def hide_memory() -> None:
 
 
 def main(settings: dict[str, Any]) -> None:
-    if os.getpid() != 2:  # what it kills at the end of a command would be the machine
+    # what it kills at the end of a command would be the machine
+    if settings["kills_leftovers"] and os.getpid() != 2:
         sys.exit("this program runs only as the first one of a sandbox")
     agent = Agent(settings)
     agent.send({"id": 0, "event": "ready"})
