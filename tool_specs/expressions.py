@@ -15,6 +15,7 @@ means, and its types, is in `evaluation.py`.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 MAX_CHARS = 2000
@@ -262,8 +263,12 @@ def _number(token: _Token) -> int | float:
     return value
 
 
+@lru_cache(maxsize=8192)
 def parse(text: str) -> Node:
-    """The syntax tree. Raises ExpressionError, and nothing else, for any other text."""
+    """The syntax tree. Raises ExpressionError, and nothing else, for any other text.
+
+    Trees are immutable and kept: a proof compiles the same expressions for every mutant.
+    """
     if len(text) > MAX_CHARS:
         raise ExpressionError(f"{len(text)} characters, at most {MAX_CHARS} are allowed", MAX_CHARS)
     parser = _Parser(text)

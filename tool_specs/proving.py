@@ -17,7 +17,7 @@ from tool_specs.domain_file import ToolSpec
 from tool_specs.interpreter import World
 from tool_specs.mutants import Mutant, mutants_of
 from tool_specs.programs import Entities, Problems, Program
-from tool_specs.schemas import SchemaError
+from tool_specs.schemas import Validator
 from tool_specs.state import Row
 from tool_specs.walk import Case, Defect, ToolReport, Walk
 
@@ -142,7 +142,7 @@ def _dead_parts(walk: Walk, report: ToolReport, more_calls: int) -> Iterable[Def
 
     for mutant in mutants_of(program.spec, domain.file):
         report.num_mutants += 1
-        mutated = _compiled_mutant(mutant, entities)
+        mutated = _compiled_mutant(program, mutant, entities)
         if mutated is None:
             continue
         changed = replace(domain, programs={report.name: mutated})
@@ -154,19 +154,23 @@ def _dead_parts(walk: Walk, report: ToolReport, more_calls: int) -> Iterable[Def
     return found
 
 
-class _LenientCompiler(Compiler):
-    """A part left out may leave a parameter unread: that is no reason not to run the rest."""
+class _MutantCompiler(Compiler):
+    """A mutant takes the same arguments as its tool, and need not read them all."""
+
+    def __init__(self, original: Program, mutant: Mutant, entities: Entities, problems: Problems):
+        super().__init__(mutant.spec, entities, problems)
+        self.original = original
 
     def unused_params(self) -> None:
         pass
 
+    def validator(self) -> Validator:
+        return self.original.validator
 
-def _compiled_mutant(mutant: Mutant, entities: Entities) -> Program | None:
+
+def _compiled_mutant(original: Program, mutant: Mutant, entities: Entities) -> Program | None:
     problems = Problems()
-    try:
-        program = _LenientCompiler(mutant.spec, entities, problems).compile()
-    except SchemaError:
-        return None
+    program = _MutantCompiler(original, mutant, entities, problems).compile()
     return None if problems.found else program
 
 
