@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from records.store import Dataset
 from tests.tool_specs.worlds import grown
+from tool_specs import execution
 from tool_specs.catalogue import domain_of_rows
 from tool_specs.domain import Domain, load_domains
 from tool_specs.drawing import draw_arguments
@@ -41,6 +42,9 @@ GROWTH_DOMAINS = 12
 GROWTH_CALLS = 15
 """Of each tool in each world."""
 
+
+FRACTION = 50
+"""Times smaller than the largest worlds are those that they are compared with."""
 
 SLOWED = 3.0
 """Times slower than before, above which a tool is listed: below it is noise."""
@@ -116,49 +120,73 @@ def drawn(domains: list[Domain], sampled: list[tuple[int, str]], num_calls: int)
     return calls[:num_calls]
 
 
+class Cost(NamedTuple):
+    seconds: float
+    rows: float
+    """Rows looked at and statements run in loops: what no load on the machine changes."""
+
+
 def growth(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Median time of each tool in a world of `--rows` rows over that in one of a fiftieth, where
+    """Median cost of each tool in a world of `--rows` rows over that in one of a fiftieth, where
     pages are full as well."""
     rng = random.Random(0)
-    found: dict[bool, dict[str, tuple[float, float]]] = {True: {}, False: {}}
+    found: dict[bool, dict[str, Cost]] = {True: {}, False: {}}
     for domain in rng.sample(domains, min(GROWTH_DOMAINS, len(domains))):
         rows = sum(map(len, domain.seed.values()))
         small, large = (
             World(domain, grown(domain, max(1, most // rows)))
-            for most in (options.rows // 50, options.rows)
+            for most in (options.rows // FRACTION, options.rows)
         )
         seed = World.of(domain)
         for name, program in domain.programs.items():
             calls = [draw_arguments(seed, name, rng) for _ in range(GROWTH_CALLS)]
-            times = tuple(median_time(world, name, calls) for world in (small, large))
-            found[bool(program.scans)][f"{domain.name}.{name}"] = (times[0], times[1])
+            before, after = (cost(world, name, calls) for world in (small, large))
+            ratio = Cost(after.seconds / before.seconds, after.rows / max(1, before.rows))
+            found[bool(program.scans)][f"{domain.name}.{name}"] = ratio
     for scans, tools in found.items():
-        if not tools:
-            continue
-        ratios = {name: round(large / small, 1) for name, (small, large) in tools.items()}
-        slowest = sorted(ratios.values())
-        yield {
-            "name": "interpreter_growth",
-            "parameters": {"reads": "scan" if scans else "indexed", "rows": options.rows},
-            "value": round(statistics.median(slowest), 2),
-            "unit": f"times slower than with {options.rows // 50} rows, median of the tools",
-            "range": [slowest[0], slowest[-1]],
-            "p95": slowest[int(0.95 * (len(slowest) - 1))],
-            "n": len(tools),
-            "median_us": round(statistics.median(t for _, t in tools.values()) * 1e6, 1),
-            "slowed": {name: r for name, r in sorted(ratios.items()) if r > SLOWED},
-        }
+        if tools:
+            yield grown_by(tools, options, reads="scan" if scans else "indexed")
 
 
-def median_time(world: World, tool: str, calls: list[Any]) -> float:
+def grown_by(tools: dict[str, Cost], options: argparse.Namespace, *, reads: str) -> dict[str, Any]:
+    times, rows = (sorted(ratios) for ratios in zip(*tools.values(), strict=True))
+    slowed = {name: round(r.seconds, 1) for name, r in tools.items() if r.seconds > SLOWED}
+    return {
+        "name": "interpreter_growth",
+        "parameters": {"reads": reads, "rows": options.rows},
+        "value": round(statistics.median(times), 2),
+        "unit": f"times slower than with {options.rows // FRACTION} rows, median of the tools",
+        "range": [round(times[0], 1), round(times[-1], 1)],
+        "p95": round(times[int(0.95 * (len(times) - 1))], 1),
+        "rows_looked_at": {"median": round(statistics.median(rows), 2), "max": round(rows[-1], 1)},
+        "n": len(tools),
+        "slowed": dict(sorted(slowed.items(), key=lambda tool: -tool[1])),
+    }
+
+
+def cost(world: World, tool: str, calls: list[Any]) -> Cost:
     """Each call is made once before: the first of its kind builds the index that serves it."""
-    times = []
+    times, rows = [], []
     for arguments in (*calls, *calls):
         trial = world.snapshot()
         started = time.perf_counter()
         trial.call(tool, arguments)
         times.append(time.perf_counter() - started)
-    return statistics.median(times[len(calls) :])
+    spend = execution.spend
+    for arguments in calls:
+        spent: list[int] = []
+
+        def counted(env: Any, steps: int, spent: list[int] = spent) -> None:
+            spent.append(steps)
+            spend(env, steps)
+
+        execution.spend = counted
+        try:
+            world.snapshot().call(tool, arguments)
+        finally:
+            execution.spend = spend
+        rows.append(sum(spent))
+    return Cost(statistics.median(times[len(calls) :]), statistics.median(rows))
 
 
 ARGUMENTS: dict[str, Callable[[random.Random, int], dict[str, Any]]] = {
