@@ -29,6 +29,9 @@ ON_TOOLS: tuple[Operator, ...] = ("deepen", "broaden", "constrain", "compose")
 OPERATORS: tuple[Operator, ...] = ("derive", *ON_TOOLS)
 REPAIR = "tools_repair"
 
+OFFERED = 2
+"""Parents that are shown for each tool wanted."""
+
 WAYS: dict[str, tuple[str, ...]] = {
     "deepen": (
         "optional parameters that change what it does",
@@ -64,7 +67,8 @@ class Group(NamedTuple):
     aims: list[str]
     """One for each tool wanted."""
     parents: list[tuple[KnownTool, ...]]
-    """One for each tool wanted: the tools that it is made of; empty for derive."""
+    """What the tools may be made of: single tools, or pairs. More than are wanted, since not every
+    one gives something new; empty for derive."""
     wires: list[tuple[Wire, ...]]
     """The parents as the model reads them."""
     draw: int
@@ -113,14 +117,14 @@ def groups_of(
         return [Group("derive", size, aims, [], [], _draw(item_id, "derive"))]
     groups = []
     for operator, count in _shares(batch, size).items():
-        chosen = _chosen(operator, parents, count, rng)
+        chosen = _chosen(operator, parents, count * OFFERED, rng)
         if not chosen:
             continue
         groups.append(
             Group(
                 operator,
-                len(chosen),
-                _aims(operator, domain, taken, len(chosen), rng),
+                count,
+                _aims(operator, domain, taken, count, rng),
                 [tuple(tool for tool, _ in some) for some in chosen],
                 [tuple(wire for _, wire in some) for some in chosen],
                 _draw(item_id, operator),
@@ -163,15 +167,14 @@ def _parents(known: Sequence[KnownTool], rng: Random) -> list[_Parent]:
 def _chosen(
     operator: Operator, parents: list[_Parent], count: int, rng: Random
 ) -> list[tuple[_Parent, ...]]:
-    """Parents for each tool wanted. The order stays: few children first."""
+    """`count` parents, or pairs of them, or as many as there are."""
     if operator == "compose":
         return _pairs(parents, count, rng)
     pool = parents
     if operator == "constrain":  # a reading tool has little to forbid
         pool = [p for p in parents if _writes(p[0])] or parents
-    wide = pool[: max(count * 2, 8)]
-    picked = rng.sample(wide, min(count, len(wide)))
-    return [(picked[i % len(picked)],) for i in range(count)]
+    wide = pool[: count * 2]
+    return [(parent,) for parent in rng.sample(wide, min(count, len(wide)))]
 
 
 def _pairs(parents: list[_Parent], count: int, rng: Random) -> list[tuple[_Parent, ...]]:

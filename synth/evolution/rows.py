@@ -82,9 +82,9 @@ def _proposal(batch: Batch, number: int, outcome: Outcome, config: EvolveConfig)
 
 
 def _parents(outcome: Outcome, group: Group) -> tuple[KnownTool, ...]:
-    """The parents that the tool names: those that stand at its place, if they are the ones."""
+    """The parent that the tool names, and the other of its pair, if it is of a pair."""
     name = outcome.tool and outcome.tool["parent"]
-    named = [some for some in group.parents if some[0].name == name]
-    if outcome.place < len(group.parents) and group.parents[outcome.place] in named:
-        return group.parents[outcome.place]
-    return named[0] if named else ()
+    for some in group.parents:
+        if name in [parent.name for parent in some]:
+            return tuple(sorted(some, key=lambda parent: parent.name != name))
+    return ()

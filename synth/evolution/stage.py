@@ -203,4 +203,4 @@ def _refused(reason: str) -> Finding:
 
 
 def _parent_names(group: Group) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(parents[0].name for parents in group.parents))
+    return tuple(dict.fromkeys(tool.name for parents in group.parents for tool in parents))
