@@ -24,6 +24,10 @@ from tool_specs.walk import Case, Defect, ToolReport, Walk
 CALLS_PER_TOOL = 250
 """Of a walk, on average: a tool that needs more has an error that hardly ever happens."""
 
+PATIENCE = 500
+"""Calls of one tool after which what it has not shown is taken not to happen: one tool with a
+flaw would otherwise use up the calls of all."""
+
 MORE_CALLS = 150
 """Calls that look for a difference before a mutant counts as the same tool."""
 
@@ -47,7 +51,8 @@ def prove_tools(domain: Domain, specs: Sequence[ToolSpec], *, seed: int = 0) -> 
     compiled, proofs = _compiled(specs, entities)
     world = domain.with_tools([*domain.programs.values(), *compiled])
     names = [program.spec.name for program in compiled]
-    walk = Walk(world, rng_of(domain.name, "prove_tools", seed), names)
+    rng = rng_of(domain.name, "prove_tools", seed)
+    walk = Walk(world, rng, names, patience=PATIENCE)
     walk.run(CALLS_PER_TOOL * len(names))
     for name in names:
         report = walk.tools[name]

@@ -5,6 +5,7 @@ outcome is new are kept as cases, with the world before them, so that they can b
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -85,8 +86,11 @@ class ToolReport:
 class Walk:
     """Over all tools of a domain; `targets` are those that have to show everything they declare."""
 
-    def __init__(self, domain: Domain, rng: Random, targets: Collection[str]) -> None:
-        self.domain, self.rng, self.calls = domain, rng, 0
+    def __init__(
+        self, domain: Domain, rng: Random, targets: Collection[str], *, patience: float = math.inf
+    ) -> None:
+        """`patience`: calls of one tool after which the walk no longer waits for what it owes."""
+        self.domain, self.rng, self.calls, self.patience = domain, rng, 0, patience
         self.names = list(domain.programs)
         self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
@@ -94,13 +98,15 @@ class Walk:
         """Policy rules that code checks: whether a call that succeeded breached them."""
 
     def run(self, max_calls: int) -> None:
-        """Until everything has been seen, or `max_calls` are spent."""
+        """Until everything has been seen or given up, or `max_calls` are spent."""
         while self.calls < max_calls and any(map(self.open_ends, self.tools)):
             self.episode(min(EPISODE, max_calls - self.calls))
 
     def open_ends(self, name: str) -> bool:
-        """Whether the tool has something left to show."""
+        """Whether the tool has something left to show, and calls left to show it in."""
         report, program = self.tools[name], self.domain.programs[name]
+        if report.calls >= self.patience:
+            return False
         declared = {index for index, _ in program.errors}
         unbroken = any(not self.rules[r.spec.id] for r in self.domain.rules.get(name, ()))
         shown = len(report.answers) > 1 if report.read_only else report.writes > 0
