@@ -1,0 +1,120 @@
+"""The page on extending works as it stands: its files prove, run, and leave their traces."""
+
+import asyncio
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from flows.cli import app, run
+from records.store import Dataset
+from synth.config_files import load_config, recorded_config
+from synth.pipeline import catalogue_of
+from synth.replay import replay
+from synth.report import report_html
+from synth.reward import rubric_of
+from tests.flows.pipeline_work import run_pipeline
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+FENCED = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+FILES = {name: text for _, name, text in FENCED if name}
+COMMANDS = [line for kind, _, text in FENCED if kind == "sh" for line in text.splitlines()]
+PERSONAS = tomllib.loads(FILES["my_run.toml"])["personas"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("extending")
+    for name, text in FILES.items():
+        (path / name).write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset(folder: Path) -> Dataset:
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(folder)
+        run_pipeline(folder / "data", load_config(Path("my_run.toml")))
+    return Dataset.open(folder / "data")
+
+
+def test_the_page_has_its_files_and_its_commands_parse() -> None:
+    assert list(FILES) == ["bike_kitchen.yaml", "my_kinds.py", "my_run.toml"]
+    assert len(COMMANDS) == 4
+    for line in COMMANDS:
+        app.parse_args(shlex.split(line)[1:], exit_on_error=False, print_error=False)
+
+
+def test_the_program_of_the_page_is_tidy(folder: Path) -> None:
+    ruff = [sys.executable, "-m", "ruff", "--config", str(ROOT / "pyproject.toml")]
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run([*ruff[:3], *command, *ruff[3:], str(folder / "my_kinds.py")])
+        assert done.returncode == 0
+
+
+def test_the_domain_is_proved(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert run(["domain", "check", "bike_kitchen.yaml", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["problems"] == []
+    assert report["example_task"]
+
+
+def test_the_policy_is_told_to_agents_and_stands_in_rubrics(dataset):
+    assert all("on its own day" in row["system_prompt"] for row in dataset.rows("agents"))
+    asked = [
+        criterion.check
+        for task in dataset.rows("tasks")
+        for criterion in rubric_of(task).criteria
+        if criterion.kind == "policy"
+    ]
+    assert {"rules": ["not_on_the_day"]} in asked
+    assert any(task["variant"] == "against_policy" for task in dataset.rows("tasks"))
+
+
+def test_users_are_drawn_from_the_lists_of_the_config(dataset):
+    personas = dataset.rows("personas")
+    assert {row["communication_style"] for row in personas} == set(PERSONAS["styles"])
+    for row in personas:
+        assert set(row["preferences"]) & set(PERSONAS["preferences"])
+        assert row["reveals"] in PERSONAS["reveals"]
+        assert PERSONAS["patience"][0] <= row["patience"] <= PERSONAS["patience"][1]
+
+
+def test_the_kind_stands_in_every_rubric_and_counts_in_the_reward(dataset):
+    rubrics = {row["task_id"]: rubric_of(row) for row in dataset.rows("tasks")}
+    scores: dict[str, dict[str, float]] = {}
+    for v in dataset.rows("verdicts"):
+        if v["checked_by"] == "code" and v["kind"] != "hack_check":
+            scores.setdefault(v["trajectory_id"], {})[v["criterion_id"]] = v["score"]
+    partial = 0
+    for row in dataset.rows("trajectories"):
+        by_id = {c.id: c for c in rubrics[row["task_id"]].criteria if c.kind != "nl"}
+        seen = scores[row["trajectory_id"]]
+        limit = (by_id["few_calls"].check or {})["limit"]
+        assert (seen["few_calls"] == 1.0) == (row["num_tool_calls"] <= limit)
+        total = sum(c.weight for c in by_id.values())
+        reward = sum(c.weight * seen[i] for i, c in by_id.items()) / total
+        spoilt = any(c.mandatory and seen[i] < 1.0 for i, c in by_id.items())
+        assert row["objective_reward"] == pytest.approx(0.0 if spoilt else reward)
+        partial += seen["few_calls"] < 1.0 and not spoilt
+    assert partial, "no trajectory is told apart by the new kind"
+
+
+def test_the_kind_shows_in_the_report_and_replays(dataset, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    judged = {v["checked_by"] for v in dataset.rows("verdicts") if v["kind"] == "few_calls"}
+    assert judged == {"code", "judge"}
+    assert "few_calls" in report_html(dataset)
+    config = load_config(Path("my_run.toml"))
+    assert recorded_config(dataset, config.run_id) == config
+    first = min(dataset.ids("trajectories"))
+    catalogue = catalogue_of(dataset, config)
+    found = asyncio.run(replay(dataset, first, catalogue, config.rollouts.episode))
+    assert found.differences == []
