@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
@@ -59,20 +61,27 @@ async def use(client: Client) -> None:
     timer["fires_at"] = f"2027-01-21T07:{len(before):02d}:00"
     done = await client.call_tool("timer_add", timer)
     assert not done.is_error
-    assert done.structured_content == json.loads(done.content[0].text)
+    assert done.structured_content == json.loads(text_of(done))
     after = await rows(client, "timer")
     assert [row for row in after if row not in before] != []
     refused = await client.call_tool("timer_add", timer | {"device_id": "DV-0"})
     assert refused.is_error
-    assert json.loads(refused.content[0].text)["error"]["code"] == "not_found"
+    assert json.loads(text_of(refused))["error"]["code"] == "not_found"
     assert await rows(client, "timer") == after
     unknown = await client.call_tool("no_such_tool", {})
     assert unknown.is_error
 
 
-async def rows(client: Client, entity: str) -> list[dict]:
-    read = await client.read_resource(f"world://home_hub/{entity}")
-    return json.loads(read.contents[0].text)
+def text_of(result: types.CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+async def rows(client: Client, entity: str) -> list[dict[str, Any]]:
+    [content] = (await client.read_resource(f"world://home_hub/{entity}")).contents
+    assert isinstance(content, types.TextResourceContents)
+    return json.loads(content.text)
 
 
 def test_over_stdio() -> None:
