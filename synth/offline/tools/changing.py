@@ -9,6 +9,10 @@ from synth.offline.tools.idea import Idea, Ideas, live_test, pick_of, picked
 from synth.offline.tools.logic import mentions
 from synth.offline.tools.outline import MOMENTS, NUMBERS, Entity, Field, Outline
 
+_REMARKS = ("note", "remark", "comment", "reason", "outcome", "detail", "log", "summary", "message")
+_REMARKS += ("description", "instruction", "finding", "feedback", "report", "diagnosis")
+"""Beginnings of the names of texts to which something can be added."""
+
 
 def ideas(o: Outline) -> Ideas:
     for e in o:
@@ -22,7 +26,7 @@ def ideas(o: Outline) -> Ideas:
                 yield Idea("set_many", e.name, partial(_set_many, o, e, f))
             if f.optional:
                 yield Idea("clear", e.name, partial(_clear, o, e, f))
-            if f.optional and f.type == "string":
+            if f.optional and f.type == "string" and f.name.startswith(_REMARKS):
                 yield Idea("append", e.name, partial(_append, o, e, f))
         for f in e.of(*NUMBERS, optional=False):
             yield Idea("match", e.name, partial(_match, o, e, f))

@@ -6,66 +6,164 @@ from typing import Any
 
 from synth.offline.tools.draft import Draft, Impossible
 from synth.offline.tools.outline import Outline
-from synth.offline.tools.parents import draft_of, loops, subject_of, writes
+from synth.offline.tools.parents import (
+    Subject,
+    draft_of,
+    listing_of,
+    loops,
+    narrow,
+    subject_of,
+    writes,
+)
 
-_LONGEST = 60
+_LONGEST = 64
 
 
 def composed(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Iterator[Draft]:
     """The first, then the second on the same row or on one that it refers to."""
-    try:
-        yield _joined(o, first, second)
-    except Impossible:
-        return
+    for join in (_joined, _chained):
+        try:
+            yield join(o, first, second)
+        except Impossible:
+            continue
 
 
 def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
-    a, b = draft_of(o, first), draft_of(o, second)
-    lead, follow = subject_of(a), subject_of(b)
-    if a.name == b.name or _ids(a) > 1 or _ids(b) > 1:
+    d, b = draft_of(o, first), draft_of(o, second)
+    lead, follow = subject_of(d), subject_of(b)
+    if lead is None or d.name == b.name or _ids(d) > 1 or loops(d):
         raise Impossible
-    if follow and any(s["op"] == "read" and s["entity"] == follow.entity.name for s in a.steps[1:]):
-        raise Impossible  # it tells of that row already
-    if lead is None or follow is None or (writes(a) and writes(b)) or loops(a):
+    if any(s["op"] == "delete" for s in [*d.steps, *b.steps]) or _undoes(d, b):
         raise Impossible
-    if any(s["op"] == "delete" for s in [*a.steps, *b.steps]):
+    if follow is None:
+        same, words = _narrowed(o, lead, b)
+        e = lead.entity
+    else:
+        e = follow.entity
+        same, words = e.name == lead.entity.name, e.words
+        if _ids(b) > 1 or any(s["op"] == "read" and s["entity"] == e.name for s in d.steps[1:]):
+            raise Impossible  # it tells of that row already, or of two
+    key = _flow(o, lead.entity.name, e.name, lead.row)
+    if (
+        key is None
+        or len(d.name) + len(b.name) > _LONGEST
+        or d.name.count("_") + b.name.count("_") > 8
+    ):
         raise Impossible
-    key = _flow(o, lead.entity.name, follow.entity.name, lead.row)
-    if key is None:
-        raise Impossible
-    d = a
-    d.name = f"{a.name}_and_{b.name}"
-    if len(d.name) > _LONGEST or d.name.count("_and_") > 1 or d.name.count("_") > 9:
-        raise Impossible
-    new = {p: (f"{follow.entity.name}_{p}" if p in a.params else p) for p in b.params}
+    d.name = f"{d.name}_and_{b.name}"
+    new = {p: (f"{e.name}_{p}" if p in d.params else p) for p in b.params}
     binds = {s["as"]: f"then_{s['as']}" for s in b.steps if "as" in s}
     binds |= {f"{n}_next": f"{m}_next" for n, m in binds.items()}
-    same = follow.entity.name == lead.entity.name
-    if same:
+    if same and follow is not None:
         binds[follow.row] = lead.row
     steps = [_renamed(s, binds, new) for s in b.steps]
-    if same:
-        del steps[follow.place]
-    else:
-        steps[follow.place]["key"] = key
-    d.params |= {new[n]: p | {"name": new[n]} for n, p in b.params.items() if n != follow.param}
+    known = set(d.value.values())
+    if follow is not None:
+        known.add(f"{binds[follow.row]}.{e.key}")
+        if same:
+            del steps[follow.place]
+        else:
+            steps[follow.place]["key"] = key
     shown = {n: _words(v, binds, new) for n, v in b.value.items()}
-    known = {*d.value.values(), f"{binds[follow.row]}.{follow.entity.key}"}
     shown = {n: v for n, v in shown.items() if v not in known}
     if not shown:
         raise Impossible
-    d.steps += steps
+    gone = follow.param if follow is not None else ""
+    d.params |= {new[n]: p | {"name": new[n]} for n, p in b.params.items() if n != gone}
+    d.steps += [_at(s, lead.row) for s in steps]
     d.lists |= {binds[x] for x in b.lists if x in binds}
     taken = {n.split(".")[0] for n in d.value}
     d.value |= {f"then_{n}" if n.split(".")[0] in taken else n: v for n, v in shown.items()}
-    e = follow.entity
-    phrase = b.text.rstrip(".").replace(
-        e.one, f"the same {e.words}" if same else f"its {e.words}", 1
-    )
+    phrase = b.text.rstrip(".")
+    if follow is None:
+        phrase += f", those of {words} alone"
+    else:
+        phrase = phrase.replace(e.one, f"the same {words}" if same else f"its {words}", 1)
     d.text = f"{d.text.rstrip('.')}, then {phrase[:1].lower()}{phrase[1:]}."
     d.notes += b.notes
     d.refusals += b.refusals
     return d
+
+
+def _chained(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
+    """What the second does to one row, done to every row that the first finds fit for it."""
+    d, b = draft_of(o, first), draft_of(o, second)
+    found, follow = listing_of(d), subject_of(b)
+    if found is None or follow is None or writes(d) or loops(b) or _ids(b) > 1:
+        raise Impossible
+    place, e = found
+    others = [s for i, s in enumerate(b.steps) if i != follow.place]
+    fit = {"require", "update"} >= {s["op"] for s in others} and follow.entity is e
+    if not fit or not writes(b) or e.name in b.value or e.name in {s.get("as") for s in d.steps}:
+        raise Impossible
+    if any(s["op"] == "update" and s["target"] != follow.row for s in others):
+        raise Impossible
+    new = {p: (f"new_{p}" if p in d.params else p) for p in b.params}
+    for step in others:
+        test = _words(str(step.get("that", "true")), {follow.row: e.name}, new)
+        if step["op"] == "require" and f"{e.name}." in test:
+            narrow(d, place, test)
+        elif step["op"] == "require":
+            d.step(
+                "require", that=test, error=step["error"], message=_words(step["message"], {}, new)
+            )
+    rows = d.steps[place]["as"]
+    d.params |= {new[n]: p | {"name": new[n]} for n, p in b.params.items() if n != follow.param}
+    d.require(f"exists({rows})", "none_found", f"No {e.words} fits.", f"no {e.words} fits")
+    d.loop(rows, e.name)
+    d.steps += [
+        _renamed(s, {follow.row: e.name}, new) | {"in": e.name}
+        for s in others
+        if s["op"] == "update"
+    ]
+    d.done()
+    if f"count({rows})" not in d.value.values():
+        d.value["number_changed"] = f"count({rows})"
+    verb = "_".join(part for part in b.name.split("_") if part not in e.name.split("_"))
+    d.name = f"{d.name}_and_{verb}_them"
+    if len(d.name) > _LONGEST or d.name.count("_") > 10 or verb.count("_") > 1:
+        raise Impossible
+    phrase = b.text.rstrip(".").replace(e.one, "each of them", 1)
+    d.text = f"{d.text.rstrip('.')}, then {phrase[:1].lower()}{phrase[1:]}."
+    d.notes += b.notes
+    return d.told("Those that do not meet the conditions of the second step are left out")
+
+
+_LEAD = "lead_row_of_the_first_tool"
+"""Stands for the row of the first tool in a filter of the second, until bindings are renamed."""
+
+
+def _at(step: dict[str, Any], row: str) -> dict[str, Any]:
+    where = step.get("where")
+    return step | {"where": where.replace(_LEAD, row)} if where else step
+
+
+def _undoes(a: Draft, b: Draft) -> bool:
+    """Whether the first changes what the second asks for, or both write the same field."""
+    set_by = [{x["name"]: x["value"] for s in d.steps for x in s.get("set", ())} for d in (a, b)]
+    asked = " ".join(str(s["that"]) for s in b.steps if s["op"] == "require")
+    broken = any(f".{f} " in f"{asked} " and v not in asked for f, v in set_by[0].items())
+    return broken or bool(set_by[0].keys() & set_by[1].keys())
+
+
+def _narrowed(o: Outline, lead: Subject, b: Draft) -> tuple[bool, str]:
+    """A list as the second tool: of rows that belong to the row of the first, or with it."""
+    found = listing_of(b)
+    if found is None or writes(b) or loops(b) or _ids(b):
+        raise Impossible
+    place, listed = found
+    for link in o.up(listed):
+        if link.parent is lead.entity:
+            test, words = f"{_LEAD}.{lead.entity.key}", f"that {lead.entity.words}"
+        else:
+            mine = [x for x in o.up(lead.entity) if x.parent is link.parent and x.plain]
+            if not mine or mine[0].field.optional:
+                continue
+            test, words = f"{_LEAD}.{mine[0].field.name}", f"the same {link.parent.words}"
+        if f"{listed.name}.{link.field.name}" not in str(b.steps[place].get("where")):
+            narrow(b, place, f"{listed.name}.{link.field.name} == {test}")
+            return True, words
+    raise Impossible
 
 
 def _ids(d: Draft) -> int:

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from synth.offline.tools.draft import Draft, Impossible
 from synth.offline.tools.english import article, plural, spaced
-from synth.offline.tools.idea import amount, money, one_of, seen
-from synth.offline.tools.outline import MOMENTS, Outline
+from synth.offline.tools.idea import amount, live_test, money, one_of, seen
+from synth.offline.tools.outline import MOMENTS, NUMBERS, Entity, Link, Outline
 from synth.offline.tools.parents import (
     also,
     before_writing,
     draft_of,
+    fit_rows,
+    free_name,
     listing_of,
-    loops,
     main_row,
     named,
     narrow,
@@ -23,14 +24,24 @@ from synth.offline.tools.parents import (
 
 def constrained(o: Outline, tool: dict) -> Iterator[Draft]:
     d = draft_of(o, tool)
-    subject = subject_of(d)
-    if subject is None or loops(d) or not writes(d):
-        if subject is None and (found := listing_of(d)):
-            for link in o.up(found[1]):
-                if link.parent.live:
-                    yield from tried(o, tool, lambda d, x=link.field.name: _only_below_open(d, x))
+    for p in d.params.values() if writes(d) else ():
+        if p["type"] in MOMENTS:
+            yield from tried(o, tool, lambda d, p=p["name"]: _not_too_far(d, p))
+    for step in d.steps:
+        if step["op"] == "create" and "in" not in step:
+            yield from _made(o, tool, step)
+    subject = subject_of(d, looped=True)
+    if subject is None or not writes(d):
+        found = listing_of(d)
+        for link in o.up(found[1]) if found and subject is None else ():
+            if link.parent.live:
+                yield from tried(o, tool, lambda d, x=link.field.name: _only_below_open(d, x))
         return
     e = subject.entity
+    for link in o.down(e):
+        yield from tried(o, tool, lambda d, link=link: _unless_there(d, link))
+    if not any(s.get("target") == subject.row for s in d.steps):
+        return
     for link in o.up(e):
         p = link.parent
         if p is not e and not link.field.optional:
@@ -39,6 +50,10 @@ def constrained(o: Outline, tool: dict) -> Iterator[Draft]:
             ended = {r[p.key] for r in p.sample if p.status and r[p.status.name] in p.ends}
             if any(r[link.field.name] in ended for r in e.sample):
                 yield from tried(o, tool, lambda d, x=link.field.name: _if_parent_open(d, x))
+    for f in e.of("boolean", optional=False):
+        yield from tried(o, tool, lambda d, f=f.name: _if_own_flag(d, f))
+    for f in e.of(*NUMBERS, optional=False):
+        yield from tried(o, tool, lambda d, f=f.name: _small_step(d, f))
     if (f := amount(e)) is not None and money(f):
         yield from tried(o, tool, lambda d, f=f: _up_to(d, f.name))
     for f in e.of(*MOMENTS, optional=False):
@@ -49,13 +64,59 @@ def constrained(o: Outline, tool: dict) -> Iterator[Draft]:
             yield from tried(o, tool, lambda d, f=f.name, v=value: _only_kind(d, f, v))
 
 
+def _made(o: Outline, tool: dict, step: dict) -> Iterator[Draft]:
+    """Of a tool that makes a row: only of one kind, or only small ones."""
+    e = o[step["entity"]]
+    for entry in step["set"]:
+        f = e.fields[entry["name"]]
+        if entry["value"] != f"args.{f.name}" or f.optional:
+            continue
+        if f.type == "enum" and not f.name.endswith("_by"):
+            for value in dict.fromkeys(seen(e, f)):
+                yield from tried(o, tool, lambda d, f=f.name, v=value: _of_kind(d, e, f, v))
+        if f.type in NUMBERS and len(set(seen(e, f))) > 1 and (money(f) or f.unit):
+            yield from tried(o, tool, lambda d, f=f.name: _small(d, e, f))
+
+
+def _of_kind(d: Draft, e: Entity, field: str, value: str) -> Draft:
+    if e.name not in d.name or value in d.name or str(d.steps).count(f"args.{field}") > 1:
+        raise Impossible
+    del d.params[field]
+    for step in d.steps:
+        for entry in step.get("set", ()):
+            if entry["value"] == f"args.{field}":
+                entry["value"] = f"'{value}'"
+    d.text = d.text.replace(e.words, f"{spaced(value)} {e.words}", 1)
+    d.told(f"The {e.fields[field].words} is always {spaced(value)}")
+    d.name = d.name.replace(e.name, f"{value}_{e.name}", 1)
+    return d
+
+
+def _small(d: Draft, e: Entity, field: str) -> Draft:
+    f = e.fields[field]
+    values = sorted(seen(e, f))
+    limit, value = values[len(values) // 2], f"args.{field}"
+    if e.name not in d.name or "small" in d.name or limit <= (f.spec.get("min") or 0):
+        raise Impossible
+    unit = f" {f.unit}" if f.unit else ""
+    message = (
+        f"A {f.words} of {{{value}}}{unit} is above {limit}{unit}; that takes a larger permission."
+    )
+    before_writing(d, lambda: d.require(f"{value} <= {limit}", f"{f.noun}_too_large", message))
+    also(d, f", of a {f.words} up to {limit}{unit}")
+    d.name = d.name.replace(e.name, f"small_{e.name}", 1)
+    return d
+
+
 def _if_flag(d: Draft, ref: str, flag: str) -> Draft:
-    e, row = main_row(d)
+    e, row = main_row(d, looped=True)
     p = d.outline[e.fields[ref].to]
     test = f"lookup('{p.name}', {row}.{ref}).{flag}"
     values = seen(p, p.fields[flag])
+    above = {r[p.key]: r.get(flag) for r in p.sample}
+    shown = {above[r[ref]] for r in fit_rows(d, e, row) if r[ref] in above}
     wanted = sum(values) * 2 >= len(values) if values else True
-    if flag in str(d.steps):
+    if flag in str(d.steps) or len(shown) < 2:
         raise Impossible
     words = p.fields[flag].words
     noun = e.fields[ref].noun
@@ -68,8 +129,79 @@ def _if_flag(d: Draft, ref: str, flag: str) -> Draft:
     return named(d, f"if_{noun}_{'' if wanted else 'not_'}{p.fields[flag].noun}")
 
 
+def _if_own_flag(d: Draft, flag: str) -> Draft:
+    e, row = main_row(d, looped=True)
+    f, values = e.fields[flag], seen(e, e.fields[flag])
+    if flag in str(d.steps) or len({r.get(flag) for r in fit_rows(d, e, row)}) < 2:
+        raise Impossible
+    wanted = sum(values) * 2 >= len(values)
+    word = f.noun if wanted else f"not_{f.noun}"
+    message = f"{{{row}.{e.key}}} is {'not ' if wanted else ''}marked as {f.words}."
+    error = f"not_{f.noun}" if wanted else f.noun
+    test = f"{row}.{flag}" if wanted else f"not {row}.{flag}"
+    before_writing(d, lambda: d.require(test, error, message))
+    also(d, f", only where it is {'' if wanted else 'not '}marked as {f.words}")
+    return named(d, f"if_{word}")
+
+
+_FAR = ((30, "thirty"), (60, "sixty"), (90, "ninety"), (180, "half_a_year"))
+
+
+def _not_too_far(d: Draft, param: str) -> Draft:
+    if "within" in d.name:
+        raise Impossible
+    days, word = _FAR[len(d.name) % len(_FAR)]
+    suffix = "within_half_a_year" if days == 180 else f"within_{word}_days"
+    last = f"add_days(date(now()), {days})"
+    value = f"args.{param}"
+    test = f"date({value}) <= {last}"
+    if d.params[param].get("optional"):
+        test = f"{value} == null or {test}"
+    words = spaced(param.removesuffix("_at").removesuffix("_on"))
+    message = f"{{{value}}} is more than {days} days ahead."
+    before_writing(d, lambda: d.require(test, "too_far_ahead", message))
+    also(d, f", with a {words} no more than {days} days ahead")
+    return named(d, suffix)
+
+
+def _small_step(d: Draft, field: str) -> Draft:
+    """A new number no more than a fifth away from the present one."""
+    row = main_row(d, looped=True)[1]
+    written = [x["value"] for s in d.steps for x in s.get("set", ()) if x["name"] == field]
+    news = [p for p in d.params if f"args.{p}" in written]
+    if not news or f"{row}.{field} " in str(d.steps):
+        raise Impossible
+    new, old = f"args.{news[0]}", f"{row}.{field}"
+    test = f"{new} <= {old} * 1.2 and {new} >= {old} * 0.8"
+    message = f"{{{new}}} is more than a fifth away from {{{old}}}."
+    before_writing(d, lambda: d.require(test, "step_too_large", message))
+    also(d, ", by no more than a fifth up or down")
+    return named(d, "by_a_fifth_at_most")
+
+
+def _unless_there(d: Draft, link: Link) -> Draft:
+    """A new row only where the parent has none that is still open."""
+    e, row = main_row(d, looped=True)
+    c = link.child
+    made = [s for s in d.steps if s["op"] == "create" and s["entity"] == c.name and "in" not in s]
+    open_ = live_test(c, c.name)
+    if not made or not open_ or "open" in d.name or any(s.get("as") == c.name for s in d.steps):
+        raise Impossible
+    where = f"{c.name}.{link.field.name} == {row}.{e.key} and {open_}"
+    bind = free_name(d, f"open_{c.many}")
+    message = f"{{{row}.{e.key}}} has an open {c.words} already."
+
+    def add() -> None:
+        d.rows(c, where, bind, limit="1")
+        d.require(f"not exists({bind})", f"{c.name}_open_already", message)
+
+    before_writing(d, add)
+    also(d, f", unless the {e.words} has an open one already")
+    return named(d, "unless_open")
+
+
 def _if_parent_open(d: Draft, ref: str) -> Draft:
-    e, row = main_row(d)
+    e, row = main_row(d, looped=True)
     p = d.outline[e.fields[ref].to]
     assert p.status is not None
     if f".{p.status.name}" in str(d.steps).replace(f"{row}.{p.status.name}", ""):
@@ -84,7 +216,7 @@ def _if_parent_open(d: Draft, ref: str) -> Draft:
 
 
 def _up_to(d: Draft, field: str) -> Draft:
-    e, row = main_row(d)
+    e, row = main_row(d, looped=True)
     f = e.fields[field]
     if field in str(d.steps):
         raise Impossible
@@ -100,9 +232,9 @@ def _up_to(d: Draft, field: str) -> Draft:
 
 
 def _before(d: Draft, field: str) -> Draft:
-    e, row = main_row(d)
+    e, row = main_row(d, looped=True)
     f = e.fields[field]
-    if field in str(d.steps):
+    if field in str(d.steps) or len({r[field] > d.outline.now for r in fit_rows(d, e, row)}) < 2:
         raise Impossible
     today = "now()" if f.type == "datetime" else "date(now())"
     message = f"The {f.words} {{{row}.{field}}} of {{{row}.{e.key}}} has passed."
@@ -113,13 +245,11 @@ def _before(d: Draft, field: str) -> Draft:
 
 def _only_kind(d: Draft, field: str, value: str) -> Draft:
     """For rows of one kind alone, whose name the tool carries: `extend_short_trip`."""
-    e, row = main_row(d)
+    e, row = main_row(d, looped=True)
     f = e.fields[field]
     if field in str(d.steps) or e.name not in d.name or value in d.name or field.endswith("_by"):
         raise Impossible
-    asked = " ".join(str(s["that"]) for s in d.steps if s["op"] == "require")
-    status = e.status.name if e.status and f"{row}.{e.status.name}" in asked else ""
-    if not any(r.get(field) == value and repr(r.get(status, "")) in asked + "''" for r in e.sample):
+    if not any(r.get(field) == value for r in fit_rows(d, e, row)):
         raise Impossible
     message = f"The {f.words} of {{{row}.{e.key}}} is {{{row}.{field}}}, not {spaced(value)}."
     test = f"{row}.{field} == '{value}'"

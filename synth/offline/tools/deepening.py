@@ -12,17 +12,23 @@ from synth.offline.tools.parents import (
     draft_of,
     free_name,
     listing_of,
+    loops,
     main_row,
     named,
     narrow,
     room_for,
     subject_of,
     tried,
+    writes,
 )
 
 
 def deepened(o: Outline, tool: dict) -> Iterator[Draft]:
     d = draft_of(o, tool)
+    if (each := subject_of(d, looped=True)) is not None and writes(d):
+        for f in each.entity.of("string", "enum", "boolean", *NUMBERS):
+            if f.name not in each.entity.stamps and not mentions(o, each.entity, f.name):
+                yield from tried(o, tool, lambda d, f=f: _and_update(d, f.name))
     subject = subject_of(d)
     if subject is not None:
         for link in o.up(subject.entity):
@@ -30,10 +36,8 @@ def deepened(o: Outline, tool: dict) -> Iterator[Draft]:
                 yield from tried(o, tool, lambda d, link=link: _with_parent(d, link.field.name))
         for link in o.down(subject.entity):
             yield from tried(o, tool, lambda d, link=link: _with_children(d, link))
-        for f in subject.entity.of("string", "enum", "boolean", *NUMBERS):
-            if f.name not in subject.entity.stamps and not mentions(o, subject.entity, f.name):
-                yield from tried(o, tool, lambda d, f=f: _and_update(d, f.name))
     elif (found := listing_of(d)) is not None:
+        yield from tried(o, tool, _by_page)
         for f in found[1].of("enum", "boolean", "ref"):
             yield from tried(o, tool, lambda d, f=f: _with_breakdown(d, f.name))
         for f in found[1].of(*NUMBERS, optional=False):
@@ -87,9 +91,9 @@ def _with_children(d: Draft, link: object) -> Draft:
 
 
 def _and_update(d: Draft, field: str) -> Draft:
-    e, row = main_row(d)
+    e, row = main_row(d, looped=True)
     f = e.fields[field]
-    updates = [s for s in d.steps if s["op"] == "update" and s["target"] == row and "in" not in s]
+    updates = [s for s in d.steps if s["op"] == "update" and s["target"] == row]
     if not updates or field in d.params or any(x["name"] == field for x in updates[-1]["set"]):
         raise Impossible
     reads_it = f"{row}.{field}"
@@ -107,9 +111,27 @@ def _and_update(d: Draft, field: str) -> Draft:
         *updates[-1]["set"],
         {"name": field, "value": f"coalesce({value}, {reads_it})"},
     ]
-    d.value[field] = reads_it
+    d.value[room_for(d, field)] = reads_it
     also(d, f", and note a new {f.words} if there is one")
     return named(d, f"and_note_{f.noun}")
+
+
+def _by_page(d: Draft) -> Draft:
+    found = listing_of(d)
+    assert found is not None
+    step = d.steps[found[0]]
+    if "limit" in step or loops(d) or writes(d):
+        raise Impossible
+    most = d.param(
+        "limit", "integer", "Most rows of a page", min=1, max=50, default=10, optional=True
+    )
+    after = d.param("cursor", "string", "The next_cursor of the page before", optional=True)
+    step |= {"limit": most, "cursor": after}
+    d.value[room_for(d, "next_cursor")] = f"{step['as']}_next"
+    if f"count({step['as']})" not in d.value.values():
+        d.value[room_for(d, "on_this_page")] = f"count({step['as']})"
+    also(d, ", page by page")
+    return named(d, "by_page")
 
 
 def _with_breakdown(d: Draft, field: str) -> Draft:

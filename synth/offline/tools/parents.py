@@ -44,19 +44,21 @@ def draft_of(outline: Outline, tool: dict[str, Any]) -> Draft:
     return d
 
 
-def subject_of(d: Draft) -> Subject | None:
-    """What the tool is about, where that is one row."""
+def subject_of(d: Draft, *, looped: bool = False) -> Subject | None:
+    """What the tool is about, where that is one row; `looped` also takes each of several."""
+    turns = {
+        s["as"]: str(s["over"]).removeprefix("args.")
+        for s in d.steps
+        if looped and s["op"] == "for_each" and str(s["over"]).startswith("args.")
+    }
     for place, step in enumerate(d.steps):
         key = str(step.get("key", ""))
-        param = d.params.get(key.removeprefix("args."), {})
-        if (
-            step["op"] == "read"
-            and key.startswith("args.")
-            and param.get("ref")
-            and "in" not in step
-        ):
-            entity = d.outline.entities.get(step["entity"])
-            return Subject(entity, step["as"], param["name"], place) if entity else None
+        name = turns.get(key, key.removeprefix("args.") if key.startswith("args.") else "")
+        known = d.params.get(name, {}).get("ref") and step.get("in") == (
+            key if key in turns else None
+        )
+        if step["op"] == "read" and known and (entity := d.outline.entities.get(step["entity"])):
+            return Subject(entity, step["as"], name, place)
     return None
 
 
@@ -78,12 +80,18 @@ def writes(d: Draft) -> bool:
 
 
 def before_writing(d: Draft, add: Callable[[], None]) -> None:
-    """Runs `add` so that its statements stand before the first that writes or loops."""
-    ops = (*WRITES, "for_each")
-    place = next((i for i, s in enumerate(d.steps) if s["op"] in ops), len(d.steps))
+    """Runs `add` so that its statements stand before the first that writes, or that loops over
+    rows which are not the subject's."""
+    subject = subject_of(d, looped=True)
+    inside = d.steps[subject.place].get("in") if subject else None
+    start = subject.place if subject and inside else 0
+    ops = WRITES if inside else (*WRITES, "for_each")
+    place = next((i for i, s in enumerate(d.steps) if i >= start and s["op"] in ops), len(d.steps))
     rest = d.steps[place:]
     del d.steps[place:]
+    d.inside = inside
     add()
+    d.inside = None
     d.steps += rest
 
 
@@ -103,7 +111,7 @@ def room_for(d: Draft, name: str) -> str:
 def named(d: Draft, suffix: str) -> Draft:
     """Under a name that says what is new. Raises Impossible where it would get too long."""
     d.name = f"{d.name}_{suffix}"
-    if len(d.name) > 52 or d.name.count("_") > 7:
+    if len(d.name) > 60 or d.name.count("_") > 8:
         raise Impossible
     return d
 
@@ -121,14 +129,25 @@ def also(d: Draft, words: str) -> Draft:
     return d
 
 
-def main_row(d: Draft) -> tuple[Entity, str]:
-    subject = subject_of(d)
+def main_row(d: Draft, *, looped: bool = False) -> tuple[Entity, str]:
+    subject = subject_of(d, looped=looped)
     if subject is None:
         raise Impossible
+    ids = [p for p in d.params.values() if p.get("ref") and not p.get("optional")]
+    if len(ids) > 1:
+        raise Impossible  # words such as `its` would leave open which row is meant
     removed = any(s["op"] == "delete" and s["target"] == subject.row for s in d.steps)
     if removed:
         raise Impossible
     return subject.entity, subject.row
+
+
+def fit_rows(d: Draft, e: Entity, row: str) -> list[dict[str, Any]]:
+    """Rows of the domain that are shown and are in a status that the tool asks for."""
+    asked = " ".join(str(s["that"]) for s in d.steps if s["op"] == "require")
+    if e.status is None or f"{row}.{e.status.name}" not in asked:
+        return list(e.sample)
+    return [r for r in e.sample if repr(r.get(e.status.name)) in asked]
 
 
 def narrow(d: Draft, place: int, term: str) -> None:
