@@ -86,7 +86,7 @@ def _set_many(o: Outline, e: Entity, f: Field) -> Draft:
         if f.verb and sum(x.verb == f.verb for x in e.fields.values()) == 1
         else f"{verb}_{f.noun}_of_{e.many}"
     )
-    d = Draft(o, name, f"Give several {e.says} the same {f.words}; all or none")
+    d = Draft(o, name, f"Set the {f.words} of several {e.says} to one value; all or none")
     ids = d.param(
         f"{e.name}_ids",
         "array",

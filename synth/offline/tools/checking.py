@@ -88,7 +88,7 @@ def _foresee(o: Outline, move: Move) -> Draft:
     d = Draft(
         o,
         f"preview_{move.name}_of_{e.name}",
-        f"Foresee what changes elsewhere to {move.words} {e.one}, without doing it",
+        f"Foresee what changes elsewhere to {move.doing(e.one)}, without doing it",
     )
     row = d.row(e)
     for effect in move.effects:

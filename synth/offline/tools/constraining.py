@@ -103,7 +103,7 @@ def _small(d: Draft, e: Entity, field: str) -> Draft:
         f"A {f.words} of {{{value}}}{unit} is above {limit}{unit}; that takes a larger permission."
     )
     before_writing(d, lambda: d.require(f"{value} <= {limit}", f"{f.noun}_too_large", message))
-    also(d, f", of a {f.words} up to {limit}{unit}")
+    also(d, f", of {article(f.words)} up to {limit}{unit}")
     d.name = d.name.replace(e.name, f"small_{e.name}", 1)
     return d
 
@@ -157,10 +157,9 @@ def _not_too_far(d: Draft, param: str) -> Draft:
     test = f"date({value}) <= {last}"
     if d.params[param].get("optional"):
         test = f"{value} == null or {test}"
-    words = spaced(param.removesuffix("_at").removesuffix("_on"))
     message = f"{{{value}}} is more than {days} days ahead."
     before_writing(d, lambda: d.require(test, "too_far_ahead", message))
-    also(d, f", with a {words} no more than {days} days ahead")
+    also(d, f", no more than {days} days ahead")
     return named(d, suffix)
 
 

@@ -93,6 +93,8 @@ def _with_children(d: Draft, link: object) -> Draft:
 def _and_update(d: Draft, field: str) -> Draft:
     e, row = main_row(d, looped=True)
     f = e.fields[field]
+    if "_and_note_" in d.name:
+        raise Impossible
     updates = [s for s in d.steps if s["op"] == "update" and s["target"] == row]
     if not updates or field in d.params or any(x["name"] == field for x in updates[-1]["set"]):
         raise Impossible

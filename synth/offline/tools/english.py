@@ -7,6 +7,8 @@ from synth.offline.words import joined
 _PLURALS = {"person": "people", "child": "children", "staff": "staff", "equipment": "equipment"}
 _PREPOSITIONS = ("to", "into", "for", "from", "on", "as", "under", "out", "in", "off", "back")
 
+_PARTICLES = ("up", "down", "over", "away", "through", "aside", "ahead", "apart", "again", "by")
+
 
 def spaced(name: str) -> str:
     return name.replace("_", " ")
@@ -42,14 +44,17 @@ def article(words: str) -> str:
 
 
 def verb_noun(verb: str, noun: str) -> str:
-    """Of `return_to_service` and `van`: `return_van_to_service`."""
+    """Of `return_to_service` and `van`: `return_van_to_service`; `report_fault_of_van`."""
     parts = verb.split("_")
     if noun in verb or parts[-1] == noun.split("_")[-1]:
         return verb
+    if len(parts) == 2 and parts[0] in ("mark", "declare") and parts[1] not in _PREPOSITIONS:
+        return f"{parts[0]}_{noun}_{parts[1]}"
     for place, part in enumerate(parts[1:], 1):
         if part in _PREPOSITIONS and place < len(parts) - 1:
             return "_".join([*parts[:place], noun, *parts[place:]])
-    return f"{verb}_{noun}"
+    ends = len(parts) == 1 or parts[-1] in (*_PREPOSITIONS, *_PARTICLES)
+    return f"{verb}_{noun}" if ends else f"{verb}_of_{noun}"
 
 
 def sentence(text: str) -> str:

@@ -190,7 +190,11 @@ def _missing(o: Outline, e: Entity, f: Field) -> Draft:
     shown = brief(o, e, f"missing:{f.name}")
     d.rows(e, None, "all_rows")
     d.answer(
-        **{e.many: picked(e.many, shown), "missing": f"count({e.many})", "of": "count(all_rows)"}
+        **{
+            e.many: picked(e.many, shown),
+            "missing": f"count({e.many})",
+            "of_all": "count(all_rows)",
+        }
     )
     return d
 

@@ -144,9 +144,7 @@ def _move_many(o: Outline, move: Move) -> Draft:
     d = Draft(
         o,
         verb_noun(move.name, e.many),
-        f"{move.words} several {e.says} in one go; all or none".replace(
-            f"{e.words} {e.says}", e.says
-        ),
+        f"{move.doing('several ' + e.says)} in one go; all or none",
     )
     ids = d.param(
         f"{e.name}_ids",
@@ -183,9 +181,7 @@ def _move_with(o: Outline, move: Move, f: Field) -> Draft:
     d = Draft(
         o,
         f"{verb_noun(move.name, e.name)}_with_new_{f.noun}",
-        f"{move.words} {e.one} and change its {f.words} on the way".replace(
-            f"{e.words} {e.one}", e.words
-        ),
+        f"{move.doing(e.one)} and change its {f.words} on the way",
     )
     d.row(e)
     new = d.of_field(f, name=f"new_{f.name}", words=f"The {f.words} from now on")
@@ -226,9 +222,7 @@ def _cascade(o: Outline, move: Move, link: Link) -> Draft:
     d = Draft(
         o,
         f"{verb_noun(move.name, e.name)}_with_{c.many}",
-        f"{move.words} {e.one} and {follow.words} its open {c.says}".replace(
-            f"{e.words} {e.one}", e.words
-        ),
+        f"{move.doing(e.one)} and {follow.doing('its open ' + c.says)}",
     )
     d.row(e)
     d.rows(c, both(f"{c.name}.{link.field.name} == {e.name}.{e.key}", follow.test), c.many)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from synth.offline.tools.english import article, plural, spaced
+from synth.offline.tools.english import article, plural, spaced, verb_noun
 
 NUMBERS = ("integer", "number")
 MOMENTS = ("date", "datetime")
@@ -98,6 +98,10 @@ class Move(NamedTuple):
     @property
     def words(self) -> str:
         return spaced(self.name)
+
+    def doing(self, whom: str) -> str:
+        """The move in words, with whom it is done to: `put several orders on hold`."""
+        return spaced(verb_noun(self.name, whom.replace(" ", "_")))
 
     @property
     def status(self) -> Field:

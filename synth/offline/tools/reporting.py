@@ -180,6 +180,6 @@ def _share(o: Outline, link: Link) -> Draft:
     d.rows(e, both(mine, f"{e.name}.{e.status.name} == '{goal}'"), "reached")
     d.answer(
         percent=f"if(exists({e.many}), round(count(reached) * 100 / count({e.many}), 1), null)",
-        **{goal: "count(reached)", "of": f"count({e.many})"},
+        **{goal: "count(reached)", "of_all": f"count({e.many})"},
     )
     return d

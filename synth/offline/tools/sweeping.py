@@ -39,7 +39,7 @@ def _move_all(o: Outline, move: Move, link: Link) -> Draft:
     d = Draft(
         o,
         name,
-        f"{move.words} every {e.words} of {p.one} that is {_or(move.sources)}",
+        f"{move.doing('every ' + e.words)} of {p.one} that is {_or(move.sources)}",
     )
     row = d.row(p, bind="owner_row" if p is e else "")
     status, test = move.status, move.test
@@ -84,7 +84,7 @@ def _move_next(o: Outline, move: Move, link: Link) -> Draft:
     d = Draft(
         o,
         verb_noun(move.name, f"next_{e.name}") + f"_of_{p.name}",
-        f"{move.words} the {e.words} of {p.one} that comes first by {f.words}",
+        f"{move.doing('the ' + e.words)} of {p.one} that comes first by {f.words}",
     )
     row = d.row(p)
     terms = [
@@ -120,7 +120,7 @@ def _sweep(o: Outline, move: Move, f: Field) -> Draft:
     d = Draft(
         o,
         verb_noun(move.name, e.many) + f"_past_{f.noun}",
-        f"{move.words} all {e.says} whose {f.words} lies more than some days back",
+        f"{move.doing('all ' + e.says)} whose {f.words} lies more than some days back",
     )
     days = d.param(
         "days", "integer", f"How many days the {f.words} must lie back", min=0, max=365, unit="days"
