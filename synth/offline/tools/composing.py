@@ -21,19 +21,47 @@ _LONGEST = 64
 
 def composed(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Iterator[Draft]:
     """The first, then the second on the same row or on one that it refers to."""
-    for join in (_joined, _chained):
+    for join in (_joined, _chained, _on_what_is_made):
         try:
             yield join(o, first, second)
         except Impossible:
             continue
 
 
+def _on_what_is_made(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
+    """The second works on the row that the first makes."""
+    d, b = draft_of(o, first), draft_of(o, second)
+    made = [(i, s) for i, s in enumerate(d.steps) if s["op"] == "create" and "in" not in s]
+    follow = subject_of(b)
+    if len(made) != 1 or "as" not in made[0][1] or follow is None:
+        raise Impossible
+    place, step = made[0]
+    if step["entity"] != follow.entity.name or any("where" in s for s in b.steps):
+        raise Impossible  # nothing refers to a new row yet
+    status = follow.entity.status
+    if status is not None:  # a new row has its first status, for certain
+        row = f"{follow.row}.{status.name}"
+        sure = [s for s in b.steps if s["op"] == "require" and s["that"].startswith(row)]
+        if any(repr(follow.entity.first) not in s["that"] for s in sure):
+            raise Impossible
+        b.steps = [s for s in b.steps if s not in sure]
+        b.refusals = [r for r in b.refusals if not r.startswith(f"the {status.words} is not")]
+    return _joint(o, d, b, Subject(follow.entity, step["as"], "", place), follow)
+
+
 def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
     d, b = draft_of(o, first), draft_of(o, second)
     lead, follow = subject_of(d), subject_of(b)
-    if lead is None or d.name == b.name or _ids(d) > 1 or loops(d):
+    if lead is None or _ids(d) > 1 or loops(d) or _undoes(d, b):
         raise Impossible
-    if any(s["op"] == "delete" for s in [*d.steps, *b.steps]) or _undoes(d, b):
+    return _joint(o, d, b, lead, follow)
+
+
+def _joint(o: Outline, d: Draft, b: Draft, lead: Subject, follow: Subject | None) -> Draft:
+    """The statements of both, the second's on the row of the lead or on one that it refers to."""
+    if d.name == b.name or loops(d):
+        raise Impossible
+    if any(s["op"] == "delete" for s in [*d.steps, *b.steps]):
         raise Impossible
     if follow is None:
         same, words = _narrowed(o, lead, b)
@@ -50,6 +78,9 @@ def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
         or d.name.count("_") + b.name.count("_") > 8
     ):
         raise Impossible
+    hidden = any("where" in s and s["entity"] == lead.row for s in b.steps)
+    if hidden and (same or follow is None):
+        raise Impossible  # the rows looked at would stand under the name of the lead's row
     d.name = f"{d.name}_and_{b.name}"
     new = {p: (f"{e.name}_{p}" if p in d.params else p) for p in b.params}
     binds = {s["as"]: f"then_{s['as']}" for s in b.steps if "as" in s}
@@ -120,7 +151,7 @@ def _chained(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft
     if f"count({rows})" not in d.value.values():
         d.value["number_changed"] = f"count({rows})"
     verb = "_".join(part for part in b.name.split("_") if part not in e.name.split("_"))
-    d.name = f"{d.name}_and_{verb}_them"
+    d.name = f"{d.name}_and_{verb}_{'of_each' if '_' in verb else 'them'}"
     if len(d.name) > _LONGEST or d.name.count("_") > 10 or verb.count("_") > 1:
         raise Impossible
     phrase = b.text.rstrip(".").replace(e.one, "each of them", 1)

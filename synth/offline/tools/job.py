@@ -111,7 +111,7 @@ def _pairwise(outline: Outline, pair: Any) -> Iterator[tuple[str, Draft]]:
     if isinstance(pair, list) and len(pair) == 2:
         for one, other in (pair, pair[::-1]):
             for draft in composed(outline, one, other):
-                yield str(one["name"]), draft
+                yield str(pair[0]["name"]), draft
 
 
 OPERATORS: dict[str, Operator] = {
