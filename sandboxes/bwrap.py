@@ -103,7 +103,8 @@ def scratch(template: SandboxTemplate, without: Set[Protection]) -> list[str]:
     for path, size in (sizes | {"/dev/shm": 16 << 20}).items():
         bound = [] if Protection.SIZES in without else ["--size", str(size)]
         args += ["--perms", "1777", *bound, "--tmpfs", path]
-    return [*args, "--remount-ro", "/dev", "--remount-ro", "/"]
+    read_only = ["/"] if Protection.DEVICES in without else ["/dev", "/"]  # it would close devices
+    return [*args, *(word for path in read_only for word in ("--remount-ro", path))]
 
 
 def folders(paths: list[str]) -> list[str]:

@@ -1,0 +1,187 @@
+"""An attempt to get out of a sandbox: a payload, and the walls that must be gone for it to succeed.
+
+Each is played twice in fresh sandboxes. The control leaves out the smallest set of walls that lets
+the payload through, with every other wall and cap in place, and must be won: so the payload works.
+Then all walls stand, and the same payload must say in its own words that it was refused. A payload
+that says nothing (no such program, a wrong line) has proved nothing and fails its test.
+"""
+
+import asyncio
+import os
+import platform
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from sandboxes import seccomp
+from sandboxes.local import ExecResult, Sandbox, lease
+from sandboxes.protections import NOTHING, Protection
+from sandboxes.python_env import base_python
+from sandboxes.template import Bind, Limits, SandboxTemplate
+
+MINIMAL_ROOT = "minimal root"
+"""No switch takes this wall away: the control's template shows the folder in question."""
+
+CAPS = Limits(timeout_s=10, memory_mb=128, processes=48, disk_mb=16, open_files=256)
+
+PRELUDE = """
+import ctypes, errno, os, socket, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+
+class Refused(Exception):
+    pass
+
+def syscall(number, *arguments):
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), *arguments)
+    if result == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+NUMBERS = {numbers!r}
+print("tried", flush=True)
+"""
+
+VERDICT = """
+try:
+    won = attack(*sys.argv[1:])
+except OSError as error:
+    print("refused", errno.errorcode.get(error.errno, error))
+except Refused as error:
+    print("refused", error)
+else:
+    print("won", won)
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is there to be attacked, made anew for each play."""
+
+    args: tuple[str, ...] = ()
+    """The payload's arguments."""
+    folder: str | None = None
+    """The host's folder that the control shows, or that both show if the attempt is `given` it."""
+    proof: str | None = None
+    """What a winner must have learnt, and a loser must not have."""
+    reached: Callable[[], bool] | None = None
+    """Whether the host saw the attack arrive."""
+    other: Sandbox | None = None
+    """A second sandbox, of another owner."""
+
+
+Scenery = Callable[[Set[Protection]], AbstractAsyncContextManager[Scene]]
+Play = Callable[["Attempt", Sandbox, Scene], Awaitable[str]]
+
+
+@asynccontextmanager
+async def nothing(_without: Set[Protection]) -> AsyncIterator[Scene]:
+    yield Scene()
+
+
+async def run_payload(attempt: "Attempt", sandbox: Sandbox, scene: Scene) -> str:
+    """Run the attempt's Python inside and return what it said last."""
+    machine = seccomp.MACHINES[platform.machine()]
+    prelude = PRELUDE.replace("{numbers!r}", repr(machine.denied | machine.absent))
+    source = f"{prelude}\n{attempt.payload}\n{VERDICT}"
+    return said(await sandbox.exec([base_python(), "-I", "-S", "-c", source, *scene.args]))
+
+
+def said(done: ExecResult) -> str:
+    lines = done.stdout.decode(errors="replace").splitlines()
+    if lines[:1] != ["tried"]:
+        return f"unclear: {done}"
+    if done.timed_out:
+        return "refused its time was up"
+    if done.truncated:
+        return "refused output was cut"
+    if lines[-1].startswith(("won", "refused")):
+        return lines[-1]
+    if done.out_of_memory:
+        return "refused killed for memory"
+    return "refused killed by SIGSYS" if done.exit_code == 128 + 31 else f"unclear: {done}"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    name: str
+    group: str
+    refusal: str
+    """What a refused payload says: an error's name, or words."""
+    payload: str = ""
+    """Defines attack(*args), which returns what was won or raises OSError or Refused."""
+    by: str = ""
+    """The wall that refuses it, where several stand behind each other: the first of them."""
+    without: frozenset[Protection] = NOTHING
+    """Walls that the control leaves out."""
+    shown: bool = False
+    """Whether the control also shows the scene's folder."""
+    given: bool = False
+    """Whether the sandbox is given the scene's folder anyway, read-only."""
+    limits: Limits = CAPS
+    loosened: Limits | None = None
+    """The control's limits: higher, and still safe."""
+    scene: Scenery = nothing
+    play: Play = run_payload
+    as_root: bool = False
+    """Whether the control can be made by root alone."""
+    kernel: str | None = None
+    """Why it fails without the walls too; then there is no control."""
+
+    @property
+    def lacking(self) -> list[str]:
+        """The control in words: what it does without."""
+        words = [*(wall.value for wall in Protection if wall in self.without)]
+        if self.shown:
+            words.append(MINIMAL_ROOT)
+        if self.loosened is not None:
+            for name in Limits.model_fields:
+                if (value := getattr(self.loosened, name)) != getattr(self.limits, name):
+                    words.append(f"{name} {getattr(self.limits, name):g} -> {value:g}")
+        return words
+
+    async def run(self, *, control: bool) -> str:
+        """What came of it: "won ...", "refused ..." or "unclear ..."."""
+        without = self.without if control else NOTHING
+        async with self.scene(without) as scene:
+            folder = scene.folder if self.given or (control and self.shown) else None
+            binds = () if folder is None else (Bind(source=folder, target=folder),)
+            limits = self.loosened if control and self.loosened else self.limits
+            template = SandboxTemplate(binds=binds, limits=limits)
+            async with lease(template, without=without) as sandbox:
+                words = await self.play(self, sandbox, scene)
+            learnt = scene.proof is None or scene.proof in words
+            arrived = scene.reached is None or scene.reached()
+            if words.startswith("won") and not (learnt and arrived):
+                return f"unclear: claims {words}, and the host saw otherwise"
+            if words.startswith("refused") and scene.reached is not None and arrived:
+                return f"unclear: says {words}, and the host saw it arrive"
+            return words
+
+
+def verdicts(attempt: Attempt) -> tuple[str, str]:
+    """(control, with all walls)."""
+
+    async def both() -> tuple[str, str]:
+        control = await attempt.run(control=True)
+        return control, await attempt.run(control=False)
+
+    return asyncio.run(both())
+
+
+def possible(attempt: Attempt) -> bool:
+    return os.geteuid() == 0 or not attempt.as_root
+
+
+def of_group(group: str) -> Callable[..., Attempt]:
+    return partial(Attempt, group=group)
+
+
+def walls(*names: str) -> frozenset[Protection]:
+    return frozenset(Protection[name] for name in names)
+
+
+def python(source: str, *args: str) -> Sequence[str]:
+    """argv of a program inside."""
+    return [base_python(), "-I", "-S", "-c", source, *args]
