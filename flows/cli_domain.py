@@ -100,7 +100,13 @@ def _as_json(
         }
         for t in report.tools.values()
     ]
-    return {"domain": report.domain, "problems": problems, "tools": tools, "example_task": task}
+    return {
+        "domain": report.domain,
+        "problems": problems,
+        "tools": tools,
+        "policy": report.rules,
+        "example_task": task,
+    }
 
 
 def _print(
@@ -126,6 +132,9 @@ def _print(
         print_result(Result(names, rows), json_=False)
     else:
         say(f"{domain.name} has no tools of its own: `synth tools evolve` makes some of it")
+    for rule, breached in report.rules.items():
+        if breached:
+            say(f"policy {rule}: a call that would succeed can break it, and code sees it")
     for problem in problems:
         say(f"mend: {problem}")
     if task is not None:

@@ -95,7 +95,8 @@ def _explain(problem: Any, kind: type[JobConfig]) -> str:
         close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
         return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
-    return f"{place} = {_shown(place, problem['input'])}: {problem['msg']}"
+    words = problem["msg"].removeprefix("Value error, ")
+    return f"{place} = {_shown(place, problem['input'])}: {words}"
 
 
 def _shown(place: str, value: Any) -> str:

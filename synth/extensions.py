@@ -59,7 +59,10 @@ class ExtensionFile(Config):
         except OSError as error:
             raise ValueError(f"{path} cannot be read: {error.strerror}") from error
         if isinstance(given, dict) and given.get("sha256", found) != found:
-            raise ValueError(f"{path} was edited since; start the edited one with `synth run`")
+            raise ValueError(
+                f"{path} was edited since; put back what it was, or make a run of its own with the "
+                "edited one (`synth run`)"
+            )
         return {"path": path, "sha256": found}
 
 

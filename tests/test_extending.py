@@ -118,3 +118,16 @@ def test_the_kind_shows_in_the_report_and_replays(dataset, folder, monkeypatch):
     catalogue = catalogue_of(dataset, config)
     found = asyncio.run(replay(dataset, first, catalogue, config.rollouts.episode))
     assert found.differences == []
+
+
+def test_a_run_without_the_extension_leaves_its_trajectories_and_says_so(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    config = load_config(Path("my_run.toml"), ["num_tasks=2"])
+    run_pipeline(folder / "both", config)
+    dataset = Dataset.open(folder / "both")
+    with_it = dataset.ids("trajectories")
+    run_pipeline(folder / "both", config.model_copy(update={"extensions": ()}))
+    reasons = [s.reason for s in dataset.item_statuses("grading").values() if s.reason]
+    assert reasons == ["unknown_kind"] * len(with_it)
+    graded = {v["trajectory_id"] for v in dataset.rows("verdicts") if v["checker_version"] == "1"}
+    assert graded == dataset.ids("trajectories") - with_it

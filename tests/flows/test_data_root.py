@@ -40,6 +40,14 @@ def test_definitions_outside_are_refused(setting: str) -> None:
         check_parameters(config, "data/demo")
 
 
+def test_extensions_are_refused_wherever_they_lie(root: Path) -> None:
+    own = root / "kinds.py"
+    own.write_text("EXTENSION = None")
+    config = RunConfig.model_validate({"extensions": [str(own)]})
+    with pytest.raises(ConfigError, match="extensions are programs"):
+        check_parameters(config, "data/demo")
+
+
 def test_another_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path / "elsewhere"))
     check_parameters(RunConfig(), str(tmp_path / "elsewhere" / "demo"))

@@ -20,6 +20,7 @@ def test_a_new_domain_is_proved_and_shows_a_task(fresh, capsys):
     report = json.loads(capsys.readouterr().out)
     assert (report["domain"], report["problems"]) == ("night_market", [])
     assert all(tool["example"] for tool in report["tools"])
+    assert report["policy"] == {"ladders_for_a_week": True}
     assert {step["tool"] for step in report["example_task"]["plan"]} <= {
         tool["name"] for tool in report["tools"]
     }
