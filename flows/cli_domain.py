@@ -137,6 +137,11 @@ def _print(
             say(f"policy {rule}: a call that would succeed can break it, and code sees it")
     for problem in problems:
         say(f"mend: {problem}")
+    if any(d.reason.startswith("dead_") for t in report.tools.values() for d in t.defects):
+        say(
+            "What does the same without a part of it: give the seed rows for which the part "
+            "matters, or leave it out; another --seed draws other calls."
+        )
     if task is not None:
         say("\nA task of it (worded by the offline provider, a template policy):")
         print(_task_words(task))  # noqa: T201

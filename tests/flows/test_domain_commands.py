@@ -50,6 +50,19 @@ def test_new_refuses_what_cannot_be_a_domain_file(tmp_path, capsys, name, words)
     assert words in capsys.readouterr().err
 
 
+def test_what_does_nothing_is_named_with_what_to_do(fresh, capsys):
+    text = fresh.read_text()
+    late = "loan.due_on < date(now())"
+    idle = text.replace(late, f"{late} and loan.due_on > '2000'")
+    assert idle != text
+    fresh.write_text(idle)
+    with pytest.raises(SystemExit):
+        run(["domain", "check", str(fresh)])
+    told = capsys.readouterr().err
+    assert "it does the same" in told
+    assert "give the seed rows" in told
+
+
 def test_new_never_overwrites(fresh, capsys):
     fresh.write_text("mine")
     assert run(["domain", "new", str(fresh)]) == 2
