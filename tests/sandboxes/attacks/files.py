@@ -40,7 +40,7 @@ def attack(path):
 VICTIM = """
 def attack(pid, path):
     with open(f"/proc/{pid}/%s" % PLACE.replace("PATH", path), "rb") as file:
-        return file.read().replace(bytes(1), b" ").decode()
+        return file.read().replace(bytes(1), b" ").decode().replace("\\n", " ")
 """
 
 VICTIM_FILES = """

@@ -1,10 +1,10 @@
-"""All attempts, and what is checked of them."""
+"""All attempts, in the order of the table."""
 
-from tests.sandboxes.attacks import files, network
+from tests.sandboxes.attacks import channel, exhaustion, files, network, privilege, secrets_of_host
 from tests.sandboxes.attacks.attempt import Attempt
 
-GROUPS = {
-    "network": network.ATTEMPTS,
-    "files outside": files.ATTEMPTS,
-}
-ATTEMPTS: list[Attempt] = [attempt for group in GROUPS.values() for attempt in group]
+ATTEMPTS: list[Attempt] = [
+    attempt
+    for module in (network, files, privilege, exhaustion, secrets_of_host, channel)
+    for attempt in module.ATTEMPTS
+]

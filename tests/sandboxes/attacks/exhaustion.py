@@ -1,0 +1,284 @@
+"""Attempts to use up the machine, or to outlive a limit of time.
+
+The controls raise one limit, to a value that this machine can bear.
+"""
+
+from typing import Any
+
+from sandboxes.local import Sandbox
+from sandboxes.template import Limits
+from tests.sandboxes.attacks.attempt import (
+    CAPS,
+    Attempt,
+    Scene,
+    of_group,
+    python,
+    walls,
+)
+from tests.sandboxes.attacks.scenes import words
+
+FORKS = """
+def attack():
+    count = 0
+    while count < 100:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+        count += 1
+    return f"{count} processes"
+"""
+
+TREE = """
+def attack():
+    first = os.getpid()
+    reader, writer = os.pipe()
+    for _ in range(7):  # each doubles: 128 at the end
+        try:
+            os.fork()
+        except OSError:
+            os.write(writer, b"E")
+            break
+    else:
+        os.write(writer, b".")
+    if os.getpid() != first:
+        time.sleep(30)
+        os._exit(0)
+    seen = b""
+    while len(seen) < 128 and b"E" not in seen:
+        seen += os.read(reader, 200)
+    if b"E" in seen:
+        raise Refused("EAGAIN")
+    return "128 processes"
+"""
+
+THREADS = """
+def attack():
+    import _thread
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    for count in range(100):
+        try:
+            _thread.start_new_thread(lock.acquire, ())
+        except RuntimeError as error:
+            raise Refused(str(error))
+    return "100 threads"
+"""
+
+ZOMBIES = """
+def attack():
+    for count in range(100):
+        if os.fork() == 0:
+            os._exit(0)
+    return "100 zombies"
+"""
+
+MEMORY = """
+def attack():
+    block = bytearray(100_000_000)
+    block[::4096] = b"x" * len(block[::4096])
+    return "100 MB"
+"""
+
+MEMORY_OF_MANY = """
+def attack():
+    for _ in range(10):
+        if os.fork() == 0:
+            block = bytearray(10_000_000)
+            block[::4096] = b"x" * len(block[::4096])
+            time.sleep(30)
+            os._exit(0)
+    time.sleep(1)
+    for _ in range(10):
+        if os.waitpid(-1, os.WNOHANG)[0]:
+            raise Refused("some were killed for memory")
+    return "100 MB in 10 processes"
+"""
+
+FILL = """
+def attack(path):
+    for number in range(6):
+        with open(f"{path}/{number}", "wb", 0) as file:
+            for _ in range(4):
+                if file.write(bytes(1_000_000)) < 1_000_000:
+                    raise OSError(errno.ENOSPC, "no room")
+    return "24 MB of files"
+"""
+
+SPARSE = """
+def attack():
+    with open("/workspace/file", "wb") as file:
+        file.truncate(500_000_000)
+    return "a file of 500 MB that takes no room"
+"""
+
+INODES = """
+def attack():
+    for number in range(40_000):
+        os.close(os.open(f"/workspace/{number}", os.O_CREAT | os.O_WRONLY))
+    return "40000 files"
+"""
+
+DESCRIPTORS = """
+def attack():
+    for _ in range(500):
+        os.dup(0)
+    return "500 descriptors"
+"""
+
+FLOOD = """
+def attack(fd):
+    for _ in range(100):
+        os.write(int(fd), b"x" * 9_999 + b"\\n")
+    return "1 MB"
+"""
+
+SLEEP = """
+def attack():
+    time.sleep(1.2)
+    return "it slept to the end"
+"""
+
+BURN = """
+def attack():
+    end = time.monotonic() + 1.2
+    while time.monotonic() < end:
+        pass
+    return "it ran to the end"
+"""
+
+IGNORE = """
+def attack():
+    import signal
+    for number in set(range(1, 65)) - {9, 19, 32, 33}:
+        signal.signal(number, signal.SIG_IGN)
+    time.sleep(1.2)
+    return "it slept to the end"
+"""
+
+STOPPED = """
+def attack():
+    child = os.fork()
+    if child == 0:
+        time.sleep(1.2)
+        os.kill(os.getppid(), 18)  # SIGCONT
+        os._exit(0)
+    os.kill(os.getpid(), 19)
+    return "it woke up again"
+"""
+
+BURN_TWICE = """
+import os, time
+end = time.monotonic() + 0.6
+os.fork()
+while time.monotonic() < end:
+    pass
+"""
+
+DAEMON = """
+import os, sys, time
+print("tried", flush=True)
+if os.fork():
+    while not os.path.exists("/workspace/alive"):
+        time.sleep(0.01)
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+os.dup2(os.open("/dev/null", os.O_RDWR), 1)
+os.dup2(1, 2)
+while True:
+    open("/workspace/alive", "a").write(".")
+    time.sleep(0.01)
+"""
+
+
+async def outlive(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
+    """A daemon detaches itself, and its command ends."""
+    done = await sandbox.exec(python(DAEMON))
+    return await still_alive(sandbox, done.stdout == b"tried\n")
+
+
+async def still_alive(sandbox: Sandbox, tried: bool) -> str:
+    if not tried:
+        return "unclear: the daemon did not start"
+    script = "stat -c %s alive; sleep 0.3; stat -c %s alive"
+    first, second = (await sandbox.exec(["sh", "-c", script])).stdout.split()
+    return "refused it is dead" if first == second else "won it lives on"
+
+
+async def outlive_deadline(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
+    """A daemon detaches itself from a command that runs out of time."""
+    script = DAEMON.replace("    os._exit(0)\nos.setsid", "    time.sleep(60)\nos.setsid")
+    done = await sandbox.exec(python(script), timeout_s=0.8)
+    return await still_alive(sandbox, done.timed_out)
+
+
+async def outlive_beside(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
+    """The same beside a running server, which must not be killed with it."""
+    server = await sandbox.open_stdio(["cat"])
+    words = await outlive(_attempt, sandbox, _scene)
+    await server.write(b"still here")
+    return words if await server.read() == b"still here" else "unclear: the server died"
+
+
+async def use_processors(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
+    """Two processes compute; the kernel counts how often it held them back. How much they got
+    would depend on what else runs here."""
+    done = await sandbox.exec(python(BURN_TWICE))
+    for folder in sandbox._group.folders:
+        if (stat := folder / "cpu.stat").exists() and done.exit_code == 0:
+            counts = dict(line.split() for line in stat.read_text().splitlines())
+            held_back = int(counts["nr_throttled"]) > 0
+            return "refused held back by the kernel" if held_back else "won all they asked for"
+    return f"unclear: {done}"
+
+
+attempt = of_group("exhaustion and time")
+
+
+def limits(**changed: Any) -> Limits:
+    return CAPS.model_copy(update=changed)
+
+
+MANY = {"limits": limits(processes=24), "loosened": limits(processes=180)}
+ROOMY = {"limits": limits(memory_mb=64), "loosened": limits(memory_mb=256)}
+SHORT = {"limits": limits(timeout_s=0.8), "loosened": limits(timeout_s=10)}
+
+ATTEMPTS = [
+    attempt("fork bomb", refusal="EAGAIN", payload=FORKS, **MANY),
+    attempt("fork bomb that doubles", refusal="EAGAIN", payload=TREE, **MANY),
+    attempt("threads", refusal="can't start new thread", payload=THREADS, **MANY),
+    attempt("zombies", refusal="EAGAIN", payload=ZOMBIES, **MANY),
+    attempt("memory", refusal="killed for memory", payload=MEMORY, **ROOMY),
+    attempt("memory of many processes", refusal="some were killed for memory",
+            payload=MEMORY_OF_MANY, **ROOMY),
+    attempt("files in memory, more than their number of bytes", refusal="killed for memory",
+            payload=INODES, limits=limits(memory_mb=32), loosened=limits(memory_mb=256)),
+    *(
+        attempt(f"filling {path}", refusal="ENOSPC", payload=FILL, without=walls("SIZES"),
+                scene=words(path))
+        for path in ("/workspace", "/tmp", "/dev/shm")
+    ),
+    attempt("a file larger than the disk", refusal="EFBIG", payload=SPARSE,
+            limits=limits(disk_mb=16), loosened=limits(disk_mb=600)),
+    attempt("descriptors", refusal="EMFILE", payload=DESCRIPTORS,
+            limits=limits(open_files=128), loosened=limits(open_files=1000)),
+    *(
+        attempt(f"flood of {name}", refusal="output was cut", payload=FLOOD, scene=words(fd),
+                limits=limits(output_bytes=10_000), loosened=limits(output_bytes=4_000_000))
+        for name, fd in (("output", "1"), ("errors", "2"))
+    ),
+    attempt("processor time", refusal="held back by the kernel", play=use_processors,
+            limits=limits(cpus=0.2), loosened=limits(cpus=100)),
+    attempt("sleeping forever", refusal="its time was up", payload=SLEEP, **SHORT),
+    attempt("computing forever", refusal="its time was up", payload=BURN, **SHORT),
+    attempt("ignoring every signal", refusal="its time was up", payload=IGNORE, **SHORT),
+    attempt("stopping itself until the limit has passed", refusal="its time was up",
+            payload=STOPPED, **SHORT),
+    attempt("a daemon outlives its command", refusal="it is dead", play=outlive,
+            without=walls("ORPHANS")),
+    attempt("a daemon outlives its time limit", refusal="it is dead", play=outlive_deadline,
+            without=walls("ORPHANS")),
+    attempt("a daemon hides behind a server", refusal="it is dead", play=outlive_beside,
+            without=walls("ORPHANS")),
+]  # fmt: skip
