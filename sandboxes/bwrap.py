@@ -97,10 +97,15 @@ def system(without: Set[Protection]) -> list[str]:
     return [*args, "--proc", "/proc", *devices, "/dev"]
 
 
-def scratch(template: SandboxTemplate, without: Set[Protection]) -> list[str]:
+def scratch(
+    template: SandboxTemplate, workspace: str | None, without: Set[Protection]
+) -> list[str]:
     """The writable folders, each of bounded size. The rest is read-only at the end."""
     sizes, args = dict.fromkeys(("/tmp", WORKSPACE), template.limits.disk_mb << 20), []
     for path, size in (sizes | {"/dev/shm": 16 << 20}).items():
+        if path == WORKSPACE and workspace is not None:
+            args += ["--bind", workspace, path]
+            continue
         bound = [] if Protection.SIZES in without else ["--size", str(size)]
         args += ["--perms", "1777", *bound, "--tmpfs", path]
     read_only = ["/"] if Protection.DEVICES in without else ["/dev", "/"]  # it would close devices
@@ -177,16 +182,18 @@ def sandbox_command(
     rlimits: dict[str, int],
     *,
     root: bool,
+    workspace: str | None = None,
     without: Set[Protection] = NOTHING,
 ) -> tuple[list[str], list[int]]:
     """argv of a sandbox whose agent speaks frames on stdin and stdout, and descriptors to pass on.
 
     The options travel through a descriptor too: everyone inside can read the command line of
-    process 1, which would name folders of the host. The caller closes the descriptors.
+    process 1, which would name folders of the host. The caller closes the descriptors. A folder
+    given as `workspace` takes the place of the empty one; its size is the caller's affair.
     `without` is for the attack suite (see `protections`).
     """
     inner, fds = contents(template, without)
-    options = [*namespaces(root, without), *inner, *scratch(template, without)]
+    options = [*namespaces(root, without), *inner, *scratch(template, workspace, without)]
     if Protection.HOSTNAME not in without:
         options += ["--hostname", template.hostname]
     for name, value in sorted((BASE_ENV | python_env.base_env()).items()):

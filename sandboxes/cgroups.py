@@ -18,10 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from records.processes import ProcessId, is_alive, this_process
+from sandboxes.owners import PREFIX, owner_is_dead, owner_name
 from sandboxes.template import Limits
 
-PREFIX = "agentic-synth"
 PERIOD_US = 100_000
 
 Name = Literal["memory", "pids", "cpu"]
@@ -114,10 +113,6 @@ def can_join(folder: Path) -> bool:
             time.sleep(0.005)
 
 
-def owner_name() -> str:
-    return "{0.pid}.{0.started}".format(this_process())
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """The control groups of one sandbox, one folder per controller folder used."""
@@ -171,16 +166,20 @@ _numbers = itertools.count()
 
 def make_group(limits: Limits) -> Group:
     """New groups with the limits set; empty where this machine offers no controller."""
-    sweep()
     name = f"{PREFIX}.{owner_name()}.{next(_numbers)}"
     folders: list[Path] = []
-    for controller, (version, parent) in controllers().items():
-        if (folder := parent / name) not in folders:
-            folder.mkdir()
-            folders.append(folder)
-        for file, value in settings(controller, version, limits).items():
-            if (folder / file).exists():
-                (folder / file).write_text(value)
+    try:
+        for controller, (version, parent) in controllers().items():
+            if (folder := parent / name) not in folders:
+                folder.mkdir()
+                folders.append(folder)
+            for file, value in settings(controller, version, limits).items():
+                if (folder / file).exists():
+                    (folder / file).write_text(value)
+    except OSError:
+        for folder in folders:
+            removed(folder)
+        raise
     return Group(tuple(folders))
 
 
@@ -197,15 +196,18 @@ def settings(controller: Name, version: int, limits: Limits) -> dict[str, str]:
     return {"cpu.max": f"{quota} {PERIOD_US}"}
 
 
-@cache
-def sweep() -> int:
-    """Remove the groups of owners that no longer run; once per process. How many went."""
-    count = 0
+def orphans() -> list[Path]:
+    """Folders of groups whose owner no longer runs."""
+    found: dict[Path, None] = {}
     for _, parent in controllers().values():
         # an owner's own group may have been a sibling of ours
         for folder in (*parent.glob(f"{PREFIX}.*"), *parent.parent.glob(f"*/{PREFIX}.*")):
-            pid, started = folder.name.split(".")[1:3]
-            if not is_alive(ProcessId(int(pid), started)):
-                Group((folder,)).kill()
-                count += removed(folder)
-    return count
+            if owner_is_dead(folder.name.removeprefix(f"{PREFIX}.")):
+                found[folder] = None
+    return list(found)
+
+
+def ended(folder: Path) -> bool:
+    """Kill what is in the group and remove it; False while it is busy with its dead."""
+    Group((folder,)).kill()
+    return removed(folder)

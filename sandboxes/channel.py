@@ -105,9 +105,13 @@ class Channel:
         """Fail what is waiting and everything asked from now on."""
         if self._lost is None:
             self._lost = TransientError(why)
+        self.interrupt(self._lost)
+
+    def interrupt(self, error: TransientError) -> None:
+        """Fail what is waiting now."""
         listeners, self._listeners = self._listeners, {}
         for listener in listeners.values():
-            listener(self._lost)
+            listener(error)
 
     async def close(self) -> None:
         self.lose("the sandbox was closed")

@@ -10,20 +10,22 @@ a lost sandbox, a TransientError. Nothing ever runs outside a sandbox: where non
 
 import asyncio
 import contextlib
+import copy
 import os
 import signal
-import tempfile
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from typing import IO, Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes import bwrap, cgroups, clock, python_env, rlimits
+from sandboxes import bwrap, cgroups, clean, clock, python_env, rlimits, snapshots
 from sandboxes.channel import Answer, Channel
 from sandboxes.protections import NOTHING, Protection
+from sandboxes.reaper import reap_once
+from sandboxes.snapshots import Snapshot
 from sandboxes.stdio import StdioProcess
-from sandboxes.template import BASE_ENV, Limits, SandboxTemplate
+from sandboxes.template import BASE_ENV, WORKSPACE, WRITABLE, Limits, SandboxTemplate
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes a shell gives for a command that is not there, or that cannot be run."""
@@ -64,9 +66,23 @@ class Sandbox:
         assert process.stdin is not None
         assert process.stdout is not None
         self.template = template
+        self.group = group
         self._env = environment(template)
-        self._transport, self._process, self._group = transport, process, group
-        self._channel = Channel(process.stdout, process.stdin)
+        self._transport, self._process = transport, process
+        self._agent = Channel(process.stdout, process.stdin)
+        self._over: TransientError | None = None
+        """Why this object no longer answers, although its sandbox may."""
+
+    @property
+    def pid(self) -> int:
+        """The host's id of the outermost process, above all others of the sandbox."""
+        return self._process.pid
+
+    @property
+    def _channel(self) -> Channel:
+        if self._over is not None:
+            raise self._over
+        return self._agent
 
     async def exec(
         self,
@@ -82,13 +98,13 @@ class Sandbox:
         At its end everything it started is killed too. Raises TransientError when the sandbox
         itself is lost; how the command fares is never an exception.
         """
-        limits, killed = self.template.limits, self._group.out_of_memory()
+        limits, killed = self.template.limits, self.group.out_of_memory()
         request = self._command("exec", argv, env, cwd)
         request["timeout_s"] = timeout_s if timeout_s is not None else limits.timeout_s
         answer = await self._channel.request(request, stdin)
         if answer.header.get("event") != "exit":
             return not_started(argv, answer)
-        return finished(answer, limits, killed < self._group.out_of_memory())
+        return finished(answer, limits, killed < self.group.out_of_memory())
 
     async def open_stdio(
         self,
@@ -142,22 +158,50 @@ class Sandbox:
         """Return once the agent answers. TransientError if it is gone."""
         await self._channel.request({"op": "ping"})
 
-    async def _start(self) -> None:
-        await self._channel.ready
+    async def snapshot(self) -> Snapshot:
+        """The workspace's files as they are now, for `fork`. See `sandboxes.snapshots.take`."""
+        self._channel  # noqa: B018  # raises where this object no longer answers
+        return await asyncio.to_thread(snapshots.take, self._outside(WORKSPACE), self.template)
 
-    def _kill(self) -> None:
+    def _outside(self, path: str) -> str:
+        """A path inside, as the host reaches it. TransientError if the sandbox is gone."""
+        try:
+            _, _, agent, *_ = clean.descendants(self.pid)
+        except (OSError, ValueError) as error:
+            raise TransientError("the sandbox ended") from error
+        return f"/proc/{agent}/root{path}"
+
+    async def wipe(self) -> int:
+        """Kill what runs here and remove every file that can be. How many System V objects (shared
+        memory and such) are left. TransientError for a sandbox that is lost or cannot be wiped."""
+        channel = self._channel
+        channel.interrupt(TransientError("the sandbox was wiped"))
+        answer = await channel.request({"op": "wipe", "folders": list(WRITABLE)})
+        if answer.header.get("event") != "ok":
+            raise TransientError(f"the sandbox cannot be wiped: {answer.header.get('reason')}")
+        return int(answer.header["ipc"])
+
+    def renewed(self) -> "Sandbox":
+        """The same sandbox for another holder; this object does not answer any longer."""
+        other = copy.copy(self)
+        self._over = TransientError("the sandbox was given back")
+        return other
+
+    def end(self, why: str) -> None:
+        """End it at once, whoever uses it; they get a TransientError that says why."""
+        self._agent.lose(why)
         # not transport.kill(), which may reap the child before the event loop's own wait for it
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)  # by its death, process 1 inside dies
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         """End every process inside, wait until they are gone, and remove the control groups."""
-        self._kill()
-        await self._channel.close()
+        self.end("the sandbox was closed")
+        await self._agent.close()
         await self._process.wait()
         self._transport.close()  # the pipes, of which one may have been left full
-        await self._group.remove()
+        await self.group.remove()
 
 
 def environment(template: SandboxTemplate) -> dict[str, str]:
@@ -198,34 +242,80 @@ async def lease(
 ) -> AsyncIterator[Sandbox]:
     """A fresh sandbox, ended and removed on leaving, whatever is still running in it.
 
-    ConfigError where sandboxes cannot run, TransientError where this one did not start. It dies
-    with the thread that opened it (that is how the kernel ties it to its owner), which for asyncio
-    is the thread of the event loop. `without` is for the attack suite (see `protections`).
+    Raises as `start` does. It dies with the thread that opened it (that is how the kernel ties it
+    to its owner), which for asyncio is the thread of the event loop. `without` is for the attack
+    suite (see `protections`).
     """
+    async with closing(await start(template, without=without)) as sandbox:
+        yield sandbox
+
+
+@asynccontextmanager
+async def fork(snapshot: Snapshot) -> AsyncIterator[Sandbox]:
+    """As `lease` with the snapshot's template, the workspace holding the snapshot's files.
+
+    What a fork changes is seen by no other fork, and bounded by the disk limit.
+    """
+    async with closing(await start(snapshot.template, snapshot)) as sandbox:
+        yield sandbox
+
+
+@asynccontextmanager
+async def closing(sandbox: Sandbox) -> AsyncIterator[Sandbox]:
+    try:
+        yield sandbox
+    finally:
+        sandbox.end("the sandbox was closed")  # at once, whatever becomes of the event loop
+        await asyncio.shield(sandbox.close())
+
+
+async def start(
+    template: SandboxTemplate,
+    snapshot: Snapshot | None = None,
+    *,
+    without: Set[Protection] = NOTHING,
+) -> Sandbox:
+    """A sandbox that answers; the caller closes it. ConfigError where none can run here or where
+    a bind is missing, TransientError where this one did not start."""
     if (reason := available()) is not None:
         raise ConfigError(f"no sandbox can run here: {reason}")
-    with tempfile.TemporaryFile() as errors:
-        sandbox = await spawn(template, errors, without)
+    reap_once()
+    mounted = snapshot if snapshot is not None and snapshots.overlay_works() else None
+    with os.fdopen(os.memfd_create("errors"), "w+b") as errors:
         try:
-            try:
-                async with asyncio.timeout(template.limits.start_timeout_s):
-                    await sandbox._start()
-            except (TransientError, TimeoutError) as error:
-                errors.seek(0)
-                why = errors.read(2000).decode(errors="replace").strip()
-                raise TransientError(f"a sandbox did not start: {why or error}") from error
-            yield sandbox
-        finally:
-            sandbox._kill()  # at once, whatever becomes of the event loop
-            await asyncio.shield(sandbox._close())
+            sandbox = await spawn(template, errors, mounted, without)
+        except OSError as error:
+            raise TransientError(f"a sandbox could not be started: {error}") from error
+        try:
+            async with asyncio.timeout(template.limits.start_timeout_s):
+                await sandbox._agent.ready
+            if snapshot is not None and mounted is None:
+                await asyncio.to_thread(snapshots.put, snapshot, sandbox._outside(WORKSPACE))
+        except BaseException as error:
+            sandbox.end("the sandbox did not start")
+            await asyncio.shield(sandbox.close())
+            if not isinstance(error, TransientError | TimeoutError):
+                raise
+            errors.seek(0)
+            why = errors.read(2000).decode(errors="replace").strip()
+            raise TransientError(f"a sandbox did not start: {why or error}") from error
+    return sandbox
 
 
 async def spawn(
-    template: SandboxTemplate, errors: IO[bytes], without: Set[Protection] = NOTHING
+    template: SandboxTemplate,
+    errors: IO[bytes],
+    snapshot: Snapshot | None,
+    without: Set[Protection],
 ) -> Sandbox:
     root = bwrap.is_root()
     limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()), root=root)
-    command, fds = bwrap.sandbox_command(template, limits, root=root, without=without)
+    workspace = None if snapshot is None else str(snapshot.files)
+    command, fds = bwrap.sandbox_command(
+        template, limits, root=root, workspace=workspace, without=without
+    )
+    if snapshot is not None:
+        command = [*snapshot.command(), *command]
     try:
         group = cgroups.make_group(template.limits)
         try:

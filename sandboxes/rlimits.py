@@ -15,6 +15,7 @@ def rlimits_for(limits: Limits, *, have: Set[Name], root: bool) -> dict[str, int
     """Values for the agent, and so for all it starts. `have` are the usable control groups."""
     found = {
         "RLIMIT_CORE": 0,
+        "RLIMIT_MSGQUEUE": 0,  # POSIX queues would outlive a command, seen by nobody
         "RLIMIT_NOFILE": limits.open_files,
         "RLIMIT_FSIZE": limits.disk_mb << 20,
     }

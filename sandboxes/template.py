@@ -9,6 +9,9 @@ from records.config import Config
 WORKSPACE = "/workspace"
 """The folder a sandboxed program may fill, and where it starts. Empty in a fresh sandbox."""
 
+WRITABLE = (WORKSPACE, "/tmp", "/dev/shm")
+"""All that can be written inside."""
+
 AGENT_UID = 65534
 """User and group inside, the same for root and other callers, so that no listing tells them apart.
 Run by root it is also the user on the host; run by others the host sees the caller."""
@@ -76,6 +79,8 @@ class Bind(Config):
 class SandboxTemplate(Config):
     """What decides a sandbox. Equal templates give sandboxes that cannot be told apart."""
 
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle"})
+
     binds: tuple[Bind, ...] = ()
     """Beside /usr, which is always there. Never a home, the checkout or a dataset."""
 
@@ -97,3 +102,6 @@ class SandboxTemplate(Config):
     workdir: InsidePath = WORKSPACE
     hostname: str = Field(default="sandbox", pattern=r"^[a-z][a-z0-9-]{0,62}$")
     limits: Limits = Limits()
+
+    recycle: bool = True
+    """Whether a pool may lend the sandbox again once it is proved clean; else it is replaced."""

@@ -18,6 +18,7 @@ from sandboxes import cgroups
 from sandboxes.launch import launch_of
 from sandboxes.local import ExecResult, lease
 from sandboxes.python_env import base_python
+from sandboxes.reaper import reap
 from sandboxes.servers import builtin_servers
 from sandboxes.template import AGENT_UID, BASE_ENV, SandboxTemplate
 
@@ -242,7 +243,7 @@ def test_a_killed_owner_leaves_nothing_and_its_groups_are_swept() -> None:
 
 def swept(folders: list[Path]) -> bool:
     """A group stays busy for as long as its dead are not reaped."""
-    cgroups.sweep.__wrapped__()
+    reap()
     return not any(folder.exists() for folder in folders)
 
 
