@@ -305,8 +305,8 @@ async def start(
 async def spawn(
     template: SandboxTemplate,
     errors: IO[bytes],
-    snapshot: Snapshot | None,
-    without: Set[Protection],
+    snapshot: Snapshot | None = None,
+    without: Set[Protection] = NOTHING,
 ) -> Sandbox:
     root = bwrap.is_root()
     limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()), root=root)

@@ -11,6 +11,7 @@ from sandboxes import clean, local
 from sandboxes.local import Sandbox
 from sandboxes.pool import Pool, PoolSettings
 from sandboxes.python_env import base_python
+from sandboxes.snapshots import Snapshot
 from sandboxes.template import Limits, SandboxTemplate
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
@@ -19,11 +20,11 @@ SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, disk_mb=8, tim
 OTHER = SMALL.model_copy(update={"hostname": "other"})
 
 
-def pooled(work: Callable[[Pool], Awaitable[None]], **settings: float) -> Pool:
+def pooled(work: Callable[[Pool], Awaitable[None]], live: int = 3) -> Pool:
     """Run `work` with a pool, whose accounts are then checked by its closing."""
 
     async def go() -> Pool:
-        async with Pool(PoolSettings(**{"live": 3} | settings)) as pool:
+        async with Pool(PoolSettings(live=live)) as pool:
             await work(pool)
             await pool.settled()
         assert pool.accounts.alive == pool.accounts.held == pool.accounts.waiting == 0
@@ -237,7 +238,7 @@ def test_warm_ones_are_ready_before_they_are_asked_for_and_are_kept_up() -> None
 def test_failed_starts_are_tried_again_then_refused_and_counted() -> None:
     fails = iter([True, False, True, True, True])
 
-    async def start(template: SandboxTemplate, snapshot: None) -> Sandbox:
+    async def start(template: SandboxTemplate, snapshot: Snapshot | None) -> Sandbox:
         if next(fails):
             raise TransientError("no room on the machine")
         return await local.start(template, snapshot)
