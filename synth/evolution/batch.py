@@ -78,6 +78,7 @@ class Group(NamedTuple):
 class Batch(NamedTuple):
     item_id: str
     domain: Domain
+    domain_id: str
     number: int
     known: Sequence[KnownTool]
     """The domain's tools that the batch may see, in order of ids."""

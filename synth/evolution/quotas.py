@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from records.seeds import share_of
 
-FIRST_YIELD = 0.8
+FIRST_YIELD = 0.9
 """Share of the tools asked for that is expected to be kept before any batch has shown it."""
 
 

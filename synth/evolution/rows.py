@@ -10,7 +10,6 @@ from synth.evolution.examining import Finding
 from synth.evolution.snapshot import KnownTool
 from synth.evolution.wire import Wire
 from synth.llm.config import OFFLINE
-from tool_specs.catalogue import domain_id
 
 
 class Outcome(NamedTuple):
@@ -64,7 +63,7 @@ def _proposal(batch: Batch, number: int, outcome: Outcome, config: EvolveConfig)
         "number": number,
         "operator": group.operator,
         "batch": batch.number,
-        "domain_id": domain_id(batch.domain),
+        "domain_id": batch.domain_id,
         "category": batch.domain.category,
         "model": config.roles["generator"].model_of(batch.item_id, "generator"),
         "prompt_version": prompt_version(group.operator),

@@ -63,7 +63,7 @@ class EvolveStage:
         known = self.snapshot.before(place, later)
         size = self.run.config.batch_size
         groups = groups_of(item.item_id, domain, self.batch, size, known)
-        batch = Batch(item.item_id, domain, self.batch, known, groups)
+        batch = Batch(item.item_id, domain, place, self.batch, known, groups)
         outcomes = await Making(batch, shard.llm, self.workers).outcomes()
         made = rows_of(batch, outcomes, self.run.config)
         came = self._rows_of_domain(domain)
