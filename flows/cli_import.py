@@ -104,7 +104,7 @@ def _tell(report: "ImportReport") -> None:
     for url, problem in report.failed.items():
         _say(f"{one_line(url)}: {one_line(problem)}")
     if report.tools:
-        _say(f"all together: {_counted(report.summary())}")
+        _say(", ".join(f"{key} {count}" for key, count in report.summary().items()))
         reasons = report.totals()
         left_out = {key: reasons[key] for key in reasons if key not in ("kept", "known")}
         if left_out:
