@@ -87,7 +87,9 @@ def _joint(o: Outline, d: Draft, b: Draft, lead: Subject, follow: Subject | None
     binds |= {f"{n}_next": f"{m}_next" for n, m in binds.items()}
     if same and follow is not None:
         binds[follow.row] = lead.row
-    steps = [_renamed(s, binds, new) for s in b.steps]
+    gone = follow.param if follow is not None else ""
+    put = new | ({gone: key} if gone else {})
+    steps = [_renamed(s, binds, put) for s in b.steps]
     known = set(d.value.values())
     if follow is not None:
         known.add(f"{binds[follow.row]}.{e.key}")
@@ -95,11 +97,10 @@ def _joint(o: Outline, d: Draft, b: Draft, lead: Subject, follow: Subject | None
             del steps[follow.place]
         else:
             steps[follow.place]["key"] = key
-    shown = {n: _words(v, binds, new) for n, v in b.value.items()}
+    shown = {n: _words(v, binds, put) for n, v in b.value.items()}
     shown = {n: v for n, v in shown.items() if v not in known}
     if not shown:
         raise Impossible
-    gone = follow.param if follow is not None else ""
     d.params |= {new[n]: p | {"name": new[n]} for n, p in b.params.items() if n != gone}
     d.steps += [_at(s, lead.row) for s in steps]
     d.lists |= {binds[x] for x in b.lists if x in binds}
@@ -173,7 +174,9 @@ def _undoes(a: Draft, b: Draft) -> bool:
     """Whether the first changes what the second asks for, or both write the same field."""
     set_by = [{x["name"]: x["value"] for s in d.steps for x in s.get("set", ())} for d in (a, b)]
     asked = " ".join(str(s["that"]) for s in b.steps if s["op"] == "require")
+    told = str(b.value)
     broken = any(f".{f} " in f"{asked} " and v not in asked for f, v in set_by[0].items())
+    broken = broken or any(v.startswith("'") and f".{f} " in told for f, v in set_by[0].items())
     return broken or bool(set_by[0].keys() & set_by[1].keys())
 
 
@@ -226,13 +229,15 @@ def _renamed(step: dict[str, Any], binds: dict[str, str], params: dict[str, str]
 
 
 def _words(text: str, binds: dict[str, str], params: dict[str, str]) -> str:
-    """Outside quotes; a binding stands alone or before a dot, a parameter behind `args.`."""
+    """Outside quotes; a binding stands alone or before a dot, a parameter behind `args.`. What
+    takes the place of a parameter may be a field of a row."""
 
     def put(found: re.Match[str]) -> str:
         if found["quoted"]:
             return found[0]
         if found["param"]:
-            return f"args.{params.get(found['param'], found['param'])}"
+            new = params.get(found["param"], found["param"])
+            return new if "." in new else f"args.{new}"
         return binds.get(found["name"], found["name"])
 
     pattern = r"(?P<quoted>'[^']*')|args\.(?P<param>\w+)|(?<![.\w])(?P<name>[a-z_]\w*)(?!\w*\()"

@@ -72,7 +72,7 @@ def _made(o: Outline, tool: dict, step: dict) -> Iterator[Draft]:
         if entry["value"] != f"args.{f.name}" or f.optional:
             continue
         if f.type == "enum" and not f.name.endswith("_by"):
-            for value in dict.fromkeys(seen(e, f)):
+            for value in seen(e, f)[:1]:
                 yield from tried(o, tool, lambda d, f=f.name, v=value: _of_kind(d, e, f, v))
         if f.type in NUMBERS and len(set(seen(e, f))) > 1 and (money(f) or f.unit):
             yield from tried(o, tool, lambda d, f=f.name: _small(d, e, f))
@@ -103,7 +103,7 @@ def _small(d: Draft, e: Entity, field: str) -> Draft:
         f"A {f.words} of {{{value}}}{unit} is above {limit}{unit}; that takes a larger permission."
     )
     before_writing(d, lambda: d.require(f"{value} <= {limit}", f"{f.noun}_too_large", message))
-    also(d, f", of {article(f.words)} up to {limit}{unit}")
+    also(d, f", with {f.words} up to {limit}{unit}")
     d.name = d.name.replace(e.name, f"small_{e.name}", 1)
     return d
 

@@ -36,7 +36,7 @@ def deepened(o: Outline, tool: dict) -> Iterator[Draft]:
                 yield from tried(o, tool, lambda d, link=link: _with_parent(d, link.field.name))
         for link in o.down(subject.entity):
             yield from tried(o, tool, lambda d, link=link: _with_children(d, link))
-    elif (found := listing_of(d)) is not None:
+    elif not writes(d) and (found := listing_of(d)) is not None:
         yield from tried(o, tool, _by_page)
         for f in found[1].of("enum", "boolean", "ref"):
             yield from tried(o, tool, lambda d, f=f: _with_breakdown(d, f.name))

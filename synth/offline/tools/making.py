@@ -210,7 +210,7 @@ def _create_several(o: Outline, link: Link) -> Draft:
 
 
 def _copied(e: Entity, row: str, *but: str) -> dict[str, str]:
-    left_out = {e.key, *but, *e.stamps}
+    left_out = {e.key, *but, *(f for f in e.stamps if e.fields[f].optional)}
     return {
         f.name: f"{row}.{f.name}" for f in e.fields.values() if f.name not in left_out
     } | initial(e)
