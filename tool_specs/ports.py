@@ -66,10 +66,8 @@ def source_of(tool: Row) -> str:
 def ports_of(tool: Row, entities: Mapping[str, Any] | None) -> Ports:
     """`entities` of the tool's domain, as in the table `domains`; None for an MCP tool."""
     if tool["semantics_json"] and entities:
-        found = _Semantics(tool, entities).ports()
-    else:
-        found = _by_names(tool)
-    return found._replace(gives=found.gives - found.needs, takes=found.takes - found.needs)
+        return _Semantics(tool, entities).ports()
+    return _by_names(tool)
 
 
 def scalar_of(schema: Any) -> str | None:
@@ -120,7 +118,7 @@ def _by_names(tool: Row) -> Ports:
         above = phrase(words_of(_last(path[:-1])) if len(path) > 1 else ())
         asked = asked_by(_last(path), above or subject.noun)
         gives.update(_named(source, asked, scalar_of(schema)))
-    return Ports(frozenset(gives), frozenset(needs), frozenset(takes))
+    return Ports(frozenset(gives - needs), frozenset(needs), frozenset(takes - needs))
 
 
 def _named(source: str, asked: Asked, scalar: str | None) -> Iterator[Port]:
@@ -161,6 +159,10 @@ class _Semantics:
         self.statements: Sequence[Statement] = _Statements.validate_python(tool["semantics_json"])
         self.bound: dict[str, str] = {}
         """Entity whose rows a name stands for."""
+        self.made: set[Node] = set()
+        """Names of rows that the tool creates, one or a list of them."""
+        self.new = set[Port]()
+        """Ids of those: no repetition, though an id of the same entity was asked for."""
 
     def ports(self) -> Ports:
         placed = list(self.placed())
@@ -178,7 +180,8 @@ class _Semantics:
                 ports.add(Port(self.source, entity))
             elif scalar_of(schema) == "text":
                 ports |= value_ports(_last(path))
-        return Ports(frozenset(self.given()), frozenset(needs), frozenset(takes))
+        given = self.given() - needs  # fills `new`
+        return Ports(frozenset(given | self.new), frozenset(needs), frozenset(takes - needs))
 
     def placed(self) -> Iterator[tuple[int, str, Node]]:
         """Trees of what may pair a parameter with a field, and what names stand for on the way."""
@@ -186,6 +189,8 @@ class _Semantics:
         for index, statement in enumerate(self.statements):
             if isinstance(statement, Read | Create) and statement.bind:
                 self.bound[statement.bind] = statement.entity
+                if isinstance(statement, Create):
+                    self.made |= {Name(statement.bind), Call("first", (Name(statement.bind),))}
             if isinstance(statement, ForEach):
                 given.append(statement.bind)
                 if statement.over in self.bound:
@@ -232,15 +237,33 @@ class _Semantics:
             yield from self.of_tree(tree)
 
     def of_tree(self, tree: Node) -> Iterator[Port]:
+        """What the value of an expression holds: of rows, or of one of their fields."""
         match tree:
-            case Name(name=name) if name in self.bound:
-                entity = self.bound[name]
+            case Access(base=base, field=field) if entity := self.rows_of(base):
+                if base in self.made and field == self.entities[entity]["key"]:
+                    self.new.add(Port(self.source, entity))
+                yield from self.of_field(entity, field)
+            case Call(function="pick", arguments=(rows, *fields)) if entity := self.rows_of(rows):
+                for field in fields:
+                    if isinstance(field, Literal):
+                        yield from self.of_tree(Access(rows, str(field.value)))
+            case Call(function="coalesce" | "distinct" | "tally" | "if", arguments=arguments):
+                for argument in arguments:
+                    yield from self.of_tree(argument)
+            case _ if entity := self.rows_of(tree):
                 for field in self.entities[entity]["fields"]:
-                    yield from self.of_field(entity, field)
-            case Access(base=Name(name=name), field=field) if name in self.bound:
-                yield from self.of_field(self.bound[name], field)
-            case Call(function="coalesce", arguments=(first, *_)):
-                yield from self.of_tree(first)
+                    yield from self.of_tree(Access(tree, field))
+
+    def rows_of(self, tree: Node) -> str | None:
+        """The entity whose row, or rows, an expression gives."""
+        match tree:
+            case Name(name=name):
+                return self.bound.get(name)
+            case Call(function="lookup", arguments=(Literal(value=str(entity)), _)):
+                return entity if entity in self.entities else None
+            case Call(function="first", arguments=(rows,)):
+                return self.rows_of(rows)
+        return None
 
     def of_field(self, entity: str, field: str) -> Iterator[Port]:
         if target := self.refers(entity, field):

@@ -6,6 +6,7 @@ each of them, and crosses by a value that one gives and the other asks for. Ever
 (seed, index): set i is the same whatever the count, and whatever order the tools came in.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
@@ -228,14 +229,16 @@ class _Growth:
         return False
 
     def _wanted(self) -> int | None:
-        """A tool that gives what one of the core needs and none of it gives."""
+        """A tool that gives what one of the core needs and no other of it gives."""
         own = self.tools[self.newest :]
-        given = frozenset().union(*(self.graph.ports[tool].gives for tool in own))
+        given = Counter(port for tool in own for port in self.graph.ports[tool].gives)
         links = [
             link
             for tool in own
             for link in self.graph.links[tool]
-            if link.needed and link.port.source and link.port not in given
+            if link.needed
+            and link.port.source
+            and given[link.port] == (link.port in self.graph.ports[tool].gives)
         ]
         return self._of(links)
 

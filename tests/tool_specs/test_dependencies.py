@@ -9,7 +9,7 @@ from records.digest import digest
 from records.schemas import Row
 from tool_specs.catalogue import domain_row, tool_rows
 from tool_specs.dependencies import Graph
-from tool_specs.domain import load_domains
+from tool_specs.domain import Domain, load_domains
 from tool_specs.nouns import asked_by, subject_of
 from tool_specs.ports import ports_of, scalar_of
 
@@ -174,6 +174,41 @@ def test_every_reference_that_a_parameter_declares_is_found() -> None:
             ports = ports_of(rows[row["domain_id"], spec.name], row["entities"])
             asked = {port.name for port in ports.needs | ports.takes if port.source}
             assert declared <= asked, (domain.name, spec.name)
+
+
+@pytest.mark.parametrize(
+    ("value", "gives"),
+    [
+        ("bikes", {"bike", "station"}),
+        ("first(bikes)", {"bike", "station"}),
+        ("pick(bikes, 'bike_id', 'kind')", {"bike"}),
+        ("distinct(bikes.station)", {"station"}),
+        ("tally(bikes.station)", {"station"}),
+        ("if(exists(bikes), first(bikes).station, null)", {"station"}),
+        ("lookup('bike', 'BK-1').station", {"station"}),
+        ("coalesce(first(bikes).bike_id, made.rental_id)", {"bike", "rental"}),
+        ("count(bikes)", set()),
+        ("old.rental_id", set()),
+        ("{old: old.rental_id, new: made.rental_id}", {"rental"}),
+    ],
+)
+def test_what_an_answer_holds_is_read_off_its_expressions(
+    bikes: Domain, value: Any, gives: set[str]
+) -> None:
+    """The id of a rental is asked for: only that of a new one is given."""
+    row = tool_rows(bikes)[0]
+    members = dict(part.split(": ") for part in value.strip("{}").split(", ") if ": " in part)
+    semantics = [
+        {"op": "read", "entity": "bike", "where": "true", "as": "bikes"},
+        {"op": "read", "entity": "rental", "key": "args.rental_id", "as": "old"},
+        {"op": "create", "entity": "rental", "set": {"status": "'open'"}, "as": "made"},
+        {"op": "return", "value": members or value},
+    ]
+    schema = {"properties": {"rental_id": {"type": "string"}}, "required": ["rental_id"]}
+    tool = {**row, "semantics_json": semantics, "input_schema": schema}
+    ports = ports_of(tool, domain_row(bikes)["entities"])
+    assert {port.name for port in ports.needs} == {"rental"}
+    assert {port.name for port in ports.gives if port.source} == gives
 
 
 def test_given_ids_are_in_the_answer() -> None:
