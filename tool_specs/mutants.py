@@ -44,8 +44,10 @@ def mutants_of(spec: ToolSpec, file: DomainFile) -> Iterator[Mutant]:
                 if statement.bind is None:
                     yield _without(spec, index, f"{place} (create {statement.entity})")
                 yield from _of_sets(spec, index, file, statement.entity)
-            case Read(where=str(text)):
-                yield from _of_filter(spec, index, statement, text)
+            case Read():
+                yield _without(spec, index, f"{place} (read {statement.entity})")
+                if statement.where is not None:
+                    yield from _of_filter(spec, index, statement, statement.where)
 
 
 def _of_sets(spec: ToolSpec, index: int, file: DomainFile, entity: str | None) -> Iterator[Mutant]:

@@ -1,8 +1,8 @@
 """One batch of a domain: which operators are asked for how many tools, of which parents.
 
-Batch 0 derives tools from the domain alone. Later batches mix the operators that make tools of
-tools. All draws hang on the item and on what the batch may see, never on how many tools are
-wanted in all.
+Batch 0 derives tools from the domain alone. Later batches go on with that, and mix in the
+operators that make tools of tools. All draws hang on the item and on what the batch may see, never
+on how many tools are wanted in all.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from synth.prompts import version_of
 from tool_specs.domain import Domain
 from tool_specs.statements import WRITING_OPS
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same answers would give other rows."""
 
 Operator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
@@ -31,6 +31,13 @@ REPAIR = "tools_repair"
 
 OFFERED = 2
 """Parents that are shown for each tool wanted."""
+
+DERIVED = 0.36
+"""Share of later batches that is derived from the domain alone. What is made of tools made of
+tools says less that is new with each generation."""
+
+MAX_GENERATION = 2
+"""Of a tool that is made of others: its name and description have to stay sayable."""
 
 WAYS: dict[str, tuple[str, ...]] = {
     "deepen": (
@@ -113,11 +120,11 @@ def groups_of(
     rng = rng_of(item_id, "groups")
     taken = [cell_of(domain, tool.semantics) for tool in known]
     parents = _parents(known, rng)
-    if batch == 0 or not parents:
-        aims = [cell.aim for cell in emptiest(cells_of(domain), taken, size, rng)]
-        return [Group("derive", size, aims, [], [], _draw(item_id, "derive"))]
-    groups = []
-    for operator, count in _shares(batch, size).items():
+    shares = _shares(batch, size) if batch and parents else {}
+    derived = size - sum(shares.values())
+    aims = [cell.aim for cell in emptiest(cells_of(domain), taken, derived, rng)]
+    groups = [Group("derive", derived, aims, [], [], _draw(item_id, "derive"))]
+    for operator, count in shares.items():
         chosen = _chosen(operator, parents, count * OFFERED, rng)
         if not chosen:
             continue
@@ -142,8 +149,9 @@ def _draw(item_id: str, operator: str) -> int:
 
 
 def _shares(batch: int, size: int) -> dict[Operator, int]:
-    """The batch over the operators, as evenly as it goes; what is left over goes round."""
-    least, left = divmod(size, len(ON_TOOLS))
+    """What the operators on tools get of a batch, the rest being derived: as evenly as it goes,
+    what is left over goes round."""
+    least, left = divmod(size - round(size * DERIVED), len(ON_TOOLS))
     order: list[Operator] = [ON_TOOLS[(batch + i) % len(ON_TOOLS)] for i in range(len(ON_TOOLS))]
     return {operator: least + (i < left) for i, operator in enumerate(order)}
 
@@ -153,7 +161,7 @@ def _parents(known: Sequence[KnownTool], rng: Random) -> list[_Parent]:
     children = Counter(tool.row["parent_id"] for tool in known)
     order = {tool.tool_id: rng.random() for tool in known}
     ranked = sorted(
-        known,
+        (tool for tool in known if tool.row["generation"] < MAX_GENERATION),
         key=lambda t: (children[t.tool_id] + t.row["generation"], order[t.tool_id]),
     )
     found: list[_Parent] = []

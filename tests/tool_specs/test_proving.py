@@ -120,6 +120,14 @@ def test_a_proof_is_the_same_again_and_tools_are_proved_together():
     assert prove_tools(small(), specs) == prove_tools(small(), specs)
 
 
+def test_rows_that_nothing_uses_are_refused():
+    tool = copy.deepcopy(EXTEND)
+    tool["semantics"].insert(1, {"op": "read", "entity": "loan", "as": "others"})
+    proof = prove_tools(small(), [ToolSpec.model_validate(tool)])["extend_loan"]
+    assert proof.reason == "dead_statement"
+    assert "semantics[1] (read loan)" in proof.details[0]
+
+
 def renamed(text: str) -> str:
     for old, new in (("loan", "lease"), ("days", "weeks"), ("more", "extra"), ("borrower", "who")):
         text = text.replace(old, new)
