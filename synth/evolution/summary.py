@@ -20,10 +20,11 @@ FROM (SELECT count(*) AS n FROM proposals WHERE tool_id IS NOT NULL GROUP BY ske
 
 _ACCEPTANCE = """
 SELECT operator, model, count(*) AS asked,
-  count(*) FILTER (first_reason IS NULL) / count(*) AS first_pass,
-  count(*) FILTER (drop_reason IS NULL) / count(*) AS after_repair,
+  count(*) FILTER (drop_reason IS DISTINCT FROM 'not_written') AS written,
+  count(*) FILTER (first_reason IS NULL) / greatest(written, 1) AS first_pass,
+  count(*) FILTER (drop_reason IS NULL) / greatest(written, 1) AS after_repair,
   count(*) FILTER (drop_reason IS NULL) AS kept
-FROM proposals GROUP BY ALL ORDER BY operator, model"""
+FROM proposals GROUP BY operator, model ORDER BY operator, model"""
 
 _DROPS = """
 SELECT drop_reason AS reason, count(*) AS n FROM proposals
@@ -38,7 +39,8 @@ GROUP BY ALL ORDER BY d.category"""
 
 
 def summarise(dataset: Dataset) -> dict[str, Any]:
-    """JSON values. Acceptance is a share of the tools asked for, by operator and model."""
+    """JSON values. Acceptance is a share of the tools written, by operator and model: where a
+    domain has nothing left to make, a generator may write fewer than it is asked for."""
     with dataset.connect() as db:
 
         def rows(query: str) -> list[Row]:
@@ -73,10 +75,11 @@ def lines(summary: dict[str, Any]) -> list[str]:
         f"{covered} of {all_cells} cells (category x domain) have tools",
         f"proved in {summary['calls']} calls against {summary['mutants']} mutants; "
         f"{summary['repaired']} tools were mended first",
-        f"{'operator':<12}{'model':<24}{'asked':>8}{'first pass':>12}{'after repair':>14}",
+        f"{'operator':<12}{'model':<18}{'asked':>8}{'written':>9}{'first pass':>12}"
+        f"{'after repair':>14}{'kept':>8}",
         *(
-            f"{row['operator']:<12}{row['model']:<24}{row['asked']:>8}"
-            f"{row['first_pass']:>12.1%}{row['after_repair']:>14.1%}"
+            f"{row['operator']:<12}{row['model']:<18}{row['asked']:>8}{row['written']:>9}"
+            f"{row['first_pass']:>12.1%}{row['after_repair']:>14.1%}{row['kept']:>8}"
             for row in summary["acceptance"]
         ),
     ]
