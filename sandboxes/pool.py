@@ -280,7 +280,8 @@ class Pool:
             async with asyncio.timeout(CLEANING_S):
                 left = ["ipc"] if await sandbox.wipe() else []
                 left += await clean.proved_clean(sandbox.pid, sandbox.group, lease.ready.before)
-        except (TransientError, TimeoutError):
+        except (TransientError, TimeoutError) as error:
+            log.info("a lent sandbox was lost: %s", error or "not cleaned in time")
             return "lost"
         self.accounts.differences.update(left)
         return "dirty" if left else "clean"
