@@ -40,7 +40,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; a user's mistake prints no traceback."""
     try:
-        app(arguments, exit_on_error=False, print_error=True, result_action="return_value")
+        code = app(arguments, exit_on_error=False, print_error=True, result_action="return_value")
     except CycloptsError:
         return 2  # already printed, with the command's usage
     except KeyboardInterrupt:
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         )
     except SynthError as error:
         return _fail(str(error), 1)
-    return 0
+    return code if isinstance(code, int) else 0  # `sandbox run` passes on its command's
 
 
 def _lines_of(error: BaseException) -> list[str]:

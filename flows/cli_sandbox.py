@@ -1,15 +1,22 @@
-"""Commands about where foreign code runs: sandbox doctor."""
+"""Commands about where foreign code runs: sandbox doctor, run, bench, faults, reap."""
 
-from typing import Annotated
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from sandboxes.local import ExecResult
+    from sandboxes.template import SandboxTemplate
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def register(app: App) -> None:
     sandbox = App(name="sandbox", help="What runs foreign code here.")
-    sandbox.command(doctor)
+    for command in (doctor, run, bench, faults, reap):
+        sandbox.command(command)
     app.command(sandbox)
 
 
@@ -21,9 +28,126 @@ def doctor(*, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
-    from flows.cli_data import print_result
-    from records.query import Result
     from sandboxes.doctor import Enforcement, enforceable
 
-    rows = [tuple(found) for found in enforceable()]
-    print_result(Result(list(Enforcement._fields), rows), json_=json_)
+    print_rows(Enforcement._fields, [tuple(found) for found in enforceable()], json_=json_)
+
+
+def run(
+    *argv: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    timeout_s: float = 30.0,
+    memory_mb: int = 512,
+    disk_mb: int = 64,
+) -> int:
+    """Run one command in a fresh sandbox: `synth sandbox run -- ls -la`. No network, no files of
+    this machine beside /usr; what it leaves is thrown away.
+
+    Ends with the command's exit code, and 124 when its time ran out. Input is passed on.
+
+    Parameters
+    ----------
+    argv
+        The command and its arguments, after `--`.
+    timeout_s
+        Wall clock; then everything it started is killed.
+    memory_mb
+        All its processes together.
+    disk_mb
+        Size of its workspace, and of its /tmp.
+    """
+    from pydantic import ValidationError
+
+    from records.errors import ConfigError
+    from sandboxes.template import Limits, SandboxTemplate
+
+    if not argv:
+        raise ConfigError("sandbox run needs a command: synth sandbox run -- echo hello")
+    try:
+        limits = Limits(timeout_s=timeout_s, memory_mb=memory_mb, disk_mb=disk_mb)
+    except ValidationError as error:
+        raise ConfigError(f"sandbox run: {error}") from error
+    stdin = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+    done = asyncio.run(executed(SandboxTemplate(limits=limits), argv, stdin))
+    sys.stdout.buffer.write(done.stdout)
+    sys.stdout.buffer.flush()
+    sys.stderr.buffer.write(done.stderr)
+    if done.truncated:
+        print("synth: output over the limit was left out", file=sys.stderr)  # noqa: T201
+    if done.out_of_memory:
+        print("synth: the memory limit was reached", file=sys.stderr)  # noqa: T201
+    return 124 if done.timed_out else done.exit_code
+
+
+async def executed(
+    template: "SandboxTemplate", argv: tuple[str, ...], stdin: bytes
+) -> "ExecResult":
+    from sandboxes.local import lease
+
+    async with lease(template) as sandbox:
+        return await sandbox.exec(argv, stdin=stdin)
+
+
+def bench(*, repeats: int = 30, live: int = 60, json_: Json = False) -> None:
+    """Measure sandboxes on this machine, beside a plain subprocess.
+
+    Parameters
+    ----------
+    repeats
+        Of every latency, and sandboxes made for the rates.
+    live
+        Sandboxes alive at once.
+    json_
+        Print a JSON list of objects.
+    """
+    from sandboxes.measure import Figure, figures
+
+    check_available()
+    found = asyncio.run(figures(repeats=repeats, live=live))
+    print_rows(Figure._fields, [tuple(figure) for figure in found], json_=json_)
+
+
+def faults(*, json_: Json = False) -> None:
+    """Make every fault happen that sandboxes are to survive, and say what became of each lease.
+
+    Parameters
+    ----------
+    json_
+        Print a JSON list of objects.
+    """
+    from records.errors import SynthError
+    from sandboxes.faults import Survival, survived
+
+    check_available()
+    rows = asyncio.run(survived())
+    print_rows(Survival._fields, [tuple(row) for row in rows], json_=json_)
+    if lost := [row.fault for row in rows if not row.survived]:
+        raise SynthError(f"not survived: {', '.join(lost)}")
+
+
+def reap(*, json_: Json = False) -> None:
+    """Remove what killed owners of sandboxes left on this machine, and nothing of living ones.
+
+    Parameters
+    ----------
+    json_
+        Print a JSON list of objects.
+    """
+    from sandboxes.reaper import Reaped
+    from sandboxes.reaper import reap as reaped
+
+    print_rows(Reaped._fields, [tuple(reaped())], json_=json_)
+
+
+def check_available() -> None:
+    from records.errors import ConfigError
+    from sandboxes.local import available
+
+    if (reason := available()) is not None:
+        raise ConfigError(f"no sandbox can run here: {reason}")
+
+
+def print_rows(names: tuple[str, ...], rows: list[tuple], *, json_: bool) -> None:
+    from flows.cli_data import print_result
+    from records.query import Result
+
+    print_result(Result(list(names), rows), json_=json_)
