@@ -11,6 +11,7 @@ import marshal
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Set
 from functools import cache
@@ -225,6 +226,11 @@ def required(name: str) -> str:
 @cache
 def unavailable() -> str | None:
     """Why no sandbox can run here, found by running one; None where it can. Asked once."""
+    if sys.platform != "linux":
+        return (
+            f"sandboxes need Linux and its namespaces, this is {sys.platform}: run it in a Linux "
+            "virtual machine or container; simulated tools work here without"
+        )
     if shutil.which("bwrap", path=BASE_ENV["PATH"]) is None:
         return "bubblewrap (bwrap) is not installed: apt install bubblewrap"
     if is_root() and shutil.which("setpriv", path="/usr/bin:/bin") is None:

@@ -196,6 +196,21 @@ def settings(controller: Name, version: int, limits: Limits) -> dict[str, str]:
     return {"cpu.max": f"{quota} {PERIOD_US}"}
 
 
+def swap_escapes() -> bool:
+    """Whether memory of a group may be swapped out beyond its limit: the machine has swap, and
+    its kernel does not count it."""
+    controller, swaps = controllers().get("memory"), Path("/proc/swaps")
+    if controller is None or not swaps.exists() or len(swaps.read_text().splitlines()) < 2:
+        return False
+    own = "memory.memsw.limit_in_bytes" if controller.version == 1 else "memory.swap.max"
+    trial = controller.parent / f"{PREFIX}.{owner_name()}.trial-swap"
+    try:
+        trial.mkdir()
+        return not (trial / own).exists()
+    finally:
+        removed(trial)
+
+
 def orphans() -> list[Path]:
     """Folders of groups whose owner no longer runs."""
     found: dict[Path, None] = {}

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from sandboxes import bwrap, cgroups, clock, rlimits, seccomp
+from sandboxes import bwrap, cgroups, clock, rlimits, seccomp, snapshots
 from sandboxes.template import AGENT_UID
 
 Holds = Literal["yes", "partly", "no"]
@@ -21,6 +21,7 @@ def enforceable() -> list[Enforcement]:
         return [Enforcement("sandbox", "no", f"{reason}; nothing is run without one")]
     return [
         Enforcement("sandbox", "yes", "bubblewrap: namespaces of its own, minimal read-only root"),
+        Enforcement("environment", "yes", "cleared; a fixed one, and what the template adds"),
         user(),
         Enforcement("network", "yes", "an empty network namespace"),
         system_calls(),
@@ -29,8 +30,26 @@ def enforceable() -> list[Enforcement]:
         Enforcement("output", "yes", "the agent keeps so many bytes and throws the rest away"),
         disk(),
         Enforcement("open files", "yes", "RLIMIT_NOFILE of each process"),
+        Enforcement("message queues", "yes", "RLIMIT_MSGQUEUE: none; others are seen and ended"),
         stopped_clock(),
+        forks(),
     ]
+
+
+def gaps() -> list[Enforcement]:
+    """What is promised of every sandbox and does not wholly hold here."""
+    return [found for found in enforceable() if found.holds != "yes" and found.what not in OPTIONAL]
+
+
+OPTIONAL = ("clock", "forks")
+"""No limits: a template asks for a clock, a fork has a slower way."""
+
+
+def forks() -> Enforcement:
+    if snapshots.overlay_works():
+        return Enforcement("forks", "yes", "overlayfs: a snapshot is shared, changes are its own")
+    how = "overlayfs cannot be mounted here: each fork copies its snapshot"
+    return Enforcement("forks", "partly", how)
 
 
 def user() -> Enforcement:
@@ -58,6 +77,9 @@ STAND_INS: dict[cgroups.Name, str] = {
 
 def group(name: cgroups.Name) -> Enforcement:
     what = {"pids": "processes"}.get(name, name)
+    if name == "memory" and cgroups.swap_escapes():
+        how = "control group, but the kernel does not count swap, and this machine has some"
+        return Enforcement(what, "partly", how)
     if controller := cgroups.controllers().get(name):
         return Enforcement(what, "yes", f"control group v{controller.version}")
     missing = "no control group can be made here"

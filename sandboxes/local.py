@@ -11,21 +11,25 @@ a lost sandbox, a TransientError. Nothing ever runs outside a sandbox: where non
 import asyncio
 import contextlib
 import copy
+import logging
 import os
 import signal
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import IO, Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes import bwrap, cgroups, clean, clock, python_env, rlimits, snapshots
+from sandboxes import bwrap, cgroups, clean, clock, doctor, python_env, rlimits, snapshots
 from sandboxes.channel import Answer, Channel
 from sandboxes.protections import NOTHING, Protection
 from sandboxes.reaper import reap_once
 from sandboxes.snapshots import Snapshot
 from sandboxes.stdio import StdioProcess
 from sandboxes.template import BASE_ENV, WORKSPACE, WRITABLE, Limits, SandboxTemplate
+
+log = logging.getLogger(__name__)
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes a shell gives for a command that is not there, or that cannot be run."""
@@ -279,6 +283,8 @@ async def start(
     a bind is missing, TransientError where this one did not start."""
     if (reason := available()) is not None:
         raise ConfigError(f"no sandbox can run here: {reason}")
+    if (missing := unenforced()) and template.limits.strict:
+        raise ConfigError(f"limits.strict: this machine cannot wholly enforce {missing}")
     reap_once()
     mounted = snapshot if snapshot is not None and snapshots.overlay_works() else None
     with os.fdopen(os.memfd_create("errors"), "w+b") as errors:
@@ -300,6 +306,15 @@ async def start(
             why = errors.read(2000).decode(errors="replace").strip()
             raise TransientError(f"a sandbox did not start: {why or error}") from error
     return sandbox
+
+
+@cache
+def unenforced() -> str:
+    """What limits do not wholly hold here and why, empty where all do; logged when first asked."""
+    found = "; ".join(f"{gap.what} ({gap.how})" for gap in doctor.gaps())
+    if found:
+        log.warning("sandboxes of this machine do not wholly enforce: %s", found)
+    return found
 
 
 async def spawn(

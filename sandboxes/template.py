@@ -43,6 +43,8 @@ InsidePath = Annotated[str, AfterValidator(_inside_path)]
 class Limits(Config):
     """Bounds of one sandbox. `sandboxes.doctor.enforceable` says how this machine holds them."""
 
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"strict"})
+
     timeout_s: float = Field(default=30.0, gt=0, le=3600)
     """Wall clock of one exec; then its whole process tree is killed."""
 
@@ -65,6 +67,10 @@ class Limits(Config):
     """Size of the workspace, and of /tmp."""
 
     open_files: int = Field(default=1024, ge=32)
+
+    strict: bool = False
+    """Refuse to start where this machine cannot wholly enforce every limit, instead of naming in
+    the log what it cannot."""
 
 
 class Bind(Config):

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple, Self
 
 from records.errors import ConfigError
 from sandboxes.mcp import McpServer, open_server
+from sandboxes.pool import machine_live
 from sandboxes.servers import ServerConfig
-
-LIVE_SERVERS = 4
-"""In use at once in one process: each is a program of its own."""
 
 
 class _Warm(NamedTuple):
@@ -25,10 +23,11 @@ class _Warm(NamedTuple):
 
 
 class WarmServers:
-    """Lends servers, at most `live` at once; keeps as many waiting. `async with` it in the event
-    loop that uses it, and leave it after the last `open`."""
+    """Lends servers, at most `live` at once (by default what the machine holds); keeps as many
+    waiting. `async with` it in the event loop that uses it, and leave it after the last `open`."""
 
-    def __init__(self, live: int = LIVE_SERVERS) -> None:
+    def __init__(self, live: int | None = None) -> None:
+        live = machine_live() if live is None else live
         if live < 1:
             raise ConfigError(f"live servers must be at least 1, got {live}")
         self._slots = asyncio.Semaphore(live)

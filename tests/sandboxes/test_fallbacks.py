@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes import bwrap, cgroups, doctor, python_env
+from records.errors import ConfigError
+from sandboxes import bwrap, cgroups, doctor, local, python_env
 from sandboxes.agent.frames import HEADER, frame
 from sandboxes.cgroups import Mounts, mounts
 from sandboxes.local import ExecResult, lease
@@ -57,7 +58,7 @@ def test_cpu_share_is_bounded() -> None:
 
 @pytest.mark.usefixtures("sandboxed")
 def test_without_control_groups_each_process_is_bounded_and_the_doctor_says_so(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(cgroups, "controllers", dict)
     done = inside(python_env.base_python(), "-c", "bytearray(200_000_000)")
@@ -68,6 +69,21 @@ def test_without_control_groups_each_process_is_bounded_and_the_doctor_says_so(
     assert [held[what].holds for what in ("memory", "processes", "cpu")] == ["partly"] * 3
     assert held["time"].holds == held["network"].holds == "yes"
     assert all(entry.how for entry in held.values())
+    local.unenforced.cache_clear()
+    strict = SMALL.model_copy(update={"limits": Limits(strict=True)})
+    with pytest.raises(ConfigError, match=r"limits\.strict: .*cannot wholly enforce memory \("):
+        asyncio.run(local.start(strict))
+    assert "do not wholly enforce: memory" in caplog.text
+    local.unenforced.cache_clear()
+
+
+def test_macos_is_told_what_it_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    bwrap.unavailable.cache_clear()
+    (entry,) = doctor.enforceable()
+    bwrap.unavailable.cache_clear()
+    assert entry.holds == "no"
+    assert "Linux virtual machine or container; simulated tools work" in entry.how
 
 
 def test_the_doctor_says_when_nothing_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
