@@ -60,13 +60,23 @@ class Channel:
         self.listen(ident, resolve)
         return future
 
-    async def request(self, header: dict[str, Any], body: bytes = b"") -> Answer:
-        """Send one request and wait for its one answer. TransientError if the sandbox is lost."""
+    async def request(
+        self, header: dict[str, Any], body: bytes = b"", *, within_s: float
+    ) -> Answer:
+        """Send one request and wait for its one answer. TransientError if the sandbox is lost.
+
+        Without an answer in time it is given up: what runs inside can stop its agent.
+        """
         ident = self.new_id()
         future = self._expect(ident)
         try:
-            await self.send(header | {"id": ident}, body)
-            return await future
+            async with asyncio.timeout(within_s):
+                await self.send(header | {"id": ident}, body)
+                return await future
+        except TimeoutError:
+            why = f"the sandbox's agent has not answered within {within_s:g} s"
+            self.lose(why)
+            raise TransientError(why) from None
         except asyncio.CancelledError:
             # nobody waits for the command any more, so it ends; a request that is no command
             # is not disturbed by this

@@ -31,6 +31,9 @@ from sandboxes.template import BASE_ENV, WORKSPACE, WRITABLE, Limits, SandboxTem
 
 log = logging.getLogger(__name__)
 
+ANSWER_S = 20.0
+"""How late the agent's answer may be, after a command's own limit of time; then it hangs."""
+
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes a shell gives for a command that is not there, or that cannot be run."""
 
@@ -104,8 +107,8 @@ class Sandbox:
         """
         limits, killed = self.template.limits, self.group.out_of_memory()
         request = self._command("exec", argv, env, cwd)
-        request["timeout_s"] = timeout_s if timeout_s is not None else limits.timeout_s
-        answer = await self._channel.request(request, stdin)
+        request["timeout_s"] = wait = timeout_s if timeout_s is not None else limits.timeout_s
+        answer = await self._channel.request(request, stdin, within_s=wait + ANSWER_S)
         if answer.header.get("event") != "exit":
             return not_started(argv, answer)
         return finished(answer, limits, killed < self.group.out_of_memory())
@@ -120,8 +123,14 @@ class Sandbox:
         """Start a long-lived program and talk to it. ConfigError if it cannot be started."""
         ident = self._channel.new_id()
         process = StdioProcess(self._channel, ident)
-        await self._channel.send(self._command("open", argv, env, cwd) | {"id": ident})
-        if (reason := await process.started()) is not None:
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await self._channel.send(self._command("open", argv, env, cwd) | {"id": ident})
+                reason = await process.started()
+        except TimeoutError as error:
+            process.forget()
+            raise TransientError(f"the agent has not started {argv[0]!r} in time") from error
+        if reason is not None:
             process.forget()
             raise ConfigError(f"cannot start {argv[0]!r} in the sandbox: {reason}")
         return process
@@ -143,13 +152,13 @@ class Sandbox:
         """Write a file from inside, as the sandboxed user; parents are made. Relative paths start
         at the working folder. ItemError("sandbox_file") where that user could not either."""
         request = {"op": "write", "path": self._path(path), "mode": mode}
-        refuse(await self._channel.request(request, data), path)
+        refuse(await self._channel.request(request, data, within_s=ANSWER_S), path)
 
     async def read_file(self, path: str, *, limit: int | None = None) -> bytes:
         """A regular file, read from inside; larger than `limit` (the output limit) is refused."""
         limit = limit if limit is not None else self.template.limits.output_bytes
         request = {"op": "read", "path": self._path(path), "limit": limit}
-        answer = await self._channel.request(request)
+        answer = await self._channel.request(request, within_s=ANSWER_S)
         refuse(answer, path)
         if not answer.header.get("whole"):
             raise ItemError("sandbox_file", f"{path} is larger than {limit} bytes")
@@ -160,7 +169,7 @@ class Sandbox:
 
     async def ping(self) -> None:
         """Return once the agent answers. TransientError if it is gone."""
-        await self._channel.request({"op": "ping"})
+        await self._channel.request({"op": "ping"}, within_s=ANSWER_S)
 
     async def snapshot(self) -> Snapshot:
         """The workspace's files as they are now, for `fork`. See `sandboxes.snapshots.take`."""
@@ -180,7 +189,7 @@ class Sandbox:
         memory and such) are left. TransientError for a sandbox that is lost or cannot be wiped."""
         channel = self._channel
         channel.interrupt(TransientError("the sandbox was wiped"))
-        answer = await channel.request({"op": "wipe", "folders": list(WRITABLE)})
+        answer = await channel.request({"op": "wipe", "folders": list(WRITABLE)}, within_s=ANSWER_S)
         if answer.header.get("event") != "ok":
             raise TransientError(f"the sandbox cannot be wiped: {answer.header.get('reason')}")
         return int(answer.header["ipc"])
@@ -224,13 +233,17 @@ def not_started(argv: Sequence[str], answer: Answer) -> ExecResult:
 
 def finished(answer: Answer, limits: Limits, out_of_memory: bool) -> ExecResult:
     header, cap = answer.header, limits.output_bytes
-    code, split = int(header["exit_code"]), int(header["stdout_bytes"])
+    try:
+        code, split = int(header["exit_code"]), int(header["stdout_bytes"])
+        timed_out, truncated = bool(header["timed_out"]), bool(header["truncated"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise TransientError(f"the sandbox's agent sent rubbish: {error}") from error
     return ExecResult(
         exit_code=128 - code if code < 0 else code,
         stdout=answer.body[:split][:cap],
         stderr=answer.body[split:][:cap],
-        timed_out=bool(header["timed_out"]),
-        truncated=bool(header["truncated"]) or len(answer.body) > 2 * cap,
+        timed_out=timed_out,
+        truncated=truncated or len(answer.body) > 2 * cap,
         out_of_memory=out_of_memory,
     )
 

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from sandboxes import seccomp
+from sandboxes import cgroups, seccomp
 from sandboxes.local import ExecResult, Sandbox, lease
 from sandboxes.protections import NOTHING, Protection
 from sandboxes.python_env import base_python
@@ -127,6 +127,8 @@ class Attempt:
     play: Play = run_payload
     as_root: bool = False
     """Whether the control can be made by root alone."""
+    needs: cgroups.Name | None = None
+    """The control group without which the limit is held by other means, or not at all."""
     kernel: str | None = None
     """Why it fails without the walls too; then there is no control."""
 
@@ -170,8 +172,13 @@ def verdicts(attempt: Attempt) -> tuple[str, str]:
     return asyncio.run(both())
 
 
-def possible(attempt: Attempt) -> bool:
-    return os.geteuid() == 0 or not attempt.as_root
+def impossible(attempt: Attempt) -> str | None:
+    """Why an attempt cannot be played here with its control; None if it can."""
+    if attempt.as_root and os.geteuid() != 0:
+        return "only root can make its control"
+    if attempt.needs is not None and attempt.needs not in cgroups.controllers():
+        return f"no control group for {attempt.needs} here"
+    return None
 
 
 def of_group(group: str) -> Callable[..., Attempt]:

@@ -50,7 +50,7 @@ if pipe < 0:
 word = sys.argv[1].encode()
 print("ready", flush=True)
 while True:
-    for ident in range(1, 9):
+    for ident in range(2, 9):
         head = b'{"id":%d,"event":"exit","exit_code":0,"timed_out":false,"truncated":false,' % ident
         head += b'"stdout_bytes":%d}' % len(word)
         os.write(pipe, struct.pack(">II", len(head), len(word)) + head + word)
@@ -63,8 +63,8 @@ async def forge(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
     call = seccomp.MACHINES[platform.machine()].denied["pidfd_getfd"]
     forger = await sandbox.open_stdio(python(FORGE, scene.args[0], str(call)))
     words = b""
-    while words.count(b"\n") < 2:
-        words += await forger.read()
+    while words.count(b"\n") < 2 and (data := await forger.read()):
+        words += data
     done = await sandbox.exec(["sh", "-c", "sleep 0.3; echo the real result"])
     if done.stdout == scene.args[0].encode():
         return "won the host believes a result that was made up"

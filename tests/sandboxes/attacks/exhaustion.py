@@ -225,7 +225,7 @@ async def use_processors(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> 
     """Two processes compute; the kernel counts how often it held them back. How much they got
     would depend on what else runs here."""
     done = await sandbox.exec(python(BURN_TWICE))
-    for folder in sandbox._group.folders:
+    for folder in sandbox.group.folders:
         if (stat := folder / "cpu.stat").exists() and done.exit_code == 0:
             counts = dict(line.split() for line in stat.read_text().splitlines())
             held_back = int(counts["nr_throttled"]) > 0
@@ -240,9 +240,15 @@ def limits(**changed: Any) -> Limits:
     return CAPS.model_copy(update=changed)
 
 
-MANY = {"limits": limits(processes=24), "loosened": limits(processes=180)}
-ROOMY = {"limits": limits(memory_mb=64), "loosened": limits(memory_mb=256)}
-SHORT = {"limits": limits(timeout_s=0.8), "loosened": limits(timeout_s=10)}
+def raised(**values: tuple[float, float]) -> dict[str, Any]:
+    """Each limit as it is, and as the control raises it."""
+    low, high = ({name: pair[i] for name, pair in values.items()} for i in (0, 1))
+    return {"limits": limits(**low), "loosened": limits(**high)}
+
+
+MANY = raised(processes=(24, 180)) | {"needs": "pids"}
+ROOMY = raised(memory_mb=(64, 256)) | {"needs": "memory"}
+SHORT = raised(timeout_s=(0.8, 10))
 
 ATTEMPTS = [
     attempt("fork bomb", refusal="EAGAIN", payload=FORKS, **MANY),
@@ -253,23 +259,23 @@ ATTEMPTS = [
     attempt("memory of many processes", refusal="some were killed for memory",
             payload=MEMORY_OF_MANY, **ROOMY),
     attempt("files in memory, more than their number of bytes", refusal="killed for memory",
-            payload=INODES, limits=limits(memory_mb=32), loosened=limits(memory_mb=256)),
+            payload=INODES, needs="memory", **raised(memory_mb=(32, 256))),
     *(
         attempt(f"filling {path}", refusal="ENOSPC", payload=FILL, without=walls("SIZES"),
                 scene=words(path))
         for path in ("/workspace", "/tmp", "/dev/shm")
     ),
     attempt("a file larger than the disk", refusal="EFBIG", payload=SPARSE,
-            limits=limits(disk_mb=16), loosened=limits(disk_mb=600)),
+            **raised(disk_mb=(16, 600))),
     attempt("descriptors", refusal="EMFILE", payload=DESCRIPTORS,
-            limits=limits(open_files=128), loosened=limits(open_files=1000)),
+            **raised(open_files=(128, 1000))),
     *(
         attempt(f"flood of {name}", refusal="output was cut", payload=FLOOD, scene=words(fd),
-                limits=limits(output_bytes=10_000), loosened=limits(output_bytes=4_000_000))
+                **raised(output_bytes=(10_000, 4_000_000)))
         for name, fd in (("output", "1"), ("errors", "2"))
     ),
-    attempt("processor time", refusal="held back by the kernel", play=use_processors,
-            limits=limits(cpus=0.2), loosened=limits(cpus=100)),
+    attempt("processor time", refusal="held back by the kernel", play=use_processors, needs="cpu",
+            **raised(cpus=(0.2, 100))),
     attempt("sleeping forever", refusal="its time was up", payload=SLEEP, **SHORT),
     attempt("computing forever", refusal="its time was up", payload=BURN, **SHORT),
     attempt("ignoring every signal", refusal="its time was up", payload=IGNORE, **SHORT),
