@@ -1,12 +1,11 @@
-"""How long a sandbox, a command in it, and an MCP server in it take, beside a plain subprocess.
+"""How long sandboxes and MCP servers in them take, beside a plain subprocess.
 
-    python benchmarks/bench_sandbox.py [--repeats 30] [--servers time,git]
+    python benchmarks/bench_sandbox.py [--repeats 30] [--live 60] [--servers time,git]
 
-Prints one JSON line per measurement: median and 95th percentile in milliseconds, all limits on
-that this machine can enforce. Cases take turns, so that a change of the machine's load meets all
-of them. A plain subprocess is the baseline of the same run: `true` for a command, the same server
-over the SDK's own stdio client for a server. `create_destroy` is sandboxes per second, each with
-one command, by that many workers in one process.
+Prints one JSON line per measurement: median and 95th percentile, all limits on that this machine
+can enforce. The figures of sandboxes are those of `synth sandbox bench`. Cases take turns, so that
+a change of the machine's load meets all of them. A plain subprocess is the baseline of the same
+run: `true` for a command, the same server over the SDK's own stdio client for a server.
 """
 
 import argparse
@@ -28,10 +27,10 @@ from mcp import Client, StdioServerParameters
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sandboxes.doctor import enforceable
-from sandboxes.local import Sandbox, available, lease
+from sandboxes.local import available
 from sandboxes.mcp import McpServer, open_server
+from sandboxes.measure import figures
 from sandboxes.servers import builtin_servers
-from sandboxes.template import SandboxTemplate
 
 Case = Callable[[], Awaitable[float]]
 """Runs once and returns the seconds of the part that is measured."""
@@ -46,22 +45,13 @@ ARGUMENTS = {
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--live", type=int, default=60)
     parser.add_argument("--servers", default="time,git")
     options = parser.parse_args()
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
-    async with lease(SandboxTemplate()) as held:
-        cases: dict[str, Case] = {
-            "subprocess_true": plain_true,
-            "exec_fresh_sandbox": fresh_true,
-            "sandbox_ready": ready,
-            "exec_held_sandbox": lambda: held_true(held),
-        }
-        report(await measured(cases, options.repeats))
-    for workers in (1, 2):
-        rate = await create_destroy(workers, options.repeats)
-        line = {"name": "create_destroy", "workers": workers, "value": rate, "unit": "1/s"}
-        print(json.dumps(line | {"n": options.repeats} | hardware()))
+    for figure in await figures(repeats=options.repeats, live=options.live):
+        print(json.dumps(figure._asdict() | hardware()))
     for name in options.servers.split(","):
         await measure_server(name, options.repeats)
 
@@ -70,43 +60,6 @@ async def timed(work: Awaitable[Any]) -> float:
     started = time.perf_counter()
     await work
     return time.perf_counter() - started
-
-
-async def plain_true() -> float:
-    async def run() -> None:
-        await (await asyncio.create_subprocess_exec("/bin/true")).wait()
-
-    return await timed(run())
-
-
-async def fresh_true() -> float:
-    async def run() -> None:
-        async with lease(SandboxTemplate()) as sandbox:
-            await sandbox.exec(["/bin/true"])
-
-    return await timed(run())
-
-
-async def ready() -> float:
-    started = time.perf_counter()
-    async with lease(SandboxTemplate()):
-        return time.perf_counter() - started
-
-
-async def held_true(sandbox: Sandbox) -> float:
-    return await timed(sandbox.exec(["/bin/true"]))
-
-
-async def create_destroy(workers: int, count: int) -> float:
-    """Sandboxes per second."""
-    left = iter(range(count))
-
-    async def work() -> None:
-        for _ in left:
-            await fresh_true()
-
-    elapsed = await timed(asyncio.gather(*(work() for _ in range(workers))))
-    return round(count / elapsed, 1)
 
 
 async def measure_server(name: str, repeats: int) -> None:
