@@ -1,0 +1,154 @@
+"""A project that code tasks are about: source files, a test suite, and how the suite is run.
+
+Projects that come with this package are data: `repositories/*.yaml`, files and all. Others are
+read from a git repository or a source distribution; of those only text files count.
+"""
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, Literal, Self
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from records.config import Config
+from records.errors import ConfigError
+
+FOLDER = Path(__file__).parent / "repositories"
+
+MAX_FILE, MAX_FILES, MAX_TOTAL = 200_000, 2_000, 8_000_000
+"""Bounds of a project's text files: bytes of one, their number, bytes of all."""
+
+STEERS_TESTS = frozenset(
+    {"conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc"}
+    | {"sitecustomize.py", "usercustomize.py", "pytest.toml", ".pytest.toml", ".pytest.ini"}
+)
+"""Names of files, in any folder, that decide how tests are found or judged."""
+
+
+class Project(Config):
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"site"})
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: str = ""
+    description: str = ""
+    files: dict[str, str] = Field(min_length=1)
+    """Text by path relative to the root, the tests included."""
+
+    test_folder: str = "tests"
+    """What lies in it judges, and a candidate's own version of it is not looked at."""
+
+    paths: tuple[str, ...] = (".",)
+    """Folders that Python imports from, `.` or `src` most often."""
+
+    runner: Literal["unittest", "pytest"] = "unittest"
+    site: Path | None = None
+    """Folder of installed packages that the project needs; pytest among them where that runs."""
+
+    license: str = "unknown"
+    split: Literal["train", "heldout_domain"] = "train"
+
+    @model_validator(mode="after")
+    def _paths_stay_inside(self) -> Self:
+        for path in self.files:
+            check_path(path)
+        if not any(self.is_test(path) for path in self.files):
+            raise ValueError(f"project {self.name} has no test in {self.test_folder!r}")
+        return self
+
+    def is_test(self, path: str) -> bool:
+        return PurePosixPath(path).is_relative_to(self.test_folder)
+
+    def is_protected(self, path: str) -> bool:
+        """Whether the file judges or decides how to, so that a candidate's version is left out."""
+        pure = PurePosixPath(path)
+        return self.is_test(path) or pure.name in STEERS_TESTS or pure.suffix == ".pth"
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The Python files that a task may be about."""
+        return {
+            path: text
+            for path, text in self.files.items()
+            if path.endswith(".py") and not self.is_protected(path) and path != "setup.py"
+        }
+
+    def graded_files(self, candidate: Mapping[str, str]) -> dict[str, str]:
+        """The candidate's own files, and the project's own version of all that judges them."""
+        own = {p: text for p, text in candidate.items() if not self.is_protected(p)}
+        return own | {p: text for p, text in self.files.items() if self.is_protected(p)}
+
+
+def check_path(path: str) -> None:
+    """ValueError for a path that is not relative, plain and below the root."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\0" in path or path == ".":
+        raise ValueError(f"a project's path is relative, without '..', got {path!r}")
+
+
+@cache
+def builtin_projects() -> dict[str, Project]:
+    """The projects that come with the package, by name."""
+    projects = [load_project(path) for path in sorted(FOLDER.glob("*.yaml"))]
+    return {project.name: project for project in projects}
+
+
+def load_project(path: Path) -> Project:
+    """Read a definition (.yaml). ConfigError naming file and field for whatever is wrong."""
+    try:
+        return Project.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"cannot read project {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"project {path} is not YAML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"project {path}: {where}: {first['msg']}") from error
+
+
+def project_of_git(
+    folder: Path, *, name: str, revision: str = "HEAD", **settings: object
+) -> Project:
+    """The files of a commit. Nothing of the repository runs: `git archive` reads objects only."""
+    command = ["git", "-C", str(folder), "archive", "--format=tar", revision]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise ConfigError(f"cannot read {revision} of {folder}: {said}")
+    return Project.model_validate({"name": name, "files": text_files(done.stdout), **settings})
+
+
+def project_of_sdist(archive: Path, *, name: str, **settings: object) -> Project:
+    """The files of a source distribution (.tar.gz), below its one top folder."""
+    files = text_files(archive.read_bytes())
+    tops = {path.partition("/")[0] for path in files}
+    if len(tops) != 1:
+        raise ConfigError(f"{archive} is no source distribution: its top folders are {tops}")
+    inner = {path.partition("/")[2]: text for path, text in files.items()}
+    return Project.model_validate({"name": name, "files": inner, **settings})
+
+
+def text_files(tar: bytes) -> dict[str, str]:
+    """Regular UTF-8 files of an archive; nothing is written anywhere. ConfigError when too big."""
+    found: dict[str, str] = {}
+    total = 0
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        for member in archive:
+            path = member.name.removeprefix("./")
+            if not member.isreg() or member.size > MAX_FILE:
+                continue
+            file = archive.extractfile(member)
+            try:
+                check_path(path)
+                found[path] = file.read().decode() if file else ""
+            except ValueError:  # also a file that is not UTF-8
+                continue
+            total += member.size
+            if len(found) > MAX_FILES or total > MAX_TOTAL:
+                raise ConfigError(f"a project has at most {MAX_FILES} files, {MAX_TOTAL} bytes")
+    return found
