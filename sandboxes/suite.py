@@ -133,8 +133,10 @@ async def ask(
     *,
     root: str = ROOT,
     decoy: bool = False,
+    only: str | None = None,
 ) -> list[dict[str, Any]]:
-    """What the runner says of these tests of the files at `root`; None lists them."""
+    """What the runner says of these tests of the files at `root`. None lists them, and with `only`
+    runs those whose names hold it."""
     request = {
         "root": root,
         "test_folder": project.test_folder,
@@ -142,6 +144,7 @@ async def ask(
         "runner": project.runner,
         "tests": names,
         "decoy": decoy,
+        "only": only,
         "cpu_s": CPU_S,
         "wall_s": WALL_S,
         "max_slow": MAX_SLOW,

@@ -331,8 +331,11 @@ def main() -> None:
     runner = (Pytests if request["runner"] == "pytest" else Unittests)(request)
     names = request["tests"]
     if names is None:
-        say(tests=listing(runner, request))
-        return
+        tests = listing(runner, request)
+        say(tests=tests)
+        if request["only"] is None:
+            return
+        names = [name for name, _ in tests if request["only"] in name]
     slow, passed = 0, []
     for name in names:
         say(begins=name)
