@@ -19,6 +19,7 @@ from records.schemas import Row
 from records.seeds import rng_of
 from records.splits import split_of
 from sandboxes.servers import ServerConfig
+from synth.coding.worlds import CodeWorld, is_code
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts import render, version_of
@@ -64,6 +65,9 @@ class AgentConfig(Config):
     server_share: float = Field(default=0.25, ge=0.0, le=1.0)
     """Share of agents that serve a real MCP server; the others serve a synthetic domain."""
 
+    code_share: float = Field(default=0.04, ge=0.0, le=1.0)
+    """Share of agents that work on code, taken off both."""
+
     max_tools: int = Field(default=16, ge=1, le=64)
     """Tools of its own domain or server that an agent has at most."""
 
@@ -91,9 +95,13 @@ class Source:
     """Rows of the table `tools`, sorted by id, dropped ones left out."""
     entities: Mapping[str, Any] | None = None
     """Of a domain: what its tools' references point at."""
+    worlds: str | None = None
+    """Of the workspace: digest of the repositories and problems that its tasks are about."""
 
     @property
     def key(self) -> str:
+        if self.worlds is not None:
+            return f"code:{self.worlds}"
         return self.domain_id or f"server:{self.server}"
 
 
@@ -110,10 +118,14 @@ class AgentPlan:
 
 
 def sources_of(
-    domains: Iterable[Row], tools: Iterable[Row], servers: Mapping[str, ServerConfig]
+    domains: Iterable[Row],
+    tools: Iterable[Row],
+    servers: Mapping[str, ServerConfig],
+    code: Mapping[str, CodeWorld] | None = None,
 ) -> list[Source]:
     """The committed catalogue by domain and server, sorted by key; servers that are not in
-    `servers` cannot run here and are left out."""
+    `servers` cannot run here and are left out, and so is the workspace without `code`."""
+    worlds = digest(sorted(world.definition for world in (code or {}).values()))
     usable = sorted((t for t in tools if not t["drop_reason"]), key=lambda t: t["tool_id"])
     by_domain: dict[str, list[Row]] = {}
     by_server: dict[str, list[Row]] = {}
@@ -132,9 +144,10 @@ def sources_of(
             split=domain["split"],
             tools=tuple(by_domain[domain["domain_id"]]),
             entities=domain["entities"],
+            worlds=worlds if is_code(domain) else None,
         )
         for domain in domains
-        if domain["domain_id"] in by_domain
+        if domain["domain_id"] in by_domain and (code or not is_code(domain))
     ]
     sources += [
         Source(
@@ -170,18 +183,28 @@ def plan_agents(
         "agent", STAGE_VERSION, seed, config.identity(), catalogue_digest(sources),
         generator.identity(), version_of(PROMPT),
     )  # fmt: skip
-    domains = [s for s in sources if s.server is None]
+    domains = [s for s in sources if s.server is None and s.worlds is None]
+    code = [s for s in sources if s.worlds is not None]
     servers = [s for s in sources if s.server is not None]
     return [
-        _plan(digest(base, i), config, _source_of(i, seed, config, domains, servers), domains)
+        _plan(digest(base, i), config, _source_of(i, seed, config, domains, servers, code), domains)
         for i in range(count if sources else 0)
     ]
 
 
 def _source_of(
-    i: int, seed: int, config: AgentConfig, domains: list[Source], servers: list[Source]
+    i: int,
+    seed: int,
+    config: AgentConfig,
+    domains: list[Source],
+    servers: list[Source],
+    code: list[Source],
 ) -> Source:
-    """Servers evenly spread at their share; within each kind, rounds in a seeded order."""
+    """Code and servers evenly spread at their shares; within each kind, rounds in a seeded
+    order."""
+    share = config.code_share if domains or servers else 1.0
+    if code and int((i + 1) * share + 1e-9) > int(i * share + 1e-9):
+        return code[0]
     share = config.server_share if domains and servers else float(not domains)
     servers_before, servers_after = int(i * share + 1e-9), int((i + 1) * share + 1e-9)
     is_server = servers_after > servers_before
@@ -196,11 +219,17 @@ def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Sourc
     rng = rng_of(item_id, "agent")
     keeps_heldout = rng.random() < config.heldout_share
     own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
+    if source.worlds is not None:  # its tools belong together, and no others to them
+        return _planned(item_id, rng, source, list(source.tools))
     own = _coherent(item_id, source, own or list(source.tools), config.max_tools)
     if len(own) >= 6 and rng.random() < config.fewer_tools_share:
         for _ in range(rng.choice((1, 1, 2))):
             own.pop(rng.randrange(len(own)))
     tools = own + _distractors(rng, config, own, [d for d in domains if d.key != source.key])
+    return _planned(item_id, rng, source, tools)
+
+
+def _planned(item_id: str, rng: Random, source: Source, tools: list[Row]) -> AgentPlan:
     rng.shuffle(tools)
     return AgentPlan(
         item_id=item_id,

@@ -115,6 +115,8 @@ class RunConfig(JobConfig):
     holds evolved tools of: `evolved` for all, `evolved:NAME` for one."""
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
+    code: tuple[str, ...] = ("all",)
+    """Built-in repositories and problem sets by name, `all` of them, or paths of definitions."""
     extensions: tuple[ExtensionFile, ...] = ()
     """Paths of Python files of your own that add kinds of criteria, and criteria to tasks."""
     personas: PersonaConfig = PersonaConfig()

@@ -25,6 +25,7 @@ from synth.executors import Catalogue, executors_for
 from synth.outcomes import OutcomeConfig, Outcomes
 from synth.prompts import render
 from synth.reward import decide_by_code, evidence_of, objective_reward, rubric_of
+from synth.rubric import Rubric
 from synth.user import User, UserError
 
 Message = dict[str, Any]
@@ -186,7 +187,7 @@ class EpisodeEnvironment:
             state.reason, state.error = "user_error", str(error)
         self._append(state, observation)
         self._apply_limits(state)
-        return self._step(state, observation, records)
+        return await self._step(state, observation, records)
 
     def snapshot(self) -> Snapshot:
         state = self.state
@@ -276,23 +277,28 @@ class EpisodeEnvironment:
         if state.user is None:
             state.reason = "agent_done"
             return []
-        said = await state.user.reply(state.messages, goal_open=self._goal_open(state))
+        said = await state.user.reply(state.messages, goal_open=await self._goal_open(state))
         if said.done:
             # Its last words answer nothing and nobody answers them: the agent has the last word.
             state.reason = "user_done"
             return []
         return [{"role": "user", "content": said.message}]
 
-    def _goal_open(self, state: EpisodeState) -> bool:
+    async def _goal_open(self, state: EpisodeState) -> bool:
         """Whether a mandatory criterion of a solvable task that code can check is not met yet."""
         if not state.task["solvable"]:
             return False
         rubric = rubric_of(state.task)
-        verdicts = self._catalogue.kinds.check_all(rubric, self._evidence(state))
+        evidence = await self._evidence(state, rubric)
+        verdicts = self._catalogue.kinds.check_all(rubric, evidence)
         return bool(decide_by_code(rubric, verdicts).failed)
 
-    def _evidence(self, state: EpisodeState) -> Episode:
-        return evidence_of(state.messages, [r._asdict() for r in state.caller.records])
+    async def _evidence(self, state: EpisodeState, rubric: Rubric) -> Episode:
+        """With the results of the graded tests, which run elsewhere; TransientError where that
+        fails."""
+        calls = [record._asdict() for record in state.caller.records]
+        tests = await self._catalogue.bench.tests_of(state.task, rubric, calls)
+        return evidence_of(state.messages, calls, tests)
 
     def _append(self, state: EpisodeState, messages: Sequence[Message]) -> None:
         state.messages += messages
@@ -306,22 +312,25 @@ class EpisodeEnvironment:
         elif state.turn >= state.task["max_turns"]:
             state.reason = "max_turns"
 
-    def _step(
+    async def _step(
         self, state: EpisodeState, observation: list[Message], records: list[CallRecord]
     ) -> Step:
         info: dict[str, Any] = {"turn": state.turn, "tokens": state.tokens, "calls": records}
         if state.reason is None:
             return Step(observation, 0.0, False, False, info)
-        truncated = state.reason in TRUNCATED
-        info |= {"termination_reason": state.reason, "verdicts": {}}
-        if state.error is not None:
-            info["error"] = state.error
-        reward = 0.0
+        reward, verdicts = 0.0, {}
         if state.reason not in OUTSIDE:
             rubric = rubric_of(state.task)
-            verdicts = self._catalogue.kinds.check_all(rubric, self._evidence(state))
-            info["verdicts"] = verdicts
-            reward = objective_reward(rubric, verdicts)
+            try:
+                evidence = await self._evidence(state, rubric)
+                verdicts = self._catalogue.kinds.check_all(rubric, evidence)
+                reward = objective_reward(rubric, verdicts)
+            except TransientError as error:  # of the sandbox that grades
+                state.reason, state.error = "infra_error", str(error)
+        info |= {"termination_reason": state.reason, "verdicts": verdicts}
+        if state.error is not None:
+            info["error"] = state.error
+        truncated = state.reason in TRUNCATED
         return Step(observation, reward, not truncated, truncated, info)
 
 

@@ -7,31 +7,23 @@ TransientError, never an error observation: the agent is not blamed for it.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
 
 from records.digest import digest
 from records.errors import ConfigError
 from records.schemas import Row
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
+from sandboxes.suite import CLOCK
 from synth.checks import BUILT_IN, Kinds, probe_changes
+from synth.coding.bench import Bench
+from synth.coding.executor import CodeExecutor
+from synth.coding.worlds import CODE_DOMAIN, CodeWorld, is_code
+from synth.tool_result import Fidelity, ToolResult
 from tool_specs.domain import Domain
 from tool_specs.interpreter import World, breaches
-
-Fidelity = Literal["state_machine", "mcp"]
-Changes = list[dict[str, Any]]
-
-
-class ToolResult(NamedTuple):
-    text: str
-    """What the agent reads."""
-    is_error: bool
-    error_code: str | None
-    diff: Changes
-    hash_before: str | None
-    hash_after: str | None
 
 
 class Executor(Protocol):
@@ -179,7 +171,7 @@ class Setting(NamedTuple):
     policy: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalogue:
     """What the rows of tasks refer to, by id: everything that an episode is put together from."""
 
@@ -190,16 +182,26 @@ class Catalogue:
     """By `domain_id`."""
     servers: Mapping[str, ServerConfig]
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
+    code: Mapping[str, CodeWorld] = field(default_factory=dict)
+    """Repositories and problems by name. Empty where no sandbox can run them."""
     open_server: OpenServer = open_server
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
     kinds: Kinds = BUILT_IN
     """What checks the criteria of the tasks."""
+
+    @cached_property
+    def bench(self) -> Bench:
+        """Runs the graded tests of tasks on code."""
+        return Bench(self.world)
 
     def setting_of(self, task: Row) -> Setting:
         """Description, clock and rules of the world that a task plays in."""
         if task["server"]:
             server = self.server(task["server"])
             return Setting(server.description or server.title, server.clock, ())
+        if is_code(task):
+            world = self.world(task)
+            return Setting(world.about, CLOCK, ())
         domain = self.domain(task["domain_id"])
         return Setting(domain.description, domain.now, tuple(r.text for r in domain.policy))
 
@@ -216,6 +218,16 @@ class Catalogue:
         if domain_id not in self.domains:
             raise ConfigError(f"domain {domain_id} is not at hand; {_EDITED}")
         return self.domains[domain_id]
+
+    def world(self, task: Row) -> CodeWorld:
+        """The repository or problem of a task. ConfigError for one that is not as it was."""
+        name, definition = task["initial_state"]["world"], task["initial_state"]["definition"]
+        if name not in self.code or self.code[name].definition != definition:
+            raise ConfigError(
+                f"repository or problem {name!r} is not at hand, or no sandbox can run it here "
+                f"(`synth sandbox doctor` says why); {_EDITED}"
+            )
+        return self.code[name]
 
     def server(self, name: str) -> ServerConfig:
         if name not in self.servers:
@@ -243,6 +255,9 @@ def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
     if tool["source"] == "mcp":
         server = catalogue.server(tool["server"])
         return McpExecutor(partial(catalogue.open_server, server, task["initial_state"]))
+    if tool["domain_id"] == CODE_DOMAIN:
+        world = catalogue.world(task)
+        return CodeExecutor(world.project, world.start(task))
     domain = catalogue.domain(tool["domain_id"])
     own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
     return StateMachineExecutor(World.of(domain, task["initial_state"] if own else None))

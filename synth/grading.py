@@ -7,8 +7,10 @@ checks, without a new rollout and without rewriting a row: each grading has its 
 from collections.abc import Iterable, Mapping
 
 from records.digest import digest
+from records.errors import ConfigError, ItemError
 from records.schemas import Row
 from synth.checks import BUILT_IN, Kinds, Verdict
+from synth.coding.bench import Bench
 from synth.environment import OUTSIDE
 from synth.hack_check import CHECK_VERSION as HACK_CHECK_VERSION
 from synth.hack_check import hack_check
@@ -78,17 +80,22 @@ def plan_grading(
 
 
 async def grade(
-    item: Item, llm: LLM, *, judge_role: RoleConfig, kinds: Kinds = BUILT_IN
+    item: Item, llm: LLM, *, judge_role: RoleConfig, bench: Bench, kinds: Kinds = BUILT_IN
 ) -> ItemResult:
     """Rows of `verdicts`: code's and the judge's on each criterion, and the hack check.
 
     Dropped where the rubric has a criterion that only another run's extensions can check.
+    TransientError where the sandbox of a task's graded tests fails.
     """
     trajectory, calls = item.data["trajectory"], item.data["calls"]
     rubric = rubric_of(item.data["task"])
     if any(map(kinds.misfit, rubric.criteria)):
         return dropped("unknown_kind")
-    verdicts = kinds.check_all(rubric, evidence_of(trajectory["messages"], calls))
+    try:
+        tests = await bench.tests_of(item.data["task"], rubric, calls)
+    except ConfigError as error:  # made by a run with other repositories
+        raise ItemError("world_not_at_hand", str(error)) from error
+    verdicts = kinds.check_all(rubric, evidence_of(trajectory["messages"], calls, tests))
     rows = _rows(rubric, verdicts, checked_by="code", version=kinds.version)
     rows.append(_hack_row(hack_check(trajectory["messages"], calls, item.data["tools"])))
     opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)

@@ -16,6 +16,9 @@ from sandboxes.local import available
 from sandboxes.mcp import open_server
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.agents import make_agent, plan_agents, sources_of
+from synth.coding import worlds as coding
+from synth.coding.tasks import CodeTasks
+from synth.coding.worlds import code_worlds
 from synth.config import RunConfig
 from synth.curation import curate
 from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
@@ -71,11 +74,12 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
 def check_sources(config: RunConfig) -> None:
     """ConfigError for a domain or server that this run names and that cannot be used here."""
     evolved = any(map(is_evolved, config.domains))
-    if not domains_of(config) and not evolved and not config.servers:
-        raise ConfigError("domains and servers are both empty; name at least one, or all")
+    if not domains_of(config) and not evolved and not config.servers and not config.code:
+        raise ConfigError("domains, servers and code are all empty; name at least one, or all")
     for server in servers_of(config):
         why_left_out(server)
     load_extensions(config.extensions)
+    code_worlds(config.code)
 
 
 def why_left_out(server: ServerConfig) -> str | None:
@@ -111,6 +115,10 @@ class CatalogueStage:
             # the reason is part of the item, which is open again once what was missing is there
             item_id = digest("server", CATALOGUE_VERSION, server.identity(), why)
             items.append(Item(item_id, {"server": server, "why_left_out": why}))
+        if code_worlds(self.run.config.code):
+            why = None if available() is None else "no_sandbox"
+            item_id = digest("code", CATALOGUE_VERSION, coding.code_tool_ids(), why)
+            items.append(Item(item_id, {"code": True, "why_left_out": why}))
         return items
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
@@ -118,6 +126,8 @@ class CatalogueStage:
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
         if reason := item.data["why_left_out"]:
             return dropped(reason)
+        if item.data.get("code"):
+            return self._new({"domains": [coding.domain_row()], "tools": coding.tool_rows()})
         return self._new({"tools": await import_server(item.data["server"])})
 
     def _new(self, tables: dict[str, list[Row]]) -> ItemResult:
@@ -151,6 +161,8 @@ def catalogue_of(
     servers = {server.name: server for server in servers_of(config) if can_run}
     of_domains = {tool for domain in own.values() for tool in tool_ids(domain)}
     of_domains |= evolved.tools.keys()
+    code = code_worlds(config.code) if can_run else {}
+    of_domains |= set(coding.code_tool_ids()) if code else set()
     sources = {name: source_of(server) for name, server in servers.items()}
     return Catalogue(
         agents={row["agent_id"]: row for row in dataset.rows("agents")},
@@ -163,6 +175,7 @@ def catalogue_of(
         },
         domains=Domains(evolved, own),  # an evolved domain has the tools of its file, too
         servers=servers,
+        code=code,
         open_server=open_server,
         kinds=load_extensions(config.extensions).kinds,
     )
@@ -187,8 +200,12 @@ class AgentStage(OverCatalogue):
     def plan(self) -> list[Item]:
         config = self.run.config
         world = self.catalogue
-        domains = [d for d in self.run.dataset.rows("domains") if d["domain_id"] in world.domains]
-        sources = sources_of(domains, world.tools.values(), world.servers)
+        domains = [
+            row
+            for row in self.run.dataset.rows("domains")
+            if row["domain_id"] in world.domains or coding.is_code(row)
+        ]
+        sources = sources_of(domains, world.tools.values(), world.servers, world.code)
         if not sources:
             raise ConfigError(
                 f"no tool can be used: domains = {list(config.domains)}, servers = "
@@ -239,11 +256,12 @@ class TaskStage(OverCatalogue):
         super().__init__(run)
         self.extensions = load_extensions(run.config.extensions)
         self.sources = TaskSources(
-            self.catalogue.tools,
-            self.catalogue.domains,
-            self.catalogue.servers,
-            run.servers.open,
-            self.extensions,
+            tools=self.catalogue.tools,
+            domains=self.catalogue.domains,
+            servers=self.catalogue.servers,
+            code=CodeTasks(self.catalogue.code, self.extensions),
+            open_server=run.servers.open,
+            extensions=self.extensions,
         )
 
     def plan(self) -> list[Item]:
@@ -296,12 +314,8 @@ class RolloutStage(OverCatalogue):
         )
 
 
-class GradingStage:
+class GradingStage(OverCatalogue):
     name = "grading"
-
-    def __init__(self, run: Run[RunConfig]) -> None:
-        self.run = run
-        self.kinds = load_extensions(run.config.extensions).kinds
 
     def plan(self) -> list[Item]:
         dataset = self.run.dataset
@@ -312,12 +326,17 @@ class GradingStage:
             agents=dataset.rows("agents"),
             tools=dataset.rows("tools"),
             judge_role=self.run.config.roles["judge"],
-            kinds=self.kinds,
+            kinds=self.catalogue.kinds,
         )
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
-        judge_role = self.run.config.roles["judge"]
-        return await grade(item, shard.llm, judge_role=judge_role, kinds=self.kinds)
+        return await grade(
+            item,
+            shard.llm,
+            judge_role=self.run.config.roles["judge"],
+            bench=self.catalogue.bench,
+            kinds=self.catalogue.kinds,
+        )
 
 
 class CurationStage:

@@ -11,7 +11,6 @@ from records.digest import canonical_json
 from records.errors import ItemError
 from records.schemas import Row
 from records.store import Dataset
-from synth.checks import Kinds
 from synth.environment import (
     OUTSIDE,
     EpisodeConfig,
@@ -106,12 +105,13 @@ async def replay_rows(
                 await env.step(message)
     finally:
         await env.close()
-    differences = list(_differences(trajectory, calls, task, env, catalogue.kinds))
+    differences = list(_differences(trajectory, calls, env))
+    differences += await _reward_difference(trajectory, task, env, catalogue)
     return ReplayReport(trajectory["trajectory_id"], len(calls), differences)
 
 
 def _differences(
-    trajectory: Row, calls: Sequence[Row], task: Row, env: EpisodeEnvironment, kinds: Kinds
+    trajectory: Row, calls: Sequence[Row], env: EpisodeEnvironment
 ) -> Iterator[Difference]:
     state = env.state
     replayed = [record._asdict() for record in state.caller.records]
@@ -131,12 +131,21 @@ def _differences(
         yield Difference("number of messages", len(messages), len(state.messages))
     if trajectory["state_hash_final"] != state.hash_final:
         yield Difference("state_hash_final", trajectory["state_hash_final"], state.hash_final)
+
+
+async def _reward_difference(
+    trajectory: Row, task: Row, env: EpisodeEnvironment, catalogue: Catalogue
+) -> list[Difference]:
+    """The reward of the recorded conversation with the results made anew."""
     reward = 0.0
     if trajectory["termination_reason"] not in OUTSIDE:
         rubric = rubric_of(task)
-        reward = objective_reward(rubric, kinds.check_all(rubric, evidence_of(messages, replayed)))
-    if trajectory["objective_reward"] != reward:
-        yield Difference("objective_reward", trajectory["objective_reward"], reward)
+        replayed = [record._asdict() for record in env.state.caller.records]
+        tests = await catalogue.bench.tests_of(task, rubric, replayed)
+        evidence = evidence_of(trajectory["messages"], replayed, tests)
+        reward = objective_reward(rubric, catalogue.kinds.check_all(rubric, evidence))
+    recorded = trajectory["objective_reward"]
+    return [] if recorded == reward else [Difference("objective_reward", recorded, reward)]
 
 
 def _row(dataset: Dataset, table: str, row_id: str) -> Row:

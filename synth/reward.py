@@ -15,8 +15,13 @@ def rubric_of(task: Row) -> Rubric:
     return Rubric.model_validate(task["rubric"])
 
 
-def evidence_of(messages: Sequence[dict[str, Any]], calls: Iterable[Mapping[str, Any]]) -> Episode:
-    """What the checks see of an episode, from its messages and its rows of `tool_calls`."""
+def evidence_of(
+    messages: Sequence[dict[str, Any]],
+    calls: Iterable[Mapping[str, Any]],
+    tests: Mapping[str, str | None] | None = None,
+) -> Episode:
+    """What the checks see of an episode, from its messages and its rows of `tool_calls`, and for a
+    task on code from its graded tests (`synth.coding.bench`)."""
     calls = list(calls)
     return episode_of(
         messages,
@@ -35,6 +40,7 @@ def evidence_of(messages: Sequence[dict[str, Any]], calls: Iterable[Mapping[str,
             for call in calls
             for rule in call["breaches"]
         ],
+        tests=tests,
     )
 
 

@@ -72,6 +72,16 @@ class FormatCheck(Strict):
     """The agent has the last word, in plain words, and leaks no tool markup."""
 
 
+class TestCheck(Strict):
+    """Tests that must pass on what the agent left, run where the agent never was."""
+
+    fail_to_pass: tuple[str, ...] = Field(min_length=1)
+    """Those that fail on what the task begins with."""
+
+    pass_to_pass: tuple[str, ...] = ()
+    """Those that pass then, and still must."""
+
+
 JUDGED = "nl"
 """The kind that only a judge can tell; it has no check."""
 

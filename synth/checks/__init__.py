@@ -28,6 +28,7 @@ from synth.rubric import (
     FormatCheck,
     PolicyCheck,
     StateCheck,
+    TestCheck,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "FORMAT",
     "POLICY",
     "STATE",
+    "TEST",
     "Breach",
     "Call",
     "Change",
@@ -120,6 +122,25 @@ def _check_policy(check: PolicyCheck, episode: Episode) -> Verdict:
     return _verdict(False, f"Expected no breach of {rules}; seen {seen}.")
 
 
+def _check_test(check: TestCheck, episode: Episode) -> Verdict:
+    """Score: share of the tests that were to be mended, times share of those that were to stay.
+
+    Raises ValueError when the tests were not run: that is nobody's failure to be scored.
+    """
+    if episode.tests is None:
+        raise ValueError("a test criterion needs the results of its tests")
+    shares, words = [], []
+    for what, names in (("mended", check.fail_to_pass), ("kept", check.pass_to_pass)):
+        passed = sum(episode.tests[name] is None for name in names)
+        shares.append(passed / len(names) if names else 1.0)
+        words.append(f"{what} {passed} of {len(names)}")
+    failed = [f"{name}: {why}" for name, why in episode.tests.items() if why is not None]
+    first = f"; first failure: {failed[0].splitlines()[0]}" if failed else ""
+    score = shares[0] * shares[1]
+    evidence = f"Expected every test to pass; {', '.join(words)}{first}."
+    return Verdict(score == 1.0, score, evidence)
+
+
 def _check_format(_: FormatCheck, episode: Episode) -> Verdict:
     fault = _format_fault(episode)
     expected = "Expected a closing message to the user and plain words throughout"
@@ -172,5 +193,6 @@ COMMUNICATE = Kind(
 )
 POLICY = Kind("policy", "no call broke a rule of the policy", PolicyCheck, _check_policy)
 FORMAT = Kind("format", "the agent has the last word, in plain words", FormatCheck, _check_format)
-BUILT_IN = Kinds([STATE, CALL, COMMUNICATE, POLICY, FORMAT], version=CHECKS_VERSION)
+TEST = Kind("test", "graded tests pass on the code that the agent left", TestCheck, _check_test)
+BUILT_IN = Kinds([STATE, CALL, COMMUNICATE, POLICY, FORMAT, TEST], version=CHECKS_VERSION)
 """What a run checks that names no extension."""

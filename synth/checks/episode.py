@@ -39,6 +39,10 @@ class Episode(Strict):
 
     breaches: tuple[Breach, ...] = ()
 
+    tests: dict[str, str | None] | None = None
+    """Graded test -> None where it passed on what the agent left, else why not. None: there are
+    none to run."""
+
 
 class Verdict(NamedTuple):
     passed: bool
@@ -127,6 +131,7 @@ def episode_of(
     *,
     changes: Sequence[dict[str, Any]] | None = None,
     breaches: Sequence[Breach] = (),
+    tests: Mapping[str, str | None] | None = None,
 ) -> Episode:
     """An episode whose net effect is that of its calls, unless `changes` gives it (live servers,
     whose state is read and compared as a whole)."""
@@ -137,4 +142,5 @@ def episode_of(
         calls=tuple(calls),
         changes=tuple(changes),
         breaches=tuple(breaches),
+        tests=None if tests is None else dict(tests),
     )

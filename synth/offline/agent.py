@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 from synth.offline import replies
+from synth.offline.code_agent import mend
+from synth.offline.code_reading import kit_of
 from synth.offline.conversation import Conversation, Wish, is_small_talk, read
 from synth.offline.filling import Words, fill
 from synth.offline.mistakes import Slips
@@ -32,6 +34,8 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
         return Answer(replies.greeting(slips))
     if talk.parting and talk.last_role == "user":
         return Answer(replies.goodbye(slips))
+    if (kit := kit_of(tools)) is not None:
+        return mend(request.messages, talk, kit, slips)
     wish = talk.wishes[-1]
     step = next_step(wish, talk, tools, today)
     if step.kind == "look_up":

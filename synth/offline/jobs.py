@@ -7,6 +7,7 @@ from typing import Any
 from synth.offline.agent import agent
 from synth.offline.generator_agent import write_agent
 from synth.offline.generator_brief import write_brief
+from synth.offline.generator_issue import write_issue
 from synth.offline.generator_persona import write_persona
 from synth.offline.judge import judge
 from synth.offline.settings import OfflineSettings
@@ -23,6 +24,7 @@ _JOBS: dict[str, Job] = {
     "agent": write_agent,
     "persona": write_persona,
     "brief": write_brief,
+    "issue": write_issue,
     "tools": write_tools,
     "domain": write_domain,
     "user_turn": user_turn,

@@ -3,7 +3,7 @@ rubric asks for, and uses nothing that the user did not say or an earlier answer
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from synth.checks import Breach, Call, Kinds, episode_of, net_changes
@@ -129,9 +129,11 @@ def check_passes(
     *,
     broken: Sequence[Breach] = (),
     changes: Sequence[dict[str, Any]] | None = None,
+    tests: Mapping[str, str | None] | None = None,
 ) -> None:
     """Every criterion that code can check passes on the reference; else UnprovedError."""
-    episode = episode_of(reference_messages(draft), calls, changes=changes, breaches=broken)
+    messages = reference_messages(draft)
+    episode = episode_of(messages, calls, changes=changes, breaches=broken, tests=tests)
     for criterion_id, verdict in kinds.check_all(rubric, episode).items():
         if not verdict.passed:
             raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")

@@ -18,6 +18,10 @@ from records.seeds import rng_of, seed_of
 from records.splits import own_split, split_of
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
+from synth.coding.issues import PROMPT as ISSUE_PROMPT
+from synth.coding.issues import write_issue
+from synth.coding.tasks import MAX_TURNS, TOKEN_BUDGET, CodeTasks
+from synth.coding.worlds import is_code
 from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
@@ -92,6 +96,9 @@ class TaskSources:
     servers: Mapping[str, ServerConfig]
     """By name; empty where no sandbox can run them."""
 
+    code: CodeTasks
+    """Makes the tasks on repositories and problems."""
+
     open_server: Callable[
         [ServerConfig, Mapping[str, Any]], AbstractAsyncContextManager[McpServer]
     ] = open_server
@@ -142,7 +149,9 @@ def plan_tasks(
         parents = [
             row[key] if row else None for row, key in ((agent, "agent_id"), (persona, "persona_id"))
         ]
-        plans.append(TaskPlan(item_id=digest(base, i, parents), agent=agent, persona=persona))
+        own = [version_of(ISSUE_PROMPT)] if agent and is_code(agent) else []
+        item_id = digest(base, i, parents, *own)
+        plans.append(TaskPlan(item_id=item_id, agent=agent, persona=persona))
     return plans
 
 
@@ -158,6 +167,8 @@ async def make_task(
     if agent is None or persona is None:
         return Dropped("no_agent" if agent is None else "no_persona")
     try:
+        if is_code(agent):
+            return await _on_code(plan, agent, persona, llm, sources.code, generator)
         if agent["server"]:
             made = await _on_server(plan.item_id, agent, persona, config, sources)
         else:
@@ -219,6 +230,29 @@ async def _on_server(
             except UnprovedError as error:
                 failure = error
     raise failure
+
+
+async def _on_code(
+    plan: TaskPlan, agent: Row, persona: Row, llm: LLM, code: CodeTasks, generator: RoleConfig
+) -> Row:
+    world = code.world_for(plan.item_id)
+    task = await code.make(plan.item_id)
+    brief = await write_issue(
+        llm,
+        item_id=plan.item_id,
+        project=world.project,
+        persona=persona,
+        failing=task.failing,
+        secret=task.secret,
+    )
+    made = _Made(task.complexity, task.draft, task.proof, {})
+    row = _row(plan, agent, persona, made, brief, generator)
+    return row | {
+        "token_budget": TOKEN_BUDGET,
+        "max_turns": MAX_TURNS,
+        "prompt_version": version_of(ISSUE_PROMPT),
+        "split": split_of(row["split"], [world.project.split]),
+    }
 
 
 def _own_tools(agent: Row, sources: TaskSources) -> list[Row]:

@@ -1,0 +1,16 @@
+"""What comes of one executed call, whoever executes it."""
+
+from typing import Any, Literal, NamedTuple
+
+Fidelity = Literal["state_machine", "mcp", "code"]
+Changes = list[dict[str, Any]]
+
+
+class ToolResult(NamedTuple):
+    text: str
+    """What the agent reads."""
+    is_error: bool
+    error_code: str | None
+    diff: Changes
+    hash_before: str | None
+    hash_after: str | None
