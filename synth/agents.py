@@ -26,7 +26,7 @@ from synth.prompts import render, version_of
 from tool_specs.dependencies import Graph
 from tool_specs.toolsets import Sampler
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 PROMPT = "gen_agent"
 
 CAPABILITIES = (

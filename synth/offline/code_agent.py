@@ -17,7 +17,7 @@ from synth.offline.toolbox import Tool
 from synth.openai_server.request import Message
 from synth.openai_server.response import Answer
 
-MAX_TRIES = 30
+MAX_TRIES = 20
 MAX_SEARCHES, MAX_VIEWS = 6, 3
 _FILE = re.compile(r"['\"/ ]([\w-]+\.(?:py|sh|js|pl|c))['\"]")
 _TESTS = re.compile(r"(?:^|/)tests?(?:/|_)|_test\.")

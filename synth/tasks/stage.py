@@ -6,7 +6,7 @@ more tasks change none of those that exist.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -96,15 +96,15 @@ class TaskSources:
     servers: Mapping[str, ServerConfig]
     """By name; empty where no sandbox can run them."""
 
-    code: CodeTasks
-    """Makes the tasks on repositories and problems."""
-
     open_server: Callable[
         [ServerConfig, Mapping[str, Any]], AbstractAsyncContextManager[McpServer]
     ] = open_server
     """How a plan gets a fresh server. `WarmServers.open` spares most of the starts."""
 
     extensions: Extensions = NO_EXTENSIONS
+
+    code: CodeTasks = field(default_factory=lambda: CodeTasks({}))
+    """Makes the tasks on repositories and problems."""
 
 
 def num_agents(tasks: int, config: TaskConfig) -> int:

@@ -23,7 +23,7 @@ from tests.synth.task_cases import domains
 from tool_specs.catalogue import domain_row, tool_rows
 from tool_specs.dependencies import Graph
 
-GOLDEN_AGENTS = {2: "8d61855b8703353b"}
+GOLDEN_AGENTS = {3: "ad797e2b6ce44151"}
 GOLDEN_PERSONAS = {1: "874efaa08a8f3eab"}
 COLUMNS = {"run_id", "schema_version"}
 

@@ -15,8 +15,22 @@ from synth.judge import transcript_of
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.offline import create_app
 from synth.stages import Item, ItemResult, dropped
-from tests.synth.clinic import AGENT, CANCEL, RUBRIC, TASK, TOOLS, calls, environment, play, says
+from tests.synth.clinic import (
+    AGENT,
+    CANCEL,
+    RUBRIC,
+    TASK,
+    TOOLS,
+    calls,
+    catalogue,
+    environment,
+    play,
+    says,
+)
 from tests.synth.scripted import ROLES, ScriptedApp, model
+
+NO_BENCH = catalogue().bench
+"""These tasks have no graded tests."""
 
 SAME_DAY = ("cancel_appointment", {"appointment_id": "AP-1001", "reason": "other"})
 ALLERGY = ("add_allergy", {"patient_id": "PT-1003", "allergy": "eggs"})
@@ -66,7 +80,7 @@ def graded(
 
     async def run() -> ItemResult:
         async with model(app, folder) as llm:
-            return await grade(item, llm, judge_role=ROLES["judge"])
+            return await grade(item, llm, judge_role=ROLES["judge"], bench=NO_BENCH)
 
     return asyncio.run(run()), trajectory, records
 
@@ -184,6 +198,6 @@ def test_a_rubric_with_a_kind_that_this_run_lacks_is_not_graded(tmp_path: Path):
 
     async def run() -> ItemResult:
         async with model(ScriptedApp(opinions), tmp_path) as llm:
-            return await grade(item, llm, judge_role=ROLES["judge"])
+            return await grade(item, llm, judge_role=ROLES["judge"], bench=NO_BENCH)
 
     assert asyncio.run(run()) == dropped("unknown_kind")
