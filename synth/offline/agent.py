@@ -8,8 +8,7 @@ import json
 from typing import Any
 
 from synth.offline import replies
-from synth.offline.code_agent import mend
-from synth.offline.code_reading import kit_of
+from synth.offline.code_agent import kit_of, mend
 from synth.offline.conversation import Conversation, Wish, is_small_talk, read
 from synth.offline.filling import Words, fill
 from synth.offline.mistakes import Slips

@@ -10,12 +10,14 @@ import re
 from typing import Any
 
 from synth.offline.code_edits import names_called, repairs
-from synth.offline.code_reading import Edit, Kit, Seen, look_back
+from synth.offline.code_reading import Edit, Kit, Seen, kit_of, look_back
 from synth.offline.conversation import Conversation
 from synth.offline.mistakes import Slips
 from synth.offline.toolbox import Tool
 from synth.openai_server.request import Message
 from synth.openai_server.response import Answer
+
+__all__ = ["kit_of", "mend"]
 
 MAX_TRIES = 20
 MAX_SEARCHES, MAX_VIEWS = 6, 3

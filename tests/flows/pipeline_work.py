@@ -11,7 +11,12 @@ from synth.config import RunConfig
 from synth.pipeline import STAGES
 
 SMALL = RunConfig(
-    name="small", domains=("clinic_desk", "web_shop"), servers=(), num_tasks=3, shard_size=2
+    name="small",
+    domains=("clinic_desk", "web_shop"),
+    servers=(),
+    code=(),
+    num_tasks=3,
+    shard_size=2,
 )
 
 

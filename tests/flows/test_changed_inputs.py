@@ -27,7 +27,9 @@ def write_domain(path: Path, **changes: Any) -> RunConfig:
     """The bakery with `changes`, and a small run that uses nothing else."""
     domain = yaml.safe_load(BAKERY.read_text())
     path.write_text(yaml.safe_dump(domain | changes, sort_keys=False))
-    return RunConfig(name="own", domains=(str(path),), servers=(), num_tasks=2, shard_size=2)
+    return RunConfig(
+        name="own", domains=(str(path),), servers=(), code=(), num_tasks=2, shard_size=2
+    )
 
 
 def test_an_edited_domain_stands_beside_what_was_made_with_the_old_one(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_a_server_imported_by_hand_may_be_used_by_a_run(tmp_path: Path) -> None:
     asyncio.run(import_tools(ImportRequest(servers=("time",)), tmp_path / "d"))
     dataset = Dataset.open(tmp_path / "d")
     imported = dataset.rows("tools")
-    config = RunConfig(domains=(), servers=("time",), num_tasks=1, shard_size=1)
+    config = RunConfig(domains=(), servers=("time",), code=(), num_tasks=1, shard_size=1)
     run_pipeline(tmp_path / "d", config)
     assert dataset.rows("tools") == imported
     assert [row["server"] for row in dataset.rows("trajectories")] == ["time"]
@@ -82,7 +84,9 @@ def test_a_server_imported_by_hand_may_be_used_by_a_run(tmp_path: Path) -> None:
 def test_servers_that_were_left_out_are_imported_once_they_can_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = RunConfig(domains=("clinic_desk",), servers=("time",), num_tasks=1, shard_size=2)
+    config = RunConfig(
+        domains=("clinic_desk",), servers=("time",), code=(), num_tasks=1, shard_size=2
+    )
     with monkeypatch.context() as without:
         without.setattr("synth.pipeline.available", lambda: "bubblewrap is not installed")
         run_pipeline(tmp_path / "d", config)
@@ -98,9 +102,9 @@ def test_servers_that_were_left_out_are_imported_once_they_can_run(
 def test_a_run_without_a_usable_tool_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConfigError, match="both empty"):
-        run_pipeline(tmp_path / "none", RunConfig(domains=(), servers=()))
+    with pytest.raises(ConfigError, match="all empty"):
+        run_pipeline(tmp_path / "none", RunConfig(domains=(), servers=(), code=()))
     assert not (tmp_path / "none").exists()
     monkeypatch.setattr("synth.pipeline.available", lambda: "bubblewrap is not installed")
     with pytest.raises(ConfigError, match=r"servers = \['time'\].*sandbox doctor"):
-        run_pipeline(tmp_path / "d", RunConfig(domains=(), servers=("time",), num_tasks=1))
+        run_pipeline(tmp_path / "d", RunConfig(domains=(), servers=("time",), code=(), num_tasks=1))

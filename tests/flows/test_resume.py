@@ -88,6 +88,7 @@ def test_a_misbehaving_endpoint_loses_no_item(tmp_path: Path) -> None:
     config = RunConfig(
         domains=("clinic_desk", "web_shop"),
         servers=(),
+        code=(),
         num_tasks=16,
         max_failed=1.0,
         offline=OfflineConfig(misbehave=shares),

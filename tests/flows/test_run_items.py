@@ -30,7 +30,7 @@ class Meeting:
 
 
 async def run(folder: Path, error: Exception) -> dict[str, str]:
-    config = RunConfig(domains=("home_hub",), servers=(), shard_size=10)
+    config = RunConfig(domains=("home_hub",), servers=(), code=(), shard_size=10)
     async with open_run(config, str(folder / "d"), command="test") as run:
         stage = Meeting(error)
         plan = run.plan(stage)

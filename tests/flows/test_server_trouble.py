@@ -21,6 +21,7 @@ UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnect
 CONFIG = f"""
 domains = ["clinic_desk", "web_shop"]
 servers = []
+code = []
 num_tasks = {SMALL.num_tasks}
 """
 

@@ -14,6 +14,7 @@ CONFIG = """
 name = "seen-in-the-ui"
 domains = ["clinic_desk", "web_shop"]
 servers = []
+code = []
 num_tasks = 12
 shard_size = 5
 """

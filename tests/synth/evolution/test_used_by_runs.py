@@ -16,7 +16,9 @@ from tests.synth.evolution.boats import generator, plain_tools
 from tests.synth.evolution.work import config_for, content_of, rows_of, run_evolution
 
 DOMAINS = ("clinic_desk", "web_shop")
-CONFIG = RunConfig(name="evolved", domains=("evolved",), servers=(), num_tasks=16, shard_size=8)
+CONFIG = RunConfig(
+    name="evolved", domains=("evolved",), servers=(), code=(), num_tasks=16, shard_size=8
+)
 
 
 @pytest.fixture(scope="module")

@@ -28,9 +28,8 @@ MAX_LINES_OF_CODE = 900
 nothing in common with the talk about forms and records that the other roles are made for."""
 
 EVERYDAY_WORDS = frozenset(
-    ["client", "customer", "issue", "member", "order", "part", "person", "repair", "return"]
-    + ["room", "time", "van"]
-)
+    ["client", "customer", "issue", "member", "order", "part", "person", "repair"]
+) | {"return", "room", "time", "van"}
 """Words of ordinary English that happen to be an entity or the like in some domain; `van` as in
 `van Dyke`. At most 30."""
 

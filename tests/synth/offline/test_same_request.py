@@ -22,7 +22,7 @@ from tests.flows.pipeline_work import content_of, run_pipeline
 
 pytestmark = pytest.mark.slow
 
-RUN = RunConfig(domains=("clinic_desk",), servers=(), num_tasks=3)
+RUN = RunConfig(domains=("clinic_desk",), servers=(), code=(), num_tasks=3)
 HEADERS_OF_HTTP = {b"host", b"connection", b"content-length", b"accept-encoding", b"user-agent"}
 """What the transport sets; it says nothing of the run."""
 
