@@ -141,8 +141,16 @@ class Attempt:
         if self.loosened is not None:
             for name in Limits.model_fields:
                 if (value := getattr(self.loosened, name)) != getattr(self.limits, name):
-                    words.append(f"{name} {getattr(self.limits, name):g} -> {value:g}")
+                    words.append(f"{name} {getattr(self.limits, name)} -> {value}")
         return words
+
+    @property
+    def contained_by(self) -> str:
+        """The wall, or the limit, that refuses it."""
+        if self.by:
+            return self.by
+        first = self.lacking[0]
+        return f"limit of {first.partition(' ')[0]}" if self.loosened is not None else first
 
     async def run(self, *, control: bool) -> str:
         """What came of it: "won ...", "refused ..." or "unclear ..."."""
