@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from flows.progress import StageProgress
+from flows.settings import live_servers
 from records.errors import BudgetError
 from records.journal import ShardJournal
 from records.lease import hold
@@ -46,6 +47,7 @@ async def open_run(
     dataset, an endpoint that cannot do its role.
     """
     _check(config)  # before a folder is made for a run that cannot be
+    live = live_servers()
     store = Dataset.create_or_open(dataset)
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]
@@ -54,7 +56,7 @@ async def open_run(
         app = create_app(config.offline.settings())
         async with (
             Gateway(config.roles, budget=budget, offline_app=lambda: app) as gateway,
-            WarmServers() as servers,
+            WarmServers(live) as servers,
         ):
             probed: list[Row] = []
             for role, own in config.roles.items():

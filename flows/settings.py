@@ -52,3 +52,13 @@ def flow_keys() -> frozenset[str]:
     """Names of the variables whose values flows started from the UI may send as keys."""
     named = os.environ.get("SYNTH_FLOW_KEYS", "").split(",")
     return frozenset(name.strip() for name in named if name.strip())
+
+
+def live_servers() -> int | None:
+    """MCP servers alive at once in a run: `SYNTH_LIVE_SERVERS`; None: what the machine holds."""
+    given = os.environ.get("SYNTH_LIVE_SERVERS")
+    if not given:
+        return None
+    if not given.isdigit() or int(given) < 1:
+        raise ConfigError(f"SYNTH_LIVE_SERVERS must be a whole number from 1 up, got {given!r}")
+    return int(given)
