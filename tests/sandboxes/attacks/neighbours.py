@@ -1,5 +1,6 @@
 """Attempts on other sandboxes of this machine, and on the tests that grade a program."""
 
+import ctypes
 import os
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
@@ -93,7 +94,13 @@ async def neighbour(without: Set[Protection]) -> AsyncIterator[Scene]:
     word, key = nonce(), str(int.from_bytes(os.urandom(3)) + 1)
     async with lease(SandboxTemplate(limits=CAPS), without=without & NO_WALL_BETWEEN) as other:
         server = await other.open_stdio(python(SERVE, word, key), env={f"KEY_{key}": word})
-        yield Scene(((await server.read()).decode().strip(), key), proof=word)
+        port = (await server.read()).decode().strip()
+        try:
+            yield Scene((port, key), proof=word)
+        finally:
+            if Protection.IPC in without:  # then it is the host's, and outlives the sandbox
+                libc = ctypes.CDLL(None)
+                libc.shmctl(libc.shmget(int(key), 0, 0), 0, None)
 
 
 @asynccontextmanager
