@@ -126,7 +126,8 @@ class Attempt:
     scene: Scenery = nothing
     play: Play = run_payload
     as_root: bool = False
-    """Whether the control can be made by root alone."""
+    """Whether the control can be made by root alone: for others the user namespace, which they
+    cannot do without, is a wall of its own."""
     needs: cgroups.Name | None = None
     """The control group without which the limit is held by other means, or not at all."""
     kernel: str | None = None
