@@ -13,6 +13,7 @@ from records.errors import ConfigError
 from records.schemas import Row
 from records.seeds import rng_of
 from records.store import Dataset
+from synth.coding.worlds import is_code
 from synth.foreign_text import one_line, shortened, visible
 from synth.tool_lists import rows_where
 from tool_specs.catalogue import domain_of_rows
@@ -123,7 +124,11 @@ def _facts(tool: Row, neighbours: Row) -> Iterator[tuple[str, Any]]:
         "runs by",
         "the interpreter"
         if tool["semantics_json"]
-        else ("its server" if tool["server"] else "a model that imagines it"),
+        else "its server"
+        if tool["server"]
+        else "a sandbox"
+        if is_code(tool)
+        else "a model that imagines it",
     )
     for key, names in neighbours.items():
         yield key, ", ".join(names)

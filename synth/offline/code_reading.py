@@ -135,9 +135,11 @@ def look_back(messages: list[Message], kit: Kit) -> Seen:
 
 
 def _take(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any], result: str) -> None:
-    if result.startswith(('{"error"', "error:")):
+    if result.startswith("error:"):  # for good, unlike an error that may pass
+        _note_refusal(seen, kit, name, arguments)
+    elif result.startswith('{"error"'):
         return
-    if name == kit.runner.name:
+    elif name == kit.runner.name:
         run = _run(result, str(arguments.get(kit.only.name, "")) if kit.only else "")
         if run is not None:
             seen.runs.append(run)
@@ -149,7 +151,7 @@ def _take(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any], result: st
         hits = [(hit[1], int(hit[2])) for hit in _HIT.finditer(result)]
         seen.hits[str(next(iter(arguments.values())))] = hits
     elif name == kit.editor.name:
-        edit = Edit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
+        edit = _edit_in(kit, arguments)
         text = seen.files.get(edit.path, "")
         seen.files[edit.path] = text.replace(edit.old, edit.new, 1)
         seen.stale = True
@@ -159,8 +161,22 @@ def _take(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any], result: st
             seen.active.append(edit)
 
 
+def _note_refusal(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any]) -> None:
+    """What did not work once will not work again."""
+    if name == kit.viewer.name:
+        seen.files[str(next(iter(arguments.values())))] = ""
+    elif name == kit.editor.name:
+        seen.tried.append(_edit_in(kit, arguments))
+
+
+def _edit_in(kit: Kit, arguments: dict[str, Any]) -> Edit:
+    return Edit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
+
+
 def _run(result: str, only: str) -> Run | None:
     counts = _COUNTS.search(result)
+    if counts is None and result.startswith("no test"):  # they do not even load
+        return Run(only, 1, (only,), (), "")
     if counts is None:
         return None
     first = result[counts.end() :].split("\nFAILED ")[1:2]
