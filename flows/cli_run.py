@@ -102,10 +102,14 @@ def resume(
     recorded = recorded_config(store, run_id)
     config = validate(with_overrides(recorded.model_dump(mode="json"), set_), where=run_id)
     if config.run_id != run_id:
-        raise ConfigError(
-            f"--set {' '.join(set_)} changes what rows say, which would be another run "
-            f"({config.run_id}, not {run_id}); set budgets, prices, concurrency or counts only"
+        why = (
+            f"--set {' '.join(set_)} changes what rows say; set budgets, prices, concurrency or "
+            "counts only"
+            if set_
+            else "this version of the program has settings that it was made without; `synth run` "
+            "with the same config makes a new run, which keeps the rows that are the same"
         )
+        raise ConfigError(f"{run_id} would become another run, {config.run_id}: {why}")
     _execute(
         "pipeline", config, store.root, command=f"synth resume {run_id}", retry_failed=retry_failed
     )
