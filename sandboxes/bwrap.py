@@ -43,6 +43,13 @@ auto = false
 }
 """Our own, so that names resolve and nothing of the host's users or network is told."""
 
+RESOLVER = Path("/etc/resolv.conf")
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+"""Where a sandbox with network finds the certificates that this machine trusts."""
+
+TRUSTED = (AUTHORITIES, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where systems keep them; the first that exists is shown."""
+
 NAMESPACES = {
     Protection.IPC: "--unshare-ipc",
     Protection.PROCESSES: "--unshare-pid",
@@ -131,6 +138,8 @@ def contents(template: SandboxTemplate, without: Set[Protection]) -> tuple[list[
     files = {path: text.encode() for path, text in (ETC | template.files).items()}
     files["/etc/hosts"] = f"127.0.0.1 localhost {template.hostname}\n".encode()
     files[AGENT_FILE] = agent_code()
+    if template.network:
+        files |= network_files()
     if template.clock is not None:
         files |= {path: text.encode() for path, text in clock.clock_files().items()}
     args = [*folders([*binds, *files, *template.links]), *system(without)]
@@ -144,6 +153,15 @@ def contents(template: SandboxTemplate, without: Set[Protection]) -> tuple[list[
         fds.append(fd := memory_file(path, data))
         args += ["--perms", "0444", "--file", str(fd), path]
     return args, fds
+
+
+def network_files() -> dict[str, bytes]:
+    """What resolving names and checking certificates need, copied: all else of /etc stays out."""
+    found = {"/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n"}
+    if RESOLVER.exists():
+        found[str(RESOLVER)] = RESOLVER.read_bytes()
+    trusted = next((path for path in map(Path, TRUSTED) if path.is_file()), None)
+    return found if trusted is None else found | {AUTHORITIES: trusted.read_bytes()}
 
 
 def memory_file(name: str, data: bytes) -> int:
@@ -193,6 +211,8 @@ def sandbox_command(
     given as `workspace` takes the place of the empty one; its size is the caller's affair.
     `without` is for the attack suite (see `protections`).
     """
+    if template.network:
+        without = without | {Protection.NETWORK}
     inner, fds = contents(template, without)
     options = [*namespaces(root, without), *inner, *scratch(template, workspace, without)]
     if Protection.HOSTNAME not in without:

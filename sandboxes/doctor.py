@@ -23,7 +23,9 @@ def enforceable() -> list[Enforcement]:
         Enforcement("sandbox", "yes", "bubblewrap: namespaces of its own, minimal read-only root"),
         Enforcement("environment", "yes", "cleared; a fixed one, and what the template adds"),
         user(),
-        Enforcement("network", "yes", "an empty network namespace"),
+        Enforcement(
+            "network", "yes", "an empty network namespace; shared only to install packages"
+        ),
         system_calls(),
         Enforcement("time", "yes", "the agent inside kills what passes its wall clock"),
         *map(group, cgroups.NAMES),

@@ -125,12 +125,17 @@ def project_of_git(
 
 def project_of_sdist(archive: Path, *, name: str, **settings: object) -> Project:
     """The files of a source distribution (.tar.gz), below its one top folder."""
-    files = text_files(archive.read_bytes())
+    files = sdist_files(archive.read_bytes(), str(archive))
+    return Project.model_validate({"name": name, "files": files, **settings})
+
+
+def sdist_files(tar: bytes, where: str) -> dict[str, str]:
+    """Text files below the one top folder of a source distribution. ConfigError naming `where`."""
+    files = text_files(tar)
     tops = {path.partition("/")[0] for path in files}
     if len(tops) != 1:
-        raise ConfigError(f"{archive} is no source distribution: its top folders are {tops}")
-    inner = {path.partition("/")[2]: text for path, text in files.items()}
-    return Project.model_validate({"name": name, "files": inner, **settings})
+        raise ConfigError(f"{where} is no source distribution: its top folders are {tops}")
+    return {path.partition("/")[2]: text for path, text in files.items()}
 
 
 def text_files(tar: bytes) -> dict[str, str]:

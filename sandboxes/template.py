@@ -1,8 +1,8 @@
 """What a sandbox is made of: its files, environment, clock and limits. Starts nothing."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from records.config import Config
 
@@ -109,5 +109,19 @@ class SandboxTemplate(Config):
     hostname: str = Field(default="sandbox", pattern=r"^[a-z][a-z0-9-]{0,62}$")
     limits: Limits = Limits()
 
+    network: bool = False
+    """Share this machine's network, loopback and abstract sockets included. Only to fetch from a
+    package index: nothing of the caller's is shown to such a sandbox, so that none can leave, and
+    no code of a package should run in it."""
+
     recycle: bool = True
     """Whether a pool may lend the sandbox again once it is proved clean; else it is replaced."""
+
+    @model_validator(mode="after")
+    def _network_sees_nothing(self) -> Self:
+        shown = [name for name in ("binds", "files", "links", "env") if getattr(self, name)]
+        if self.network and shown:
+            raise ValueError(
+                f"a sandbox with network is shown nothing of the caller's, got {', '.join(shown)}"
+            )
+        return self

@@ -48,23 +48,30 @@ class DecoyError(BaseException):
     """Raised where a decoy ends; it derives from nothing that code under test would catch."""
 
 
-def judges() -> list[Any]:
-    """What decides whether a test passes: modules and classes that a test must leave alone."""
-    found: list[Any] = [builtins, unittest.TestCase, unittest.TestResult, unittest.TestSuite]
-    found += [unittest, unittest.case, unittest.loader, unittest.result, unittest.runner]
-    found += [module for name, module in sys.modules.items() if name.startswith("_pytest")]
-    return [*found, signal, os, sys.modules["__main__"]]
+def judges() -> dict[str, Any]:
+    """What decides whether a test passes, by name: modules and classes that a test must leave
+    alone. pytest loads more of its own modules as it runs, so none is known by its place."""
+    found: dict[str, Any] = {
+        f"{owner.__module__}.{owner.__name__}": owner
+        for owner in (unittest.TestCase, unittest.TestResult, unittest.TestSuite)
+    }
+    modules = [builtins, unittest, unittest.case, unittest.loader, unittest.result]
+    modules += [unittest.runner, signal, os, sys.modules["__main__"]]
+    found |= {module.__name__: module for module in modules}
+    return found | {
+        name: module for name, module in list(sys.modules.items()) if name.startswith("_pytest")
+    }
 
 
-def fingerprint() -> dict[tuple[int, str], int]:
+def fingerprint() -> dict[tuple[str, str], int]:
     """Identities of functions and classes, and of what the functions are made of."""
-    found: dict[tuple[int, str], int] = {}
-    for place, owner in enumerate(judges()):
+    found: dict[tuple[str, str], int] = {}
+    for label, owner in judges().items():
         for name, value in list(vars(owner).items()):
             if isinstance(value, types.FunctionType):
-                found[place, f"{name}()"] = id(value.__code__)
+                found[label, f"{name}()"] = id(value.__code__)
             if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type):
-                found[place, name] = id(value)
+                found[label, name] = id(value)
     return found
 
 
