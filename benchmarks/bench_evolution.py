@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -130,13 +131,13 @@ def pairs_of(dataset: Dataset) -> list[list[str]]:
     made = {row["tool_id"] for row in dataset.rows("proposals", ["item_id", "number", "tool_id"])}
     tools = [row for row in dataset.rows("tools") if row["tool_id"] in made]
     names = {row["domain_id"]: row["name"] for row in dataset.rows("domains")}
+    sizes = Counter(row["domain_id"] for row in tools)
+    tools = [row for row in tools if sizes[row["domain_id"]] > 1]
     rng = rng_of("pairs", "bench_evolution")
     found: list[list[str]] = []
-    while len(found) < PAIRS and len(tools) > 1:
+    while len(found) < PAIRS and tools:
         one = rng.choice(tools)
         others = [t for t in tools if t["domain_id"] == one["domain_id"] and t is not one]
-        if not others:
-            continue
         head = [f"{len(found) + 1}. `{names[one['domain_id']]}`", ""]
         found.append([*head, *(told(tool) for tool in (one, rng.choice(others))), ""])
     return found

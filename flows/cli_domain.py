@@ -131,7 +131,10 @@ def _print(
     if rows:
         print_result(Result(names, rows), json_=False)
     else:
-        say(f"{domain.name} has no tools of its own: `synth tools evolve` makes some of it")
+        say(
+            f"{domain.name} has no tools of its own; some are made of it by: "
+            f"synth tools evolve --domains {domain.name} --count 40 --dataset data/mine"
+        )
     for rule, breached in report.rules.items():
         if breached:
             say(f"policy {rule}: a call that would succeed can break it, and code sees it")

@@ -1,13 +1,21 @@
 """`synth tools export-mcp`: a domain as an MCP server, for any agent framework."""
 
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
 from flows.cli_run import Port
 from records.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tool_specs.domain import Domain
 
 
 def export_mcp(
     domain: str,
     /,
     *,
+    dataset: Annotated[str | None, Parameter(name="--dataset", alias="-d")] = None,
     http: bool = False,
     port: Port = 8765,
 ) -> None:
@@ -20,7 +28,10 @@ def export_mcp(
     Parameters
     ----------
     domain
-        Name of a built-in domain (`synth domain list` names them), or path of a .yaml file.
+        Name of a domain with tools of its own (`synth domain list`), path of a .yaml file, or with
+        --dataset a domain that has evolved tools there.
+    dataset
+        Folder of a dataset: the domain with its tools as the dataset holds them.
     http
         Serve streamable HTTP instead of standard input and output.
     port
@@ -29,12 +40,26 @@ def export_mcp(
     import asyncio
 
     from sandboxes.domain_server import DomainServer
+
+    server = DomainServer(_written(domain) if dataset is None else _evolved(domain, dataset))
+    asyncio.run(server.run_http(port) if http else server.run_stdio())
+
+
+def _written(name: str) -> "Domain":
     from tool_specs.taxonomy import load_taxonomy
 
-    (loaded,) = load_taxonomy([domain])
-    if not loaded.tools:
+    (domain,) = load_taxonomy([name])
+    if not domain.tools:
         raise ConfigError(
-            f"{domain}: the domain has no tools; `synth tools evolve --domains {domain}` makes some"
+            f"{name}: the domain has no tools of its own; `synth tools evolve --domains {name} "
+            f"--count 40 --dataset D` makes some, and `export-mcp {name} --dataset D` serves them"
         )
-    server = DomainServer(loaded)
-    asyncio.run(server.run_http(port) if http else server.run_stdio())
+    return domain
+
+
+def _evolved(name: str, dataset: str) -> "Domain":
+    from flows.settings import open_dataset
+    from synth.evolved_domains import ALL, evolved_domains
+
+    found = evolved_domains(open_dataset(dataset), [f"{ALL}:{name}"], run_id="")
+    return next(iter(found.values()))

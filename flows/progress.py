@@ -18,10 +18,13 @@ class StageProgress:
         self._bars: Progress | None = None
         self._bar_of: dict[str, int] = {}
         self._done: dict[str, int] = {}
+        self._totals: dict[str, int] = {}
         self._said_at: dict[str, float] = {}
 
     def __call__(self, stage: str, finished: int, total: int) -> None:
-        self._done[stage] = self._done.get(stage, 0) + finished
+        if self._totals.get(stage) != total:  # a stage that is planned again counts anew
+            self._totals[stage], self._done[stage] = total, 0
+        self._done[stage] += finished
         if self._console.is_terminal:
             self._draw(stage, total)
         else:
@@ -38,7 +41,7 @@ class StageProgress:
             self._bars.start()
         if stage not in self._bar_of:
             self._bar_of[stage] = self._bars.add_task(stage, total=total)
-        self._bars.update(self._bar_of[stage], completed=self._done[stage])  # type: ignore[arg-type]
+        self._bars.update(self._bar_of[stage], completed=self._done[stage], total=total)  # type: ignore[arg-type]
 
     def _say(self, stage: str, total: int) -> None:
         now = time.monotonic()

@@ -10,7 +10,7 @@ from tests.flows.pipeline_work import SMALL, content_of
 from tests.flows.prefect_api import flow_runs
 
 SETTINGS = (
-    *("--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]"),
+    *("--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]", "--set", "code=[]"),
     *("--set", f"num_tasks={SMALL.num_tasks}", "--set", "shard_size=1"),
 )
 

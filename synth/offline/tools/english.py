@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from synth.offline.words import joined
 
 _PLURALS = {"person": "people", "child": "children", "staff": "staff", "equipment": "equipment"}
+_PLURALS |= {"thesis": "theses", "axis": "axes", "analysis": "analyses", "basis": "bases"}
 _PREPOSITIONS = ("to", "into", "for", "from", "on", "as", "under", "out", "in", "off", "back")
 
 _PARTICLES = ("up", "down", "over", "away", "through", "aside", "ahead", "apart", "again", "by")

@@ -1,9 +1,11 @@
 """Evolved tools in runs of the pipeline: trajectories are accepted, and stay as they are."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
+from mcp import Client, StdioServerParameters
 
 from records.errors import ConfigError
 from records.store import Dataset
@@ -80,3 +82,16 @@ def test_a_domain_that_was_not_evolved_is_refused_by_name(folder: Path, tmp_path
 
 def test_a_dry_run_has_a_dataset_of_its_own() -> None:
     assert CONFIG.in_small().domains == ("all",)
+
+
+def test_an_evolved_domain_is_served_over_mcp(folder: Path) -> None:
+    command = ["-m", "flows.cli", "tools", "export-mcp", "web_shop", "--dataset", str(folder)]
+    parameters = StdioServerParameters(command=sys.executable, args=command)
+    dataset = Dataset.open(folder)
+    [domain] = evolved_domains(dataset, ["evolved:web_shop"], run_id="x").values()
+
+    async def listed() -> list[str]:
+        async with Client(parameters, read_timeout_seconds=60) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert asyncio.run(listed()) == list(domain.programs)
