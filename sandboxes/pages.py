@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from records.errors import ItemError
 
 MAX_TOOLS = 2000
+MAX_PAGES = 500
+"""Empty ones with ever new cursors never come to MAX_TOOLS."""
 
 _WIRE = {"mode": "json", "by_alias": True, "exclude_none": True}
 
@@ -24,7 +26,7 @@ async def all_tools(
     tools: list[dict[str, Any]] = []
     cursor: str | None = None
     seen: set[str] = set()
-    while True:
+    for _ in range(MAX_PAGES):
         try:
             async with asking():
                 page = await client.list_tools(cursor=cursor, cache_mode="bypass")
@@ -35,5 +37,6 @@ async def all_tools(
         if not cursor:
             return tools
         if cursor in seen or len(tools) > MAX_TOOLS:
-            raise ItemError("bad_server_answer", f"{name}: endless tool list")
+            break
         seen.add(cursor)
+    raise ItemError("bad_server_answer", f"{name}: endless tool list")

@@ -82,7 +82,8 @@ def parse_yaml(content: bytes, *, origin: str) -> Any:
         mark = error.problem_mark
         where = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(f"{origin}:{where}: {error.problem}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        # PyYAML's own, for tags whose text does not fit, such as `!!bool maybe`
         raise ConfigError(f"{origin}: not YAML: {error}") from None
 
 

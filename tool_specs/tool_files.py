@@ -26,6 +26,8 @@ MAX_YAML_NODES = 2_000_000
 """With aliases written out: a few lines of YAML can stand for more values than memory holds."""
 
 MAX_YAML_DEPTH = 200
+MAX_YAML_MERGED = 200_000
+"""Members that merge keys (`<<`) copy in a whole file."""
 
 CATEGORY = "software_apps"
 """Of tools whose file names none."""
@@ -51,7 +53,7 @@ def _document(path: Path) -> Any:
         try:
             return json.loads(text)
         except json.JSONDecodeError as error:
-            lines = [line for line in text.splitlines() if line.strip()]
+            lines = [line for line in text.split("\n") if line.strip()]
             if len(lines) > 1 and error.msg == "Extra data":
                 return [_line(number, line) for number, line in enumerate(lines, 1)]
             if path.name.removesuffix(".gz").endswith((".yaml", ".yml")):
@@ -91,7 +93,7 @@ def _yaml(text: str) -> Any:
     try:
         _refuse_deep(text)
         found = yaml.load(text, _Loader)  # a SafeLoader: plain values only
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:  # `!!bool maybe`
         said = " ".join(str(error).split())
         raise ConfigError(f"neither JSON nor YAML: {said[:200]}") from error
     nodes, stack = 0, [found]
@@ -102,6 +104,8 @@ def _yaml(text: str) -> Any:
             raise ConfigError(f"YAML of over {MAX_YAML_NODES} values once aliases are written out")
         if isinstance(node, dict | list):
             stack.extend(node.values() if isinstance(node, dict) else node)
+        elif not isinstance(node, str | int | float | None):  # !!binary, !!set, !!timestamp
+            raise ConfigError(f"YAML with a {type(node).__name__} in it, which JSON has not")
     return found
 
 
@@ -122,6 +126,22 @@ class _Loader(yaml.CSafeLoader):
         first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    merged = 0
+    """Members that merge keys have copied so far."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Merge keys multiply while they are read: counted before they are followed."""
+        for key, value in node.value:
+            if key.tag != "tag:yaml.org,2002:merge":
+                continue
+            for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(one, yaml.MappingNode):
+                    self.flatten_mapping(one)
+                    self.merged += len(one.value)
+                if self.merged > MAX_YAML_MERGED:
+                    raise yaml.YAMLError(f"merge keys that copy over {MAX_YAML_MERGED} members")
+        super().flatten_mapping(node)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep=deep)

@@ -99,6 +99,8 @@ class OldServer:
         if message["method"] == "tools/list":
             if self.manners == "endless":
                 return {"result": {"tools": TOOLS[:1], "nextCursor": "again"}}
+            if self.manners == "empty":
+                return {"result": {"tools": [], "nextCursor": f"{params.get('cursor', '')}x"}}
             if self.manners == "wrong":
                 return {"result": {"tools": [{"title": "no name"}]}}
             start = int(params.get("cursor", 0))

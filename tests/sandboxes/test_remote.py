@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+import sandboxes.pages
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.http import token_of
 from sandboxes.remote import RemoteList, checked_url, list_remote
@@ -46,6 +47,14 @@ def test_the_token_of_a_variable_is_sent(monkeypatch: pytest.MonkeyPatch) -> Non
         listed(OldServer(token="abc"))
     with pytest.raises(ConfigError, match="NO_SUCH_TOKEN, named for the token, is not set"):
         token_of("NO_SUCH_TOKEN")
+
+
+def test_empty_pages_without_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxes.pages, "MAX_PAGES", 5)
+    server = OldServer(manners="empty")
+    with pytest.raises(ItemError, match="endless tool list"):
+        listed(server)
+    assert server.methods.count("tools/list") == 5
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,13 @@ def test_what_is_wrong_and_where(edit: dict[str, Any]) -> None:
     assert all(line.startswith("bikes.yaml: ") for line in words.splitlines())
 
 
+@pytest.mark.parametrize("value", ["!!bool maybe", "!!int ''", "!!set {a}", "!!float x"])
+def test_tags_that_do_not_fit_are_refused(value: str) -> None:
+    content = BIKE_RENTAL.read_text().replace("title: ", f"title: {value} #", 1)
+    with pytest.raises(ConfigError, match=r"^bikes\.yaml: "):
+        Domain.of(parse_yaml(content.encode(), origin="bikes.yaml"), origin="bikes.yaml")
+
+
 def test_all_problems_are_told_at_once() -> None:
     words = refusal_of(
         edited(

@@ -85,6 +85,13 @@ YAML_BOMB = "a0: &a0 [1, 1]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
 )
 
+MERGE_BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
+    f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 12)
+)
+WIDE_MERGE = f"a: &a {{{', '.join(f'k{i}: 1' for i in range(1000))}}}\n" + "".join(
+    f"b{i}: {{<<: *a}}\n" for i in range(210)
+)
+
 
 @pytest.mark.parametrize(
     ("document", "words"),
@@ -96,6 +103,15 @@ YAML_BOMB = "a0: &a0 [1, 1]\n" + "".join(
         ("a: [", "neither JSON nor YAML"),
         ("!!python/object/apply:os.system ['true']", "neither JSON nor YAML"),
         (YAML_BOMB, "values once aliases are written out"),
+        (MERGE_BOMB, "merge keys that copy over 200000 members"),
+        (WIDE_MERGE, "merge keys that copy over 200000 members"),
+        ("a: &a {<<: *a}", "nested too deep"),
+        ("a: !!bool maybe", "neither JSON nor YAML"),
+        ("a: !!int ''", "neither JSON nor YAML"),
+        ("a: !!timestamp abc", "neither JSON nor YAML"),
+        ("a: !!timestamp 2026-01-01", "YAML with a date in it"),
+        ("a: !!binary aGk=", "YAML with a bytes in it"),
+        ("a: !!set {b}", "YAML with a set in it"),
         ("a: &a [*a]", "values once aliases are written out"),
         ("[" * 100_000, "nested too deep"),
         ("a: " + "[" * 600_000, "nested too deep"),
@@ -116,6 +132,20 @@ def test_what_is_none_is_refused_with_its_path(tmp_path: Path, document: Any, wo
         read_listings(path)
     assert words in str(caught.value)
     assert str(caught.value).startswith(f"{path} cannot be imported")
+
+
+def test_merge_keys_are_followed(tmp_path: Path) -> None:
+    text = "base: &b {name: get, description: Get.}\ntools: [{<<: *b, inputSchema: {}}]"
+    (listing,) = read_listings(written(tmp_path / "a.yaml", text))
+    assert listing.tools[0] == {"name": "get", "description": "Get.", "inputSchema": {}}
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085"])
+def test_lines_end_at_line_feeds_only(tmp_path: Path, separator: str) -> None:
+    tools = [MCP | {"name": name, "description": f"Get{separator}one."} for name in ("a", "b")]
+    text = "\r\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
+    (listing,) = read_listings(written(tmp_path / "a.jsonl", text))
+    assert listing.tools == tools
 
 
 def test_files_that_cannot_be_opened_or_unpacked_are_named(tmp_path: Path) -> None:
