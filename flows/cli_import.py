@@ -50,7 +50,8 @@ def import_(
     allow_host
         A host on which servers of a registry may be asked for their tools.
     token_env
-        Name of the environment variable whose value is sent to each --url as a bearer token.
+        Name of the environment variable whose value is sent to each --url as a bearer token. All
+        of them must be of one host, by https:// unless it is this machine.
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
     json_

@@ -1,6 +1,7 @@
 """The API of an MCP registry: its servers, page by page, remembered in a journal."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +18,9 @@ PAGE_SIZE = 100
 """The most that the API gives."""
 
 MAX_PAGES = 10_000
+MAX_BYTES = 512 << 20
+"""Of all pages as JSON: an import holds them all at once."""
+
 TRIES = 4
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
@@ -29,9 +33,11 @@ async def pages(url: str, journal: ShardJournal) -> AsyncIterator[Page]:
     """The registry's pages in order. What the journal holds is not asked for again.
 
     TransientError where the registry stays unreachable: the pages so far are in the journal, and
-    the next call goes on after them. ConfigError where there is no registry at this address.
+    the next call goes on after them. ConfigError where there is no registry at this address, or one
+    of over MAX_BYTES.
     """
     cursor: str | None = None
+    size = 0
     seen: set[str] = set()
     async with bounded_client(read_timeout_s=30.0) as http:
         for _ in range(MAX_PAGES):
@@ -39,6 +45,9 @@ async def pages(url: str, journal: ShardJournal) -> AsyncIterator[Page]:
             answer = journal.cached(key)
             if answer is None:
                 answer = await _asked(http, url, cursor)
+            size += len(json.dumps(answer))
+            if size > MAX_BYTES:
+                raise ConfigError(f"the registry at {url} gives over {MAX_BYTES} bytes of servers")
             page = read_page(answer)
             if page is None:
                 raise ConfigError(

@@ -9,8 +9,10 @@ the server needs its whole list.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from records.config import Config
 from records.digest import digest
@@ -96,10 +98,12 @@ async def import_tools(
     fails is told in the report; a registry that stops half-way is TransientError, and the same call
     goes on with it.
     """
+    urls = [checked_url(url) for url in (*request.urls, *request.registries)]
+    token = _token(request)
+    if request.allow_hosts and not request.registries:
+        raise ConfigError("--allow-host is about servers of a registry; add --registry")
     listings = [listing for file in request.files for listing in read_listings(file)]
     configs = [server_named(text) for text in request.servers]
-    urls = [checked_url(url) for url in (*request.urls, *request.registries)]
-    token = token_of(request.token_env)
     if configs and (reason := available()):
         raise ConfigError(f"an MCP server is only ever started in a sandbox: {reason}")
     if not (listings or configs or urls):
@@ -132,6 +136,30 @@ async def import_tools(
             for file in journal.parent.glob(f"{journal.name}*"):
                 file.unlink()
     return report
+
+
+def _token(request: ImportRequest) -> str | None:
+    """The token for `urls`. ConfigError where it would go nowhere, to several, or in the clear."""
+    if request.token_env is None:
+        return None
+    if not request.urls:
+        raise ConfigError("--token-env is sent to each --url and to nothing else; add --url")
+    parts = [urlsplit(url) for url in request.urls]
+    hosts = sorted({one.hostname or "" for one in parts})
+    if len(hosts) > 1:
+        raise ConfigError(
+            f"--token-env would give one token to {', '.join(hosts)}; import each host by itself"
+        )
+    if not _is_loopback(hosts[0]) and any(one.scheme != "https" for one in parts):
+        raise ConfigError(f"--token-env would go to {hosts[0]} unencrypted; use https://")
+    return token_of(request.token_env)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
 
 
 def _listed(kind: str, listing: Listing) -> _Found:

@@ -38,7 +38,7 @@ MAX_DESCRIPTION = 4_000
 """Characters; a longer description is no description of one tool."""
 
 MAX_LINE = 200
-"""Characters of a name or a title that is stored only to be shown to people."""
+"""Characters of a title, and of a tool's own name: cut, it would not lead back to the tool."""
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -94,7 +94,7 @@ def rows_of_answer(
 ) -> list[Row]:
     """One row per listed tool, in the order of the list."""
     listed = [_listed(tool) for tool in tools]
-    names = mapped_names(one.name for one in listed if one.name)
+    names = mapped_names(one.name for one in listed if 0 < len(one.name) <= MAX_LINE)
     best: dict[str, _Listed] = {}
     for one in sorted(listed, key=lambda one: one.rank):
         best.setdefault(one.name, one)

@@ -37,25 +37,27 @@ def listing_of(document: Mapping[str, Any], source: Source) -> Listing:
     if not isinstance(document.get("paths"), Mapping):
         raise ConfigError("an OpenAPI document without paths; there are no operations in it")
     dialect: Dialect = "openapi-3.0" if version.startswith("3.0") else "2020-12"
-    tools = []
-    for path, method, operation, shared in _operations(document):
-        if len(tools) == MAX_OPERATIONS:
+    tools: list[dict[str, Any]] = []
+    for path, item in document["paths"].items():
+        tools += _tools_of_path(document, dialect, str(path), item)
+        if len(tools) > MAX_OPERATIONS:
             raise ConfigError(f"an OpenAPI document of over {MAX_OPERATIONS} operations; split it")
-        tools.append(_tool(document, dialect, path, method, operation, shared))
     return Listing(source, tools, dialect="2020-12")  # each part is normalised where it stands
 
 
-def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], Any]]:
-    for path, item in document["paths"].items():
-        try:
-            item = _followed(document, item)
-        except UnusableError as error:
-            raise ConfigError(
-                f"an OpenAPI document whose path {path} cannot be read: {error}"
-            ) from error
-        for method in METHODS:
-            if isinstance(operation := item.get(method), Mapping):
-                yield str(path), method, operation, item.get("parameters")
+def _tools_of_path(
+    document: Mapping[str, Any], dialect: Dialect, path: str, item: Any
+) -> Iterator[dict[str, Any]]:
+    """The path's operations; one unusable tool for a path that cannot be read."""
+    try:
+        item = _followed(document, item)
+    except UnusableError as error:
+        name = _plain_name(f"path_{path}")
+        yield {"name": name, "inputSchema": error, "annotations": {"http": path}}
+        return
+    for method in METHODS:
+        if isinstance(operation := item.get(method), Mapping):
+            yield _tool(document, dialect, path, method, operation, item.get("parameters"))
 
 
 def _tool(
@@ -67,7 +69,7 @@ def _tool(
     shared: Any,
 ) -> dict[str, Any]:
     named = operation.get("operationId")
-    fallback = re.sub(r"[\W_]+", "_", f"{method}_{path}").strip("_")
+    fallback = _plain_name(f"{method}_{path}")
     words = [operation.get(key) for key in ("summary", "description")]
     texts = [text.strip() for text in words if isinstance(text, str) and text.strip()]
     is_read = method in ("get", "head", "options")
@@ -91,6 +93,10 @@ def _tool(
     except UnusableError:
         tool["outputSchema"] = None
     return tool
+
+
+def _plain_name(text: str) -> str:
+    return re.sub(r"[\W_]+", "_", text).strip("_")
 
 
 class _Operation:

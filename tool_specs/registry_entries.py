@@ -86,7 +86,8 @@ def read_entry(given: Any) -> Entry | None:
 
 
 def _remote(remote: Mapping[str, Any]) -> Remote:
-    url = _text(remote.get("url"))
+    given = remote.get("url")
+    url = _text(given)
     kind = remote.get("type") or remote.get("transport_type") or remote.get("transport")
     try:
         parts = urlsplit(url)
@@ -94,6 +95,8 @@ def _remote(remote: Mapping[str, Any]) -> Remote:
         parts.port  # noqa: B018  a port that is no number raises here
     except ValueError:
         return Remote(url, "", "bad_url")
+    if isinstance(given, str) and url != given.strip():  # cut or cleaned, it is another address
+        return Remote(url, host, "bad_url")
     if "{" in url:
         return Remote(url, host, "needs_variables")
     if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc:

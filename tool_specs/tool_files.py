@@ -153,18 +153,20 @@ def _listings(document: Any, name: str) -> Iterator[Listing]:
         yield openapi.listing_of(document, _openapi_source(document, name))
         return
     entries = document if isinstance(document, list) else [document]
+    servers: list[Listing] = []
     loose: list[Any] = []
     for entry in entries:
         tools = _tools_of(entry)
         if tools is None:
             loose.append(entry)
         elif isinstance(entry.get("server", entry.get("slug")), str):
-            yield Listing(_entry_source(entry), [_as_mcp(tool) for tool in tools])
+            servers.append(Listing(_entry_source(entry), [_as_mcp(tool) for tool in tools]))
         else:
             loose += tools
-    if not any(map(_is_tool, loose)) and (loose or not entries):
+    if not servers and not any(map(_is_tool, loose)) and (loose or not entries):
         raise ConfigError(_what_it_is(document))
-    if loose:
+    yield from servers
+    if loose:  # what is no tool becomes a row that says so, and costs the others nothing
         yield Listing(
             Source(server=name, category=CATEGORY, may_write=True), [*map(_as_mcp, loose)]
         )

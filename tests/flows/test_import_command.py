@@ -34,6 +34,15 @@ def test_a_file_is_counted_for_people_and_for_programs(tmp_path: Path, capsys) -
         (["--url", "time"], 2, "'time' is no URL of a server"),
         (["--registry", "registry"], 2, "'registry' is no URL of a server"),
         (["--url", "http://127.0.0.1:9/", "--token-env", "NO_TOKEN"], 2, "NO_TOKEN"),
+        (["--file", "x", "--token-env", "HOME"], 2, "--token-env is sent to each --url"),
+        (["--url", "http://a.example/", "--token-env", "HOME"], 2, "to a.example unencrypted"),
+        (
+            ["--url", "https://a.example/", "--url", "https://b.example/", "--token-env", "HOME"],
+            2,
+            "one token to a.example, b.example",
+        ),
+        (["--url", "http://[::1]:9/", "--token-env", "HOME"], 1, "1 of 1 URLs gave nothing"),
+        (["--url", "http://127.0.0.1:9/", "--allow-host", "x"], 2, "add --registry"),
         (["--url", "http://127.0.0.1:9/mcp"], 1, "1 of 1 URLs gave nothing"),
     ],
 )

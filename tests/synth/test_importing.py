@@ -243,6 +243,19 @@ def test_a_registry_that_stops_half_way_goes_on_where_it_was(tmp_path: Path) -> 
     assert report.summary()["kept"] == 9
 
 
+def test_a_registry_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes.registry, "MAX_BYTES", 2000)
+
+    async def work(url: str, registry: Registry) -> list[str]:
+        with pytest.raises(ConfigError, match="gives over 2000 bytes"):
+            await import_tools(request(url), tmp_path / "d")
+        return registry.asked
+
+    assert 1 < len(with_registry(work)) < 5  # of five pages: their sum counts, not one
+
+
 @pytest.mark.parametrize(("faults", "words"), [((404,), "gave status 404"), ((301,), "status 301")])
 def test_an_address_without_a_registry_is_refused(
     faults: tuple[int, ...], words: str, tmp_path: Path

@@ -9,6 +9,7 @@ from records.digest import canonical_json
 from records.schemas import TABLES
 from tool_specs.dialects import MAX_NODES
 from tool_specs.importing import (
+    MAX_LINE,
     MAX_SCHEMA_BYTES,
     QUARANTINED,
     Source,
@@ -87,6 +88,8 @@ def of(**properties: Any) -> dict[str, Any]:
     [
         ({"name": None}, "missing_name"),
         ({"name": "\u5929\u6c14"}, "unusable_name"),
+        ({"name": "get_one_" * (MAX_LINE // 8)}, None),
+        ({"name": "get_one_" * (MAX_LINE // 8) + "x"}, "unusable_name"),
         ({"inputSchema": None}, "missing_schema"),
         ({"inputSchema": {"type": "array"}}, "invalid_schema"),
         (of(a={"type": "text"}), "invalid_schema"),

@@ -65,6 +65,9 @@ def test_the_first_form() -> None:
         ({"url": "https://u:p@a.example/"}, "bad_url"),
         ({"url": "https://a.example:port/"}, "bad_url"),
         ({"url": "http://[::1"}, "bad_url"),
+        ({"url": f"https://a.example/{'x' * 482}"}, None),
+        ({"url": f"https://a.example/{'x' * 483}"}, "bad_url"),
+        ({"url": "https://a.example/\x1bmcp"}, "bad_url"),
         ({}, "bad_url"),
     ],
 )

@@ -60,6 +60,16 @@ def test_lines_about_servers_keep_them_apart_with_licence_and_category(tmp_path:
     assert [source.license for source in sources] == ["MIT", "", ""]
 
 
+@pytest.mark.parametrize("bad", [5, {"server": "z", "error": "timeout"}, [MCP], None])
+def test_an_entry_that_lists_nothing_is_a_row_with_a_reason(tmp_path: Path, bad: Any) -> None:
+    listings = read_listings(written(tmp_path / "all.json", [{"server": "a", "tools": [MCP]}, bad]))
+    rows = [row for one in listings for row in rows_of_answer(one.tools, one.source)]
+    assert [(row["server"], row["drop_reason"]) for row in rows] == [
+        ("a", None),
+        ("all", "missing_name"),
+    ]
+
+
 def test_a_function_without_parameters_takes_none(tmp_path: Path) -> None:
     document = [{"type": "function", "function": {"name": "ping"}}]
     (listing,) = read_listings(written(tmp_path / "a.json", document))
@@ -118,6 +128,7 @@ WIDE_MERGE = f"a: &a {{{', '.join(f'k{i}: 1' for i in range(1000))}}}\n" + "".jo
         ("[" + "9" * 5000 + "]", "no JSON that can be read"),
         ('{"tools": []}\n{"tools": [', "of which line 2 is no JSON"),
         ([1, 2], "a list without tools"),
+        ([{"server": "z", "error": "timeout"}], "a list without tools"),
         ([], "a list without tools"),
         ({"a": 1, "b": 2}, "an object with a, b in it; tools/list answers, OpenAI"),
         ({"mcpServers": {}}, "import each with --server or --url"),
