@@ -164,6 +164,12 @@ def test_an_overdue_lease_is_ended_under_its_holder() -> None:
     assert pool.accounts.endings == {"expired": 1}
 
 
+async def asked_for_ever(sandbox: Sandbox) -> None:
+    """Ends with its death: what is inside outlives the outermost process by a moment."""
+    while True:
+        await sandbox.ping()
+
+
 def test_a_sandbox_that_dies_is_lost_and_another_takes_its_place() -> None:
     async def work(pool: Pool) -> None:
         async with pool.lease(SMALL) as sandbox:
@@ -174,6 +180,8 @@ def test_a_sandbox_that_dies_is_lost_and_another_takes_its_place() -> None:
         await pool.settled()
         (idle,) = next(iter(pool._idle.values()))
         os.kill(idle.sandbox.pid, 9)  # it dies while nobody looks
+        with pytest.raises(TransientError):
+            await asked_for_ever(idle.sandbox)
         assert (await used(pool, "echo", "here"))[1] == b"here\n"
 
     pool = pooled(work)
