@@ -8,7 +8,10 @@ from sandboxes.local import available
 from sandboxes.suite import SuiteRun, list_tests, run_suite
 from tests.sandboxes.code_cases import ATTACKS, MANY, ONE, RIGHT, WRONG, project, with_price
 
-pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}"),
+]
 
 
 def run(files: dict[str, str], *names: str) -> SuiteRun:

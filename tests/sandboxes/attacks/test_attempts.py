@@ -9,7 +9,7 @@ from tests.sandboxes.attacks.suite import ATTEMPTS
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.usefixtures("sandboxed")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("sandboxed")]
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda a: f"{a.group}: {a.name}")

@@ -20,7 +20,10 @@ from synth.executors import Catalogue
 from synth.outcomes import OutcomeConfig
 from tests.sandboxes.code_cases import RIGHT, project
 
-pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}"),
+]
 
 QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1}))
 WORLD = CodeWorld(project())
