@@ -26,7 +26,7 @@ from synth.prompts import render, version_of
 from tool_specs.dependencies import Graph
 from tool_specs.toolsets import Sampler
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 PROMPT = "gen_agent"
 
 CAPABILITIES = (
@@ -47,6 +47,10 @@ EXPERTISE = (
     "trained on the rules and strict about them",
     "formerly on the technical side, precise about data",
 )
+FIRST_ON_CODE = 2
+"""Index of the first agent that works on code, unless the share asks for one earlier: a run of few
+agents, a dry run among them, has one too."""
+
 BEHAVIOURS = (
     "brief and factual",
     "warm and patient",
@@ -203,7 +207,8 @@ def _source_of(
     """Code and servers evenly spread at their shares; within each kind, rounds in a seeded
     order."""
     share = config.code_share if domains or servers else 1.0
-    if code and int((i + 1) * share + 1e-9) > int(i * share + 1e-9):
+    begun = max(0.0, 1.0 - share * (FIRST_ON_CODE + 1)) + 1e-9
+    if code and int(begun + (i + 1) * share) > int(begun + i * share):
         return code[0]
     share = config.server_share if domains and servers else float(not domains)
     servers_before, servers_after = int(i * share + 1e-9), int((i + 1) * share + 1e-9)

@@ -15,6 +15,7 @@ from records.splits import split_of
 from sandboxes.servers import ServerConfig, builtin_servers
 from synth import agents, personas
 from synth.agents import AgentConfig, AgentPlan, Source, plan_agents, sources_of
+from synth.coding import worlds as coding
 from synth.config_files import validate
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.personas import PersonaConfig, plan_personas
@@ -23,7 +24,7 @@ from tests.synth.task_cases import domains
 from tool_specs.catalogue import domain_row, tool_rows
 from tool_specs.dependencies import Graph
 
-GOLDEN_AGENTS = {3: "ad797e2b6ce44151"}
+GOLDEN_AGENTS = {4: "5393fdd4facb611f"}
 GOLDEN_PERSONAS = {1: "874efaa08a8f3eab"}
 COLUMNS = {"run_id", "schema_version"}
 
@@ -85,6 +86,25 @@ def test_every_source_has_agents_and_servers_their_share() -> None:
     assert "server:gone" not in counts
     in_domains = [n for key, n in counts.items() if not key.startswith("server:")]
     assert max(in_domains) - min(in_domains) <= 1
+
+
+def with_code() -> list[Source]:
+    rows = [row for domain in domains() for row in tool_rows(domain)]
+    code = coding.code_worlds(["coinpurse"])
+    rows += server_rows("git", 8) + coding.tool_rows()
+    about = [*map(domain_row, domains()), coding.domain_row()]
+    return sources_of(about, rows, {"git": builtin_servers()["git"]}, code)
+
+
+@pytest.mark.parametrize(("share", "few", "many"), [(0.04, 1, 8), (0.5, 1, 100), (0.0, 0, 0)])
+def test_a_run_of_few_agents_has_one_on_code_and_the_share_holds(
+    share: float, few: int, many: int
+) -> None:
+    config = AgentConfig(code_share=share)
+    planned = plan_agents(config, with_code(), seed=1, count=200, generator=GENERATOR)
+    on_code = [plan.source.worlds is not None for plan in planned]
+    assert sum(on_code[:3]) == few  # a dry run has three agents
+    assert sum(on_code) == many
 
 
 def test_held_out_tools_stay_with_held_out_agents() -> None:
