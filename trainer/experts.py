@@ -1,0 +1,153 @@
+"""The feed-forward half of a layer: one network, or a mixture of experts behind a router.
+
+No token is dropped: an expert takes as many as are sent to it.
+
+Shape suffixes in this file: N = tokens, D = features of the model, M = features inside an expert,
+E = experts, K = experts of a token, G = groups of experts.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from trainer.model_config import ModelConfig
+
+
+class FeedForward(nn.Module):
+    """SwiGLU: down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, config: ModelConfig, inner: int) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(config.hidden_size, inner, bias=False)
+        self.up_proj = nn.Linear(config.hidden_size, inner, bias=False)
+        self.down_proj = nn.Linear(inner, config.hidden_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Routed(NamedTuple):
+    experts_NK: Tensor
+    weights_NK: Tensor
+    """fp32, scaled."""
+    scores_NE: Tensor
+    """Sigmoids of the router's logits, fp32."""
+
+
+class Router(nn.Module):
+    """Sigmoid scores; the bias steers who is chosen and never how much is heard.
+
+    Source: https://arxiv.org/abs/2412.19437 section 2.1.2.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.weight = nn.Parameter(torch.empty(config.num_experts, config.hidden_size))
+        self.register_buffer("e_score_correction_bias", torch.zeros(config.num_experts))
+        self.e_score_correction_bias: Tensor
+        """fp32 whatever the model's type; moved by `trainer.balance`, not by gradients."""
+
+    def forward(self, x_ND: Tensor) -> Routed:
+        config = self.config
+        scores_NE = F.linear(x_ND.float(), self.weight.float()).sigmoid()
+        choice_NE = scores_NE.detach() + self.e_score_correction_bias.float()
+        if config.num_groups > 1:
+            choice_NE = self._within_best_groups(choice_NE)
+        experts_NK = choice_NE.topk(config.experts_per_token, dim=-1, sorted=False).indices
+        weights_NK = scores_NE.gather(1, experts_NK)
+        if config.normalize_weights:
+            weights_NK = weights_NK / (weights_NK.sum(-1, keepdim=True) + 1e-20)
+        return Routed(experts_NK, weights_NK * config.routed_scale, scores_NE)
+
+    def _within_best_groups(self, choice_NE: Tensor) -> Tensor:
+        """A group is as good as its two best experts together; the others are out of reach."""
+        grouped_NGE = choice_NE.unflatten(1, (self.config.num_groups, -1))
+        worth_NG = grouped_NGE.topk(2, dim=-1).values.sum(-1)
+        best = worth_NG.topk(self.config.groups_per_token, dim=-1, sorted=False).indices
+        closed_NG = torch.ones_like(worth_NG, dtype=torch.bool).scatter(1, best, False)
+        return grouped_NGE.masked_fill(closed_NG[..., None], float("-inf")).flatten(1)
+
+
+class Experts(nn.Module):
+    """All routed experts of a layer as stacks, so that they run, and are optimised, together."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width, inner, count = config.hidden_size, config.moe_intermediate_size, config.num_experts
+        self.gate_proj = nn.Parameter(torch.empty(count, inner, width))
+        self.up_proj = nn.Parameter(torch.empty(count, inner, width))
+        self.down_proj = nn.Parameter(torch.empty(count, width, inner))
+
+    def forward(self, x_ND: Tensor, routed: Routed) -> Tensor:
+        sent = routed.experts_NK.flatten()
+        order = sent.argsort(stable=True)  # places of the sent copies, expert by expert
+        counts_E = torch.bincount(sent, minlength=len(self.gate_proj))
+        copies = x_ND[order // routed.experts_NK.shape[1]]
+        made = self._grouped(copies, counts_E) if x_ND.is_cuda else self._padded(copies, counts_E)
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order), device=order.device)
+        made_NKD = made[back].unflatten(0, routed.experts_NK.shape)
+        return (made_NKD * routed.weights_NK[..., None].to(made.dtype)).sum(1)
+
+    def _padded(self, copies: Tensor, counts_E: Tensor) -> Tensor:
+        """One batched product over room for the busiest expert: on a CPU four times as fast as a
+        grouped one, padding included."""
+        room = int(counts_E.max())
+        expert = torch.repeat_interleave(torch.arange(len(counts_E)), counts_E)
+        first = counts_E.cumsum(0) - counts_E
+        place = expert * room + torch.arange(len(copies)) - first[expert]
+        padded = copies.new_zeros(len(counts_E) * room, copies.shape[1])
+        padded = padded.index_copy(0, place, copies).unflatten(0, (-1, room))
+        inner = F.silu(padded @ self.gate_proj.mT) * (padded @ self.up_proj.mT)
+        return (inner @ self.down_proj.mT).flatten(0, 1)[place]
+
+    def _grouped(self, copies: Tensor, counts_E: Tensor) -> Tensor:
+        """One grouped product, nothing padded."""
+        ends = counts_E.cumsum(0).to(torch.int32)
+        gate = F.grouped_mm(copies, self.gate_proj.mT, offs=ends)
+        up = F.grouped_mm(copies, self.up_proj.mT, offs=ends)
+        return F.grouped_mm(F.silu(gate) * up, self.down_proj.mT, offs=ends)
+
+
+class Mixed(NamedTuple):
+    x: Tensor
+    load_E: Tensor
+    """Tokens sent to each expert, detached."""
+    imbalance: Tensor
+    """Sequence balance loss before its weight: 1 when every expert gets its share."""
+
+
+class MixtureOfExperts(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.gate = Router(config)
+        self.experts = Experts(config)
+        shared = config.num_shared_experts * config.moe_intermediate_size
+        self.shared_experts = FeedForward(config, shared) if shared else None
+
+    def forward(self, x_BTD: Tensor) -> Mixed:
+        x_ND = x_BTD.flatten(0, 1)
+        routed = self.gate(x_ND)
+        y_ND = self.experts(x_ND, routed)
+        if self.shared_experts is not None:
+            y_ND = y_ND + self.shared_experts(x_ND)
+        load_E = torch.bincount(routed.experts_NK.flatten(), minlength=self.config.num_experts)
+        imbalance = sequence_imbalance(routed, sequences=len(x_BTD))
+        return Mixed(y_ND.view_as(x_BTD), load_E, imbalance)
+
+
+def sequence_imbalance(routed: Routed, *, sequences: int) -> Tensor:
+    """Mean over sequences of sum_i f_i P_i: f_i = E/(K T) x tokens sent to i, P_i = its mean share
+    of the scores. Source: https://arxiv.org/abs/2412.19437 equations 17 to 20.
+    """
+    scores_BTE = routed.scores_NE.unflatten(0, (sequences, -1))
+    share_BE = (scores_BTE / scores_BTE.sum(-1, keepdim=True)).mean(1)
+    sent = routed.experts_NK.unflatten(0, (sequences, -1)).flatten(1)
+    counts_BE = torch.zeros_like(share_BE).scatter_add(
+        1, sent, torch.ones_like(sent, dtype=share_BE.dtype)
+    )
+    return (counts_BE * share_BE).sum(-1).mean() * share_BE.shape[1] / sent.shape[1]

@@ -1,0 +1,160 @@
+"""The decoder: embedding, layers, norm, head. Parameter names are those of the released
+checkpoints, but for the experts, which are stacks (`trainer.exchange` translates).
+
+Shape suffixes in this file: B = sequences, T = tokens, D = features, V = vocabulary, L = layers,
+H = heads, E = experts.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+from torch.utils.checkpoint import checkpoint
+
+from trainer.attention import Context, LatentAttention
+from trainer.experts import Experts, FeedForward, MixtureOfExperts, Router
+from trainer.model_config import ModelConfig
+from trainer.norm import RmsNorm
+from trainer.rotary import angles, inverse_frequencies
+
+
+class Output(NamedTuple):
+    """What a forward pass has to tell, besides its gradients."""
+
+    hidden_BTD: Tensor
+    """After the last norm; `Decoder.logits` makes logits of it."""
+    max_logit_LH: Tensor | None
+    """Largest attention logit of each head, detached; None where it was not asked for."""
+    load_LE: Tensor
+    """Tokens sent to each expert, by layer with experts, detached."""
+    imbalance: Tensor
+    """Mean sequence balance loss over the layers with experts, before its weight."""
+
+
+class Layer(nn.Module):
+    def __init__(self, config: ModelConfig, number: int) -> None:
+        super().__init__()
+        self.input_layernorm = RmsNorm(config.hidden_size, config.norm_eps)
+        self.self_attn = LatentAttention(config)
+        self.post_attention_layernorm = RmsNorm(config.hidden_size, config.norm_eps)
+        self.mlp: FeedForward | MixtureOfExperts = (
+            FeedForward(config, config.intermediate_size)
+            if number < config.num_dense_layers
+            else MixtureOfExperts(config)
+        )
+
+    def forward(
+        self, x: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+        """(x, max_logit_H, load_E, imbalance)."""
+        attended = self.self_attn(self.input_layernorm(x), context)
+        x = x + attended.x_BTD
+        normed = self.post_attention_layernorm(x)
+        if isinstance(self.mlp, FeedForward):
+            return x + self.mlp(normed), attended.max_logit_H, None, None
+        mixed = self.mlp(normed)
+        return x + mixed.x, attended.max_logit_H, mixed.load_E, mixed.imbalance
+
+
+class Body(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Layer(config, n) for n in range(config.num_layers))
+        self.norm = RmsNorm(config.hidden_size, config.norm_eps)
+
+
+class Decoder(nn.Module):
+    """A language model. Made with random weights; on the meta device it has only shapes."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.recompute = False
+        """Keep only the input of each layer and run it again for the gradients."""
+        self.model = Body(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.register_buffer("inverse_frequencies", None, persistent=False)
+        self.inverse_frequencies: Tensor
+        self.reset_frequencies()
+        self.apply(self._draw)
+
+    def reset_frequencies(self) -> None:
+        """Compute what no checkpoint holds, after `to_empty`."""
+        self.inverse_frequencies = inverse_frequencies(self.config).to(self.lm_head.weight.device)
+
+    @torch.no_grad()
+    def _draw(self, module: nn.Module) -> None:
+        std = self.config.init_std
+        if isinstance(module, nn.Linear | nn.Embedding | Router):
+            module.weight.normal_(std=std)
+        elif isinstance(module, Experts):
+            for stack in (module.gate_proj, module.up_proj, module.down_proj):
+                stack.normal_(std=std)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        *,
+        documents_BT: Tensor | None = None,
+        track_logits: bool = False,
+    ) -> Output:
+        """`documents_BT`: which document a token is of, as numbers that rise within a row; tokens
+        see only earlier ones of their own, and positions count from its start. None: each row is
+        one document.
+
+        `track_logits`: tell the largest attention logit of each head, exactly.
+        """
+        positions_BT, mask = _places(ids_BT, documents_BT)
+        cos, sin = angles(self.config, self.inverse_frequencies, positions_BT)
+        context = Context(cos, sin, mask, track_logits)
+        x = self.model.embed_tokens(ids_BT)
+        tops: list[Tensor] = []
+        loads: list[Tensor] = []
+        imbalances: list[Tensor] = []
+        for layer in self.layers:
+            if self.recompute and torch.is_grad_enabled():
+                made: Any = checkpoint(layer, x, context, use_reentrant=False)
+            else:
+                made = layer(x, context)
+            x, top, load, imbalance = made
+            tops += [top] if top is not None else []
+            loads += [load] if load is not None else []
+            imbalances += [imbalance] if imbalance is not None else []
+        none = torch.zeros(0, self.config.num_experts, dtype=torch.long, device=x.device)
+        return Output(
+            hidden_BTD=self.model.norm(x),
+            max_logit_LH=torch.stack(tops) if tops else None,
+            load_LE=torch.stack(loads) if loads else none,
+            imbalance=torch.stack(imbalances).mean() if imbalances else x.new_zeros(()),
+        )
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        return cast(Sequence[Layer], self.model.layers)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self.lm_head(hidden)
+
+
+def _places(ids_BT: Tensor, documents_BT: Tensor | None) -> tuple[Tensor, Tensor | BlockMask]:
+    """Positions within each document, and who may see whom."""
+    rows, length = ids_BT.shape
+    index_T = torch.arange(length, device=ids_BT.device)
+    if documents_BT is None:
+        documents_BT = torch.zeros_like(ids_BT)
+    starts = F.pad(documents_BT[:, 1:] != documents_BT[:, :-1], (1, 0), value=True)
+    positions_BT = index_T - (index_T * starts).cummax(-1).values
+    if ids_BT.is_cuda:
+
+        def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return (q >= k) & (documents_BT[b, q] == documents_BT[b, k])
+
+        block = create_block_mask(visible, rows, None, length, length, device=ids_BT.device)
+        return positions_BT, block
+    causal_TT = index_T[:, None] >= index_T
+    same_BTT = documents_BT[:, :, None] == documents_BT[:, None, :]
+    return positions_BT, (causal_TT & same_BTT)[:, None]
