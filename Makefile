@@ -6,7 +6,8 @@ DATASET ?= data/demo
 ARGS ?=
 BIN := .venv/bin
 UV_VERSION := 0.13.8
-EXTRAS := flows,k8s,demo,export,dev
+EXTRAS := flows,k8s,demo,export,train,dev
+TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
@@ -22,8 +23,9 @@ setup: .venv/ready system npm-servers ## make .venv from the lock, and what MCP 
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
 	@links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
-	  if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
-	  VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --compile-bytecode \
+	  torch="--torch-backend=$(TORCH)"; \
+	  if [ -n "$$links" ] && [ "$(TORCH)" = cpu ]; then export UV_FIND_LINKS="$$links"; torch=; fi; \
+	  VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --compile-bytecode $$torch \
 	    --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
