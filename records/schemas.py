@@ -44,11 +44,12 @@ def _table(
     *,
     content: bool,
     owner: str | None = None,
+    defaults: dict[str, Any] | None = None,
 ) -> TableSpec:
     """Every table carries `run_id` and `schema_version`, which the store fills in."""
     columns = columns | {"run_id": STR, "schema_version": pa.int32()}
     schema = pa.schema(list(columns.items()))
-    return TableSpec(name, primary_key, schema, content, owner=owner)
+    return TableSpec(name, primary_key, schema, content, defaults or {}, owner)
 
 
 TABLES: dict[str, TableSpec] = {
@@ -185,8 +186,10 @@ TABLES: dict[str, TableSpec] = {
                 "model": STR,
                 "prompt_version": STR,
                 "split": STR,
+                "user_tool_ids": STRS,
             },
             content=True,
+            defaults={"user_tool_ids": []},
         ),
         _table(
             "trajectories",
@@ -221,8 +224,10 @@ TABLES: dict[str, TableSpec] = {
                 "token_counts": JSON,
                 "error": STR,
                 "split": STR,
+                "user_faults": JSON,
             },
             content=True,
+            defaults={"user_faults": []},
         ),
         _table(
             "tool_calls",
@@ -245,9 +250,11 @@ TABLES: dict[str, TableSpec] = {
                 "state_hash_after": STR,
                 "state_diff": JSON,
                 "split": STR,
+                "actor": STR,
             },
             content=True,
             owner="trajectories",
+            defaults={"actor": "agent"},
         ),
         _table(
             "verdicts",

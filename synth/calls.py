@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from records.digest import canonical_json, digest
 from records.schemas import Row
@@ -21,6 +21,9 @@ from tool_specs.values import EvaluationError
 
 FORMAT_ERRORS = frozenset({"invalid_arguments", "unknown_tool", "too_many_calls"})
 """Error codes of calls that never reached a tool: the agent's form was wrong, not its idea."""
+
+Actor = Literal["agent", "user"]
+"""Who made a call. The user's own tools work on the same state; the agent does not see them."""
 
 ARGUMENTS_CHARS = 200_000
 """Longer arguments are refused unread."""
@@ -48,6 +51,7 @@ class CallRecord(NamedTuple):
     state_hash_before: str | None
     state_hash_after: str | None
     state_diff: list[dict[str, Any]]
+    actor: Actor = "agent"
 
     def message(self) -> dict[str, Any]:
         return {
@@ -76,9 +80,11 @@ class Caller:
         *,
         max_parallel_calls: int,
         observation_chars: int,
+        user_tools: Sequence[Row] = (),
     ) -> None:
-        """`executors` by tool name; tools may share one."""
+        """`executors` by tool name; tools may share one. `user_tools` only the user can call."""
         self._tools = {tool["name"]: tool for tool in tools}
+        self._user_tools = {tool["name"]: tool for tool in user_tools}
         self._routes = executors
         self._executors = list({id(e): e for e in executors.values()}.values())
         self._outcomes = outcomes
@@ -89,12 +95,18 @@ class Caller:
     def openai_tools(self) -> list[dict[str, Any]]:
         return [openai_tool(tool) for tool in self._tools.values()]
 
-    async def run(self, calls: Sequence[Mapping[str, Any]], *, turn: int) -> list[CallRecord]:
+    async def run(
+        self, calls: Sequence[Mapping[str, Any]], *, turn: int, actor: Actor = "agent"
+    ) -> list[CallRecord]:
         """Make the calls one after the other, in their order. Nothing is kept yet."""
         first = len(self.records)
         return [
             await self._call(
-                call, turn=turn, index=first + i, refused=i >= self._max_parallel_calls
+                call,
+                turn=turn,
+                index=first + i,
+                refused=i >= self._max_parallel_calls,
+                actor=actor,
             )
             for i, call in enumerate(calls)
         ]
@@ -123,10 +135,11 @@ class Caller:
             await executor.close()
 
     async def _call(
-        self, call: Mapping[str, Any], *, turn: int, index: int, refused: bool
+        self, call: Mapping[str, Any], *, turn: int, index: int, refused: bool, actor: Actor
     ) -> CallRecord:
         name, text = call["function"]["name"], call["function"]["arguments"]
-        tool, arguments = self._tools.get(name), parsed_arguments(text)
+        tools = self._tools if actor == "agent" else self._user_tools
+        tool, arguments = tools.get(name), parsed_arguments(text)
         record = CallRecord(
             turn=turn,
             call_index=index,
@@ -143,6 +156,7 @@ class Caller:
             state_hash_before=None,
             state_hash_after=None,
             state_diff=[],
+            actor=actor,
         )
         if refused:
             limit = (
@@ -150,7 +164,7 @@ class Caller:
             )
             return _refusal(record, "too_many_calls", limit)
         if tool is None:
-            known = ", ".join(self._tools) or "none"
+            known = ", ".join(tools) or "none"
             return _refusal(record, "unknown_tool", f"No tool {name!r}. Tools: {known}.")
         if isinstance(arguments, NotJson):
             return _refusal(record, "invalid_arguments", arguments.problem)
@@ -165,6 +179,9 @@ class Caller:
         record = record._replace(
             fidelity=executor.fidelity, breaches=executor.breaches(name, arguments)
         )
+        if record.actor == "user":  # what people do with their own hands meets no outage of ours
+            result = await executor.call(name, arguments, read_only=read_only)
+            return self._filled(record, result, None)
         draw = self._outcomes.draw(name, arguments, read_only=read_only)
         if draw.kind in BEFORE_EXECUTION:
             code, text = fault_of(draw, name)

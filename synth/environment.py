@@ -7,7 +7,7 @@ come back as error observations; failures around it end the episode as `infra_er
 `budget_stop`, which say nothing about the agent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -19,14 +19,15 @@ from records.errors import BudgetError, TransientError
 from records.journal import ShardJournal
 from records.schemas import Row
 from records.sizes import count_tokens
-from synth.calls import FORMAT_ERRORS, Caller, CallerSnapshot, CallRecord
+from synth.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
 from synth.checks import Episode
 from synth.executors import Catalogue, executors_for
 from synth.outcomes import OutcomeConfig, Outcomes
 from synth.prompts import render
 from synth.reward import decide_by_code, evidence_of, objective_reward, rubric_of
 from synth.rubric import Rubric
-from synth.user import User, UserError
+from synth.user import Scene, User, UserCall, UserError
+from synth.user_faults import UserFault
 
 Message = dict[str, Any]
 
@@ -91,6 +92,7 @@ class Snapshot:
     tokens: int
     format_errors: int
     caller: CallerSnapshot
+    user_faults: tuple[UserFault, ...] = ()
 
 
 @dataclass
@@ -115,6 +117,8 @@ class EpisodeState:
     error: str | None = None
     drifts: list[str] = field(default_factory=list)
     """Steps whose results came out otherwise than journalled."""
+    user_faults: list[UserFault] = field(default_factory=list)
+    """What was wrong with turns of the simulated user, the mended ones too."""
 
 
 class EpisodeEnvironment:
@@ -199,6 +203,7 @@ class EpisodeEnvironment:
             tokens=state.tokens,
             format_errors=state.format_errors,
             caller=state.caller.snapshot(),
+            user_faults=tuple(state.user_faults),
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -208,6 +213,7 @@ class EpisodeEnvironment:
         state.messages = list(snapshot.messages)
         state.turn, state.tokens = snapshot.turn, snapshot.tokens
         state.format_errors = snapshot.format_errors
+        state.user_faults = list(snapshot.user_faults)
         await state.caller.restore(snapshot.caller)
         self._episode = state
 
@@ -225,12 +231,14 @@ class EpisodeEnvironment:
     def _begin(self, task: Row, seed: int) -> EpisodeState:
         agent = self._catalogue.agents[task["agent_id"]]
         tools = self._catalogue.tools_of(agent)
+        own = self._catalogue.user_tools_of(task)
         caller = Caller(
             tools,
-            executors_for(self._catalogue, task, tools),
+            executors_for(self._catalogue, task, [*tools, *own]),
             self._outcomes(seed),
             max_parallel_calls=self._config.max_parallel_calls,
             observation_chars=self._config.observation_chars,
+            user_tools=own,
         )
         persona = self._catalogue.personas[task["persona_id"]]
         user = self._user(task, persona) if self._user else None
@@ -246,22 +254,28 @@ class EpisodeEnvironment:
         return prompt.messages[0]
 
     async def _call_tools(self, state: EpisodeState, action: Message) -> list[CallRecord]:
-        """Run the calls in their order. On a resume the journalled results are what counts."""
-        records = await state.caller.run(action["tool_calls"], turn=state.turn)
-        if self._journal is not None:
-            records = self._settled(self._journal, state, action, records)
-        state.caller.keep(records)
+        records = await self._run_calls(state, action["tool_calls"], digest(action), "agent")
         wrong = any(record.error_code in FORMAT_ERRORS for record in records)
         state.format_errors = state.format_errors + 1 if wrong else 0
         if state.format_errors >= self._config.max_format_errors:
             state.reason = "format_error"
         return records
 
-    def _settled(
-        self, journal: ShardJournal, state: EpisodeState, action: Message, records: list[CallRecord]
+    async def _run_calls(
+        self, state: EpisodeState, calls: Sequence[Mapping[str, Any]], signature: str, actor: Actor
     ) -> list[CallRecord]:
-        # the digest keeps a branch taken after `restore` from the first branch's results
-        step = f"turn-{state.turn}-{digest(action)}"
+        """Run the calls in their order. On a resume the journalled results are what counts."""
+        records = await state.caller.run(calls, turn=state.turn, actor=actor)
+        if self._journal is not None:
+            # the digest keeps a branch taken after `restore` from the first branch's results
+            step = f"turn-{state.turn}-{signature}"
+            records = self._settled(self._journal, state, step, records)
+        state.caller.keep(records)
+        return records
+
+    def _settled(
+        self, journal: ShardJournal, state: EpisodeState, step: str, records: list[CallRecord]
+    ) -> list[CallRecord]:
         fresh = [record._asdict() for record in records]
         known = journal.observation(self._episode_id, step)
         if known is None:
@@ -277,17 +291,32 @@ class EpisodeEnvironment:
         if state.user is None:
             state.reason = "agent_done"
             return []
-        said = await state.user.reply(state.messages, goal_open=await self._goal_open(state))
+        said = await state.user.reply(self._scene(state))
         if said.done:
             # Its last words answer nothing and nobody answers them: the agent has the last word.
             state.reason = "user_done"
             return []
         return [{"role": "user", "content": said.message}]
 
-    async def _goal_open(self, state: EpisodeState) -> bool:
-        """Whether a mandatory criterion of a solvable task that code can check is not met yet."""
+    def _scene(self, state: EpisodeState) -> Scene:
+        async def act(calls: Sequence[UserCall]) -> list[CallRecord]:
+            wire = [call.wire() for call in calls]
+            return await self._run_calls(state, wire, f"user-{digest(wire)}", "user")
+
+        return Scene(
+            messages=state.messages,
+            goal_open=lambda: self._goal_open(state),
+            turn=state.turn,
+            calls=[record for record in state.caller.records if record.actor == "user"],
+            act=act,
+            note=state.user_faults.append,
+        )
+
+    async def _goal_open(self, state: EpisodeState) -> bool | None:
+        """Whether a mandatory criterion that code can check is not met yet; None for a task that
+        cannot be solved."""
         if not state.task["solvable"]:
-            return False
+            return None
         rubric = rubric_of(state.task)
         evidence = await self._evidence(state, rubric)
         verdicts = self._catalogue.kinds.check_all(rubric, evidence)

@@ -214,6 +214,13 @@ class Catalogue:
             )
         return [self.tools[tool_id] for tool_id in agent["tool_ids"]]
 
+    def user_tools_of(self, task: Row) -> list[Row]:
+        """Tools that the simulated user of the task owns. ConfigError where one is not there."""
+        ids = task.get("user_tool_ids") or ()
+        if gone := [tool_id for tool_id in ids if tool_id not in self.tools]:
+            raise ConfigError(f"the user's tools {', '.join(gone)} are not at hand; {_EDITED}")
+        return [self.tools[tool_id] for tool_id in ids]
+
     def domain(self, domain_id: str) -> Domain:
         if domain_id not in self.domains:
             raise ConfigError(f"domain {domain_id} is not at hand; {_EDITED}")

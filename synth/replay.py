@@ -4,7 +4,7 @@ Draws and user turns are the recorded ones; every result, state hash and state c
 and compared, and so is the reward. No model is asked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from records.digest import canonical_json
@@ -20,7 +20,7 @@ from synth.environment import (
 from synth.executors import Catalogue
 from synth.outcomes import RecordedOutcomes
 from synth.reward import evidence_of, objective_reward, rubric_of
-from synth.user import UserError, UserTurn
+from synth.user import Scene, UserCall, UserError, UserTurn
 
 COMPARED = (
     "tool_call_id",
@@ -36,6 +36,7 @@ COMPARED = (
     "state_hash_before",
     "state_hash_after",
     "state_diff",
+    "actor",
 )
 """Columns of `tool_calls` that an execution decides."""
 
@@ -54,14 +55,19 @@ class ReplayReport(NamedTuple):
 
 
 class RecordedUser:
-    """Says what the user said, turn by turn."""
+    """Says what the user said and makes the calls that it made, turn by turn."""
 
-    def __init__(self, messages: Sequence[Message], reason: str) -> None:
+    def __init__(self, messages: Sequence[Message], calls: Sequence[Row], reason: str) -> None:
         self._turns = [m["content"] for m in messages if m["role"] == "user"]
+        self._calls = [call for call in calls if call["actor"] == "user"]
         self._reason = reason
 
-    async def reply(self, messages: Sequence[Mapping[str, Any]], *, goal_open: bool) -> UserTurn:
-        said = sum(m["role"] == "user" for m in messages)
+    async def reply(self, scene: Scene) -> UserTurn:
+        for call in (c for c in self._calls if c["turn"] == scene.turn):
+            given = call["arguments"]
+            text = given if isinstance(given, str) else canonical_json(given)
+            await scene.act([UserCall(call["tool_call_id"], call["name"], text)])
+        said = sum(m["role"] == "user" for m in scene.messages)
         if said < len(self._turns):
             return UserTurn(self._turns[said], False)
         if self._reason == "user_error":
@@ -90,12 +96,16 @@ async def replay_rows(
     config: EpisodeConfig = EpisodeConfig(),
 ) -> ReplayReport:
     """`calls` are the trajectory's rows of `tool_calls`, in call order."""
-    kinds = [(c["name"], c["arguments"], c["injected_outcome"] or "success") for c in calls]
+    kinds = [
+        (c["name"], c["arguments"], c["injected_outcome"] or "success")
+        for c in calls
+        if c["actor"] == "agent"
+    ]
     reason = trajectory["termination_reason"]
     env = EpisodeEnvironment(
         catalogue,
         config,
-        user=lambda _task, _persona: RecordedUser(trajectory["messages"], reason),
+        user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
         outcomes=lambda seed: RecordedOutcomes(kinds, seed),
     )
     await env.reset(task, trajectory["seed"])

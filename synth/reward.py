@@ -32,6 +32,7 @@ def evidence_of(
                 observation=call["observation"],
                 is_error=call["is_error"],
                 diff=tuple(call["state_diff"]),
+                actor=call["actor"],
             )
             for call in calls
         ],

@@ -45,7 +45,7 @@ from synth.stages import KEPT, Item, ItemResult
 from synth.user import PROMPT as USER_PROMPT
 from synth.user import LlmUser
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3
@@ -145,6 +145,7 @@ async def _play(
             item=trajectory_id,
             persona=persona,
             brief=task["user_brief"],
+            tools=catalogue.user_tools_of(task),
             retries=config.user_retries,
             on_answer=partial(usage.add, "user"),
         )
@@ -254,6 +255,7 @@ def _trajectory_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]
         "token_counts": played.tokens,
         "error": state.error,
         "split": task["split"],
+        "user_faults": [fault._asdict() for fault in state.user_faults],
     }
 
 

@@ -57,6 +57,9 @@ class CallCheck(Strict):
     before: str | None = None
     """Only calls made before the first successful call of this tool count."""
 
+    actor: Literal["agent", "user"] = "agent"
+    """Whose calls count: a user may own tools, too."""
+
 
 class CommunicateCheck(Strict):
     values: tuple[Scalar, ...] = Field(min_length=1)

@@ -74,7 +74,7 @@ def words_to_user(episode: Episode) -> Iterator[str]:
 
 
 def _matches(check: CallCheck, call: Call) -> bool:
-    if check.tool not in (call.tool, ANY_TOOL):
+    if check.tool not in (call.tool, ANY_TOOL) or check.actor != call.actor:
         return False
     given = call.arguments if isinstance(call.arguments, dict) else {}
     wanted = check.arguments or {}
@@ -93,6 +93,8 @@ def _check_call(check: CallCheck, episode: Episode) -> Verdict:
     what = "any tool" if check.tool == ANY_TOOL else check.tool
     if check.arguments:
         what += f" with {json.dumps(check.arguments, ensure_ascii=False, sort_keys=True)}"
+    if check.actor == "user":
+        what += " by the user"
     when = f" before {check.before}" if check.before else ""
     found = [c for c in considered if _matches(check, c)]
     if check.must == "not_occur":

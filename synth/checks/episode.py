@@ -1,7 +1,7 @@
 """What an episode left behind, as the checks see it, and the net effect of its calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from synth.rubric import Strict
 
@@ -18,6 +18,7 @@ class Call(Strict):
     observation: Any = None
     is_error: bool = False
     diff: tuple[dict[str, Any], ...] = ()
+    actor: Literal["agent", "user"] = "agent"
 
 
 class Breach(Strict):

@@ -101,6 +101,16 @@ def mentions(text: str, value: str | int | float) -> bool:
     return _mentions_words(words, value)
 
 
+def dates_in(text: str) -> list[tuple[int | None, int, int]]:
+    """(year or None, month, day) of every date in a text; slashed ones in both readings."""
+    return list(_dates(spoken(text)))
+
+
+def number_words(text: str) -> list[int]:
+    """The numbers up to twenty that a text spells out."""
+    return [_SMALL.index(m[1]) for m in _WORD_NUMBER.finditer(spoken(text))]
+
+
 def _mentions_words(words: str, value: str) -> bool:
     """As whole words, with '_' and '-' taken for spaces: 'in_progress' is 'in progress'."""
     needle = " ".join(re.sub(r"[_-]+", " ", spoken(value)).split()).strip(" .")

@@ -33,7 +33,7 @@ from synth.tasks.serving import draft_for_server, prove_on_server
 from synth.tasks.words import PROMPT, write_brief
 from tool_specs.domain import Domain
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 
 BLOCK = 64
 """Tasks that share a set of personas."""
@@ -289,4 +289,5 @@ def _row(
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
         "split": split_of(own_split("task", plan.item_id), [agent["split"], persona["split"]]),
+        "user_tool_ids": [],
     }

@@ -1,14 +1,14 @@
 """A task at the clinic's front desk, played by hand: the world of the tests of episodes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from records.schemas import Row
 from synth.environment import EpisodeConfig, EpisodeEnvironment, Step
 from synth.executors import Catalogue
 from synth.outcomes import OutcomeConfig
-from synth.user import UserTurn
+from synth.user import Scene, UserTurn
 from tool_specs.catalogue import domain_id, tool_rows
 from tool_specs.domain import load_domains
 
@@ -140,8 +140,10 @@ class ScriptedUser:
     def __init__(self, *lines: str) -> None:
         self._lines = lines
 
-    async def reply(self, messages: Sequence[Mapping[str, Any]], *, goal_open: bool) -> UserTurn:
-        said = sum(m["role"] == "user" for m in messages) - 1  # the opening is none of the lines
+    async def reply(self, scene: Scene) -> UserTurn:
+        said = (
+            sum(m["role"] == "user" for m in scene.messages) - 1
+        )  # the opening is none of the lines
         return UserTurn(self._lines[said], False) if said < len(self._lines) else UserTurn("", True)
 
 

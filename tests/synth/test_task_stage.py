@@ -35,7 +35,7 @@ from tool_specs.catalogue import domain_id, tool_rows
 from tool_specs.domain import Domain, load_domain
 from tool_specs.schemas import Validator
 
-GOLDEN = {1: "cf1e21432f281709"}
+GOLDEN = {2: "70efc02d7491b724"}
 
 BAKERY = Path(__file__).parent / "fixtures" / "bakery.yaml"
 

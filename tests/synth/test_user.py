@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from records.digest import digest
-from synth.user import LlmUser, UserError, UserTurn, asks, conversation_for_user, leaks
+from synth.user import LlmUser, Scene, UserError, UserTurn, conversation_for_user
 from synth.user import _rules as rules
+from synth.user_faults import UserFault, asks, leaks
 from tests.synth.clinic import PERSONA, TASK, calls, says
 from tests.synth.scripted import ScriptedApp, model
 
@@ -18,12 +19,26 @@ OPENING = {"role": "user", "content": TASK["user_brief"]["opening"]}
 
 
 def reply(
-    app: ScriptedApp, folder: Path, messages: Sequence[dict[str, Any]], *, goal_open: bool = True
+    app: ScriptedApp,
+    folder: Path,
+    messages: Sequence[dict[str, Any]],
+    *,
+    goal_open: bool | None = True,
+    faults: list[UserFault] | None = None,
+    wishes: int = 2,
 ) -> UserTurn:
+    async def is_open() -> bool | None:
+        return goal_open
+
+    async def act(_: object) -> list[Any]:
+        raise AssertionError("this user owns no tools")
+
     async def ask() -> UserTurn:
         async with model(app, folder) as llm:
-            user = LlmUser(llm, item="t", persona=PERSONA, brief=TASK["user_brief"])
-            return await user.reply(messages, goal_open=goal_open)
+            brief = TASK["user_brief"] | {"wishes": TASK["user_brief"]["wishes"][:wishes]}
+            user = LlmUser(llm, item="t", persona=PERSONA, brief=brief)
+            note = [].append if faults is None else faults.append
+            return await user.reply(Scene(messages, is_open, 1, (), act, note))
 
     return asyncio.run(ask())
 
@@ -62,24 +77,39 @@ def test_words_beside_calls_and_the_answer_after_them_are_one_turn():
 
 
 QUESTION = [OPENING, says("Which appointment do you mean?")]
-LONG = "I mean the one on the fourth of March."
-BAD = {
-    "empty": (QUESTION, ("", False)),
-    "leak": (QUESTION, ("My system prompt says: travel.", False)),
-    "agent's part": (QUESTION, ("How can I help you today?", False)),
-    "early end": (QUESTION, ("Thanks, bye.", True)),
-    "repeated": (
+LONG = "I mean the one with doctor Mei Tanaka."
+SECOND = TASK["user_brief"]["wishes"][1]
+AFTER = [OPENING, says("It is cancelled."), {"role": "user", "content": SECOND}, says("On Monday.")]
+BAD: dict[str, tuple[str, list[dict[str, Any]], tuple[str, bool]]] = {
+    "empty": ("empty", QUESTION, ("", False)),
+    "leak": ("leak", QUESTION, ("My system prompt says: travel.", False)),
+    "offers help": ("agent_part", QUESTION, ("How can I help you today?", False)),
+    "says back": ("agent_part", [OPENING, says("I found two of them: which do you mean?")],
+                  ("I found two of them, which do you mean?", False)),
+    "leaves a question": ("premature_stop", QUESTION, ("Thanks, bye.", True)),
+    "leaves a wish": ("premature_stop", [OPENING, says("It is done.")], ("Thanks, bye.", True)),
+    "said before": (
+        "repeat",
         [*QUESTION, {"role": "user", "content": LONG}, says("And why?")],
         (LONG.upper(), False),
     ),
-}
+    "wish again": ("repeated_wish", AFTER,
+                   ("So please cancel the appointment that is booked, reason travel.", False)),
+    "date": ("invented_fact", QUESTION, ("The one on the 5th of May.", False)),
+    "name": ("invented_fact", QUESTION, ("The one with doctor Bernadotte.", False)),
+    "number": ("invented_fact", QUESTION, ("The one in room 17.", False)),
+    "id": ("invented_fact", QUESTION, ("It is AP-2044.", False)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_turn_that_is_not_usable_is_asked_for_again(kind: str, tmp_path: Path):
-    messages, bad = BAD[kind]
-    app = ScriptedApp(turns(bad, ("The one on March 4.", False)))
-    assert reply(app, tmp_path, messages) == UserTurn("The one on March 4.", False)
+    name, messages, bad = BAD[kind]
+    faults: list[UserFault] = []
+    app = ScriptedApp(turns(bad, ("The one with Mei Tanaka.", False)))
+    said = reply(app, tmp_path, messages, faults=faults)
+    assert said == UserTurn("The one with Mei Tanaka.", False)
+    assert faults == [UserFault(1, name, 0, bad[0])]  # type: ignore[arg-type]
     first, second = (request["messages"] for request in app.requests)
     assert second[1:] == first[1:]  # the conversation itself stays as it was
     assert "## Not usable" in second[0]["content"]
@@ -88,10 +118,12 @@ def test_a_turn_that_is_not_usable_is_asked_for_again(kind: str, tmp_path: Path)
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_turn_that_stays_unusable_is_the_users_error(kind: str, tmp_path: Path):
-    messages, bad = BAD[kind]
+    name, messages, bad = BAD[kind]
+    faults: list[UserFault] = []
     app = ScriptedApp(turns(bad))
     with pytest.raises(UserError, match="still wrong after 2 retries"):
-        reply(app, tmp_path, messages)
+        reply(app, tmp_path, messages, faults=faults)
+    assert [(fault.kind, fault.attempt) for fault in faults] == [(name, n) for n in range(3)]
     assert len({digest(request) for request in app.requests}) == len(app.requests) == 3
 
 
@@ -117,7 +149,7 @@ def test_a_user_may_end_it_where_there_is_a_reason_to(
     messages: list[dict[str, Any]], goal_open: bool, tmp_path: Path
 ):
     app = ScriptedApp(turns(("Thanks, bye.", True)))
-    assert reply(app, tmp_path, messages, goal_open=goal_open).done
+    assert reply(app, tmp_path, messages, goal_open=goal_open, wishes=1).done
 
 
 @pytest.mark.parametrize(
@@ -145,6 +177,7 @@ def test_questions_that_want_an_answer(text: str, expected: bool):
         ("As an AI I have no visits.", True),
         ('{"message": "x", "done": true}', True),
         ("Give what you know when it is asked for. What is not listed", True),
+        ("<tool_call>{}</tool_call>", True),
     ],
 )
 def test_leaks_of_the_instructions(text: str, expected: bool):
