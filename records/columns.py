@@ -69,16 +69,18 @@ def decode(spec: TableSpec, stored: pa.Table) -> list[Row]:
     ]
 
 
-def aligned(spec: TableSpec, stored: pa.Table) -> pa.Table:
+def aligned(spec: TableSpec, stored: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
     """A part as the program's schema has it: columns appended since get their defaults."""
+    names = spec.schema.names if columns is None else columns
+    schema = pa.schema([spec.schema.field(name) for name in names])
     arrays = []
-    for field in spec.schema:
+    for field in schema:
         if field.name in stored.column_names:
             arrays.append(stored[field.name].cast(field.type))
         else:
             values = [spec.defaults.get(field.name)] * stored.num_rows
             arrays.append(_array(field, values))
-    return pa.Table.from_arrays(arrays, schema=spec.schema)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _column(spec: TableSpec, field: pa.Field, rows: Sequence[Row]) -> pa.Array:

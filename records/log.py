@@ -103,19 +103,25 @@ class CommitLog:
         for key in dead:
             del keys[key]
 
-    def read(self, table: str) -> pa.Table:
-        """The table's live rows, unsorted, every column of the schema."""
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table's live rows, unsorted; every column of the schema unless some are named."""
         spec = spec_of(table)
-        some_dead = self._replaced.get(table) or self._replaced.get(spec.owner or "")
-        keys = self.keys(table) if some_dead else None
-        tables = [spec.schema.empty_table()]
-        for number, part in self.parts(table):
-            stored = aligned(spec, self._part(part))
-            if keys is not None:
-                live = [keys.get(key) == number for key in keys_in(spec, stored)]
-                stored = stored.filter(pa.array(live, pa.bool_()))
-            tables.append(stored)
-        return pa.concat_tables(tables)
+        chosen = (
+            spec.schema if columns is None else pa.schema([spec.schema.field(c) for c in columns])
+        )
+        parts = (self.read_part(number, part, columns) for number, part in self.parts(table))
+        return pa.concat_tables([chosen.empty_table(), *parts])
+
+    def read_part(self, number: int, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """The live rows of one part, in their order; `number` is its commit's."""
+        spec = spec_of(part.table)
+        if not self._replaced.get(part.table) and not self._replaced.get(spec.owner or ""):
+            return aligned(spec, self._part(part, columns), columns)
+        keys = self.keys(part.table)
+        stored = aligned(spec, self._part(part))
+        live = [keys.get(key) == number for key in keys_in(spec, stored)]
+        stored = stored.filter(pa.array(live, pa.bool_()))
+        return stored if columns is None else stored.select(columns)
 
     def _part_keys(self, part: Part) -> list[Key]:
         spec = spec_of(part.table)
@@ -134,7 +140,8 @@ class CommitLog:
             if hashlib.sha256(data).hexdigest() != part.sha256:
                 raise SynthError(f"{path} is not what was committed (sha256); restore it")
             self._verified.add(part.name)
-        return pq.ParquetFile(pa.BufferReader(data)).read(columns=columns, use_threads=False)
+        wanted = None if columns is None else [name for name in columns if name in part.columns]
+        return pq.ParquetFile(pa.BufferReader(data)).read(columns=wanted, use_threads=False)
 
 
 def keys_in(spec: TableSpec, stored: pa.Table) -> list[Key]:

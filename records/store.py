@@ -20,8 +20,9 @@ import io
 import re
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -41,7 +42,7 @@ from records.files import (
 )
 from records.log import CommitLog, Key, duplicates, keys_in
 from records.marker import MARKER, make_dataset, read_marker
-from records.schemas import Row
+from records.schemas import Row, TableSpec
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """What a run id and a stage may be: both become file names."""
@@ -135,14 +136,50 @@ class Dataset:
         wanted = list(columns) if columns is not None else given_columns(spec)
         if unknown := [name for name in wanted if name not in spec.schema.names]:
             raise ConfigError(f"{table} has no columns {unknown}; it has {spec.schema.names}")
-        return decode(spec, self.arrow(table).select(wanted))
+        read = list(dict.fromkeys([*wanted, *spec.primary_key]))
+        with self._log.lock:
+            self._log.refresh()
+            stored = self._log.read(table, read)
+        return decode(spec, _sorted(spec, stored).select(wanted))
+
+    def column(self, table: str, column: str) -> Iterator[tuple[int, list[Any]]]:
+        """(commit number, the column's values) for each part of the table, in commit order."""
+        for number, part in self._parts(table):
+            with self._log.lock:
+                yield number, self._log.read_part(number, part, [column])[column].to_pylist()
+
+    def rows_of_commit(
+        self, table: str, number: int, columns: Sequence[str] | None = None
+    ) -> list[Row]:
+        """The rows that a commit brought and that still count, as `rows` gives them, in the order
+        in which they were committed."""
+        spec = spec_of(table)
+        wanted = list(columns) if columns is not None else given_columns(spec)
+        with self._log.lock:
+            found = [part for part in self._log.commits[number - 1].parts if part.table == table]
+            return [
+                row
+                for part in found
+                for row in decode(spec, self._log.read_part(number, part, wanted))
+            ]
+
+    def in_commits(self, table: str, columns: Sequence[str] | None = None) -> Iterator[list[Row]]:
+        """`rows_of_commit` for every commit that brought rows of the table, one after another."""
+        for number, _ in self._parts(table):
+            yield self.rows_of_commit(table, number, columns)
+
+    def _parts(self, table: str) -> list[tuple[int, Part]]:
+        spec_of(table)
+        with self._log.lock:
+            self._log.refresh()
+            return list(self._log.parts(table))
 
     def arrow(self, table: str) -> pa.Table:
         """All committed rows as one Arrow table in schema order, sorted by primary key."""
         with self._log.lock:
             self._log.refresh()
             stored = self._log.read(table)
-        return stored.sort_by([(name, "ascending") for name in spec_of(table).primary_key])
+        return _sorted(spec_of(table), stored)
 
     def ids(self, table: str, *, before: int | None = None) -> set[Key]:
         """Committed primary keys: the value itself for a key of one column, else tuples.
@@ -269,6 +306,10 @@ class Dataset:
         for path in written:
             if path.name not in committed:
                 path.unlink(missing_ok=True)
+
+
+def _sorted(spec: TableSpec, stored: pa.Table) -> pa.Table:
+    return stored.sort_by([(name, "ascending") for name in spec.primary_key])
 
 
 def _check_names(*names: str) -> None:

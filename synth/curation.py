@@ -35,21 +35,23 @@ class CurationConfig(Config):
     """So many of one sequence are kept however small the set: there a share means little."""
 
 
-class _Candidate(NamedTuple):
-    trajectory: Row
-    calls: Sequence[Row]
-    """In call order."""
+class Candidate(NamedTuple):
+    """What the decision needs to know of a trajectory; small, since all are compared at once."""
+
+    trajectory_id: str
+    split: str
+    termination_reason: str
     score: float
     drop_reason: str | None
+    sequence: tuple[str, ...]
+    """The tools called, in call order."""
+    opening: str
+    train_turns: list[bool]
 
     @property
     def rank(self) -> tuple[float, str]:
         """Best first; the id, a digest, decides between equals."""
-        return -self.score, self.trajectory["trajectory_id"]
-
-    @property
-    def sequence(self) -> tuple[str, ...]:
-        return tuple(call["name"] for call in self.calls)
+        return -self.score, self.trajectory_id
 
 
 def curate(
@@ -67,29 +69,36 @@ def curate(
     """
     calls, graded = _by_trajectory(tool_calls), _by_trajectory(verdicts)
     task_of = {task["task_id"]: task for task in tasks}
-    candidates = [
-        _judged(t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], task_of[t["task_id"]])
-        for t in sorted(trajectories, key=lambda t: t["trajectory_id"])
-        if t["trajectory_id"] in graded or t["termination_reason"] in OUTSIDE
-    ]
-    reasons = {c.trajectory["trajectory_id"]: c.drop_reason for c in candidates}
+    candidates = (
+        candidate_of(
+            t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], task_of[t["task_id"]]
+        )
+        for t in trajectories
+    )
+    return decide_all((c for c in candidates if c), grading_id=grading_id, config=config)
+
+
+def decide_all(
+    candidates: Iterable[Candidate], *, grading_id: str, config: CurationConfig
+) -> list[Row]:
+    """One `curation` row for each candidate, sorted by id."""
+    candidates = sorted(candidates, key=lambda c: c.trajectory_id)
+    reasons = {c.trajectory_id: c.drop_reason for c in candidates}
     kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
-    looked_at = [
-        (c.trajectory["trajectory_id"], c.trajectory["termination_reason"]) for c in candidates
-    ]
+    looked_at = [(c.trajectory_id, c.termination_reason) for c in candidates]
     curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
     return [
         {
             "curation_id": curation_id,
-            "trajectory_id": (trajectory_id := c.trajectory["trajectory_id"]),
+            "trajectory_id": c.trajectory_id,
             "grading_id": grading_id,
-            "accepted": reasons[trajectory_id] is None,
-            "drop_reason": reasons[trajectory_id],
+            "accepted": reasons[c.trajectory_id] is None,
+            "drop_reason": reasons[c.trajectory_id],
             "score": c.score,
-            "train_turns": train_turns(c.trajectory["messages"], c.calls),
-            "split": c.trajectory["split"],
+            "train_turns": c.train_turns,
+            "split": c.split,
         }
         for c in candidates
     ]
@@ -102,8 +111,13 @@ def _by_trajectory(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
     return groups
 
 
-def _judged(trajectory: Row, calls: list[Row], verdicts: list[Row], task: Row) -> _Candidate:
-    """The rubric's rule over the verdicts, and the first reason against the trajectory."""
+def candidate_of(
+    trajectory: Row, calls: Iterable[Row], verdicts: Sequence[Row], task: Row
+) -> Candidate | None:
+    """The rubric's rule over the verdicts, and the first reason against the trajectory; None while
+    it has yet to be judged."""
+    if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
+        return None
     rubric = rubric_of(task)
     decision = decide(rubric, scores_of(verdicts))
     hacked = any(v["criterion_id"] == HACK_CHECK and not v["passed"] for v in verdicts)
@@ -118,19 +132,26 @@ def _judged(trajectory: Row, calls: list[Row], verdicts: list[Row], task: Row) -
     elif not decision.accepted:
         reason = "low_score"
     ordered = sorted(calls, key=lambda call: call["call_index"])
-    return _Candidate(trajectory, ordered, decision.share, reason)
+    return Candidate(
+        trajectory_id=trajectory["trajectory_id"],
+        split=trajectory["split"],
+        termination_reason=trajectory["termination_reason"],
+        score=decision.share,
+        drop_reason=reason,
+        sequence=tuple(call["name"] for call in ordered),
+        opening=opening_words(trajectory["messages"]),
+        train_turns=train_turns(trajectory["messages"], ordered),
+    )
 
 
-def _without_duplicates(
-    ranked: list[_Candidate], reasons: dict[str, str | None]
-) -> list[_Candidate]:
+def _without_duplicates(ranked: list[Candidate], reasons: dict[str, str | None]) -> list[Candidate]:
     """The best of every group that opens with the same words and calls the same tools."""
     seen: set[tuple[Any, ...]] = set()
     kept = []
     for candidate in ranked:
-        key = (candidate.sequence, opening_words(candidate.trajectory["messages"]))
+        key = (candidate.sequence, candidate.opening)
         if key in seen:
-            reasons[candidate.trajectory["trajectory_id"]] = "near_duplicate"
+            reasons[candidate.trajectory_id] = "near_duplicate"
         else:
             seen.add(key)
             kept.append(candidate)
@@ -144,15 +165,15 @@ def opening_words(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _apply_quota(
-    ranked: list[_Candidate], reasons: dict[str, str | None], config: CurationConfig
+    ranked: list[Candidate], reasons: dict[str, str | None], config: CurationConfig
 ) -> None:
-    groups: defaultdict[tuple[str, ...], list[_Candidate]] = defaultdict(list)
+    groups: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
     for candidate in ranked:
         groups[candidate.sequence].append(candidate)
     quota = sequence_quota([len(group) for group in groups.values()], config)
     for group in groups.values():
         for candidate in group[quota:]:
-            reasons[candidate.trajectory["trajectory_id"]] = "sequence_quota"
+            reasons[candidate.trajectory_id] = "sequence_quota"
 
 
 def sequence_quota(sizes: Sequence[int], config: CurationConfig) -> int:

@@ -4,7 +4,8 @@ It reads rows and writes rows, so any dataset can be graded again, by another ju
 checks, without a new rollout and without rewriting a row: each grading has its own `grading_id`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from records.digest import digest
 from records.errors import ConfigError, ItemError
@@ -42,41 +43,47 @@ def grading_id_of(judge_role: RoleConfig, kinds: Kinds = BUILT_IN) -> str:
 
 
 def plan_grading(
-    *,
-    trajectories: Iterable[Row],
-    tool_calls: Iterable[Row],
-    tasks: Iterable[Row],
-    agents: Iterable[Row],
-    tools: Iterable[Row],
-    judge_role: RoleConfig,
-    kinds: Kinds = BUILT_IN,
+    trajectories: Iterable[Row], *, judge_role: RoleConfig, kinds: Kinds = BUILT_IN
 ) -> list[Item]:
-    """One item for each trajectory that the agent answers for, in the order of ids.
+    """One item for each trajectory that the agent answers for, in their order. The columns
+    `trajectory_id` and `termination_reason` are enough.
 
     What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
     its new row is an item.
     """
     grading_id = grading_id_of(judge_role, kinds)
-    calls: dict[str, list[Row]] = {}
-    for call in sorted(tool_calls, key=lambda c: (c["trajectory_id"], c["call_index"])):
-        calls.setdefault(call["trajectory_id"], []).append(call)
-    task_of = {task["task_id"]: task for task in tasks}
-    tool_of = {tool["tool_id"]: tool for tool in tools}
-    offered = {a["agent_id"]: [tool_of[i] for i in a["tool_ids"]] for a in agents}
     return [
         Item(
             digest(grading_id, trajectory["trajectory_id"]),
-            {
-                "grading_id": grading_id,
-                "trajectory": trajectory,
-                "calls": calls.get(trajectory["trajectory_id"], []),
-                "task": task_of[trajectory["task_id"]],
-                "tools": offered[trajectory["agent_id"]],
-            },
+            {"grading_id": grading_id, "trajectory_id": trajectory["trajectory_id"]},
         )
-        for trajectory in sorted(trajectories, key=lambda t: t["trajectory_id"])
+        for trajectory in trajectories
         if trajectory["termination_reason"] not in OUTSIDE
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The rows that trajectories are graded from, by id; of stages over many, read when needed."""
+
+    trajectories: Mapping[str, Row]
+    tool_calls: Mapping[str, Sequence[Row]]
+    """By trajectory; none for one without calls."""
+    tasks: Mapping[str, Row]
+    agents: Mapping[str, Row]
+    tools: Mapping[str, Row]
+
+    def of(self, item: Item) -> Item:
+        """The item with the rows that `grade` reads."""
+        trajectory = self.trajectories[item.data["trajectory_id"]]
+        calls = self.tool_calls.get(trajectory["trajectory_id"], ())
+        rows = {
+            "trajectory": trajectory,
+            "calls": sorted(calls, key=lambda call: call["call_index"]),
+            "task": self.tasks[trajectory["task_id"]],
+            "tools": [self.tools[i] for i in self.agents[trajectory["agent_id"]]["tool_ids"]],
+        }
+        return Item(item.item_id, {**item.data, **rows})
 
 
 async def grade(

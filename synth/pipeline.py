@@ -3,11 +3,14 @@
 A stage here is an adapter of a few lines. The work is in the module that it calls.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from records.digest import digest
 from records.errors import ConfigError
+from records.lookup import RowBy, RowsBy
 from records.schemas import Row
 from records.store import Dataset
 from sandboxes.importing import import_server, source_of
@@ -20,17 +23,18 @@ from synth.coding import worlds as coding
 from synth.coding.tasks import CodeTasks
 from synth.coding.worlds import code_worlds
 from synth.config import RunConfig
-from synth.curation import curate
+from synth.curation import Candidate, candidate_of, decide_all
 from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.executors import Catalogue, OpenServer
 from synth.extensions import load_extensions
-from synth.grading import grade, grading_id_of, plan_grading
+from synth.grading import Recorded, grade, grading_id_of, plan_grading
 from synth.personas import make_persona, plan_personas
 from synth.rollout import plan_rollouts, run_rollout
 from synth.run import Run, Shard
 from synth.stages import Item, ItemResult, dropped
 from synth.tasks.stage import (
     Dropped,
+    TaskPlan,
     TaskSources,
     make_task,
     num_agents,
@@ -165,8 +169,8 @@ def catalogue_of(
     of_domains |= set(coding.code_tool_ids()) if code else set()
     sources = {name: source_of(server) for name, server in servers.items()}
     return Catalogue(
-        agents={row["agent_id"]: row for row in dataset.rows("agents")},
-        personas={row["persona_id"]: row for row in dataset.rows("personas")},
+        agents=RowBy(dataset, "agents", "agent_id"),
+        personas=RowBy(dataset, "personas", "persona_id"),
         tools={
             row["tool_id"]: row
             for row in dataset.rows("tools")
@@ -188,9 +192,10 @@ class OverCatalogue:
         self.run = run
         self.catalogue = catalogue_of(run.dataset, run.config, run.servers.open)
 
-    def rows_of(self, table: str, key: str, ids: Sequence[str]) -> list[Row | None]:
-        """The table's row for each id, in their order; None where the item gave none."""
-        rows = {row[key]: row for row in self.run.dataset.rows(table)}
+    def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
+        """Some columns of the table's row for each id, in their order; None where the item gave
+        none. The first column is the key."""
+        rows = {row[columns[0]]: row for row in self.run.dataset.rows(table, columns)}
         return [rows.get(item_id) for item_id in ids]
 
 
@@ -270,8 +275,8 @@ class TaskStage(OverCatalogue):
         personas = [item.item_id for item in PersonaStage(self.run).plan()]
         plans = plan_tasks(
             config.tasks,
-            self.rows_of("agents", "agent_id", agents),
-            self.rows_of("personas", "persona_id", personas),
+            self.rows_of("agents", ("agent_id", "domain_id"), agents),
+            self.rows_of("personas", ("persona_id",), personas),
             seed=config.seed,
             count=config.num_tasks,
             generator=config.roles["generator"],
@@ -281,8 +286,14 @@ class TaskStage(OverCatalogue):
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         config = self.run.config
+        plan: TaskPlan = item.data["plan"]
+        agent, persona = plan.agent, plan.persona
         made = await make_task(
-            item.data["plan"],
+            replace(
+                plan,
+                agent=agent and self.catalogue.agents[agent["agent_id"]],
+                persona=persona and self.catalogue.personas[persona["persona_id"]],
+            ),
             shard.llm,
             config=config.tasks,
             sources=self.sources,
@@ -294,18 +305,23 @@ class TaskStage(OverCatalogue):
 class RolloutStage(OverCatalogue):
     name = "rollouts"
 
+    def __init__(self, run: Run[RunConfig]) -> None:
+        super().__init__(run)
+        self.tasks = RowBy(run.dataset, "tasks", "task_id")
+
     def plan(self) -> list[Item]:
         config = self.run.config
-        planned = {item.item_id for item in TaskStage(self.run).plan()}
+        planned = (item.item_id for item in TaskStage(self.run).plan())
         return plan_rollouts(
-            [row for row in self.run.dataset.rows("tasks") if row["task_id"] in planned],
+            [{"task_id": task_id} for task_id in planned if task_id in self.tasks],
             config=config.rollouts,
             roles=config.roles,
         )
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
+        task = self.tasks[item.data["task"]["task_id"]]
         return await run_rollout(
-            item,
+            Item(item.item_id, {**item.data, "task": task}),
             shard.llm,
             shard.journal,
             catalogue=self.catalogue,
@@ -317,26 +333,37 @@ class RolloutStage(OverCatalogue):
 class GradingStage(OverCatalogue):
     name = "grading"
 
+    def __init__(self, run: Run[RunConfig]) -> None:
+        super().__init__(run)
+        self.recorded = recorded_in(run.dataset)
+
     def plan(self) -> list[Item]:
-        dataset = self.run.dataset
+        ended = ("trajectory_id", "termination_reason")
         return plan_grading(
-            trajectories=dataset.rows("trajectories"),
-            tool_calls=dataset.rows("tool_calls"),
-            tasks=dataset.rows("tasks"),
-            agents=dataset.rows("agents"),
-            tools=dataset.rows("tools"),
+            chain.from_iterable(self.run.dataset.in_commits("trajectories", ended)),
             judge_role=self.run.config.roles["judge"],
             kinds=self.catalogue.kinds,
         )
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         return await grade(
-            item,
+            self.recorded.of(item),
             shard.llm,
             judge_role=self.run.config.roles["judge"],
             bench=self.catalogue.bench,
             kinds=self.catalogue.kinds,
         )
+
+
+def recorded_in(dataset: Dataset) -> Recorded:
+    """Every trajectory of a dataset with what is told about it, read when it is asked for."""
+    return Recorded(
+        trajectories=RowBy(dataset, "trajectories", "trajectory_id"),
+        tool_calls=RowsBy(dataset, "tool_calls", "trajectory_id"),
+        tasks=RowBy(dataset, "tasks", "task_id"),
+        agents=RowBy(dataset, "agents", "agent_id"),
+        tools=RowBy(dataset, "tools", "tool_id", keep=64),
+    )
 
 
 class CurationStage:
@@ -357,17 +384,26 @@ class CurationStage:
         return ItemResult({"curation": item.data["rows"]})
 
     def _rows(self) -> list[Row]:
-        dataset = self.run.dataset
-        kinds = load_extensions(self.run.config.extensions).kinds
-        grading_id = grading_id_of(self.run.config.roles["judge"], kinds)
-        return curate(
-            grading_id=grading_id,
-            trajectories=dataset.rows("trajectories"),
-            tool_calls=dataset.rows("tool_calls"),
-            verdicts=[v for v in dataset.rows("verdicts") if v["grading_id"] == grading_id],
-            tasks=dataset.rows("tasks"),
-            config=self.run.config.curation,
+        config = self.run.config
+        kinds = load_extensions(config.extensions).kinds
+        grading_id = grading_id_of(config.roles["judge"], kinds)
+        return decide_all(
+            self._candidates(grading_id), grading_id=grading_id, config=config.curation
         )
+
+    def _candidates(self, grading_id: str) -> Iterator[Candidate]:
+        """In commit order, so that what belongs to a trajectory is read together with it."""
+        dataset = self.run.dataset
+        recorded = recorded_in(dataset)
+        graded = RowsBy(dataset, "verdicts", "trajectory_id")
+        columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
+        for rows in dataset.in_commits("trajectories", columns):
+            for row in rows:
+                i = row["trajectory_id"]
+                verdicts = [v for v in graded.get(i, ()) if v["grading_id"] == grading_id]
+                calls, task = recorded.tool_calls.get(i, ()), recorded.tasks[row["task_id"]]
+                if candidate := candidate_of(row, calls, verdicts, task):
+                    yield candidate
 
 
 STAGES = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tool_specs.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule
 from tool_specs.evaluation import Run
 from tool_specs.fields import RowCheck, ids_in, refs_of
 from tool_specs.invariants import Invariants, broken_in, check_lifecycles, compile_invariants
-from tool_specs.loading import checked, read_yaml, refusal
+from tool_specs.loading import checked, file_bytes, parse_yaml, refusal
 from tool_specs.programs import Entities, Problems, Program, compile_rule
 from tool_specs.schemas import SchemaError, Validator
 from tool_specs.state import Row, State
@@ -145,7 +146,13 @@ def _openai_tool(spec: ToolSpec) -> dict[str, Any]:
 
 def load_domain(path: str | Path) -> Domain:
     """One domain file. Raises ConfigError naming the file, the path inside it and the value."""
-    return Domain.of(read_yaml(Path(path)), origin=str(path))
+    return _built(str(path), file_bytes(Path(path)))
+
+
+@lru_cache(maxsize=32)
+def _built(origin: str, content: bytes) -> Domain:
+    """Every stage of a run asks for the same domains, and to build one takes 50 ms."""
+    return Domain.of(parse_yaml(content, origin=origin), origin=origin)
 
 
 def builtin_names() -> list[str]:

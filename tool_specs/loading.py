@@ -62,12 +62,17 @@ def _refuse_aliases_and_depth(text: str) -> None:
 
 def read_yaml(path: Path) -> Any:
     """The document of a YAML file. Raises ConfigError naming the file and the line."""
+    return parse_yaml(file_bytes(path), origin=str(path))
+
+
+def file_bytes(path: Path) -> bytes:
+    """What a definition's file holds. Raises ConfigError where it is missing or too large."""
     if not path.is_file():
         raise ConfigError(f"{path}: no such file")
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
         raise ConfigError(f"{path}: {size} bytes, at most {MAX_FILE_BYTES} are allowed")
-    return parse_yaml(path.read_bytes(), origin=str(path))
+    return path.read_bytes()
 
 
 def parse_yaml(content: bytes, *, origin: str) -> Any:

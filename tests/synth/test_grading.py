@@ -10,7 +10,7 @@ import pytest
 from records.errors import ItemError
 from records.schemas import TABLES, Row
 from synth.curation import curate
-from synth.grading import grade, grading_id_of, plan_grading, scores_of
+from synth.grading import Recorded, grade, grading_id_of, plan_grading, scores_of
 from synth.judge import transcript_of
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.offline import create_app
@@ -69,14 +69,15 @@ def graded(
     actions: list[dict[str, Any]], folder: Path, app: Any
 ) -> tuple[ItemResult, Row, list[Row]]:
     trajectory, records = rows_of(actions)
-    (item,) = plan_grading(
-        trajectories=[trajectory],
-        tool_calls=records,
-        tasks=[TASK],
-        agents=[AGENT],
-        tools=TOOLS,
-        judge_role=ROLES["judge"],
+    recorded = Recorded(
+        trajectories={"t": trajectory},
+        tool_calls={"t": records},
+        tasks={TASK["task_id"]: TASK},
+        agents={AGENT["agent_id"]: AGENT},
+        tools={tool["tool_id"]: tool for tool in TOOLS},
     )
+    (planned,) = plan_grading([trajectory], judge_role=ROLES["judge"])
+    item = recorded.of(planned)
 
     async def run() -> ItemResult:
         async with model(app, folder) as llm:
@@ -145,11 +146,10 @@ def test_text_aimed_at_the_judge_stays_inside_the_data(tmp_path: Path):
 
 
 def test_an_episode_that_something_outside_ended_is_not_graded():
-    trajectory, records = rows_of([calls(CANCEL)])
+    trajectory, _ = rows_of([calls(CANCEL)])
     for reason in ("user_error", "infra_error"):
-        rows: dict[str, Any] = {"trajectories": [trajectory | {"termination_reason": reason}]}
-        rows |= {"tool_calls": records, "tasks": [TASK], "agents": [AGENT], "tools": TOOLS}
-        assert plan_grading(**rows, judge_role=ROLES["judge"]) == []
+        ended = trajectory | {"termination_reason": reason}
+        assert plan_grading([ended], judge_role=ROLES["judge"]) == []
 
 
 def test_a_criterion_left_out_by_the_judge_fails_the_item(tmp_path: Path):
