@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flows.settings import data_root, flow_keys
 from records.errors import ConfigError
+from sandboxes.servers import load_server
 from synth.config import JobConfig
 
 
@@ -17,6 +18,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
 
     Naming a variable as a key sends its value to the endpoint that stands beside it.
     """
+    root = data_root().resolve()
     for role, own in config.roles.items():
         if own.api_key_env is not None and own.api_key_env not in flow_keys():
             raise ConfigError(
@@ -24,23 +26,37 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
                 "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where "
                 "the flows are served"
             )
-    if getattr(config, "extensions", ()):
-        raise ConfigError(
-            "extensions are programs, which a flow that is started from the UI does not run; use "
-            "`synth run`"
-        )
-    root = data_root().resolve()
     for setting, path in _paths(config, dataset):
         if root not in Path(path).resolve().parents:  # resolved: neither `..` nor links lead out
             raise ConfigError(
                 f"{setting} = {path!r} is not inside the data root {root}; a flow that is started "
                 "from the UI reads and writes only there (set SYNTH_DATA_ROOT for another folder)"
             )
+    for server, name in _secrets(config):
+        if name not in flow_keys():
+            raise ConfigError(
+                f"server {server} gets the secret {name}, which is not among the keys "
+                "that flows started from the UI may use; name it in SYNTH_FLOW_KEYS (commas "
+                "between) where the flows are served"
+            )
+    if getattr(config, "extensions", ()):
+        raise ConfigError(
+            "extensions are programs, which a flow that is started from the UI does not run; use "
+            "`synth run`"
+        )
+
+
+def _secrets(config: JobConfig) -> Iterator[tuple[str, str]]:
+    """Server and variable, of every definition file that is there; built-in servers have none."""
+    for name in getattr(config, "servers", ()):
+        if name.endswith((".yaml", ".yml")) and Path(name).is_file():
+            server = load_server(Path(name))
+            yield from ((server.name, secret) for secret in server.secrets)
 
 
 def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
     yield "dataset", dataset
-    for setting in ("domains", "servers"):
+    for setting in ("domains", "servers", "code"):
         for name in getattr(config, setting, ()):
             if name.endswith((".yaml", ".yml")):  # else the name of a built-in one
                 yield f"config.{setting}", name

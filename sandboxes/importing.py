@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.errors import ConfigError, ItemError, TransientError
 from records.schemas import Row
-from sandboxes.mcp import McpResult, McpServer, open_server
+from sandboxes.mcp import McpResult, McpServer, only_reads, open_server
 from sandboxes.servers import ServerConfig
 from tool_specs.importing import Source, rows_of_answer
 
@@ -52,7 +52,7 @@ def source_of(config: ServerConfig) -> Source:
         license=config.license,
         split=config.split,
         read_only_tools=config.read_only_tools,
-        may_write=config.may_write,
+        may_write=config.writes,
     )
 
 
@@ -67,11 +67,7 @@ async def look(config: ServerConfig) -> Look:
 def reads(config: ServerConfig, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The read-only tools for which there are arguments."""
     return [
-        tool
-        for tool in tools
-        if (tool.get("annotations") or {}).get("readOnlyHint")
-        or tool["name"] in config.read_only_tools
-        if sample_for(config, tool) is not None
+        tool for tool in tools if only_reads(config, tool) if sample_for(config, tool) is not None
     ]
 
 

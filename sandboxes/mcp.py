@@ -8,7 +8,8 @@ scored for. What the server answers, errors included, is an `McpResult`.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import anyio
@@ -16,9 +17,13 @@ from mcp import Client, MCPError
 from pydantic import ValidationError
 
 from records.errors import ConfigError, ItemError, TransientError
+from sandboxes import forwarding
+from sandboxes.egress import Egress, open_egress
+from sandboxes.forwarding import reaching, start_forwarder
 from sandboxes.launch import launch_of
 from sandboxes.local import Sandbox, lease
 from sandboxes.pages import all_tools
+from sandboxes.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.servers import Fixture, ServerConfig
 from sandboxes.wire import Wire
 from tool_specs.names import mapped_names
@@ -36,35 +41,50 @@ class McpResult(NamedTuple):
 class McpServer:
     """A running server; made by `open_server`. Calls may come from any task."""
 
-    def __init__(self, config: ServerConfig, fixture: Fixture, sandbox: Sandbox) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        fixture: Fixture,
+        sandbox: Sandbox,
+        redactor: Redactor = NO_SECRETS,
+    ) -> None:
         self.config, self._fixture, self.sandbox = config, fixture, sandbox
+        self._redactor = redactor
         self._client: Client | None = None
         self._wire: Wire | None = None
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._names: dict[str, str] | None = None
+        self._reads: set[str] = set()
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """All tools as on the wire, page by page."""
-        return await all_tools(self._ready(), self.config.name, lambda: self._asking("tools/list"))
+        asking = partial(self._asking, "tools/list")
+        return self._redactor.value(await all_tools(self._ready(), self.config.name, asking))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         """Call a tool by the name that models use (`tool_specs.names.mapped_names`).
 
-        TransientError if the server hangs or is lost; never for what it answers.
+        A tool that may write is refused where the server does not declare `writes`. TransientError
+        if the server hangs or is lost; never for what it answers.
         """
         if self._names is None:
-            listed = [tool["name"] for tool in await self.list_tools()]
-            self._names = {name: own for own, name in mapped_names(listed).items()}
+            listed = await self.list_tools()
+            self._reads = {tool["name"] for tool in listed if only_reads(self.config, tool)}
+            names = mapped_names([tool["name"] for tool in listed])
+            self._names = {name: own for own, name in names.items()}
+        own = self._names.get(name, name)
+        if not self.config.writes and own not in self._reads:
+            refused = f"{name} is refused: only tools that read are allowed"
+            return McpResult(refused if name in self._names else f"Unknown tool: {name}", True)
         try:
             async with self._asking(name):
-                own = self._names.get(name, name)
                 result = await self._ready().call_tool(own, dict(arguments))
         except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
-            return McpResult(clip(error.message), is_error=True)
+            return McpResult(clip(self._redactor.text(error.message)), is_error=True)
         except (RuntimeError, ValidationError) as error:
             raise ItemError("bad_server_answer", f"{self.config.name}.{name}: {error}") from error
-        return McpResult(clip(text_of(result)), bool(result.is_error))
+        return McpResult(clip(self._redactor.text(text_of(result))), bool(result.is_error))
 
     async def state(self) -> dict[str, list[str]]:
         """Entity -> its lines without repeats: what the probes print in this sandbox now."""
@@ -74,7 +94,7 @@ class McpServer:
             if done.exit_code:
                 lines = [f"the probe ended with exit code {done.exit_code}"]
             else:
-                lines = done.stdout.decode(errors="replace").splitlines()
+                lines = self._redactor.text(done.stdout.decode(errors="replace")).splitlines()
             found[entity] = list(dict.fromkeys(lines))
         return found
 
@@ -110,10 +130,11 @@ class McpServer:
             why = (self._wire and self._wire.lost()) or "the connection closed"
             raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
 
-    async def _start(self, argv: list[str]) -> None:
+    async def _start(self, argv: list[str], env: Mapping[str, str]) -> None:
+        """`env`: what the server's process alone is given, beside its definition's."""
         await set_up(self.config, self._fixture, self.sandbox)
-        process = await self.sandbox.open_stdio(argv)
-        self._wire = wire = Wire(process)
+        process = await self.sandbox.open_stdio(argv, env=env)
+        self._wire = wire = Wire(process, self._redactor)
         started = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._serve(wire, started))
         try:
@@ -150,6 +171,12 @@ class McpServer:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def only_reads(config: ServerConfig, tool: Mapping[str, Any]) -> bool:
+    """Whether the server, or its definition, says that the tool changes nothing."""
+    annotations = tool.get("annotations") or {}
+    return annotations.get("readOnlyHint") is True or tool["name"] in config.read_only_tools
 
 
 def text_of(result: Any) -> str:
@@ -205,14 +232,24 @@ async def open_server(
 ) -> AsyncIterator[McpServer]:
     """A server in a sandbox of its own, its fixture made: {"fixture": name}, or the default one.
 
-    ConfigError where it can never start (command, fixture, no sandbox here), TransientError where
-    it did not this time: it hung, ended or printed something else than the protocol.
+    ConfigError where it can never start (command, fixture, a secret that is not set, no sandbox
+    here), TransientError where it did not this time: it hung, ended or printed something else than
+    the protocol.
     """
     template, argv = launch_of(config)
-    async with lease(template) as sandbox:
-        server = McpServer(config, fixture_of(config, fixture), sandbox)
+    env = secret_values(config.name, config.secrets)
+    redactor = Redactor(env)
+    async with AsyncExitStack() as stack:
+        if config.hosts:
+            egress = Egress(config.name, config.hosts, clean=redactor.text)
+            template = reaching(template, await stack.enter_async_context(open_egress(egress)))
+            env |= forwarding.ENV
+        sandbox = await stack.enter_async_context(lease(template))
+        if config.hosts:
+            await start_forwarder(sandbox)
+        server = McpServer(config, fixture_of(config, fixture), sandbox, redactor)
         try:
-            await server._start(argv)
+            await server._start(argv, env)
             yield server
         finally:
             await server._close()

@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from records.config import Config
 from records.errors import ConfigError
+from sandboxes.egress import destination
 from sandboxes.template import Bind, Limits
 
 FOLDER = Path(__file__).parent / "servers"
@@ -41,6 +42,15 @@ def fill(value: Any, slots: Mapping[str, str | int]) -> Any:
     if whole := SLOT.fullmatch(value):
         return slots[whole[1]]
     return SLOT.sub(lambda match: str(slots[match[1]]), value)
+
+
+def _host(entry: str) -> str:
+    destination(entry)
+    return entry
+
+
+Host = Annotated[str, AfterValidator(_host)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Fixture(Config):
@@ -159,8 +169,16 @@ class ServerConfig(Config):
     start_timeout_s: float = Field(default=30.0, gt=0, le=600)
     call_timeout_s: float = Field(default=30.0, gt=0, le=600)
     limits: Limits = Limits()
-    may_write: bool = False
-    """Whether tools that are not read-only may be used at all."""
+    writes: bool = False
+    """Whether its tools may change anything. Of a server that does not declare it only read-only
+    tools are used; a call of another is refused."""
+
+    hosts: tuple[Host, ...] = ()
+    """The hosts that it may reach, `NAME`, `NAME:PORT` (443 without) or `NAME:PORT=ADDRESS`; there
+    is no other network. See `sandboxes.egress`."""
+
+    secrets: tuple[Variable, ...] = ()
+    """Names of environment variables. Their values are given to the server's process alone."""
 
     resettable: bool = False
     """Whether its whole state is in the workspace, so that making the fixture again renews it."""
@@ -182,6 +200,12 @@ class ServerConfig(Config):
     """Name -> values that a goal may be about, all of them true of the default fixture."""
 
     goals: tuple[Goal, ...] = ()
+
+    @model_validator(mode="after")
+    def _secrets_are_no_settings(self) -> Self:
+        if both := sorted({*self.env} & {*self.secrets}):
+            raise ValueError(f"env and secrets both have {both}; a secret's value stands nowhere")
+        return self
 
     @model_validator(mode="after")
     def _goals_refer_to_what_is_there(self) -> Self:

@@ -10,6 +10,7 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from records.errors import TransientError
+from sandboxes.secret_values import NO_SECRETS, Redactor
 from sandboxes.stdio import Ended, StdioProcess
 
 if TYPE_CHECKING:  # the SDK has no public name for it
@@ -27,8 +28,9 @@ KILL_S = 5.0
 class Wire:
     """Messages over a sandboxed process's streams, one JSON-RPC message a line."""
 
-    def __init__(self, process: StdioProcess) -> None:
-        self._process = process
+    def __init__(self, process: StdioProcess, redactor: Redactor = NO_SECRETS) -> None:
+        """Nothing that comes out of it, errors included, holds what `redactor` knows."""
+        self._process, self._redactor = process, redactor
         self._rubbish: list[str] = []
         """Lines since the last message that are none."""
         self._broken: str | None = None
@@ -39,7 +41,7 @@ class Wire:
             return self._broken
         ended = self._process.ended
         if isinstance(ended, Ended):
-            said = ended.stderr.decode(errors="replace").strip()[-500:]
+            said = self._redactor.text(ended.stderr.decode(errors="replace")).strip()[-500:]
             return f"exit code {ended.exit_code}, stderr: {said or 'empty'}"
         return None if ended is None else str(ended)
 
@@ -92,7 +94,7 @@ class Wire:
             *whole, rest = (buffer + data).split(b"\n") if b"\n" in data else (buffer + data,)
             buffer = bytearray(rest)
             for line in whole:
-                yield bytes(line)
+                yield self._redactor.line(bytes(line))
             if len(buffer) > MAX_LINE or len(self._rubbish) > MAX_RUBBISH:
                 self._broken = self.heard() or f"a line of more than {MAX_LINE} bytes"
                 return

@@ -17,6 +17,7 @@ from sandboxes.importing import import_server, source_of
 from sandboxes.launch import launch_of
 from sandboxes.local import available
 from sandboxes.mcp import open_server
+from sandboxes.secret_values import secret_values
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.agents import make_agent, plan_agents, sources_of
 from synth.coding import worlds as coding
@@ -88,14 +89,17 @@ def check_sources(config: RunConfig) -> None:
 
 def why_left_out(server: ServerConfig) -> str | None:
     """Why this machine, as it is now, cannot run the server; None where it can. ConfigError for a
-    command that does not exist, unless the server is optional."""
+    command that does not exist and a secret that is not set, unless the server is optional."""
     if available() is not None:
         return "no_sandbox"
+    reason = "not_installed"
     try:
         launch_of(server)
+        reason = "no_secret"
+        secret_values(server.name, server.secrets)
     except ConfigError:
         if server.optional:
-            return "not_installed"
+            return reason
         raise
     return None
 

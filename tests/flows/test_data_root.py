@@ -55,6 +55,24 @@ def test_another_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         check_parameters(RunConfig(), "data/demo")
 
 
+def test_code_lies_in_the_data_root_too() -> None:
+    config = RunConfig.model_validate({"code": ["/etc/project.yaml"]})
+    with pytest.raises(ConfigError, match=r"config\.code"):
+        check_parameters(config, "data/demo")
+
+
+def test_secrets_of_servers_are_those_given_to_flows(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = root / "shop.yaml"
+    own.write_text("{name: shop, command: [shop], secrets: [SHOP_TOKEN], hosts: [shop.example]}")
+    config = RunConfig.model_validate({"servers": [str(own)]})
+    with pytest.raises(ConfigError, match="server shop gets the secret SHOP_TOKEN"):
+        check_parameters(config, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_KEYS", "SHOP_TOKEN")
+    check_parameters(config, "data/demo")
+
+
 def test_keys_are_those_given_to_flows(monkeypatch: pytest.MonkeyPatch) -> None:
     config = RunConfig.model_validate(
         {"roles": {"agent": {"base_url": "https://example.com/v1", "api_key_env": "HOUSE_KEY"}}}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("sandboxed")
 
 T = TypeVar("T")
 
-TINY = server_of_command(f"python {Path(__file__).parent / 'tiny_server.py'}", may_write=True)
+TINY = server_of_command(f"python {Path(__file__).parent / 'tiny_server.py'}", writes=True)
 REPO = {"repo_path": "/workspace/repo"}
 
 
@@ -129,7 +129,7 @@ def importable() -> ServerConfig:
     script = TINY.binds[0].source
     text = Path(script).read_text().replace('"die", "hang", ', "")
     fixture = {"files": {"server.py": text}}
-    config = {"name": "tiny", "command": ("python", "/workspace/server.py"), "may_write": True}
+    config = {"name": "tiny", "command": ("python", "/workspace/server.py"), "writes": True}
     return ServerConfig.model_validate(config | {"fixtures": {"default": fixture}})
 
 
