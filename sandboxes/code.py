@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
-import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from records.config import Config
-from records.errors import ConfigError, TransientError
+from records.errors import TransientError
 from sandboxes import python_env
 from sandboxes.local import lease
 from sandboxes.projects import Project
 from sandboxes.suite import ROOT, SuiteRun, check_sandboxes, on_disk, template_of
 from sandboxes.template import SandboxTemplate
+from tool_specs.loading import load_definition
 
 FOLDER = Path(__file__).parent / "problems"
 TIMEOUT_S = 10.0
@@ -121,6 +121,12 @@ class Problem(Config):
         )
 
 
+class ProblemSet(Config):
+    """What a file of problems holds."""
+
+    problems: tuple[Problem, ...] = Field(min_length=1)
+
+
 async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[str]) -> SuiteRun:
     """The named hidden tests on the candidate's file. TransientError only where a sandbox fails
     by itself."""
@@ -170,15 +176,5 @@ async def languages() -> frozenset[Language]:
 
 
 def load_problems(path: Path) -> tuple[Problem, ...]:
-    """Read a problem set (.yaml, a list under `problems`). ConfigError for whatever is wrong."""
-    try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))["problems"]
-        return tuple(Problem.model_validate(entry) for entry in entries)
-    except OSError as error:
-        raise ConfigError(f"cannot read problem set {path}: {error.strerror}") from error
-    except (yaml.YAMLError, KeyError, TypeError) as error:
-        raise ConfigError(f"problem set {path} is no list under `problems`: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"problem set {path}: {where}: {first['msg']}") from error
+    """Read a problem set (.yaml). ConfigError naming file and field for whatever is wrong."""
+    return load_definition(ProblemSet, path).problems

@@ -12,16 +12,19 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal, Self
 
-import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from records.config import Config
 from records.errors import ConfigError
+from tool_specs.loading import definitions_in
 
 FOLDER = Path(__file__).parent / "repositories"
 
 MAX_FILE, MAX_FILES, MAX_TOTAL = 200_000, 2_000, 8_000_000
 """Bounds of a project's text files: bytes of one, their number, bytes of all."""
+
+MAX_DEFINITION = 2 * MAX_TOTAL
+"""Bytes of a definition: text that YAML must escape or indent takes more than it is long."""
 
 STEERS_TESTS = frozenset(
     {"conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc"}
@@ -93,22 +96,7 @@ def check_path(path: str) -> None:
 @cache
 def builtin_projects() -> dict[str, Project]:
     """The projects that come with the package, by name."""
-    projects = [load_project(path) for path in sorted(FOLDER.glob("*.yaml"))]
-    return {project.name: project for project in projects}
-
-
-def load_project(path: Path) -> Project:
-    """Read a definition (.yaml). ConfigError naming file and field for whatever is wrong."""
-    try:
-        return Project.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(f"cannot read project {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"project {path} is not YAML: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"project {path}: {where}: {first['msg']}") from error
+    return {project.name: project for project in definitions_in(FOLDER, Project)}
 
 
 def project_of_git(

@@ -8,13 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-import yaml
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from records.config import Config
-from records.errors import ConfigError
 from sandboxes.egress import destination
 from sandboxes.template import Bind, Limits
+from tool_specs.loading import definitions_in, load_definition
 
 FOLDER = Path(__file__).parent / "servers"
 
@@ -224,19 +223,9 @@ class ServerConfig(Config):
 @cache
 def builtin_servers() -> dict[str, ServerConfig]:
     """The definitions that come with the project, by name; whether they can run is not asked."""
-    configs = [load_server(path) for path in sorted(FOLDER.glob("*.yaml"))]
-    return {config.name: config for config in configs}
+    return {config.name: config for config in definitions_in(FOLDER, ServerConfig)}
 
 
 def load_server(path: Path) -> ServerConfig:
     """Read one definition. ConfigError naming file and field for whatever is wrong with it."""
-    try:
-        return ServerConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(f"cannot read server definition {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"server definition {path} is not YAML: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"server definition {path}: {where}: {first['msg']}") from error
+    return load_definition(ServerConfig, path)

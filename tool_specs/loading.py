@@ -60,19 +60,32 @@ def _refuse_aliases_and_depth(text: str) -> None:
             depth -= 1
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Any:
     """The document of a YAML file. Raises ConfigError naming the file and the line."""
-    return parse_yaml(file_bytes(path), origin=str(path))
+    return parse_yaml(file_bytes(path, max_bytes=max_bytes), origin=str(path))
 
 
-def file_bytes(path: Path) -> bytes:
+def file_bytes(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """What a definition's file holds. Raises ConfigError where it is missing or too large."""
     if not path.is_file():
         raise ConfigError(f"{path}: no such file")
     size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise ConfigError(f"{path}: {size} bytes, at most {MAX_FILE_BYTES} are allowed")
-    return path.read_bytes()
+    if size > max_bytes:
+        raise ConfigError(f"{path}: {size} bytes, at most {max_bytes} are allowed")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: not readable: {error.strerror or error}") from None
+
+
+def load_definition(model: type[Model], path: Path) -> Model:
+    """The document of a YAML file as the model, with the errors of `read_yaml` and `checked`."""
+    return checked(model, read_yaml(path), origin=str(path))
+
+
+def definitions_in(folder: Path, model: type[Model]) -> list[Model]:
+    """Those of the folder's `*.yaml`, in the order of the file names."""
+    return [load_definition(model, path) for path in sorted(folder.glob("*.yaml"))]
 
 
 def parse_yaml(content: bytes, *, origin: str) -> Any:

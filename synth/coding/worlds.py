@@ -7,17 +7,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from records.digest import digest
 from records.errors import ConfigError
 from records.schemas import Row
 from sandboxes.code import FOLDER as PROBLEMS
-from sandboxes.code import Problem, judge, load_problems
-from sandboxes.projects import Project, builtin_projects, load_project
+from sandboxes.code import Problem, ProblemSet, judge, load_problems
+from sandboxes.projects import MAX_DEFINITION, Project, builtin_projects
 from sandboxes.suite import SuiteRun, run_suite
 from sandboxes.workspace import REPO, TOOLS, ToolSpec
 from synth.checks.episode import net_changes
+from tool_specs.loading import checked, read_yaml
 
 LICENSE = "Apache-2.0"
 """Of the tools; a repository has its own."""
@@ -98,13 +97,10 @@ def _of(problem: Problem) -> CodeWorld:
 
 
 def _load(path: Path) -> list[CodeWorld]:
-    try:
-        is_set = "problems" in yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, TypeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
-    if is_set:
-        return [_of(problem) for problem in load_problems(path)]
-    return [CodeWorld(load_project(path))]
+    data = read_yaml(path, max_bytes=MAX_DEFINITION)
+    if isinstance(data, dict) and "problems" in data:
+        return [_of(problem) for problem in checked(ProblemSet, data, origin=str(path)).problems]
+    return [CodeWorld(checked(Project, data, origin=str(path)))]
 
 
 def is_code(row: Row) -> bool:

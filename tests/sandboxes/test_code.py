@@ -90,8 +90,16 @@ def test_other_languages_where_they_are_installed() -> None:
         assert reward(programs[language], problem) == 1.0, language
 
 
-def test_a_wrong_problem_set_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("problems:\n  - {name: A}\n", r"set\.yaml: problems\[A\]\.name: String should match"),
+        ("problems: []\n", r"set\.yaml: problems: Tuple should have at least 1 item"),
+        ("problems: " + "[" * 100_000, r"set\.yaml: line 1, column 40: nested deeper"),
+    ],
+)
+def test_a_wrong_problem_set_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "set.yaml"
-    path.write_text("problems:\n  - {name: A}\n")
-    with pytest.raises(ConfigError, match=r"set\.yaml: name"):
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
         load_problems(path)

@@ -29,7 +29,8 @@ def parameters(config, goal) -> set[str]:
         ("name: x\ncommand: [a]\ncomand: [b]", "comand: Extra inputs are not permitted"),
         ("name: X\ncommand: [a]", "name: String should match"),
         ("name: x\ncommand: []", "command: Tuple should have at least 1 item"),
-        ("name: x\ncommand: [a", "is not YAML"),
+        ("name: x\ncommand: [a", r"server\.yaml: line 3, column 1: did not find expected"),
+        ("name: x\ncommand: " + "[" * 100_000, "line 2, column 39: nested deeper than 30 levels"),
         (
             "name: x\ncommand: [a]\ngoals: [{id: g, wish: '{s}', calls: [{tool: t}]}]",
             r"names \['s'\]",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,3 +185,21 @@ def test_worlds_are_named_or_refused() -> None:
     assert code_worlds([]) == {}
     with pytest.raises(ConfigError, match="textgird"):
         code_worlds(["textgird"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\nfiles: {x.py: ''}\n", r"code\.yaml: .*has no test in 'tests'"),
+        ("problems: [{name: A}]\n", r"code\.yaml: problems\[A\]\.name: String should match"),
+        ("files: " + "[" * 100_000, r"code\.yaml: line 1, column 38: nested deeper than 30"),
+        ("- 1\n", r"code\.yaml: the file: Input should be a valid dictionary"),
+    ],
+)
+def test_a_wrong_definition_is_refused_with_file_and_field(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "code.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        code_worlds([str(path)])
