@@ -11,9 +11,6 @@ and how they vary says nothing about what a model would write.
 """
 
 import argparse
-import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -25,12 +22,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.measured import ROOT, machine, show
 from records.schemas import Row
 from records.seeds import rng_of
 from records.store import Dataset
 from synth.evolution.summary import lines, summarise
 
-ROOT = Path(__file__).resolve().parent.parent
 PAIRS = 50
 STATEMENTS = {
     "read": "reads {entity}",
@@ -67,36 +64,23 @@ def main() -> None:
             "n": 1,
             **cost,
             **{name: summary[name] for name in ("asked", "skeletons", "largest_share")},
-            **hardware(),
         }
         if cost and summary["tools"]:
             found["cpu_ms_per_tool"] = round(1000 * cost["cpu_s"] / summary["tools"], 1)
         if options.page:
-            options.page.write_text(page_of(found, summary, dataset, " ".join(command)))
-    print(json.dumps(found))
+            options.page.write_text(page_of(found | machine(), summary, dataset, " ".join(command)))
+    show(found)
 
 
 def cost_of(command: list[str], folder: Path) -> dict[str, float]:
     """Wall clock and CPU of the command and everything that it starts."""
-    load = os.getloadavg()[0]
     begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     argv = [sys.executable, "-m", "flows.cli", *command, "--dataset", str(folder)]
     subprocess.run(argv, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     wall = time.monotonic() - begun
-    return {"wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "load_before": round(load, 1)}
-
-
-def hardware() -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
-    return {
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
-        "python": platform.python_version(),
-        "commit": commit.stdout.strip(),
-    }
+    return {"wall_s": round(wall, 1), "cpu_s": round(cpu, 1)}
 
 
 def page_of(found: dict[str, Any], summary: dict[str, Any], dataset: Dataset, command: str) -> str:

@@ -13,11 +13,7 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
-import platform
 import resource
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.measured import show, spread
 from records.digest import digest
 from records.schemas import Row
 from synth.importing import ImportRequest, import_tools
@@ -50,15 +47,8 @@ def main() -> None:
         for case in cases:
             seen[case.__name__].append(alone(case, options.file))
     for name, runs in seen.items():
-        walls = [run.pop("wall_s") for run in runs]
-        print(
-            json.dumps(
-                {"name": name, "wall_s": round(statistics.median(walls), 2)}
-                | {"range_s": [round(min(walls), 2), round(max(walls), 2)], "n": len(walls)}
-                | runs[0]
-                | hardware()
-            )
-        )
+        walls = spread([run.pop("wall_s") for run in runs])
+        show({"name": name, **walls, "unit": "wall s", **runs[0]})
     same = {seen[case.__name__][0]["same_as"] for case in cases[2:]}
     print(json.dumps({"name": "both_find_the_same_duplicates", "value": len(same) == 1}))
     print(json.dumps({"name": "injection"} | rule_hits(options.file)))
@@ -154,17 +144,6 @@ def rule_hits(path: Path) -> dict[str, Any]:
     quarantined = sum(row["drop_reason"] in QUARANTINED for row in rows)
     rules = {rule.name: hits[rule.name] for rule in RULES}
     return {"tools": len(rows), "texts": texts, "quarantined": quarantined, "hits": rules}
-
-
-def hardware() -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return {
-        "machine": f"{platform.machine()} {os.cpu_count()} cores",
-        "load": round(os.getloadavg()[0], 1),
-        "commit": commit,
-    }
 
 
 if __name__ == "__main__":

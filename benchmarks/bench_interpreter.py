@@ -13,11 +13,8 @@ lookup with `json.dumps` of the row: what no interpreter can beat.
 
 import argparse
 import json
-import os
-import platform
 import random
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +23,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.measured import show, spread
 from records.store import Dataset
 from tests.tool_specs.worlds import grown
 from tool_specs import execution
@@ -70,7 +68,7 @@ def main() -> None:
         *growth(domains, options),
         *by_size(options),
     ):
-        print(json.dumps(measurement | hardware()), flush=True)
+        show(measurement)
 
 
 def catalogue_domains(options: argparse.Namespace) -> list[Domain]:
@@ -339,24 +337,11 @@ def measured(
     return {
         "name": name,
         "parameters": parameters,
-        "value": round(statistics.median(rates)),
+        **spread(rates, 0),
         "unit": "calls/s",
-        "range": [round(min(rates)), round(max(rates))],
         "p50_us": round(cuts[49] * 1e6, 1),
         "p99_us": round(cuts[98] * 1e6, 1),
-        "n": len(latencies),
-    }
-
-
-def hardware() -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return {
-        "hardware": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
-        "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
-        "commit": commit.stdout.strip() or None,
+        "calls": len(latencies),
     }
 
 

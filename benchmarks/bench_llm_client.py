@@ -12,10 +12,7 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +28,7 @@ from openai.types.chat import ChatCompletion
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.measured import show, spread
 from records.journal import ShardJournal
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
@@ -236,13 +234,6 @@ async def measure(case: str, url: str, requests: int, in_flight: int) -> Run:
     return Run(requests / wall, cpu / requests * 1e3)
 
 
-def commit() -> str:
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    return described.stdout.strip() or "unknown"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--requests", type=int, default=768)
@@ -253,7 +244,6 @@ def main() -> None:
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
     server.start()
     url = f"http://127.0.0.1:{mine.recv()}/v1"
-    load = os.getloadavg()[0]
     runs: dict[str, list[Run]] = {case: [] for case in CASES}
     for _ in range(args.repeats):
         for case in CASES:
@@ -263,26 +253,15 @@ def main() -> None:
         "in_flight": args.in_flight,
         "body_bytes": len(json.dumps(body_of(0))),
         "answer_after_s": ANSWER_AFTER_S,
-        "repeats": args.repeats,
-        "python": platform.python_version(),
+        "requests": args.requests,
         "openai": openai.__version__,
         "aiohttp": aiohttp.__version__,
     }
     for case, done in runs.items():
-        rates = [run.requests_per_s for run in done]
-        line = {
-            "name": f"llm_client/{case}",
-            "params": params,
-            "value": round(statistics.median(rates), 1),
-            "unit": "requests/s",
-            "range": [round(min(rates), 1), round(max(rates), 1)],
-            "cpu_ms_per_request": round(statistics.median(run.cpu_ms for run in done), 3),
-            "n": args.requests,
-            "hardware": f"{os.cpu_count()} x {platform.machine()}",
-            "commit": commit(),
-            "load": round(load, 2),
-        }
-        print(json.dumps(line))
+        cpu_ms = round(statistics.median(run.cpu_ms for run in done), 3)
+        rates = spread([run.requests_per_s for run in done], 1)
+        line = {"name": f"llm_client/{case}", "parameters": params, **rates, "unit": "requests/s"}
+        show(line | {"cpu_ms_per_request": cpu_ms})
 
 
 if __name__ == "__main__":

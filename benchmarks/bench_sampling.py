@@ -12,11 +12,6 @@ those that any tool of the source gives; `edges_per_tool`.
 """
 
 import argparse
-import json
-import os
-import platform
-import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -26,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.measured import show, spread
 from records.digest import digest
 from records.schemas import Row
 from records.seeds import rng_of
@@ -50,7 +46,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     for measurement in measurements(options):
-        print(json.dumps(measurement | hardware()))
+        show(measurement)
 
 
 def measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -59,10 +55,8 @@ def measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     yield {
         "name": "sampling_graph",
         "parameters": {"tools": len(graph.ids), "sources": len(graph.by_source)},
-        "value": round(statistics.median(seconds), 2),
+        **spread(seconds),
         "unit": "CPU s",
-        "range": [round(min(seconds), 2), round(max(seconds), 2)],
-        "n": options.repeats,
         "joined_tools": sum(graph.component_size[c] > 1 for c in graph.component),
     }
     at = {tool_id: i for i, tool_id in enumerate(graph.ids)}
@@ -75,10 +69,8 @@ def measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield {
             "name": "sampling_sets",
             "parameters": shape.model_dump() | {"sets": len(sets)},
-            "value": round(statistics.median(seconds), 2),
+            **spread(seconds),
             "unit": "CPU s",
-            "range": [round(min(seconds), 2), round(max(seconds), 2)],
-            "n": options.repeats,
             "coherence": coherence(graph, cores),
             "baseline_random_of_catalogue": coherence(graph, anywhere(graph, shape, len(sets))),
             "baseline_random_of_source": coherence(graph, of_source(graph, shape, len(sets))),
@@ -161,18 +153,6 @@ def is_connected(tools: Sequence[str], edges: Sequence[Any]) -> bool:
         reached |= {e.giver for e in edges if e.taker in reached}
         reached |= {e.taker for e in edges if e.giver in reached}
     return len(reached) == len(set(tools))
-
-
-def hardware() -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return {
-        "hardware": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
-        "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
-        "commit": commit.stdout.strip() or None,
-    }
 
 
 if __name__ == "__main__":

@@ -10,11 +10,6 @@ run: `true` for a command, the same server over the SDK's own stdio client for a
 
 import argparse
 import asyncio
-import json
-import os
-import platform
-import statistics
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,6 +21,7 @@ from mcp import Client, StdioServerParameters
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.measured import show, spread
 from sandboxes.doctor import enforceable
 from sandboxes.local import available
 from sandboxes.mcp import McpServer, open_server
@@ -51,7 +47,7 @@ async def main() -> None:
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
     for figure in await figures(repeats=options.repeats, live=options.live):
-        print(json.dumps(figure._asdict() | hardware()))
+        show(figure._asdict() | limits())
     for name in options.servers.split(","):
         await measure_server(name, options.repeats)
 
@@ -115,26 +111,13 @@ async def measured(
 def report(seconds: dict[str, list[float]]) -> None:
     for name, values in seconds.items():
         milliseconds = sorted(1000 * value for value in values)
-        line = {
-            "name": name,
-            "value": round(statistics.median(milliseconds), 2),
-            "p95": round(milliseconds[int(0.95 * (len(milliseconds) - 1))], 2),
-            "unit": "ms",
-            "n": len(milliseconds),
-        }
-        print(json.dumps(line | hardware()))
+        p95 = round(milliseconds[int(0.95 * (len(milliseconds) - 1))], 2)
+        show({"name": name, **spread(milliseconds), "unit": "ms", "p95": p95, **limits()})
 
 
-def hardware() -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return {
-        "machine": f"{platform.machine()} {os.cpu_count()} cores",
-        "load": round(os.getloadavg()[0], 1),
-        "limits": [entry.what for entry in enforceable() if entry.holds == "yes"],
-        "commit": commit,
-    }
+def limits() -> dict[str, list[str]]:
+    """Those that this machine can hold: a sandbox without them starts sooner."""
+    return {"limits": [entry.what for entry in enforceable() if entry.holds == "yes"]}
 
 
 if __name__ == "__main__":
