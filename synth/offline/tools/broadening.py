@@ -41,15 +41,7 @@ def _for_several(d: Draft) -> Draft:
     e, row = subject.entity, subject.row
     if any("where" in s for s in d.steps) or not d.name.count(e.name) or e.many in d.name:
         raise Impossible
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 15",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=15,
-    )
+    ids = d.ids_of(e, 15)
     del d.params[subject.param]
     d.params = {f"{e.name}_ids": d.params.pop(f"{e.name}_ids")} | d.params
     head, body = d.steps[: subject.place], d.steps[subject.place :]
@@ -130,15 +122,7 @@ def _of_several(d: Draft) -> Draft:
     used = {p for p in d.params if p != subject.param}
     if used:
         raise Impossible
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 10",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=10,
-    )
+    ids = d.ids_of(e, 10)
     del d.params[subject.param]
     d.steps = []
     d.loop(ids, "each_id")

@@ -87,15 +87,7 @@ def _set_many(o: Outline, e: Entity, f: Field) -> Draft:
         else f"{verb}_{f.noun}_of_{e.many}"
     )
     d = Draft(o, name, f"Set the {f.words} of several {e.says} to one value; all or none")
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 20",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=20,
-    )
+    ids = d.ids_of(e, 20)
     new = d.of_field(f)
     d.loop(ids, "wanted")
     d.row(e, "wanted")

@@ -242,15 +242,7 @@ def _workload(o: Outline, link: Link) -> Draft:
         f"compare_open_{e.many}_of_{p.many}{role}",
         f"Compare how many open {e.says} several {p.says} have",
     )
-    ids = d.param(
-        f"{p.name}_ids",
-        "array",
-        f"Ids of the {p.says}, 2 to 10",
-        items="ref",
-        ref=p.name,
-        min=2,
-        max=10,
-    )
+    ids = d.ids_of(p, 10, least=2)
     d.rows(e, both(test, f"{e.name}.{link.field.name} in {ids}"), "still_open")
     d.rows(
         p,

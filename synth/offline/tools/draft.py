@@ -43,6 +43,12 @@ class Draft:
         words = f"Id of the {what or entity.words}, such as {example_id(entity)}"
         return self.param(name or entity.key, "string", words, ref=entity.name, **more)
 
+    def ids_of(self, entity: Entity, most: int, *, least: int = 1) -> str:
+        """Parameter for the ids of several rows of the entity."""
+        words = f"Ids of the {entity.says}, {least} to {most}"
+        listed_ids = {"items": "ref", "ref": entity.name, "min": least, "max": most}
+        return self.param(f"{entity.name}_ids", "array", words, **listed_ids)
+
     def of_field(self, field: Field, *, name: str = "", words: str = "", **more: Any) -> str:
         """Parameter that takes a value of the field."""
         member = member_of(self.outline, field, name=name, words=words)

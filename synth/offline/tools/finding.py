@@ -204,15 +204,7 @@ def _batch(o: Outline, e: Entity) -> Draft:
     d = Draft(
         o, f"{verb}_{e.many}_by_id", f"{verb} several {e.says} at once, in the order asked for"
     )
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 20",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=20,
-    )
+    ids = d.ids_of(e, 20)
     item = d.loop(ids, "wanted")
     row = d.row(e, item)
     d.done()

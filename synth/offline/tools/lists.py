@@ -84,15 +84,7 @@ def _edit_list_many(o: Outline, e: Entity, f: Field, op: str) -> Draft:
         f"{verb} one of the {f.words} {link} several {e.says} at once",
     )
     item = _item(o, d, f)
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 20",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=20,
-    )
+    ids = d.ids_of(e, 20)
     if op == "unlink" and f.of == "string":
         known = [
             v for r in e.sample for v in r.get(f.name) or () if isinstance(v, str) and "'" not in v

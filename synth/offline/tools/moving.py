@@ -146,15 +146,7 @@ def _move_many(o: Outline, move: Move) -> Draft:
         verb_noun(move.name, e.many),
         f"{move.doing('several ' + e.says)} in one go; all or none",
     )
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 10",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=10,
-    )
+    ids = d.ids_of(e, 10)
     for field in move.takes:
         d.of_field(field)
     d.loop(ids, "wanted")

@@ -73,15 +73,7 @@ def _assign_many(o: Outline, link: Link) -> Draft:
         f"Give several {e.says} the same {spaced(_role(link))}; all or none",
     )
     row = d.row(p)
-    ids = d.param(
-        f"{e.name}_ids",
-        "array",
-        f"Ids of the {e.says}, 1 to 20",
-        items="ref",
-        ref=e.name,
-        min=1,
-        max=20,
-    )
+    ids = d.ids_of(e, 20)
     _open_parent(d, link, row)
     d.loop(ids, "wanted")
     d.row(e, "wanted")
