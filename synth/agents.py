@@ -23,6 +23,7 @@ from synth.coding.worlds import CodeWorld, is_code
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts import render, version_of
+from tool_specs.catalogue import is_users
 from tool_specs.dependencies import Graph
 from tool_specs.toolsets import Sampler
 
@@ -130,7 +131,8 @@ def sources_of(
     """The committed catalogue by domain and server, sorted by key; servers that are not in
     `servers` cannot run here and are left out, and so is the workspace without `code`."""
     worlds = digest(sorted(world.definition for world in (code or {}).values()))
-    usable = sorted((t for t in tools if not t["drop_reason"]), key=lambda t: t["tool_id"])
+    offered = (t for t in tools if not t["drop_reason"] and not is_users(t))
+    usable = sorted(offered, key=lambda t: t["tool_id"])
     by_domain: dict[str, list[Row]] = {}
     by_server: dict[str, list[Row]] = {}
     for tool in usable:

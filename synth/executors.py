@@ -169,6 +169,8 @@ class Setting(NamedTuple):
     """What an agent must know of the place, such as the folder that it works in."""
     now: str
     policy: tuple[str, ...]
+    users_part: tuple[str, ...] = ()
+    """What only the user can do, with tools of its own."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,9 @@ class Catalogue:
             world = self.world(task)
             return Setting(world.about, CLOCK, ())
         domain = self.domain(task["domain_id"])
-        return Setting(domain.description, domain.now, tuple(r.text for r in domain.policy))
+        rules = tuple(rule.text for rule in domain.policy)
+        own = tuple(tool["description"] for tool in self.user_tools_of(task))
+        return Setting(domain.description, domain.now, rules, own)
 
     def tools_of(self, agent: Row) -> list[Row]:
         """ConfigError for an agent that was made with tools that are not there any more."""

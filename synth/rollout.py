@@ -45,7 +45,7 @@ from synth.stages import KEPT, Item, ItemResult
 from synth.user import PROMPT as USER_PROMPT
 from synth.user import LlmUser
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3
@@ -222,7 +222,8 @@ def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Ite
 
 def _trajectory_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Row:
     state, task = played.state, item.data["task"]
-    records, messages = state.caller.records, state.messages
+    records = [record for record in state.caller.records if record.actor == "agent"]
+    messages = state.messages
     speakers = Counter(message["role"] for message in messages)
     hashes = [r.state_hash_before for r in records if r.state_hash_before is not None]
     return {

@@ -13,6 +13,9 @@ from records.digest import digest
 from records.schemas import Row
 from records.store import Dataset
 
+OWN_TOOLS = "user's own tools"
+"""Role of turns that show what the user did unseen by the agent."""
+
 LINE_CHARS = 100
 """Longer JSON is spread over lines."""
 
@@ -65,7 +68,7 @@ def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[Conversation]:
     return [
         _conversation(
             rows[i],
-            {c["tool_call_id"]: c for c in calls if c["trajectory_id"] == i},
+            [c for c in calls if c["trajectory_id"] == i],
             [v for v in verdicts if v["trajectory_id"] == i],
         )
         for i in trajectory_ids
@@ -95,16 +98,26 @@ def _varied(rows: Iterable[Row], column: str, limit: int) -> list[str]:
 
 def turns_of(
     messages: Sequence[Mapping[str, Any]],
-    calls: Mapping[str, Row],
+    log: Sequence[Row],
     train_turns: Sequence[bool] | None,
 ) -> list[Turn]:
-    """Turns with the results of their calls inside; `calls` are log rows by tool_call_id."""
+    """Turns with the results of their calls inside; `log` are rows of `tool_calls`. What the user
+    did with its own tools stands in turns of their own, before what it said then."""
+    calls = {call["tool_call_id"]: call for call in log}
+    own: dict[int, list[Row]] = {}
+    for call in log:
+        if call["actor"] == "user":
+            own.setdefault(call["turn"], []).append(call)
+    agents = 0
     results = {m.get("tool_call_id"): m for m in messages if m.get("role") == "tool"}
     turns: list[Turn] = []
     shown: set[Any] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "tool" and message.get("tool_call_id") in shown:
             continue
+        if message.get("role") == "user" and agents in own:
+            turns.append(_own_turn(own.pop(agents)))
+        agents += message.get("role") == "assistant"
         asked = message.get("tool_calls") or ()
         shown.update(call.get("id") for call in asked)
         trained = train_turns[index] if train_turns and index < len(train_turns) else None
@@ -117,7 +130,21 @@ def turns_of(
                 trained,
             )
         )
-    return turns
+    return turns + [_own_turn(calls) for calls in own.values()]
+
+
+def _own_turn(calls: Sequence[Row]) -> Turn:
+    made = tuple(
+        Call(
+            name=_text(call["name"]),
+            arguments=pretty(call["arguments"]),
+            result=pretty(call["observation"]),
+            is_error=bool(call["is_error"]),
+            marks=("by the user, unseen by the agent", *_marks(call)),
+        )
+        for call in calls
+    )
+    return Turn(OWN_TOOLS, "", "", made, None)
 
 
 def _call(asked: Mapping[str, Any], results: Mapping[Any, Any], log: Mapping[str, Row]) -> Call:
@@ -160,7 +187,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _conversation(row: Row, calls: Mapping[str, Row], verdicts: Sequence[Row]) -> Conversation:
+def _conversation(row: Row, calls: Sequence[Row], verdicts: Sequence[Row]) -> Conversation:
     messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
     rubric = json.loads(row["rubric"] or "{}")
     return Conversation(
@@ -211,7 +238,8 @@ FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks 
 WHERE list_contains($1, t.trajectory_id)"""
 
 _CALLS = """
-SELECT trajectory_id, tool_call_id, fidelity, is_error, error_code, injected_outcome, breaches
+SELECT trajectory_id, tool_call_id, fidelity, is_error, error_code, injected_outcome, breaches,
+  actor, turn, name, arguments, observation
 FROM tool_calls WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, call_index"""
 
 _VERDICTS = """

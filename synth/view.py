@@ -10,12 +10,18 @@ from records.errors import ConfigError
 from records.store import Dataset
 from synth import transcript
 from synth.foreign_text import one_line, shortened, visible
-from synth.transcript import Call, Conversation, Turn
+from synth.transcript import OWN_TOOLS, Call, Conversation, Turn
 
 RESULT_CHARS = 1_500
 """Of one tool result; the whole of it is a query away."""
 
-_COLOURS = {"system": "bright_black", "user": "cyan", "assistant": "green", "tool": "magenta"}
+_COLOURS = {
+    "system": "bright_black",
+    "user": "cyan",
+    "assistant": "green",
+    "tool": "magenta",
+    OWN_TOOLS: "blue",
+}
 
 
 def show_trajectory(

@@ -17,7 +17,10 @@ LICENSE = "Apache-2.0"
 
 
 def domain_id(domain: Domain) -> str:
-    return digest("domain", domain.file.model_dump(mode="json", by_alias=True, exclude={"tools"}))
+    file = domain.file.model_dump(mode="json", by_alias=True, exclude={"tools"})
+    if not file["user_tools"]:
+        del file["user_tools"]  # a domain that has none is what it was before there were any
+    return digest("domain", file)
 
 
 def spec_hash(spec: ToolSpec) -> str:
@@ -64,6 +67,7 @@ def domain_of_rows(row: Row, tools: Iterable[Row] = ()) -> Domain:
     """
     if row["clock"] is None:
         raise ConfigError(f"domain {row['name']!r} was written by an older version; make it anew")
+    tools = list(tools)
     specs = [
         {name: tool[name] for name in ("name", "description", "params")}
         | {"semantics": tool["semantics_json"]}
@@ -78,6 +82,7 @@ def domain_of_rows(row: Row, tools: Iterable[Row] = ()) -> Domain:
         },
         "seed": row["seed_state"],
         "policy": _policy(row["policy"], {spec["name"] for spec in specs}),
+        "user_tools": [tool["name"] for tool in tools if is_users(tool)],
         "tools": specs,
     }
     return Domain.of(data, origin=f"domain {row['name']}")
@@ -119,7 +124,7 @@ def _tool_row(domain: Domain, program: Program, tool_id: str, place: str) -> Row
         "description": spec.description,
         "input_schema": spec.input_schema(),
         "output_schema": program.output_schema,
-        "annotations": annotations(program),
+        "annotations": annotations(program) | _audience(domain, spec.name),
         "semantics_json": semantics,
         "evolve_op": "handwritten",
         "generation": 0,
@@ -136,7 +141,20 @@ def _tool_row(domain: Domain, program: Program, tool_id: str, place: str) -> Row
     }
 
 
-def annotations(program: Program) -> dict[str, bool]:
+USERS = {"audience": ["user"]}
+"""Annotation of a tool that only the user owns, in the words that MCP has for content."""
+
+
+def _audience(domain: Domain, name: str) -> dict[str, Any]:
+    return USERS if name in domain.file.user_tools else {}
+
+
+def is_users(tool: Row) -> bool:
+    """Whether no agent may have the tool: only a user calls it."""
+    return (tool.get("annotations") or {}).get("audience") == USERS["audience"]
+
+
+def annotations(program: Program) -> dict[str, Any]:
     """Hints as in MCP, read off the semantics.
 
     Destructive: it may replace or remove what was there. Idempotent: a second call with the same

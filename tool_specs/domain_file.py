@@ -281,6 +281,9 @@ class DomainFile(Spec):
     policy: tuple[PolicyRule, ...] = ()
     tools: list[ToolSpec] = Field(default_factory=list)
     """None in a taxonomy's domain, whose tools are evolved from it."""
+    user_tools: tuple[Identifier, ...] = ()
+    """Tools that only the person served can use, such as one that restarts a device at home. No
+    agent gets them; a simulated user may."""
 
     @model_validator(mode="before")
     @classmethod
@@ -303,6 +306,11 @@ class DomainFile(Spec):
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             _need(not twice, f"{what} repeat {', '.join(twice)}")
+        tools = {tool.name for tool in self.tools}
+        unknown = [name for name in self.user_tools if name not in tools]
+        _need(not unknown, f"user_tools names {unknown}, which are not tools")
+        shared = set(self.user_tools) == tools and bool(tools)
+        _need(not shared, "user_tools names every tool; the agent needs some")
         return self
 
 

@@ -79,6 +79,34 @@ class Builder:
             return True
         return False
 
+    def add_after(self, own: Tool, *, tries: int = TRIES) -> bool:
+        """Append a goal that fails until the user has called its `own` tool; False when none of the
+        draws works out. What the tool is told must be among what the user knows for the goal."""
+        writes = [tool for tool in self.tools.values() if not tool.read_only]
+        for _ in range(tries if writes else 0):
+            step = Step(tool=own.name, arguments=self._drawer.draw(self.world, own), actor="user")
+            ready = self.world.snapshot()
+            enabled = ready.call(step.tool, step.arguments)
+            if enabled.is_error or not enabled.diff:
+                continue
+            self._drawer.recent = [(change["entity"], change["id"]) for change in enabled.diff]
+            tool = self._rng.choice(writes)
+            arguments = self._drawer.draw(ready, tool)
+            after = ready.snapshot()
+            result = after.call(tool.name, arguments)
+            if result.is_error or breaches(ready, tool.name, arguments):
+                continue
+            if not self.world.snapshot().call(tool.name, arguments).is_error:
+                continue  # needs nothing of the user
+            goal = self._goal(tool, arguments, result, possible=True)
+            if goal is None or not _tells(goal, step):
+                continue
+            self.goals.append(goal.model_copy(update={"steps": _before_call(goal.steps, step)}))
+            self.diffs += enabled.diff
+            self._keep(goal, result, after)
+            return True
+        return False
+
     def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
         """What the call of an impossible wish would change."""
         return list(self.world.snapshot().call(goal.tool, goal.arguments).diff)
@@ -190,6 +218,16 @@ class Builder:
             grounding.facts.extend(facts)
         else:
             grounding.facts.append(part.fact(id_label(role, words_of(entity)), key))
+
+
+def _tells(goal: Goal, step: Step) -> bool:
+    """Whether the user knows every value that its own tool is told."""
+    known = [fact.value for fact in goal.known]
+    return all(value in known for value in plain_values(step.arguments))
+
+
+def _before_call(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    return (*steps[:-1], step, steps[-1])
 
 
 class _Part(NamedTuple):

@@ -78,6 +78,7 @@ class DomainTasks:
         names: Collection[str],
         *,
         lacking: Collection[str] = (),
+        own: Collection[str] = (),
         extensions: Extensions = NO_EXTENSIONS,
     ) -> None:
         self._domain = domain
@@ -85,10 +86,16 @@ class DomainTasks:
         self._all = tools_of(domain)
         self.tools = {name: self._all[name] for name in sorted(names)}
         self._lacking = [self._all[name] for name in sorted(lacking)]
+        self._own = [self._all[name] for name in sorted(own)]
         self._ruled = [t for t in self.tools.values() if t.rules]
 
-    def make(self, item_id: str, *, shares: Complexity, reveals: str) -> tuple[str, Draft, Proof]:
-        """(declared complexity, draft, proof). UnprovedError when no try leads to a proof."""
+    def make(
+        self, item_id: str, *, shares: Complexity, reveals: str, dual_control: float = 0.0
+    ) -> tuple[str, Draft, Proof]:
+        """(declared complexity, draft, proof). UnprovedError when no try leads to a proof.
+
+        `dual_control`: share of tasks of which the user must do a step, where it has tools.
+        """
         rng = rng_of(item_id, "task")
         complexity, wishes = complexity_of(shares, rng)
         variant = variant_of(
@@ -96,22 +103,29 @@ class DomainTasks:
             has_rules=bool(self._ruled),
             lacks_tools=any(not tool.read_only for tool in self._lacking),
         )
+        dual = bool(self._own) and rng_of(item_id, "dual_control").random() < dual_control
+        if dual:
+            variant = "normal"
         failure = UnprovedError("no_goal_found")
         for attempt in range(ATTEMPTS):
             own = rng_of(item_id, "draft", attempt)
+            dual = dual and attempt < ATTEMPTS // 2
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
-                draft = self._draft(variant, wishes, own)
+                draft = self._draft(variant, wishes, own, dual=dual)
                 draft = revealed(draft, reveals, rng_of(item_id, "reveals"))
-                proof = prove(self._domain, draft, self.tools, self._extensions)
+                proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 return complexity, draft, proof
             except UnprovedError as error:
                 failure = error
         raise failure
 
-    def _draft(self, variant: Variant, wishes: int, rng: Random) -> Draft:
-        patch = seeded_state(self._domain, self._all, rng)
+    def _draft(self, variant: Variant, wishes: int, rng: Random, *, dual: bool) -> Draft:
+        users = {tool.name for tool in self._own}
+        patch = seeded_state(
+            self._domain, {n: tool for n, tool in self._all.items() if n not in users}, rng
+        )
         builder = Builder(self._domain, World.of(self._domain, patch), self.tools, rng=rng)
         match variant:
             case "against_policy":
@@ -122,13 +136,18 @@ class DomainTasks:
                 self._add_lacking(builder, rng)
             case "no_tool":
                 builder.goals.append(_question(self._domain, rng))
+            case _ if dual:
+                if not any(builder.add_after(tool) for tool in rng.sample(self._own, len(users))):
+                    raise UnprovedError("no_goal_found")
+                self._add_normal(builder, wishes - 1, rng)
             case _:
                 self._add_normal(builder, wishes, rng)
         return Draft(variant=variant, goals=tuple(builder.goals), initial_state=patch)
 
     def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals on different tools, mostly ones that write, at least one that does."""
-        left = list(self.tools.values())
+        used = {goal.tool for goal in builder.goals}
+        left = [tool for tool in self.tools.values() if tool.name not in used]
         for number in range(count):
             wants_write = number == 0 or rng.random() < 0.65
             if count == 1 and rng.random() < 0.3:

@@ -35,6 +35,8 @@ class Step(Strict):
 
     tool: str
     arguments: dict[str, Any]
+    actor: Literal["agent", "user"] = "agent"
+    """`user`: a step that only the user's own tool can do, when the agent asks for it."""
 
 
 class Goal(Strict):
@@ -78,6 +80,11 @@ class Draft(Strict):
     @property
     def plan(self) -> tuple[Step, ...]:
         return tuple(step for goal in self.goals for step in goal.steps)
+
+    @property
+    def user_steps(self) -> tuple[Step, ...]:
+        """What the user has to do with tools of its own."""
+        return tuple(step for step in self.plan if step.actor == "user")
 
     @property
     def solvable(self) -> bool:

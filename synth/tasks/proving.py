@@ -33,16 +33,19 @@ def prove(
     draft: Draft,
     tools: dict[str, Tool],
     extensions: Extensions = NO_EXTENSIONS,
+    *,
+    own: Sequence[Tool] = (),
 ) -> Proof:
     """Execute the draft in a fresh world and check its own rubric on it.
 
-    `tools` are the agent's. Raises UnprovedError.
+    `tools` are the agent's, `own` the user's. Raises UnprovedError.
     """
     world = World.of(domain, draft.initial_state)
     calls: list[Call] = []
     broken: list[Breach] = []
     for index, step in enumerate(draft.plan):
-        if step.tool not in tools:
+        at_hand = tools if step.actor == "agent" else {tool.name for tool in own}
+        if step.tool not in at_hand:
             raise UnprovedError("tool_not_at_hand", step.tool)
         broken += [
             Breach(rule=r, call_index=index) for r in breaches(world, step.tool, step.arguments)
@@ -72,7 +75,13 @@ def prove(
 
 
 def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]]) -> Call:
-    return Call(tool=step.tool, arguments=step.arguments, observation=observation, diff=tuple(diff))
+    return Call(
+        tool=step.tool,
+        arguments=step.arguments,
+        observation=observation,
+        diff=tuple(diff),
+        actor=step.actor,
+    )
 
 
 def observed_chars(calls: Iterable[Call]) -> int:
@@ -114,6 +123,10 @@ def reference_messages(draft: Draft) -> list[dict[str, Any]]:
         for goal in draft.goals
         for asked in goal.asks
     ]
+    parts += [
+        f"Thank you for doing your part: {', '.join(map(str, step.arguments.values()))}."
+        for step in draft.user_steps
+    ]
     opening = "All done." if draft.solvable else "I am sorry, I cannot do all of that."
     return [
         {"role": "user", "content": "Please help me."},
@@ -141,14 +154,16 @@ def check_passes(
 
 def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str] = ()) -> None:
     """Every value in the plan was said by the user or shown by an earlier answer, or stands in
-    the `given` texts that the agent starts with."""
+    the `given` texts that the agent starts with. Of the user's own calls only the user sees what
+    they return."""
     said = [*given, *(fact.value for goal in draft.goals for fact in goal.known)]
     seen: list[Any] = []
     for call in calls:
         for value in plain_values(call.arguments):
             if not any(_shows(source, value) for source in (*said, *seen)):
                 raise UnprovedError("underivable_argument", f"{call.tool}: {value!r}")
-        seen += plain_values(call.observation)
+        if call.actor == "agent":
+            seen += plain_values(call.observation)
 
 
 def _shows(source: Any, value: Any) -> bool:

@@ -35,6 +35,7 @@ def rubric_of(
     criteria = [
         _state(draft, changes, made_ids),
         *_told(draft.goals),
+        *_by_user(draft.goals),
         *_refusals(draft),
         *_forbidden(forbidden),
         FORMAT.criterion(
@@ -117,6 +118,41 @@ def _told(goals: Iterable[Goal]) -> list[Criterion]:
         for number, goal in enumerate(goals, 1)
         if goal.asks
     ]
+
+
+def _by_user(goals: Iterable[Goal]) -> list[Criterion]:
+    """What the user must be brought to do, in time, and told what with."""
+    criteria: list[Criterion] = []
+    for goal in goals:
+        for step in (step for step in goal.steps if step.actor == "user"):
+            number = len(criteria) + 1
+            criteria.append(
+                CALL.criterion(
+                    f"by_user_{number}",
+                    "The assistant has the user do what only the user can do, before it goes on"
+                    f" with: {goal.sentence}",
+                    CallCheck(
+                        tool=step.tool,
+                        must="occur",
+                        arguments=step.arguments,
+                        before=goal.tool,
+                        actor="user",
+                    ),
+                    weight=2,
+                    mandatory=True,
+                )
+            )
+            if values := [v for v in step.arguments.values() if isinstance(v, str | int | float)]:
+                criteria.append(
+                    COMMUNICATE.criterion(
+                        f"asked_for_{number}",
+                        f"The user is told what to do that with (for: {goal.sentence})",
+                        CommunicateCheck(values=tuple(values)),
+                        weight=1,
+                        mandatory=False,
+                    )
+                )
+    return criteria
 
 
 def _refusals(draft: Draft) -> list[Criterion]:

@@ -31,9 +31,10 @@ from synth.tasks.goals import Draft, Proof
 from synth.tasks.proving import UnprovedError
 from synth.tasks.serving import draft_for_server, prove_on_server
 from synth.tasks.words import PROMPT, write_brief
+from tool_specs.catalogue import is_users
 from tool_specs.domain import Domain
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 
 BLOCK = 64
 """Tasks that share a set of personas."""
@@ -51,6 +52,9 @@ class TaskConfig(Config):
 
     complex: float = Field(default=0.3, ge=0.0, le=1.0)
     """Share of tasks with three or four wishes; the others have two."""
+
+    dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
+    """Share of tasks of which the user must do a step, in domains whose users own tools."""
 
     @model_validator(mode="after")
     def _shares(self) -> Self:
@@ -178,7 +182,9 @@ async def make_task(
     brief = await write_brief(
         made.draft, llm, item_id=plan.item_id, domain=made.about, persona=persona
     )
-    return _row(plan, agent, persona, made, brief, generator)
+    users = _user_tools(agent, sources) if made.draft.user_steps else []
+    ids = [tool["tool_id"] for tool in users]
+    return _row(plan, agent, persona, made, brief, generator, ids)
 
 
 class _Made(NamedTuple):
@@ -194,14 +200,26 @@ def _in_domain(
 ) -> _Made:
     domain = sources.domains[agent["domain_id"]]
     names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
+    users = {t["name"] for t in _user_tools(agent, sources)}
     lacking = {
         t["name"]
         for t in sources.tools.values()
         # a held-out tool is not even wished for where it is not at hand
         if t["domain_id"] == agent["domain_id"] and t["split"] != "heldout_tool"
     }
-    tasks = DomainTasks(domain, names, lacking=lacking - names, extensions=sources.extensions)
-    made = tasks.make(item_id, shares=config.shares, reveals=persona["reveals"])
+    tasks = DomainTasks(
+        domain,
+        names,
+        lacking=lacking - names - users,
+        own=users,
+        extensions=sources.extensions,
+    )
+    made = tasks.make(
+        item_id,
+        shares=config.shares,
+        reveals=persona["reveals"],
+        dual_control=config.dual_control,
+    )
     return _Made(*made, {"title": domain.title, "description": domain.description})
 
 
@@ -259,6 +277,16 @@ def _own_tools(agent: Row, sources: TaskSources) -> list[Row]:
     return [sources.tools[tool_id] for tool_id in agent["tool_ids"]]
 
 
+def _user_tools(agent: Row, sources: TaskSources) -> list[Row]:
+    """Tools of the agent's domain that its users own, sorted by id; none that is held out."""
+    own = (
+        t
+        for t in sources.tools.values()
+        if t["domain_id"] == agent["domain_id"] and is_users(t) and t["split"] != "heldout_tool"
+    )
+    return sorted(own, key=lambda tool: tool["tool_id"])
+
+
 def _row(
     plan: TaskPlan,
     agent: Row,
@@ -266,6 +294,7 @@ def _row(
     made: _Made,
     brief: dict[str, Any],
     generator: RoleConfig,
+    users: Sequence[str] = (),
 ) -> Row:
     draft, proof = made.draft, made.proof
     steps = len(draft.plan)
@@ -289,5 +318,5 @@ def _row(
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
         "split": split_of(own_split("task", plan.item_id), [agent["split"], persona["split"]]),
-        "user_tool_ids": [],
+        "user_tool_ids": list(users),
     }

@@ -69,7 +69,7 @@ def test_an_id_must_begin_one_trajectory(dataset: Dataset) -> None:
 def test_every_message_is_shown_once_whatever_is_missing() -> None:
     stray = {"role": "tool", "tool_call_id": "nobody", "name": "x", "content": "stray"}
     unanswered = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "f"}]}
-    turns = turns_of([stray, unanswered, {"role": "user"}], {}, None)
+    turns = turns_of([stray, unanswered, {"role": "user"}], [], None)
     assert [turn.role for turn in turns] == ["tool", "assistant", "user"]
     assert turns[1].calls[0].result is None
 
