@@ -1,0 +1,120 @@
+"""Text to tokens. Special tokens come from templates alone: text that spells one stays text."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from records.errors import ConfigError
+from records.files import write_atomic
+
+SPECIAL = (
+    "[BOS]",
+    "[EOS]",
+    "[PAD]",
+    "<|im_end|>",
+    "<|im_user|>",
+    "<|im_assistant|>",
+    "<|im_system|>",
+    "<|im_middle|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_calls_section_end|>",
+    "<|tool_call_begin|>",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+)
+"""Kimi K2's, as released: what its chat template is made of."""
+
+FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+
+
+class Tokenizer:
+    """A Hugging Face `tokenizer.json` with K2's special tokens."""
+
+    def __init__(self, backend: tokenizers.Tokenizer, *, where: str) -> None:
+        """ConfigError, naming `where` it is from, when special tokens are missing."""
+        known = ((token, backend.token_to_id(token)) for token in SPECIAL)
+        ids = {token: number for token, number in known if number is not None}
+        if missing := [token for token in SPECIAL if token not in ids]:
+            raise ConfigError(
+                f"{where}: the tokenizer lacks {', '.join(missing)}; the chat template needs them"
+            )
+        backend.encode_special_tokens = True  # what spells a special token is text
+        self._backend = backend
+        self.special: dict[str, int] = ids
+
+    @property
+    def size(self) -> int:
+        return self._backend.get_vocab_size(with_added_tokens=True)
+
+    @property
+    def fingerprint(self) -> str:
+        """All that decides how it writes a text."""
+        return self._backend.to_str()
+
+    @property
+    def end(self) -> int:
+        """Ends a document of plain text."""
+        return self.special["[EOS]"]
+
+    def encode(self, text: str) -> list[int]:
+        return self._backend.encode(text, add_special_tokens=False).ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        return [e.ids for e in self._backend.encode_batch(texts, add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Special tokens included."""
+        return self._backend.decode(list(ids), skip_special_tokens=False)
+
+    def save(self, folder: Path) -> None:
+        """As a directory that transformers' AutoTokenizer loads."""
+        folder.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, Any] = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": "[BOS]",
+            "eos_token": "[EOS]",
+            "pad_token": "[PAD]",
+            "clean_up_tokenization_spaces": False,
+        }
+        write_atomic(folder / FILE, self.fingerprint.encode())
+        write_atomic(folder / SETTINGS, json.dumps(settings, indent=2).encode())
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """ConfigError for a folder without a readable `tokenizer.json`."""
+    path = folder / FILE
+    try:
+        backend = tokenizers.Tokenizer.from_str(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except Exception as error:  # the library raises a bare Exception
+        raise ConfigError(f"{path} is no tokenizer: {error}") from error
+    return Tokenizer(backend, where=str(path))
+
+
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
+    """Byte-level BPE: every text can be written, and comes back as it was."""
+    least = len(SPECIAL) + 256
+    if vocab_size < least:
+        raise ConfigError(
+            f"vocab_size must be at least {least} (bytes and special tokens), got {vocab_size}"
+        )
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(_nonempty(texts), trainer)
+    return Tokenizer(backend, where="a tokenizer made here")
+
+
+def _nonempty(texts: Iterable[str]) -> Iterator[str]:
+    yield from (text for text in texts if text)
