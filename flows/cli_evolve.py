@@ -45,8 +45,8 @@ def evolve(
         Print the summary as a JSON object.
     """
     from flows.entry import run_flow, say
+    from records.settings import validate_as, with_overrides
     from records.store import Dataset
-    from synth.config_files import validate_as, with_overrides
     from synth.evolution.config import EvolveConfig
     from synth.evolution.summary import lines, summarise
 

@@ -37,7 +37,8 @@ def demo(*, dataset: Dataset = None, set_: Set = []) -> None:  # noqa: B006
         A setting to change, such as `--set concurrency=4`; may be given several times.
     """
     from flows.demo import run_demo
-    from synth.config_files import validate, with_overrides
+    from records.settings import with_overrides
+    from synth.config_files import validate
 
     config = validate(with_overrides({}, set_), where="demo")
     run_demo(config, dataset_path(dataset))
@@ -96,7 +97,8 @@ def resume(
     set_
         A setting to change that is no part of the run's identity: budget, concurrency, prices.
     """
-    from synth.config_files import recorded_config, validate, with_overrides
+    from records.settings import with_overrides
+    from synth.config_files import recorded_config, validate
 
     store = open_dataset(dataset)
     recorded = recorded_config(store, run_id)

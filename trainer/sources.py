@@ -79,9 +79,7 @@ def _of_dataset(path: Path, view: str) -> Iterator[Sample]:
         known = [row[0] for row in database.execute("SHOW TABLES").fetchall()]
         if view not in known:
             raise ConfigError(f"{path} has no view {view!r}")
-        reader = database.execute(f"SELECT * FROM {view} ORDER BY {key}").to_arrow_reader(
-            BATCH_ROWS
-        )
+        reader = database.sql(f"SELECT * FROM {view} ORDER BY {key}").to_arrow_reader(BATCH_ROWS)
         for batch in reader:
             for row in batch.to_pylist():
                 yield _sample(row, row[key])

@@ -1,0 +1,99 @@
+"""Settings of any kind: TOML files, `--set key=value` overrides, and errors a person can act on."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from records.errors import ConfigError
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+_SECRET = re.compile(
+    r"(api|access|secret|private)_?key|password|secret|bearer|token\b|\bsk-", re.IGNORECASE
+)
+
+
+def read_settings(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The content of a TOML file with `overrides` ("a.b=value") applied on top. ConfigError for a
+    file that is missing or no TOML."""
+    if not path.is_file():
+        raise ConfigError(f"no config file {path}; `configs/` has examples")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    return with_overrides(values, overrides)
+
+
+def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`values` with each dotted `key=value` set; changed in place and returned."""
+    for override in overrides:
+        _apply(values, override)
+    return values
+
+
+def validate_as(kind: type[Kind], values: dict[str, Any], *, where: str) -> Kind:
+    """Settings of any kind. Raises ConfigError naming each setting that is wrong."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(problem, kind) for problem in error.errors()]
+        raise ConfigError(f"{where}: " + "; ".join(lines)) from error
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    """Set one dotted key. The value is read as TOML where it parses, else as plain text."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set wants key=value, such as --set concurrency=4, got {override!r}")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *parents, last = key.strip().split(".")
+    for parent in parents:
+        values = values.setdefault(parent, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {override}: {parent!r} is a value, it has no settings in it")
+    values[last] = value
+
+
+def _explain(problem: Any, kind: type[BaseModel]) -> str:
+    place = ".".join(str(part) for part in problem["loc"]) or "the file"
+    if problem["type"] == "extra_forbidden":
+        known = _fields_at(problem["loc"][:-1], kind)
+        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
+        return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
+    words = problem["msg"].removeprefix("Value error, ")
+    return f"{place} = {_shown(place, problem['input'])}: {words}"
+
+
+def _shown(place: str, value: Any) -> str:
+    """The value, unless the setting's name or the value itself hints at a key: logs keep it."""
+    text = repr(value)
+    return "(not shown, it may be a secret)" if _SECRET.search(f"{place} {text}") else text
+
+
+def _fields_at(location: Sequence[int | str], kind: type[BaseModel]) -> list[str]:
+    """Names of the settings inside the model at a location; empty where there is none."""
+    model: Any = kind
+    for part in location:
+        if isinstance(part, int) or not hasattr(model, "model_fields"):
+            continue
+        if part in model.model_fields:  # else it is a key of a dict of models
+            model = _model_in(model.model_fields[part].annotation)
+    return sorted(model.model_fields) if hasattr(model, "model_fields") else []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The pydantic model named by an annotation, also inside `dict[str, M]` or `M | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = [_model_in(argument) for argument in getattr(annotation, "__args__", ())]
+    return next((model for model in inner if model is not None), None)
