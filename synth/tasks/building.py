@@ -2,7 +2,7 @@
 what the user must know and the agent must look up so that it can be made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Builder:
     """A task under construction. `world` is the state after the goals built so far."""
 
     def __init__(
-        self, domain: Domain, world: World, tools: dict[str, Tool], *, rng: Random
+        self, domain: Domain, world: World, tools: Mapping[str, Tool], *, rng: Random
     ) -> None:
         """`tools` are those that the agent has."""
         self.domain = domain
@@ -47,6 +47,8 @@ class Builder:
         self._drawer = Drawer(domain, rng)
         self.made: set[tuple[str, str]] = set()
         """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
+        self._lookups: Lookups | None = None
+        """In the world as it is now."""
         self._first: dict[tuple[str, str, str], Any] = {}
         self._wished: set[tuple[str, str, str]] = set()
 
@@ -112,6 +114,8 @@ class Builder:
         return list(self.world.snapshot().call(goal.tool, goal.arguments).diff)
 
     def _keep(self, goal: Goal, result: CallResult, after: World) -> None:
+        if result.diff:
+            self._lookups = None
         self.world = after
         self.diffs += result.diff
         said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
@@ -187,8 +191,10 @@ class Builder:
 
     def _ground(self, tool: Tool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
-        reads = [t.spec for t in self.tools.values() if t.read_only]
-        lookups = Lookups(self.world, self.domain, reads)
+        if self._lookups is None:
+            reads = [t.spec for t in self.tools.values() if t.read_only]
+            self._lookups = Lookups(self.world, self.domain, reads)
+        lookups = self._lookups
         grounding = Grounding([], [], {})
         for part in _parts(tool.spec.params, arguments):
             grounding.labels.setdefault(part.place[0], words_of(part.place[0]))
@@ -213,7 +219,7 @@ class Builder:
         if (entity, key) in self.made:
             grounding.labels[part.place[0]] = f"{role} made just before"
             grounding.facts.extend(facts or [part.fact(role, "the one made just before")])
-        elif known and (steps := lookups.find(entity, key)) is not None:
+        elif known and (steps := lookups.find((entity, key))) is not None:
             grounding.lookups.extend(steps)
             grounding.facts.extend(facts)
         else:

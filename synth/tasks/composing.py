@@ -4,23 +4,29 @@ Each try starts from its own seeded state, so a try that comes to nothing costs 
 randomness, and the result depends on the item alone.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import date, timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.building import TRIES, Builder
-from synth.tasks.domain_tools import Tool, out_of_reach, tools_of
+from synth.tasks.domain_tools import Tool, tools_of
 from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Variant
 from synth.tasks.proving import UnprovedError, prove
+from synth.tasks.reach import Reach
+from synth.tasks.revealing import Twins, revealed
+from synth.tasks.search import MAX_NODES, shortest_plan
 from synth.tasks.states import seeded_state
 from tool_specs.domain import Domain
 from tool_specs.interpreter import World
 
 ATTEMPTS = 12
 """Drafts tried for one task before it is dropped; the second half of them normal ones."""
+
+FORBIDDEN_CALLS = 4
+"""Calls of one tool that break a rule and are looked at for a proof."""
 
 FORBIDDEN_TRIES = 8 * TRIES
 """Draws for a call that breaks a rule: most states hold few of them."""
@@ -113,27 +119,59 @@ class DomainTasks:
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
-                draft = self._draft(variant, wishes, own, dual=dual)
-                draft = revealed(draft, reveals, rng_of(item_id, "reveals"))
+                draft = self._searched(self._draft(variant, wishes, own, dual=dual))
+                draft = self._revealed(draft, reveals, rng_of(item_id, "reveals"))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 return complexity, draft, proof
             except UnprovedError as error:
                 failure = error
         raise failure
 
+    def _searched(self, draft: Draft) -> Draft:
+        """The draft with the shortest plan that there is, and how it was found."""
+        world = World.of(self._domain, draft.initial_state)
+        found = shortest_plan(self._domain, self.tools, draft.goals, world)
+        built = len(draft.plan)
+        if found is None or found.depth > built:
+            how = {"plan": "built", "nodes": MAX_NODES, "depth": built}
+            return draft.model_copy(update={"proved": draft.proved | how})
+        how = {"plan": "search", "nodes": found.nodes, "depth": found.depth}
+        goals = draft.goals
+        if found.depth < built:
+            how["shorter_by"] = built - found.depth
+            pairs = zip(goals, found.steps, strict=True)
+            goals = tuple(goal.model_copy(update={"steps": steps}) for goal, steps in pairs)
+        return draft.model_copy(update={"goals": goals, "proved": draft.proved | how})
+
+    def _revealed(self, draft: Draft, reveals: str, rng: Random) -> Draft:
+        if draft.variant != "missing_parameter":
+            return revealed(draft, reveals, rng)
+        twins = Twins(self._domain, draft)
+        found: dict[str, Any] = {}
+
+        def is_missing(goal: Goal, fact: Fact) -> bool:
+            other = twins.of(goal, fact)
+            found["missing"] = {"fact": fact.label, "twin": other}
+            return other is not None
+
+        draft = revealed(draft, reveals, rng, is_missing)
+        return draft.model_copy(update={"proved": draft.proved | found})
+
     def _draft(self, variant: Variant, wishes: int, rng: Random, *, dual: bool) -> Draft:
         users = {tool.name for tool in self._own}
         patch = seeded_state(
             self._domain, {n: tool for n, tool in self._all.items() if n not in users}, rng
         )
-        builder = Builder(self._domain, World.of(self._domain, patch), self.tools, rng=rng)
+        before = World.of(self._domain, patch)
+        builder = Builder(self._domain, before.snapshot(), self.tools, rng=rng)
+        proved: dict[str, Any] = {}
         match variant:
             case "against_policy":
                 self._add_normal(builder, min(wishes - 1, 2), rng)
-                self._add_first(builder, self._ruled, rng, breaching=True)
+                proved = self._add_forbidden(builder, before, rng)
             case "missing_tool":
                 self._add_normal(builder, max(1, min(wishes - 1, 2)), rng)
-                self._add_lacking(builder, rng)
+                proved = self._add_lacking(builder, before, rng)
             case "no_tool":
                 builder.goals.append(_question(self._domain, rng))
             case _ if dual:
@@ -142,7 +180,8 @@ class DomainTasks:
                 self._add_normal(builder, wishes - 1, rng)
             case _:
                 self._add_normal(builder, wishes, rng)
-        return Draft(variant=variant, goals=tuple(builder.goals), initial_state=patch)
+        goals = tuple(builder.goals)
+        return Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
 
     def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals on different tools, mostly ones that write, at least one that does."""
@@ -163,25 +202,43 @@ class DomainTasks:
             else:
                 raise UnprovedError("no_goal_found")
 
-    def _add_first(
-        self, builder: Builder, tools: Sequence[Tool], rng: Random, *, breaching: bool
-    ) -> None:
-        for tool in rng.sample(tools, len(tools)):
-            if builder.add(tool, breaching=breaching, possible=False, tries=FORBIDDEN_TRIES):
-                return
-        raise UnprovedError("no_goal_found")
+    def _add_forbidden(self, builder: Builder, before: World, rng: Random) -> dict[str, Any]:
+        """A wish that its own tool would grant against a rule, and nothing else at hand can."""
+        unproved = False
+        for tool in rng.sample(self._ruled, len(self._ruled)):
+            for _ in range(FORBIDDEN_CALLS):
+                if not builder.add(tool, breaching=True, possible=False, tries=FORBIDDEN_TRIES):
+                    break
+                obstacle = self._reach(builder, before).breach(_wished(builder))
+                if obstacle is not None:
+                    return {"out_of_reach": obstacle._asdict()}
+                unproved = True
+                builder.goals.pop()
+        raise UnprovedError("breach_not_proved" if unproved else "no_goal_found")
 
-    def _add_lacking(self, builder: Builder, rng: Random) -> None:
+    def _add_lacking(self, builder: Builder, before: World, rng: Random) -> dict[str, Any]:
         """A wish whose tool the agent lacks, and that its other tools cannot bring about."""
         writes = [tool for tool in self._lacking if not tool.read_only]
+        unproved = False
         for tool in rng.sample(writes, len(writes)):
             if not builder.add(tool, possible=False):
                 continue
+            obstacle = self._reach(builder, before).obstacle(_wished(builder))
             goal = builder.goals.pop()
-            if out_of_reach(builder.changes_if_granted(goal), self.tools.values()):
+            if obstacle is not None:
                 builder.goals.append(goal.model_copy(update={"steps": ()}))
-                return
-        raise UnprovedError("no_goal_found")
+                return {"out_of_reach": obstacle._asdict()}
+            unproved = True
+        raise UnprovedError("other_tools_may_do_it" if unproved else "no_goal_found")
+
+    def _reach(self, builder: Builder, before: World) -> Reach:
+        tools = self.tools.values()
+        return Reach(self._domain, tools, before, builder.world, builder.diffs)
+
+
+def _wished(builder: Builder) -> list[dict[str, Any]]:
+    """What the last wish, which is not granted, would change."""
+    return builder.changes_if_granted(builder.goals[-1])
 
 
 def _takes_one_of(tool: Tool, rows: Collection[tuple[str, str]]) -> bool:
@@ -227,62 +284,3 @@ def _question(domain: Domain, rng: Random) -> Goal:
 
 def _figure(label: str, value: float, param: str) -> Fact:
     return Fact(label=label, value=value, param=param, needed=True)
-
-
-KEPT_BACK = {"at_once": 0.0, "mixed": 0.3, "when_asked": 0.6}
-"""Share of the facts of a wish that a persona tells only when asked."""
-
-
-def revealed(draft: Draft, reveals: str, rng: Random) -> Draft:
-    """The draft with each fact told at once or kept back.
-
-    `missing_parameter` keeps back exactly one fact, and one without which nothing can be done.
-    """
-    if draft.variant == "missing_parameter":
-        return _one_kept_back(draft, rng)
-    if draft.variant == "no_tool":
-        return draft
-    share = KEPT_BACK[reveals]
-    can_wait = _can_wait(draft)
-    goals = [
-        goal.model_copy(
-            update={
-                "known": tuple(
-                    _kept(fact) if n > 0 and fact in can_wait and rng.random() < share else fact
-                    for n, fact in enumerate(goal.known)
-                )
-            }
-        )
-        for goal in draft.goals
-    ]
-    return draft.model_copy(update={"goals": tuple(goals)})
-
-
-def _can_wait(draft: Draft) -> list[Fact]:
-    """Facts that the agent will ask for, and whose label tells the user which one is meant."""
-    facts = [fact for goal in draft.goals for fact in goal.known]
-    return [
-        fact
-        for fact in facts
-        if fact.needed and all(f.value == fact.value for f in facts if f.label == fact.label)
-    ]
-
-
-def _kept(fact: Fact) -> Fact:
-    return fact.model_copy(update={"when": "asked"})
-
-
-def _one_kept_back(draft: Draft, rng: Random) -> Draft:
-    """A value that stands twice would give itself away."""
-    values = [fact.value for goal in draft.goals for fact in goal.known]
-    chosen = [fact for fact in _can_wait(draft) if values.count(fact.value) == 1]
-    if not chosen:
-        raise UnprovedError("no_goal_found")
-    missing = rng.choice(chosen)
-    goals = [
-        goal.model_copy(
-            update={"known": tuple(_kept(f) if f == missing else f for f in goal.known)}
-        )
-        for goal in draft.goals
-    ]
-    return draft.model_copy(update={"goals": tuple(goals)})

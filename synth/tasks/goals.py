@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from synth.rubric import Rubric, Scalar, Strict
 
 Variant = Literal["normal", "missing_parameter", "missing_tool", "against_policy", "no_tool"]
@@ -76,6 +78,9 @@ class Draft(Strict):
     variant: Variant
     goals: tuple[Goal, ...]
     initial_state: dict[str, Any]
+    proved: dict[str, Any] = Field(default_factory=dict)
+    """What was shown of it besides that its plan works: how the plan was found, why a wish cannot
+    be granted, that a fact cannot be found out. JSON values."""
 
     @property
     def plan(self) -> tuple[Step, ...]:
@@ -97,3 +102,10 @@ class Proof(Strict):
     rubric: Rubric
     observed_chars: int
     """Length of all observations together."""
+
+    num_dependencies: int = 0
+    """Pairs of calls of which the later one takes a value that nobody said, and that the earlier
+    one is the first to show."""
+
+    num_rules: int = 0
+    """Policy rules about tools that the wishes need."""

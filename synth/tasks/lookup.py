@@ -21,19 +21,24 @@ MAX_ASSIGNMENTS = 48
 _FREE_TEXT = frozenset({"query", "q", "text", "search", "keyword", "term"})
 
 
+Place = tuple[str, str]
+"""(entity, key) of a row."""
+
+Needs = frozenset[Place]
+"""Rows whose ids must be known beforehand."""
+
+
 class Source(NamedTuple):
     """A value that may go into a parameter of a look-up."""
 
     value: Any
-    steps: tuple[Step, ...]
-    """What must be called before, to know the value."""
+    needs: Needs
 
 
 class Answer(NamedTuple):
-    tool: str
-    arguments: dict[str, Any]
-    steps: tuple[Step, ...]
-    rows: list[dict[str, Any]]
+    step: Step
+    needs: Needs
+    observation: Any
 
 
 class Lookups:
@@ -43,102 +48,108 @@ class Lookups:
         self._world = world
         self._domain = domain
         self._tools = tools
-        self._found: dict[tuple[str, str], tuple[Step, ...] | None] = {}
+        self._found: dict[Place, tuple[Step, ...] | None] = {}
+        self._made: dict[Place, list[Answer]] = {}
 
-    def find(self, entity: str, key: str, depth: int = 0) -> tuple[Step, ...] | None:
+    def find(self, place: Place, depth: int = 0) -> tuple[Step, ...] | None:
         """The shortest look-up of the row's id, or None when no read tool gives it away."""
-        place = (entity, key)
         if place not in self._found:
             self._found[place] = None  # a row is not looked up by way of itself
-            self._found[place] = self._search(entity, key, depth)
+            plans = [
+                plan
+                for answer in self.answers(place)
+                if (plan := self._plan(place, answer, depth)) is not None
+            ]
+            self._found[place] = min(plans, key=_cost, default=None)
         return self._found[place]
 
-    def _search(self, entity: str, key: str, depth: int) -> tuple[Step, ...] | None:
-        known = leaves(self._world, self._domain, entity, key)
-        if not known:
-            return None
-        refs: dict[str, tuple[str, tuple[Step, ...]]] = {}
-        if depth < MAX_DEPTH:
-            for field, to, ref in natural_refs(self._world, self._domain, entity, key):
-                if (steps := self.find(to, ref, depth + 1)) is not None:
-                    refs[field] = (ref, steps)
-        plans = [
-            plan
-            for answer in self._answers(entity, known, refs)
-            if (plan := self._plan(entity, key, known, refs, answer)) is not None
-        ]
-        return min(plans, key=_cost, default=None)
+    def _plan(self, place: Place, answer: Answer, depth: int) -> tuple[Step, ...] | None:
+        """The steps when the answer singles the row out, with the ids that this takes."""
+        for extra in self.reveals(answer, place):
+            before: list[Step] = []
+            for need in sorted(answer.needs | extra):
+                steps = self.find(need, depth + 1) if depth < MAX_DEPTH else None
+                if steps is None:
+                    break
+                before += steps
+            else:
+                return tuple(unique_steps([*before, answer.step]))
+        return None
 
-    def _answers(
-        self, entity: str, known: list[Leaf], refs: dict[str, tuple[str, tuple[Step, ...]]]
-    ) -> Iterator[Answer]:
-        key_field = self._domain.entities[entity].key
+    def answers(self, place: Place) -> list[Answer]:
+        """What read tools say when they are given what people know of the row, and the ids of the
+        rows that it names."""
+        if place not in self._made:
+            known = leaves(self._world, self._domain, *place)
+            self._made[place] = list(self._ask(place, known)) if known else []
+        return self._made[place]
+
+    def _ask(self, place: Place, known: list[Leaf]) -> Iterator[Answer]:
+        refs = list(natural_refs(self._world, self._domain, *place))
         for tool in self._tools:
-            options = [self._options(entity, n, p, known, refs) for n, p in tool.params.items()]
+            options = [_options(name, param, known, refs) for name, param in tool.params.items()]
             combinations = itertools.product(*options)
             for chosen in itertools.islice(combinations, MAX_ASSIGNMENTS):
                 pairs = zip(tool.params, chosen, strict=True)
                 filled = {name: source for name, source in pairs if source is not None}
                 arguments = {name: source.value for name, source in filled.items()}
-                result = self._world.snapshot().call(tool.name, arguments)
-                if result.is_error:
-                    continue
-                rows = list(rows_in(result.observation, key_field))
-                before = itertools.chain.from_iterable(s.steps for s in filled.values())
-                if rows:
-                    yield Answer(tool.name, arguments, tuple(unique_steps(before)), rows)
+                result = self._world.call(tool.name, arguments)
+                if not result.is_error:
+                    needs = frozenset().union(*(source.needs for source in filled.values()))
+                    yield Answer(Step(tool=tool.name, arguments=arguments), needs, result[0])
 
-    def _options(
-        self,
-        entity: str,
-        name: str,
-        param: ParamSpec,
-        known: list[Leaf],
-        refs: dict[str, tuple[str, tuple[Step, ...]]],
-    ) -> list[Source | None]:
-        """What may stand in a parameter; None where it may be left out."""
-        options: list[Source | None] = []
-        if param.ref:
-            natural = self._domain.entities[entity].fields
-            options += [
-                Source(value, steps)
-                for field, (value, steps) in refs.items()
-                if natural[field].to == param.ref
-            ]
-        else:
-            options += [
-                Source(value, ())
-                for leaf in known
-                if (value := _as_argument(leaf, name, param)) is not None
-            ]
-        if param.optional:
-            options.append(None)
-        return options
-
-    def _plan(
-        self,
-        entity: str,
-        key: str,
-        known: list[Leaf],
-        refs: dict[str, tuple[str, tuple[Step, ...]]],
-        answer: Answer,
-    ) -> tuple[Step, ...] | None:
-        """The steps when the answer singles the row out, with the ids that this takes."""
+    def reveals(self, answer: Answer, place: Place) -> Iterator[Needs]:
+        """Which further ids tell the row from the others in the answer, the fewest first; nothing
+        when the answer does not show it. An answer that was not asked for by what people know of
+        the row must show all of that."""
+        if not any(own.step == answer.step for own in self.answers(place)):
+            yield from self._shown_whole(answer, place)
+            return
+        entity, key = place
         key_field = self._domain.entities[entity].key
+        known = leaves(self._world, self._domain, entity, key)
         own = {leaf.path[0]: leaf.value for leaf in known if len(leaf.path) == 1}
-        last = Step(tool=answer.tool, arguments=answer.arguments)
-        agreeing = [row for row in answer.rows if _agrees(row, own)]
-        if {row[key_field] for row in agreeing} == {key}:
-            return (*answer.steps, last)
-        if not any(row[key_field] == key for row in agreeing):
-            return None
+        agreeing = [r for r in rows_in(answer.observation, key_field) if _agrees(r, own)]
+        if not known or not any(row[key_field] == key for row in agreeing):
+            return
+        if all(row[key_field] == key for row in agreeing):
+            yield frozenset()
+            return
+        refs = list(natural_refs(self._world, self._domain, entity, key))
         for count in range(1, len(refs) + 1):
-            for fields in itertools.combinations(refs, count):
-                ids = {field: refs[field][0] for field in fields}
+            for chosen in itertools.combinations(refs, count):
+                ids = {field: ref for field, _, ref in chosen}
                 if {row[key_field] for row in agreeing if _agrees(row, ids)} == {key}:
-                    before = [step for field in fields for step in refs[field][1]]
-                    return tuple(unique_steps([*answer.steps, *before, last]))
-        return None
+                    yield frozenset((to, ref) for _, to, ref in chosen)
+
+    def _shown_whole(self, answer: Answer, place: Place) -> Iterator[Needs]:
+        entity, key = place
+        spec, row = self._domain.entities[entity], self._world.get(entity, key) or {}
+        if spec.natural and any(
+            shown[spec.key] == key
+            and all(field in shown and shown[field] == row.get(field) for field in spec.natural)
+            for shown in rows_in(answer.observation, spec.key)
+        ):
+            refs = natural_refs(self._world, self._domain, entity, key)
+            yield frozenset((to, ref) for _, to, ref in refs)
+
+
+def _options(
+    name: str, param: ParamSpec, known: list[Leaf], refs: list[tuple[str, str, str]]
+) -> list[Source | None]:
+    """What may stand in a parameter; None where it may be left out."""
+    options: list[Source | None] = []
+    if param.ref:
+        options += [Source(ref, frozenset([(to, ref)])) for _, to, ref in refs if to == param.ref]
+    else:
+        options += [
+            Source(value, frozenset())
+            for leaf in known
+            if (value := _as_argument(leaf, name, param)) is not None
+        ]
+    if param.optional:
+        options.append(None)
+    return options
 
 
 def _cost(plan: tuple[Step, ...]) -> tuple[int, int, str]:

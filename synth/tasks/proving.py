@@ -31,7 +31,7 @@ class UnprovedError(Exception):
 def prove(
     domain: Domain,
     draft: Draft,
-    tools: dict[str, Tool],
+    tools: Mapping[str, Tool],
     extensions: Extensions = NO_EXTENSIONS,
     *,
     own: Sequence[Tool] = (),
@@ -71,7 +71,13 @@ def prove(
     )
     check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)
-    return Proof(rubric=rubric, observed_chars=observed_chars(calls))
+    bearing = {goal.tool for goal in draft.goals} | {step.tool for step in draft.plan}
+    return Proof(
+        rubric=rubric,
+        observed_chars=observed_chars(calls),
+        num_dependencies=num_dependencies(draft, calls),
+        num_rules=sum(len(domain.rules.get(name, ())) for name in bearing),
+    )
 
 
 def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]]) -> Call:
@@ -99,20 +105,20 @@ def _need_effect(draft: Draft, changes: Sequence[dict[str, Any]]) -> None:
         raise UnprovedError("no_net_effect")
 
 
-def _harmful(draft: Draft, tools: dict[str, Tool]) -> list[str]:
+def _harmful(draft: Draft, tools: Mapping[str, Tool]) -> list[str]:
     """Tools that delete what the plan is about and that the plan does not use."""
     used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
     about = {
-        effect.entity
+        write.entity
         for goal in draft.goals
         if goal.tool in tools
-        for effect in tools[goal.tool].effects
+        for write in tools[goal.tool].writes
     }
     return [
         name
         for name, tool in sorted(tools.items())
         if name not in used
-        and any(effect.op == "delete" and effect.entity in about for effect in tool.effects)
+        and any(write.op == "delete" and write.entity in about for write in tool.writes)
     ][:HARMFUL]
 
 
@@ -164,6 +170,22 @@ def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str]
                 raise UnprovedError("underivable_argument", f"{call.tool}: {value!r}")
         if call.actor == "agent":
             seen += plain_values(call.observation)
+
+
+def num_dependencies(draft: Draft, calls: Sequence[Call]) -> int:
+    """Pairs of calls: the later one takes what nobody said and the earlier was first to show."""
+    said = [fact.value for goal in draft.goals for fact in goal.known]
+    shown = [list(plain_values(call.observation)) for call in calls]
+    pairs: set[tuple[int, int]] = set()
+    for later, call in enumerate(calls):
+        for value in plain_values(call.arguments):
+            if any(_shows(source, value) for source in said):
+                continue
+            for earlier in range(later):
+                if any(_shows(source, value) for source in shown[earlier]):
+                    pairs.add((earlier, later))
+                    break
+    return len(pairs)
 
 
 def _shows(source: Any, value: Any) -> bool:

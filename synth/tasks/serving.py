@@ -16,15 +16,17 @@ from sandboxes.servers import Communicated, ServerConfig, fill
 from sandboxes.servers import Goal as Wish
 from synth.checks import Call, probe_changes
 from synth.extensions import NO_EXTENSIONS, Extensions
-from synth.tasks.composing import Complexity, complexity_of, revealed
+from synth.tasks.composing import Complexity, complexity_of
 from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
 from synth.tasks.knowledge import plain_values, words_of
 from synth.tasks.proving import (
     UnprovedError,
     check_derivable,
     check_passes,
+    num_dependencies,
     observed_chars,
 )
+from synth.tasks.revealing import revealed
 from synth.tasks.rubrics import rubric_of
 
 MISSING_PARAMETER = 0.1
@@ -193,7 +195,11 @@ async def prove_on_server(
     )
     check_passes(rubric, draft, calls, extensions.kinds, changes=changes)
     check_derivable(draft, calls, given=[server.config.description, *_free_choices(made.wishes)])
-    return draft, Proof(rubric=rubric, observed_chars=observed_chars(calls))
+    return draft, Proof(
+        rubric=rubric,
+        observed_chars=observed_chars(calls),
+        num_dependencies=num_dependencies(draft, calls),
+    )
 
 
 def _free_choices(wishes: Sequence[Wish]) -> list[Any]:

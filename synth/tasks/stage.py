@@ -34,7 +34,7 @@ from synth.tasks.words import PROMPT, write_brief
 from tool_specs.catalogue import is_users
 from tool_specs.domain import Domain
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 
 BLOCK = 64
 """Tasks that share a set of personas."""
@@ -298,6 +298,7 @@ def _row(
 ) -> Row:
     draft, proof = made.draft, made.proof
     steps = len(draft.plan)
+    used = {step.tool for step in draft.plan if step.actor == "agent"}
     return {
         "task_id": plan.item_id,
         "agent_id": agent["agent_id"],
@@ -319,4 +320,9 @@ def _row(
         "prompt_version": version_of(PROMPT),
         "split": split_of(own_split("task", plan.item_id), [agent["split"], persona["split"]]),
         "user_tool_ids": list(users),
+        "num_dependencies": proof.num_dependencies,
+        "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),
+        "num_rules": proof.num_rules,
+        "num_distractors": len(agent["tool_ids"]) - len(used),
+        "proof": draft.proved or {"plan": "executed", "nodes": 0, "depth": steps},
     }

@@ -4,6 +4,7 @@ What the tools themselves brought about is consistent, which a state edited from
 be; and two tasks on the same tool start from different rows, amounts and statuses.
 """
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -23,7 +24,7 @@ Patch = dict[str, dict[str, dict[str, Any] | None]]
 """Entity -> key -> row, or null for a row of the seed that is gone."""
 
 
-def seeded_state(domain: Domain, tools: dict[str, Tool], rng: Random) -> Patch:
+def seeded_state(domain: Domain, tools: Mapping[str, Tool], rng: Random) -> Patch:
     """A patch on the seed that calls of the domain's write tools lead to; may be empty."""
     world = World.of(domain)
     writes = [name for name, tool in sorted(tools.items()) if not tool.read_only]

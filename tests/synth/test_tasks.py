@@ -6,11 +6,13 @@ from random import Random
 
 import pytest
 
-from synth.tasks.composing import Complexity, DomainTasks, revealed
-from synth.tasks.domain_tools import out_of_reach, tools_of
+from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.domain_tools import tools_of
 from synth.tasks.goals import Draft
 from synth.tasks.lookup import rows_in
 from synth.tasks.proving import UnprovedError, check_derivable, prove
+from synth.tasks.reach import Reach
+from synth.tasks.revealing import revealed
 from tests.synth.task_cases import SHARES, Case, case, cases, domains
 from tool_specs.interpreter import World, breaches
 
@@ -103,16 +105,18 @@ def test_wishes_without_a_tool_are_out_of_reach() -> None:
         goal = c.draft.goals[-1]
         assert goal.tool not in c.tools
         changes = c.world(c.draft.plan).call(goal.tool, goal.arguments).diff
-        assert out_of_reach(changes, c.tools.values())
+        assert Reach(c.domain, c.tools.values(), c.world()).obstacle(changes) is not None
+        assert c.draft.proved["out_of_reach"]["why"] == "no_effect"
         assert not c.draft.solvable
 
 
-def test_out_of_reach_is_sound() -> None:
-    """No change that a tool made is out of reach of that tool."""
+def test_nothing_that_a_tool_did_is_out_of_its_reach() -> None:
     for c in cases():
+        world = c.world()
         for call in c.play().calls:
             if call.diff:
-                assert not out_of_reach(call.diff, [c.tools[call.tool]])
+                assert Reach(c.domain, [c.tools[call.tool]], world).obstacle(call.diff) is None
+            world.call(call.tool, call.arguments)
 
 
 def test_questions_need_no_call() -> None:
@@ -203,5 +207,5 @@ def test_tool_facts_are_read_off_the_semantics() -> None:
     for domain in domains():
         for name, tool in tools_of(domain).items():
             assert tool.read_only == domain.programs[name].read_only
-            assert all(effect.entity != "*" for effect in tool.effects)
+            assert all(write.entity != "*" for write in tool.writes)
     assert SHARES.simple + SHARES.moderate + SHARES.complex == pytest.approx(1.0)
