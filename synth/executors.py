@@ -206,7 +206,7 @@ class Catalogue:
             return Setting(world.about, CLOCK, ())
         domain = self.domain(task["domain_id"])
         rules = tuple(rule.text for rule in domain.policy)
-        own = tuple(tool["description"] for tool in self.user_tools_of(task))
+        own = tuple(in_short(tool) for tool in self.user_tools_of(task))
         return Setting(domain.description, domain.now, rules, own)
 
     def tools_of(self, agent: Row) -> list[Row]:
@@ -248,6 +248,11 @@ class Catalogue:
                 f"among those of the run: {known}"
             )
         return self.servers[name]
+
+
+def in_short(tool: Row) -> str:
+    """What the tool does, in a sentence."""
+    return tool["description"].split(". ")[0].rstrip(".") + "."
 
 
 def executors_for(catalogue: Catalogue, task: Row, tools: Sequence[Row]) -> dict[str, Executor]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from records.errors import ItemError, SynthError
 from records.schemas import Row
 from synth.calls import CallRecord, openai_tool
+from synth.executors import in_short
 from synth.llm.client import LLM, Completion
 from synth.prompts import render
 from synth.user_facts import Grounds, invented
@@ -132,7 +133,7 @@ class LlmUser:
             persona=persona,
             wishes=brief["wishes"],
             facts=brief["facts"],
-            own_tools=[tool["description"] for tool in tools],
+            own_tools=[in_short(tool) for tool in tools],
         )
         self._system: str = prompt.messages[0]["content"]
         self._instructions = _rules()

@@ -10,6 +10,7 @@ from typing import Any
 from synth.offline import replies
 from synth.offline.code_agent import kit_of, mend
 from synth.offline.conversation import Conversation, Wish, is_small_talk, read
+from synth.offline.dual_control import plea
 from synth.offline.filling import Words, fill
 from synth.offline.mistakes import Slips
 from synth.offline.planning import Step, next_step
@@ -45,7 +46,7 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
         extra = slips.happens("extra_call", str(wish.index)) and _extra(tools, wish)
         bare = slips.happens("leaves_out_result", str(wish.index))
         return extra or Answer(replies.report(step, slips, bare=bare))
-    return Answer(replies.words_for(step, tools, slips))
+    return plea(step, wish, talk) or Answer(replies.words_for(step, tools, slips))
 
 
 def _look_up(step: Step, wish: Wish, slips: Slips, *, parallel: bool) -> Answer:

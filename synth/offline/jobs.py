@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from synth.offline import dual_control
 from synth.offline.agent import agent
 from synth.offline.generator_agent import write_agent
 from synth.offline.generator_brief import write_brief
@@ -33,6 +34,8 @@ _JOBS: dict[str, Job] = {
 
 
 def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:
+    if request.json_schema is None and dual_control.users_turn(request):
+        return dual_control.act(request)
     if request.json_schema is None:
         return agent(request, settings)
     job = _JOBS.get(request.schema_name or "")

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from records.config import Config
 from synth.offline.tools.slips import ToolMistakes
+from synth.offline.user_slips import UserErrors
 from synth.openai_server.misbehaviour import Misbehaviour, Rate
 
 
@@ -33,15 +34,6 @@ class AgentMistakes(Config):
     """Per identifier that must be looked up: first tried with the words the user said."""
     extra_call: Rate = 0.06
     """Per finished wish: one more read that nothing needs, before the report."""
-
-
-class UserErrors(Config):
-    """Mistakes of the simulated user, kept small: they spoil tasks that the agent could do."""
-
-    wrong_fact: Rate = 0.01
-    """Per fact said: one digit or letter of it is wrong."""
-    ends_early: Rate = 0.005
-    """Per turn with wishes left: thanks and leaves."""
 
 
 class AspectRates(Config):

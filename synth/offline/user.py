@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from synth.offline.conversation import question_in
+from synth.offline.dual_control import outcome
 from synth.offline.generator_brief import manner_of
 from synth.offline.sections import sections
 from synth.offline.settings import OfflineSettings
+from synth.offline.user_slips import drawn, slip, spoiled
 from synth.offline.wording import labelled
 from synth.offline.words import found, plain, stem_set, stems
 from synth.openai_server.request import ChatRequest
@@ -97,14 +99,20 @@ def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]
     heard = [m["content"] for m in request.messages if m["role"] == "user"]
     question = question_in(heard[-1]) if heard and part.own else ""
     errors, factor = settings.user_errors, settings.models.get(request.model, 1.0)
+    turn = _turn(part, rng, question, outcome(request), errors.wrong_fact * factor)
+    kind = drawn(request, errors, factor)
+    spoilt = kind and spoiled(kind, turn, request, brought=part.brought, wishes=part.wishes)
+    return spoilt or turn
+
+
+def _turn(part: Part, rng: Random, question: str, done: str, wrong: float) -> dict[str, Any]:
     thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.wishes)
-    early = rng_of(request.key, "ends_early").random() < errors.ends_early * factor
-    if part.own and left and early:
-        return {"message": thanks, "done": True}
+    if done:  # it has just used a tool of its own
+        return {"message": done, "done": False}
     if question and sum(text in _IGNORANT for text in part.own) >= part.patience:
         return {"message": rng.choice(_GIVE_UP), "done": True}
     if question:
-        return {"message": _answer(question, part, rng, errors.wrong_fact * factor), "done": False}
+        return {"message": _answer(question, part, rng, wrong), "done": False}
     return {"message": _bring(part, rng) if left else thanks, "done": not left}
 
 
@@ -118,7 +126,11 @@ def _part(request: ChatRequest) -> Part:
         facts=[Fact(label, value, when == "say it at once") for label, value, when in facts],
         manner=manner_of(persona),
         patience=int(patience.group(1)) if patience else 4,
-        own=[_words(m["content"]) for m in request.messages if m["role"] == "assistant"],
+        own=[
+            _words(m["content"])
+            for m in request.messages
+            if m["role"] == "assistant" and m["content"]
+        ],
     )
 
 
@@ -186,15 +198,6 @@ def _answer(question: str, part: Part, rng: Random, wrong: float) -> str:
 
 
 def _told(fact: Fact, rng: Random, wrong: float) -> str:
-    value = _slip(fact.value, rng) if rng.random() < wrong else fact.value
+    value = slip(fact.value, rng) if rng.random() < wrong else fact.value
     text = labelled(fact.label, value)
     return text[:1].upper() + text[1:] + "."
-
-
-def _slip(value: str, rng: Random) -> str:
-    """One digit, or failing that the last letter, is another."""
-    places = [i for i, c in enumerate(value) if c.isdigit()]
-    if not places:
-        return value[:-1] + ("a" if value.endswith("e") else "e")
-    i = rng.choice(places)
-    return value[:i] + str((int(value[i]) + rng.randint(1, 9)) % 10) + value[i + 1 :]

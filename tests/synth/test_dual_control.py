@@ -1,0 +1,346 @@
+"""Dual control: a user that owns tools over the same state, from the task to the stored rows."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from records.errors import ConfigError
+from records.journal import ShardJournal
+from records.schemas import Row
+from synth.checks import CALL, Call, episode_of
+from synth.environment import EpisodeEnvironment
+from synth.executors import Catalogue
+from synth.replay import replay_rows
+from synth.rubric import CallCheck
+from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.goals import Draft, Proof
+from synth.tasks.proving import UnprovedError, prove
+from synth.transcript import OWN_TOOLS, turns_of
+from synth.user import LlmUser, Scene, UserCall, UserTurn, conversation_for_user
+from synth.user_faults import UserFault
+from tests.synth.clinic import PERSONA, QUIET, calls, says
+from tests.synth.scripted import ScriptedApp, model
+from tool_specs.catalogue import domain_id, domain_of_rows, domain_row, is_users, tool_rows
+from tool_specs.domain import Domain, load_domains
+
+SHARES = Complexity(1.0, 0.0, 0.0)
+
+
+@cache
+def domain() -> Domain:
+    (found,) = load_domains(["home_hub"])
+    return found
+
+
+def tools() -> list[Row]:
+    return tool_rows(domain())
+
+
+@cache
+def made() -> tuple[Draft, Proof]:
+    own = domain().file.user_tools
+    tasks = DomainTasks(domain(), domain().programs.keys() - set(own), own=own)
+    _, draft, proof = tasks.make("lamp", shares=SHARES, reveals="at_once", dual_control=1.0)
+    return draft, proof
+
+
+def task() -> Row:
+    draft, proof = made()
+    known = [fact for goal in draft.goals for fact in goal.known]
+    return {
+        "task_id": "task",
+        "agent_id": "agent",
+        "persona_id": "persona",
+        "domain_id": domain_id(domain()),
+        "server": None,
+        "variant": "normal",
+        "solvable": True,
+        "user_brief": {
+            "opening": "Please help me.",
+            "wishes": [goal.description for goal in draft.goals],
+            "facts": [{"label": f.label, "value": f.value, "when": f.when, "goal": 0}
+                      for f in known],
+        },
+        "rubric": proof.rubric.model_dump(mode="json"),
+        "reference_plan": [],
+        "initial_state": draft.initial_state,
+        "token_budget": 20_000,
+        "max_turns": 20,
+        "seed": 1,
+        "split": "train",
+        "user_tool_ids": [tool["tool_id"] for tool in tools() if is_users(tool)],
+    }  # fmt: skip
+
+
+def catalogue() -> Catalogue:
+    agents = [tool["tool_id"] for tool in tools() if not is_users(tool)]
+    agent = {"agent_id": "agent", "tool_ids": agents, "system_prompt": "You help.", "policy": []}
+    return Catalogue(
+        agents={"agent": agent},
+        personas={"persona": PERSONA},
+        tools={tool["tool_id"]: tool for tool in tools()},
+        domains={domain_id(domain()): domain()},
+        servers={},
+    )
+
+
+class Doer:
+    """Does what the plan asks of the user once it is spoken to, then is content."""
+
+    def __init__(self) -> None:
+        self._steps = made()[0].user_steps
+
+    async def reply(self, scene: Scene) -> UserTurn:
+        if scene.calls:
+            return UserTurn("", True)
+        for number, step in enumerate(self._steps):
+            await scene.act([UserCall(f"own_{number}", step.tool, json.dumps(step.arguments))])
+        return UserTurn("Yes, that is done now.", False)
+
+
+def plan_of(actor: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(s.tool, s.arguments) for s in made()[0].plan if s.actor == actor]
+
+
+def play(env: EpisodeEnvironment, *actions: dict[str, Any]) -> Any:
+    async def go() -> Any:
+        await env.reset(task(), 1)
+        step = None
+        for action in actions:
+            step = await env.step(action)
+        await env.close()
+        return step
+
+    return asyncio.run(go())
+
+
+def closing() -> str:
+    values = [str(v) for goal in made()[0].goals for a in goal.asks for v in a.values]
+    told = [str(v) for _, arguments in plan_of("user") for v in arguments.values()]
+    return f"All is done: {', '.join([*values, *told])}."
+
+
+def good_run(env: EpisodeEnvironment) -> Any:
+    *lookups, goal = plan_of("agent")
+    ask = says(f"Could you please do your part for {closing()}")
+    return play(
+        env, calls(*lookups, goal), ask, calls(goal, first=len(lookups) + 2), says(closing())
+    )
+
+
+def test_a_task_needs_the_user_and_its_proof_has_both_actors_steps():
+    draft, proof = made()
+    (step,) = draft.user_steps
+    assert step.tool in domain().file.user_tools
+    assert [s.actor for s in draft.plan][-2:] == ["user", "agent"]
+    ids = [criterion.id for criterion in proof.rubric.criteria]
+    assert {"state", "by_user_1", "asked_for_1"} <= set(ids)
+    agents = {n: t for n, t in DomainTasks(domain(), domain().programs).tools.items()
+              if n not in domain().file.user_tools}  # fmt: skip
+    with pytest.raises(UnprovedError, match="tool_not_at_hand"):
+        prove(domain(), draft, agents)
+    alone = draft.goals[0].model_copy(
+        update={"steps": tuple(s for s in draft.goals[0].steps if s.actor == "agent")}
+    )
+    with pytest.raises(UnprovedError, match="plan_fails"):
+        prove(domain(), draft.model_copy(update={"goals": (alone,)}), agents)
+
+
+def test_the_agent_is_told_of_the_users_tools_and_has_none_of_them():
+    env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
+    messages, info = asyncio.run(env.reset(task(), 1))
+    names = {tool["function"]["name"] for tool in info["tools"]}
+    assert names.isdisjoint(domain().file.user_tools)
+    assert "## What the user can do" in messages[0]["content"]
+
+
+def test_the_users_calls_change_the_state_and_stay_out_of_the_agents_messages():
+    env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
+    last = good_run(env)
+    assert last.info["termination_reason"] == "user_done"
+    assert {i: v.passed for i, v in last.info["verdicts"].items() if i != "manner"} == {
+        i: True for i in last.info["verdicts"]
+    }
+    assert last.reward == 1.0
+    records = env.state.caller.records
+    (own,) = [record for record in records if record.actor == "user"]
+    assert own.state_diff
+    assert own.state_hash_before != own.state_hash_after
+    assert own.name not in json.dumps(env.state.messages)
+    assert [record.call_index for record in records] == list(range(len(records)))
+
+
+def test_an_agent_that_does_not_ask_reaches_nothing():
+    env = EpisodeEnvironment(catalogue(), QUIET)
+    last = play(env, calls(*plan_of("agent")), says(closing()))
+    failed = {i for i, v in last.info["verdicts"].items() if not v.passed}
+    assert {"state", "by_user_1"} <= failed
+
+
+def test_an_agent_cannot_call_the_users_tool():
+    env = EpisodeEnvironment(catalogue(), QUIET)
+    play(env, calls(*plan_of("user")))
+    assert [r.error_code for r in env.state.caller.records] == ["unknown_tool"]
+
+
+def rows_of(env: EpisodeEnvironment) -> tuple[Row, list[Row]]:
+    state = env.state
+    trajectory = {
+        "trajectory_id": "x",
+        "seed": 1,
+        "messages": state.messages,
+        "termination_reason": state.reason,
+        "state_hash_final": state.hash_final,
+        "objective_reward": 1.0,
+    }
+    return trajectory, [record._asdict() for record in state.caller.records]
+
+
+def test_replay_makes_the_users_calls_again():
+    env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
+    good_run(env)
+    trajectory, rows = rows_of(env)
+    report = asyncio.run(replay_rows(trajectory, rows, task(), catalogue(), QUIET))
+    assert report.differences == []
+    without = [row | {"call_index": i} for i, row in enumerate(rows) if row["actor"] == "agent"]
+    report = asyncio.run(replay_rows(trajectory, without, task(), catalogue(), QUIET))
+    assert report.differences
+
+
+def test_a_snapshot_holds_what_the_user_did_and_the_journal_counts(tmp_path: Path):
+    def env(journal: ShardJournal) -> EpisodeEnvironment:
+        return EpisodeEnvironment(
+            catalogue(), QUIET, user=lambda *_: Doer(), journal=journal, episode_id="e"
+        )
+
+    async def go() -> list[str]:
+        *lookups, goal = plan_of("agent")
+        with ShardJournal(tmp_path / "journal.sqlite") as journal:
+            first = env(journal)
+            await first.reset(task(), 1)
+            await first.step(calls(*lookups, goal))
+            await first.step(says("Please do your part."))
+            held = first.snapshot()
+            second = env(journal)
+            await second.restore(held)
+            hashes = []
+            for one in (first, second):
+                await one.step(calls(goal, first=len(lookups) + 2))
+                await one.close()
+                hashes.append(str(one.state.hash_final))
+            assert first.state.drifts == second.state.drifts == []
+            return hashes
+
+    ours, theirs = asyncio.run(go())
+    assert ours == theirs
+
+
+def test_shown_turns_mark_what_the_user_did():
+    env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
+    good_run(env)
+    trajectory, rows = rows_of(env)
+    turns = turns_of(trajectory["messages"], rows, None)
+    place = [turn.role for turn in turns].index(OWN_TOOLS)
+    assert turns[place + 1].text == "Yes, that is done now."
+    assert "by the user" in turns[place].calls[0].marks[0]
+
+
+def reply(app: ScriptedApp, folder: Path, heard: str, faults: list[UserFault]) -> UserTurn:
+    own = [tool for tool in tools() if is_users(tool)]
+    env = EpisodeEnvironment(catalogue(), QUIET)
+
+    async def ask() -> UserTurn:
+        await env.reset(task(), 1)
+        env.state.turn = 1  # the agent has spoken once
+        async with model(app, folder) as llm:
+            user = LlmUser(llm, item="t", persona=PERSONA, brief=task()["user_brief"], tools=own)
+            messages = [{"role": "user", "content": "Please help me."}, says(heard)]
+            scene = env._scene(env.state)  # the environment's own way to run the user's calls
+            scene = Scene(messages, scene.goal_open, 1, (), scene.act, faults.append)
+            return await user.reply(scene)
+
+    return asyncio.run(ask())
+
+
+def acting(*made_calls: tuple[str, dict[str, Any]]) -> Any:
+    """A user model that first makes these calls and then says that it did."""
+
+    def answer(body: dict[str, Any]) -> str | dict[str, Any]:
+        if "response_format" in body:
+            return json.dumps({"message": "Yes, that is done now.", "done": False})
+        if body["messages"][-1]["role"] == "tool":
+            return {"content": ""}
+        return calls(*made_calls) | {"finish_reason": "tool_calls"}
+
+    return answer
+
+
+def test_the_user_model_calls_its_own_tools_and_then_speaks(tmp_path: Path):
+    (step,) = made()[0].user_steps
+    app = ScriptedApp(acting((step.tool, step.arguments)))
+    faults: list[UserFault] = []
+    heard = f"Could you {step.tool.replace('_', ' ')} {next(iter(step.arguments.values()))}?"
+    assert reply(app, tmp_path, heard, faults).message == "Yes, that is done now."
+    assert faults == []
+    offered, after, words = app.requests
+    assert {t["function"]["name"] for t in offered["tools"]} == set(domain().file.user_tools)
+    assert [m["role"] for m in after["messages"][-2:]] == ["assistant", "tool"]
+    assert "tools" not in words
+    assert words["messages"][1:] == after["messages"][1:]
+
+
+@pytest.mark.parametrize(
+    ("heard", "given", "kind"),
+    [
+        ("Thank you for waiting.", None, "unasked_act"),
+        ("Could you restart the device and replace its batteries?", {"name": "HX-4711"},
+         "invented_fact"),
+    ],
+)  # fmt: skip
+def test_an_act_from_nowhere_is_not_made(
+    heard: str, given: dict[str, Any] | None, kind: str, tmp_path: Path
+):
+    (step,) = made()[0].user_steps
+    app = ScriptedApp(acting((step.tool, given or step.arguments)))
+    faults: list[UserFault] = []
+    reply(app, tmp_path, heard, faults)
+    assert [fault.kind for fault in faults] == [kind]
+
+
+def test_own_calls_stand_before_the_words_that_followed_them():
+    env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
+    good_run(env)
+    own: Sequence[Any] = [r for r in env.state.caller.records if r.actor == "user"]
+    talk = conversation_for_user(env.state.messages, own)
+    roles = [message["role"] for message in talk]
+    at = roles.index("tool")
+    assert roles[at - 2 : at + 2] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_whose_calls_a_criterion_counts():
+    def call(actor: str) -> Call:
+        return Call(tool="restart", arguments={}, actor=actor)  # type: ignore[arg-type]
+
+    check = CallCheck(tool="restart", must="occur", actor="user")
+    assert CALL.verdict(check, episode_of([], [call("user")])).passed
+    assert not CALL.verdict(check, episode_of([], [call("agent")])).passed
+    none = CallCheck(tool="*", must="not_occur")
+    assert CALL.verdict(none, episode_of([], [call("user")])).passed
+
+
+def test_rows_hold_whose_a_tool_is_and_ids_of_other_domains_do_not_move():
+    row, rows = domain_row(domain()), tools()
+    assert {t["name"] for t in rows if is_users(t)} == set(domain().file.user_tools)
+    again = domain_of_rows(row, rows)
+    assert domain_id(again) == row["domain_id"]
+    data = domain().file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    with pytest.raises(ConfigError, match=r"user_tools names \['nothing'\]"):
+        Domain.of(data | {"user_tools": ["nothing"]}, origin="x")
+    everything = [tool["name"] for tool in data["tools"]]
+    with pytest.raises(ConfigError, match="every tool"):
+        Domain.of(data | {"user_tools": everything}, origin="x")
