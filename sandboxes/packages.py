@@ -9,10 +9,12 @@ whatever this machine does. What is not supported: dependencies without a wheel,
 the package itself installed (its metadata, entry points or built extensions), pytest plugins.
 """
 
+import contextlib
 import io
 import re
 import sysconfig
 import tarfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from email import message_from_string
 from email.message import Message
@@ -87,6 +89,23 @@ async def project_of_index(
     cannot be reached.
     """
     files = sdist_files(await fetch_sdist(name, version, index=index), f"{name} {version}")
+    named = re.sub(r"[^a-z0-9]+", "_", name.lower())
+    return await project_of_files(
+        files, name=named, into=into, index=index, requires=requires, **settings
+    )
+
+
+async def project_of_files(
+    files: Mapping[str, str],
+    *,
+    name: str,
+    into: Path,
+    index: Index = Index(),
+    requires: Sequence[str] = (),
+    **settings: object,
+) -> Project:
+    """As `project_of_index`, of files that are at hand. The index is asked only where something is
+    to be installed."""
     metadata = message_from_string(files.get("PKG-INFO", ""))
     settings = guessed(files, metadata) | settings
     needs = [*declared_needs(files, metadata), *requires]
@@ -94,23 +113,30 @@ async def project_of_index(
         needs.append("pytest")
     if needs:
         settings["site"] = await install(needs, into=into, index=index)
-    named = re.sub(r"[^a-z0-9]+", "_", name.lower())
     try:
-        project = Project.model_validate({"name": named, "files": files, **settings})
+        project = Project.model_validate({"name": name, "files": files, **settings})
     except ValidationError as error:
-        first = error.errors()[0]["msg"]
-        raise ConfigError(f"{name} {version} makes no project: {first}") from error
+        first = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{name} makes no project: {first}") from error
     refuse_hidden(project)
     return project
 
 
 def declared_needs(files: Mapping[str, str], metadata: Message) -> list[str]:
-    """What the distribution says it needs; older tools wrote it to a file beside the metadata."""
+    """What the distribution says it needs; older tools wrote it to a file beside the metadata, and
+    a repository has only what its tools will make that of."""
     if declared := metadata.get_all("Requires-Dist"):
         return declared
+    if not metadata:
+        with contextlib.suppress(tomllib.TOMLDecodeError, AttributeError, TypeError):
+            stated = tomllib.loads(files.get("pyproject.toml", "")).get("project", {})
+            return [str(need) for need in stated.get("dependencies", ())]
     beside = [text for path, text in files.items() if path.endswith(".egg-info/requires.txt")]
     plain = beside[0].partition("[")[0] if beside else ""  # sections in brackets are optional
     return plain.split()
+
+
+TEST_FOLDERS = ("tests", "test", "testing")
 
 
 def guessed(files: Mapping[str, str], metadata: Message) -> dict[str, object]:
@@ -119,8 +145,8 @@ def guessed(files: Mapping[str, str], metadata: Message) -> dict[str, object]:
         str(parent): None for path in sorted(files) for parent in PurePosixPath(path).parents
     }
     alone = [path for path in sorted(files) if re.fullmatch(r"tests?(_\w+)?\.py", path)]
-    nested = [folder for folder in folders if PurePosixPath(folder).name in ("tests", "test")]
-    found = [folder for folder in ("tests", "test") if folder in folders] + alone + nested
+    nested = [folder for folder in folders if PurePosixPath(folder).name in TEST_FOLDERS]
+    found = [folder for folder in TEST_FOLDERS if folder in folders] + alone + nested
     declared = metadata.get("License-Expression") or metadata.get("License") or "unknown"
     return {
         "description": metadata.get("Summary", ""),

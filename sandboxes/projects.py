@@ -60,7 +60,9 @@ class Project(Config):
         for path in self.files:
             check_path(path)
         if not any(self.is_test(path) for path in self.files):
-            raise ValueError(f"project {self.name} has no test in {self.test_folder!r}")
+            raise ValueError(
+                f"project {self.name} has no test in {self.test_folder!r}; say where they are"
+            )
         return self
 
     def is_test(self, path: str) -> bool:
@@ -102,13 +104,19 @@ def builtin_projects() -> dict[str, Project]:
 def project_of_git(
     folder: Path, *, name: str, revision: str = "HEAD", **settings: object
 ) -> Project:
+    """The text files of a commit as a project."""
+    files = files_of_git(folder, revision)
+    return Project.model_validate({"name": name, "files": files, **settings})
+
+
+def files_of_git(folder: Path, revision: str = "HEAD") -> dict[str, str]:
     """The files of a commit. Nothing of the repository runs: `git archive` reads objects only."""
     command = ["git", "-C", str(folder), "archive", "--format=tar", revision]
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         raise ConfigError(f"cannot read {revision} of {folder}: {said}")
-    return Project.model_validate({"name": name, "files": text_files(done.stdout), **settings})
+    return text_files(done.stdout)
 
 
 def project_of_sdist(archive: Path, *, name: str, **settings: object) -> Project:
