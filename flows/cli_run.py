@@ -136,7 +136,13 @@ def serve(*, port: Port | None = None) -> None:
         serve_deployments()
 
 
-def offline_llm(*, port: Port = 8399, latency_ms: int = 0) -> None:
+def offline_llm(
+    *,
+    port: Port = 8399,
+    latency_ms: int = 0,
+    log: Path | None = None,
+    set_: Set = [],  # noqa: B006
+) -> None:
     """Serve the offline provider over HTTP, for other programs that speak the OpenAI protocol.
 
     It plays by rules, so it is for trying things out and for tests, never a measure of quality.
@@ -147,13 +153,20 @@ def offline_llm(*, port: Port = 8399, latency_ms: int = 0) -> None:
         Port on 127.0.0.1.
     latency_ms
         Wait this long before each answer.
+    log
+        File to which a line of JSON is added for each chat request and each answer.
+    set_
+        A setting of the provider, such as `--set misbehave.rate_limit=0.1`; several times.
     """
     from flows.entry import say
-    from synth.offline.app import serve as serve_offline
-    from synth.offline.settings import OfflineSettings
+    from records.settings import validate_as, with_overrides
+    from synth.offline import OfflineSettings, create_app
+    from synth.openai_server.serving import serve as serve_app
 
+    values = with_overrides({"latency_s": latency_ms / 1000}, set_)
+    settings = validate_as(OfflineSettings, values, where="offline-llm")
     say(f"the offline provider listens on http://127.0.0.1:{port}/v1 (Ctrl-C stops it)")
-    serve_offline("127.0.0.1", port, OfflineSettings(latency_s=latency_ms / 1000))
+    serve_app(create_app(settings), "127.0.0.1", port, log=log)
 
 
 def _execute(

@@ -21,10 +21,3 @@ def create_app(settings: OfflineSettings | None = None) -> OpenAIServer:
         jitter_s=settings.jitter_s,
         embedding_size=settings.embedding_size,
     )
-
-
-def serve(host: str, port: int, settings: OfflineSettings) -> None:
-    """Serve until interrupted. Needs uvicorn, which the core does without."""
-    import uvicorn
-
-    uvicorn.run(create_app(settings), host=host, port=port, log_level="warning")

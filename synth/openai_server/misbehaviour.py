@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from records.seeds import rng_of
+from synth.openai_server.broken_calls import BrokenCalls
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
 
@@ -44,6 +45,11 @@ class Misbehaviour(Config):
     """A whole response that talks instead of calling a tool or filling the schema."""
     hang_s: float = Field(default=30.0, ge=0.0, le=3600.0)
     retry_after_s: float = Field(default=0.05, ge=0.0, le=3600.0)
+    tool_calls: BrokenCalls | None = None
+    """Tool calling is broken in this way, at every request: what the probe is there to refuse."""
+    verbosity: float = Field(default=1.0, ge=1.0, le=20.0)
+    """Writes so many times as much: words are said again, everything else costs thoughts, which
+    come as `reasoning_content`."""
 
     @model_validator(mode="after")
     def _is_a_share(self) -> Self:

@@ -26,10 +26,19 @@ class Answer:
     calls: tuple[tuple[str, str], ...] = ()
 
 
-def completion(request: ChatRequest, answer: Answer) -> dict[str, Any]:
-    """The whole response of `/v1/chat/completions`, cut at the request's token limit."""
+def completion(request: ChatRequest, answer: Answer, *, verbosity: float = 1.0) -> dict[str, Any]:
+    """The whole response of `/v1/chat/completions`, cut at the request's token limit.
+
+    `verbosity`: how often it writes its size; words are said again, what is left over is thought.
+    """
+    wanted = int(_size(answer) * verbosity)
+    if answer.content and not answer.calls and request.json_schema is None:
+        answer = Answer("\n\n".join([answer.content] * int(verbosity)))
     answer, was_cut = _cut(answer, request.max_tokens)
+    thoughts = _thoughts(min(wanted, request.max_tokens or wanted) - _size(answer))
     message: dict[str, Any] = {"role": "assistant", "content": answer.content or None}
+    if thoughts:
+        message["reasoning_content"] = thoughts
     if answer.calls:
         message["tool_calls"] = [
             {
@@ -45,7 +54,7 @@ def completion(request: ChatRequest, answer: Answer) -> dict[str, Any]:
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
     return _head(request, "chat.completion") | {
         "choices": [choice],
-        "usage": _usage(request, answer),
+        "usage": _usage(request, _size(answer) + count_tokens(thoughts)),
     }
 
 
@@ -88,12 +97,16 @@ def _head(request: ChatRequest, kind: str) -> dict[str, Any]:
     }
 
 
-def _usage(request: ChatRequest, answer: Answer) -> dict[str, int]:
+def _thoughts(tokens: int) -> str:
+    """So many tokens of nothing in particular."""
+    return _first_tokens("Let me think about this. " * tokens, tokens) if tokens > 0 else ""
+
+
+def _usage(request: ChatRequest, answered: int) -> dict[str, int]:
     prompt = count_tokens(json.dumps(request.messages, ensure_ascii=False))
     prompt += count_tokens(request.tools_text) if request.tools else 0
     if request.json_schema:
         prompt += count_tokens(json.dumps(request.json_schema, ensure_ascii=False))
-    answered = _size(answer)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": answered,

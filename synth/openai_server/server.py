@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from records.seeds import rng_of
+from synth.openai_server.broken_calls import break_calls
 from synth.openai_server.embeddings import embeddings
 from synth.openai_server.misbehaviour import Misbehaviour, Saboteur, spoil
 from synth.openai_server.request import ChatRequest, RequestError, parse_chat
@@ -93,7 +94,9 @@ class OpenAIServer:
         answer = self._answer(request)
         if failure in ("malformed", "prose"):
             answer = spoil(request, answer, failure)
-        whole = completion(request, answer)
+        whole = completion(request, answer, verbosity=self._rates.verbosity)
+        if self._rates.tool_calls and request.tools:
+            break_calls(whole, request.messages, self._rates.tool_calls)
         if request.stream:
             events = list(stream(request, whole))
             return await _stream(send, events[: len(events) // 2] if failure else events)

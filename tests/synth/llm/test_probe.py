@@ -9,6 +9,9 @@ from records.errors import BudgetError, ConfigError
 from synth.llm.budget import Budget
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.llm.probe import probe
+from synth.offline import OfflineSettings, create_app
+from synth.openai_server.broken_calls import KINDS, BrokenCalls
+from synth.openai_server.misbehaviour import Misbehaviour
 from tests.synth.llm.server import Body, Fault, Script, answer, serve
 from tests.synth.llm.test_client import role
 
@@ -71,6 +74,8 @@ def test_role_without_tools_costs_nothing() -> None:
         (call(arguments="city=Lisbon"), "no JSON object: 'city=Lisbon'"),
         (call(arguments="[1]"), "no JSON object"),
         (call(name="weather"), "'weather', a tool it was not given"),
+        (call(arguments="{}"), "do not fit the tool's schema"),
+        (call(arguments='{"city": 3}'), "do not fit the tool's schema"),
     ],
 )
 def test_failure_is_told_by_name(first: Body, words: str) -> None:
@@ -84,6 +89,54 @@ def test_silence_after_the_tools_answer_is_a_failure() -> None:
 
     with pytest.raises(ConfigError, match="without a word after the tool's answer"):
         probed(script)
+
+
+def test_the_same_call_after_every_result_is_a_failure() -> None:
+    with pytest.raises(ConfigError, match=r"again after its result, 3 times in a row.*template"):
+        probed(lambda *_: call())
+
+
+def test_a_second_call_before_the_words_is_none() -> None:
+    def script(number: int, body: Body) -> Body:
+        return answer("It is 21 degrees.") if len(body["messages"]) > 4 else call()
+
+    assert len(probed(script)) == 3
+
+
+BROKEN: dict[BrokenCalls, str] = {
+    "said_not_called": "it talked instead of calling: 'I will now call.*Take a model",
+    "call_as_text": "it wrote the call as text: '<tool_call>.*switch its tool-call parser on",
+    "silent": "it neither called nor said anything.*check",
+    "empty_ending": "it ends without a word after the tool's answer.*check",
+    "arguments_not_json": "arguments are no JSON object.*set its parser",
+    "arguments_off_schema": "arguments do not fit the tool's schema.*set its parser",
+    "no_arguments": "arguments are no JSON object: ''",
+    "wrong_name": "called 'functions.get_weather:0', a tool it was not given.*set its parser",
+    "calls_again": "again after its result, 3 times in a row.*check that the chat template",
+    "only_reasoning": "all its text is in reasoning_content; switch thinking off",
+}
+HARMLESS: set[BrokenCalls] = {"equal_ids", "finish_stop"}
+
+
+def probe_of(how: BrokenCalls) -> list[Any]:
+    app = create_app(OfflineSettings(misbehave=Misbehaviour(tool_calls=how)))
+    coming = probe("agent", RoleConfig(), invocation_id="inv", offline_app=lambda: app)
+    return asyncio.run(coming)
+
+
+def test_every_failure_that_the_offline_provider_imitates_is_looked_at() -> None:
+    assert BROKEN.keys() | HARMLESS == set(KINDS)
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_offline_provider_with_broken_calls_is_refused_by_name(how: BrokenCalls) -> None:
+    with pytest.raises(ConfigError, match=rf"roles\.agent: tool calls of .*{BROKEN[how]}"):
+        probe_of(how)
+
+
+@pytest.mark.parametrize("how", sorted(HARMLESS))
+def test_what_the_client_puts_right_is_not_refused(how: BrokenCalls) -> None:
+    assert {row["status"] for row in probe_of(how)} == {"ok"}
 
 
 @pytest.mark.parametrize("name", ["agent", "judge"])

@@ -4,18 +4,22 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import openai
 import pytest
 import uvicorn
 
 from synth.offline import OfflineSettings, create_app
+from synth.openai_server.request_log import RequestLog
 
 
 @contextmanager
-def served(settings: OfflineSettings) -> Iterator[str]:
+def served(settings: OfflineSettings, log: Path | None = None) -> Iterator[str]:
     """Base URL of a server with these settings on a free port."""
-    config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=0, log_level="error")
+    app = create_app(settings)
+    logged = RequestLog(app, log) if log else app
+    config = uvicorn.Config(logged, host="127.0.0.1", port=0, log_level="error")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

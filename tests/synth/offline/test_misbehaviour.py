@@ -15,7 +15,13 @@ from tests.synth.offline.conftest import served
 from tests.synth.offline.simulator import HIVES
 
 TRIALS = 600
-SHARES = {"rate_limit": 0.1, "server_error": 0.1, "truncated": 0.1, "malformed": 0.1, "prose": 0.1}
+SHARES: dict[str, Any] = {
+    "rate_limit": 0.1,
+    "server_error": 0.1,
+    "truncated": 0.1,
+    "malformed": 0.1,
+    "prose": 0.1,
+}
 
 
 async def answers(bodies: list[dict[str, Any]], rates: Misbehaviour) -> list[tuple[int, bytes]]:
@@ -104,3 +110,32 @@ def test_the_client_sees_retry_after_and_recovers_by_itself() -> None:
 def test_shares_that_exceed_one_are_refused() -> None:
     with pytest.raises(ValueError, match="at most 1"):
         Misbehaviour(rate_limit=0.6, hang=0.6)
+
+
+@pytest.mark.parametrize("words", [None, "Hello"])
+def test_a_verbose_endpoint_writes_three_times_as_much_and_means_the_same(
+    words: str | None,
+) -> None:
+    asked = body(3)
+    if words:
+        asked["messages"] = [{"role": "user", "content": words}]
+    plain, verbose = (
+        json.loads(asyncio.run(answers([asked], Misbehaviour(verbosity=factor)))[0][1])
+        for factor in (1.0, 3.0)
+    )
+    sizes = [whole["usage"]["completion_tokens"] for whole in (plain, verbose)]
+    assert abs(sizes[1] - 3 * sizes[0]) <= 2
+    said, again = (whole["choices"][0]["message"] for whole in (plain, verbose))
+    assert again.get("tool_calls") == said.get("tool_calls")
+    if words:
+        assert again["content"] == "\n\n".join([said["content"]] * 3)
+    else:
+        assert said["tool_calls"]
+        assert again["reasoning_content"]
+
+
+def test_verbosity_keeps_to_the_token_limit() -> None:
+    rates = Misbehaviour(verbosity=20.0)
+    asked = body(3) | {"max_tokens": 40}
+    usage = json.loads(asyncio.run(answers([asked], rates))[0][1])["usage"]
+    assert usage["completion_tokens"] <= 40
