@@ -111,7 +111,7 @@ def check(file: Path, /, *, json_: Json = False) -> None:
         Print a JSON object.
     """
     from flows.cli_sandbox import check_available
-    from sandboxes.projects import load_project
+    from sandboxes.sources import load_project
 
     project = load_project(file)
     check_available()
@@ -132,9 +132,9 @@ def _index(url: str | None, proxy: str | None) -> Any:
 def _prove(project: "Project", *, json_: bool) -> None:
     """Print what its tests do. ItemError where no task can be made of it."""
     from flows.cli_sandbox import print_rows
-    from sandboxes.sources import checked
+    from sandboxes.sources import prove
 
-    found = asyncio.run(checked(project))
+    found = asyncio.run(prove(project))
     bug = found.bug
     row = {
         "project": project.name,

@@ -16,10 +16,11 @@ from records.errors import ConfigError
 from sandboxes.bwrap import AUTHORITIES
 from sandboxes.local import lease
 from sandboxes.packages import MACHINE, Index, project_of_files, project_of_index, whole
-from sandboxes.projects import Project, files_of_git, load_project, sdist_files, text_files
+from sandboxes.projects import MAX_DEFINITION, Project, files_of_git, sdist_files, text_files
 from sandboxes.suite import list_tests
 from sandboxes.swe import Bug, baseline_of, plant
 from sandboxes.template import WORKSPACE
+from tool_specs.loading import checked, read_yaml
 
 PINNED = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[A-Za-z0-9][\w.+!-]*)", re.ASCII)
 REMOTE = re.compile(r"(https?|git)://\S+")
@@ -88,7 +89,7 @@ async def fetch_git(url: str, revision: str = "HEAD", *, index: Index = Index())
     return whole(done, f"fetching {revision} of {url}")
 
 
-class Checked(NamedTuple):
+class Proof(NamedTuple):
     """What running the tests of a project showed."""
 
     tests: int
@@ -98,7 +99,7 @@ class Checked(NamedTuple):
     """One that they notice."""
 
 
-async def checked(project: Project) -> Checked:
+async def prove(project: Project) -> Proof:
     """Run the tests as they are, twice, then with bugs in the sources until one shows.
 
     ItemError where no test passes, or none notices any bug.
@@ -107,7 +108,7 @@ async def checked(project: Project) -> Checked:
     baseline = await baseline_of(project)
     bug = await plant(project, baseline, Random(0))
     passing = set(baseline.names)
-    return Checked(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
+    return Proof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -122,6 +123,11 @@ def _block(dumper: yaml.SafeDumper, text: str) -> Any:
 _Dumper.add_representer(str, _block)
 
 
+def load_project(path: Path) -> Project:
+    """ConfigError, naming file and place, for whatever is wrong with the definition."""
+    return checked(Project, read_yaml(path, max_bytes=MAX_DEFINITION), origin=str(path))
+
+
 def write_definition(project: Project, path: Path) -> None:
     """As YAML that `load_project` reads back as the same project. ConfigError where the file
     exists, or cannot be written."""
@@ -134,5 +140,9 @@ def write_definition(project: Project, path: Path) -> None:
         raise ConfigError(f"{path} exists already; choose another name") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
-    if load_project(path) != project:  # a text that YAML blocks do not keep
+    try:
+        kept = load_project(path) == project
+    except ConfigError:
+        kept = False
+    if not kept:  # a text that YAML's blocks cannot hold
         path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")

@@ -16,8 +16,8 @@ import pytest
 
 from flows.cli import run
 from records.errors import ConfigError, ItemError
-from sandboxes.projects import Project, load_project
-from sandboxes.sources import checked, fetch_git, project_from, write_definition
+from sandboxes.projects import Project
+from sandboxes.sources import fetch_git, load_project, project_from, prove, write_definition
 from synth.coding.worlds import code_worlds
 from tests.sandboxes.code_cases import RIGHT, TESTS, project, with_price
 
@@ -125,18 +125,18 @@ def test_definitions_are_read_back_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("sandboxed")
 def test_a_project_is_proved_by_its_tests() -> None:
-    found = asyncio.run(checked(project()))
+    found = asyncio.run(prove(project()))
     assert (found.tests, found.unsteady) == (2, ())
     assert found.bug.fail_to_pass
     dear = "def price(count):\n    return count * 5 if count < 3 else count * 6\n"
     two = TESTS.replace("test_one", "test_two").replace("price(1), 5", "price(2), 10")
     files = with_price(dear) | {"tests/test_two.py": two.partition("    def test_many")[0]}
-    broken = asyncio.run(checked(project().model_copy(update={"files": files})))
+    broken = asyncio.run(prove(project().model_copy(update={"files": files})))
     assert [test.rpartition(".")[2] for test in broken.unsteady] == ["test_many"]
     with pytest.raises(ItemError, match="no_bug_found"):  # one test is left, and bugs break it all
-        asyncio.run(checked(project(dear)))
+        asyncio.run(prove(project(dear)))
     with pytest.raises(ItemError, match="no test passes twice"):
-        asyncio.run(checked(project("def price(count):\n    return 1 / 0\n")))
+        asyncio.run(prove(project("def price(count):\n    return 1 / 0\n")))
 
 
 @pytest.mark.usefixtures("sandboxed")
