@@ -39,18 +39,34 @@ def test_the_reward_is_the_share_of_tests_passed() -> None:
     }
 
 
+# its own text has no answer in it, and what all sandboxes share cannot have one
+LOOKS_FOR_ANSWERS = """
+import os, pathlib
+
+answer = str(11 * 11)
+for root, folders, names in os.walk("/"):
+    if root in ("/proc", "/sys", "/usr", "/opt"):
+        folders.clear()
+        continue
+    for name in names:
+        path = pathlib.Path(root, name)
+        if not path.is_file():  # /dev/zero has no end
+            continue
+        try:
+            text = path.read_text()
+        except Exception:
+            continue
+        if answer in text and "hid" + "den" in text:
+            print(answer)
+"""
+
+
 @pytest.mark.parametrize(
     "source",
     [
         "import os\nos._exit(0)\n",
         "print('passed')\nprint('{\"done\": true}')\n",
-        "import os, pathlib\n"
-        "for root, _, names in os.walk('/'):\n"
-        "    if root.startswith(('/proc', '/sys', '/usr')):\n        continue\n"
-        "    for name in names:\n"
-        "        try:\n            text = pathlib.Path(root, name).read_text()\n"
-        "        except Exception:\n            continue\n"
-        "        if '121' in text and 'hidden' in text:\n            print(121)\n",
+        LOOKS_FOR_ANSWERS,
         "import os\nos.kill(-1, 9)\n",
     ],
     ids=["leaves with status 0", "prints a verdict", "looks for the answers", "ends its sandbox"],
