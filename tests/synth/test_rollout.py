@@ -271,6 +271,7 @@ def provider() -> Iterator[Server]:
     thread.join(30)
 
 
+@pytest.mark.slow
 def test_killed_between_any_two_writes_it_goes_on_and_pays_nothing_twice(
     provider: Server, tmp_path: Path
 ):
