@@ -366,7 +366,6 @@ def test_an_unknown_format_is_refused(dataset: Dataset, tmp_path: Path) -> None:
         export_dataset(dataset, tmp_path / "out", format="csv")  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 def test_a_kill_leaves_a_whole_export_or_none(dataset: Dataset, tmp_path: Path) -> None:
     export_into(tmp_path / "expected", dataset.root)
     expected = contents(tmp_path / "expected")

@@ -65,7 +65,6 @@ def test_plans_are_proved_and_planted_failures_show(name: str) -> None:
     assert seen["writes"] >= (3 if name == "git" else 0)
 
 
-@pytest.mark.slow
 def test_the_same_plan_on_a_fresh_and_on_a_warm_server_is_the_same() -> None:
     config = builtin_servers()["git"]
 
