@@ -84,20 +84,25 @@ def summarise(dataset: Dataset) -> Summary:
                 for name, column in _DISTRIBUTED.items()
             },
             errors=_rows(db, _ERRORS),
-            recovery=[_with_interval(row) for row in _rows(db, _RECOVERY)],
-            user_faults=_user_faults(db),
+            recovery=recovery_rates(db),
+            user_faults=user_fault_rates(db),
             roles=roles,
             agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
             notes=_rows(db, _NOTES),
         )
 
 
-def _with_interval(row: Row) -> Row:
-    low, high = wilson(row["recovered"], row["met"])
-    return row | {"share": row["recovered"] / row["met"], "low": low, "high": high}
+def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """As `Summary.recovery`: by what an agent may recover from, over all trajectories."""
+    found = []
+    for row in _rows(db, _RECOVERY):
+        low, high = wilson(row["recovered"], row["met"])
+        found.append(row | {"share": row["recovered"] / row["met"], "low": low, "high": high})
+    return found
 
 
-def _user_faults(db: duckdb.DuckDBPyConnection) -> list[Row]:
+def user_fault_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """As `Summary.user_faults`."""
     [(n,)] = db.execute("SELECT count(*) FROM trajectories").fetchall()
     return [row | {"share": row["trajectories"] / n} for row in _rows(db, _USER_FAULTS)]
 
