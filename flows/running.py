@@ -19,6 +19,7 @@ from records.journal import ShardJournal
 from records.lease import hold
 from records.schemas import TABLES, Row
 from records.store import Dataset
+from sandboxes.pool import machine_live
 from sandboxes.warm import WarmServers
 from synth.config import JobConfig, RunConfig
 from synth.evolution.config import EvolveConfig, check_domains
@@ -29,6 +30,7 @@ from synth.llm.probe import probe
 from synth.offline.app import create_app
 from synth.pipeline import check_sources
 from synth.run import ConfigT, Run
+from synth.workers import Workers
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
 
@@ -79,7 +81,8 @@ async def open_run(
             _write_event(run, command, "started", "running", "", probed)
             token = _current.set(run)
             try:
-                yield run
+                async with _workers(run, live):
+                    yield run
             except BaseException as error:
                 status = "budget_stop" if isinstance(error, BudgetError) else "failed"
                 detail = f"{type(error).__name__}: {error}"[:2000]
@@ -90,6 +93,17 @@ async def open_run(
             finally:
                 _current.reset(token)
                 progress.close()
+
+
+@asynccontextmanager
+async def _workers(run: Run[Any], live: int | None) -> AsyncIterator[None]:
+    """Processes for the stages of a pipeline; other jobs have their own ways."""
+    if not isinstance(run.config, RunConfig):
+        yield
+        return
+    async with Workers(run, live_servers=live or machine_live()) as workers:
+        run.workers = workers
+        yield
 
 
 def _check(config: JobConfig) -> None:

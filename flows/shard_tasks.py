@@ -61,14 +61,13 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
         log.info("%s shard %d: %s", stage.name, index, report.summary())
         return report
 
-    gate = asyncio.Semaphore(run.shards_in_flight)
     reports: list[ShardReport] = []
 
     limit_s = run.config.stage_seconds.get(stage.name, math.inf)
     begun = time.monotonic()
 
     async def one(index: int) -> None:
-        async with gate:
+        async with run.turn(stage, plan, index):
             if run.stop is not None:
                 return
             if time.monotonic() - begun > limit_s:

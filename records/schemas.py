@@ -256,7 +256,6 @@ TABLES: dict[str, TableSpec] = {
                 "state_diff": JSON,
                 "split": STR,
                 "actor": STR,
-                "recovered": BOOL,
             },
             content=True,
             owner="trajectories",

@@ -22,7 +22,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -49,6 +49,14 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 _LOGS: dict[tuple[Path, str], CommitLog] = {}
 _LOGS_LOCK = threading.Lock()
+
+
+class Draft(NamedTuple):
+    """What `Dataset.append` makes a commit of: parts that lie in their folders, named by none."""
+
+    commit: Commit
+    keys: dict[str, list[Key]]
+    """Primary keys of the new rows by table."""
 
 
 class Dataset:
@@ -94,6 +102,28 @@ class Dataset:
         already and a (run, stage, shard) that is, unless `supersedes`. Blocks for some
         milliseconds of fsync: call it from a thread where that matters.
         """
+        draft = self.prepare(
+            run_id=run_id,
+            stage=stage,
+            shard=shard,
+            tables=tables,
+            items=items,
+            supersedes=supersedes,
+        )
+        return self.append(draft)
+
+    def prepare(
+        self,
+        *,
+        run_id: str,
+        stage: str,
+        shard: int,
+        tables: Mapping[str, Sequence[Row]],
+        items: Mapping[str, ItemStatus] | None = None,
+        supersedes: bool = False,
+    ) -> Draft:
+        """The costly half of `commit`: the parts written, for `append` to name, perhaps in another
+        process under the same lease. Until then no reader sees them."""
         _check_names(run_id, stage)
         _check_reasons(items or {})
         encoded = {
@@ -102,28 +132,37 @@ class Dataset:
         keys = {table: keys_in(spec_of(table), stored) for table, stored in encoded.items()}
         with locked(self.root / MARKER, exclusive=False):
             lease.check_ours(self.root)
-            with self._log.lock:
-                self._log.refresh()
-                self._check_new((run_id, stage, shard), keys, supersedes=supersedes)
             written: list[Path] = []
             try:
                 parts = [
                     self._write_part(f"{stage}-{shard:05d}", *part, written)
                     for part in encoded.items()
                 ]
-                draft = Commit(
-                    number=0,
-                    run_id=run_id,
-                    stage=stage,
-                    shard=shard,
-                    supersedes=supersedes,
-                    parts=tuple(parts),
-                    items=dict(items or {}),
-                )
-                with self._log.lock:
-                    return self._append(draft, keys)
             except BaseException:
                 self._discard(written)
+                raise
+        commit = Commit(
+            number=0,
+            run_id=run_id,
+            stage=stage,
+            shard=shard,
+            supersedes=supersedes,
+            parts=tuple(parts),
+            items=dict(items or {}),
+        )
+        return Draft(commit, keys)
+
+    def append(self, draft: Draft) -> int:
+        """The other half of `commit`; its parts are removed when they may not be committed."""
+        with locked(self.root / MARKER, exclusive=False):
+            try:
+                lease.check_ours(self.root)
+                with self._log.lock:
+                    return self._append(draft.commit, draft.keys)
+            except BaseException:
+                self._discard(
+                    [self.root / "tables" / part.table / part.name for part in draft.commit.parts]
+                )
                 raise
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> list[Row]:

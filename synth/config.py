@@ -104,7 +104,7 @@ class JobConfig(Config):
 class RunConfig(JobConfig):
     """Everything a run of the pipeline is told."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks"}
+    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks", "workers"}
     STAGES: ClassVar[tuple[str, ...]] = STAGES
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
         role: RoleConfig() for role in ("generator", "agent", "user", "judge")
@@ -130,6 +130,9 @@ class RunConfig(JobConfig):
     curation: CurationConfig = CurationConfig()
     """What is kept of the trajectories that pass their checks."""
 
+    workers: int = Field(default=0, ge=0, le=256)
+    """Processes that make the tasks, rollouts and verdicts; 1: none beside the run's own; 0: one
+    for each core, in stages with work enough for them."""
     num_tasks: int = Field(default=420, ge=1, le=10_000_000)
     """How many tasks are tried; agents and personas follow from it. No part of an identity:
     raising it adds items and changes none."""

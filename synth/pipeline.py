@@ -260,6 +260,7 @@ class PersonaStage:
 
 class TaskStage(OverCatalogue):
     name = "tasks"
+    spread = True
 
     def __init__(self, run: Run[RunConfig]) -> None:
         super().__init__(run)
@@ -308,6 +309,7 @@ class TaskStage(OverCatalogue):
 
 class RolloutStage(OverCatalogue):
     name = "rollouts"
+    spread = True
 
     def __init__(self, run: Run[RunConfig]) -> None:
         super().__init__(run)
@@ -336,6 +338,7 @@ class RolloutStage(OverCatalogue):
 
 class GradingStage(OverCatalogue):
     name = "grading"
+    spread = True
 
     def __init__(self, run: Run[RunConfig]) -> None:
         super().__init__(run)

@@ -8,20 +8,26 @@ answers included.
 import asyncio
 import logging
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.journal import ShardJournal
 from records.schemas import Row
 from records.seeds import rng_of
-from records.store import Dataset, ItemStatus
+from records.store import Dataset, Draft, ItemStatus
 from sandboxes.warm import WarmServers
 from synth.config import JobConfig
 from synth.llm.client import LLM, Gateway
+from synth.openings import Openings
 from synth.stages import Item, ItemResult, Stage, plan_shards
+
+if TYPE_CHECKING:
+    from synth.workers import Workers
 
 ConfigT = TypeVar("ConfigT", bound=JobConfig)
 
@@ -60,6 +66,8 @@ class StagePlan:
     rounds: dict[str, int]
     """Items -> how often what models answered has failed them: they are asked anew, with another
     seed, since the same answers would come from the journal and fail again."""
+    plan_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Tells one plan of a stage from the next: what a stage has read is as old as its plan."""
 
     @property
     def num_items(self) -> int:
@@ -68,6 +76,37 @@ class StagePlan:
     @property
     def num_reused(self) -> int:
         return sum(item_id in self.done for item_id in self.items)
+
+    def open_items(self, index: int) -> list[Item]:
+        """Those of the shard that are not committed."""
+        ids = self.shards[index]
+        return [self.items[i] for i in ids if i in self.items and i not in self.done]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardWork:
+    """One shard to be made, in whichever process."""
+
+    stage: str
+    index: int
+    items: list[Item]
+    rounds: dict[str, int]
+    """As in the plan, for these items."""
+    total: int
+    """Items of the stage, for who watches."""
+    again: bool
+    """Its rows replace committed ones with the same key."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.stage, self.index
+
+
+class ShardMade(NamedTuple):
+    statuses: dict[str, ItemStatus]
+    seconds: float
+    draft: Draft
+    """Its rows, written and not yet committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +175,19 @@ class Run(Generic[ConfigT]):
     """Make items again that failed in an earlier invocation; their new rows supersede."""
     stop: BudgetError | ConfigError | None = None
     """Why nothing new starts: the budget is spent, or an endpoint refuses us. What runs may end."""
+    workers: "Workers | None" = None
+    """Processes that make shards; without them all are made in this one."""
     slots: asyncio.Semaphore = field(init=False)
+    openings: Openings = field(init=False)
 
     def __post_init__(self) -> None:
-        self.slots = asyncio.Semaphore(self.config.concurrency)
+        concurrency = self.config.concurrency
+        self.slots = asyncio.Semaphore(concurrency)
+        self.openings = Openings([concurrency], self.config.shard_size)
 
     @property
     def run_id(self) -> str:
         return self.config.run_id
-
-    @property
-    def shards_in_flight(self) -> int:
-        """Enough open shards to fill every slot, and one to have work ready."""
-        return -(-self.config.concurrency // self.config.shard_size) + 1
 
     def plan(self, stage: Stage) -> StagePlan:
         items = {item.item_id: item for item in stage.plan()}
@@ -175,38 +214,70 @@ class Run(Generic[ConfigT]):
             if status.status == "failed" and status.reason not in AROUND
         )
 
+    def turn(self, stage: Stage, plan: StagePlan, index: int) -> AbstractAsyncContextManager[None]:
+        """Waits until the shard should be opened, so that memory holds few and no slot is idle."""
+        taken = self.workers is not None and self.workers.take(stage, plan)
+        openings = self.workers.openings if self.workers is not None and taken else self.openings
+        return openings.turn((stage.name, index), len(plan.open_items(index)))
+
     async def run_shard(self, stage: Stage, plan: StagePlan, index: int) -> ShardReport:
         """Make every open item of the shard, then commit them all at once.
 
         Raises what stopped the run after the items in flight have ended; nothing is committed
         then, and the journal keeps what was paid for.
         """
+        items = plan.open_items(index)
+        # a shard comes twice where fewer items were asked for in between; the journal's part of
+        # the ledger is then in both commits
+        again = self.retry_failed or self.dataset.has_shard(self.run_id, stage.name, index)
+        rounds = {i.item_id: n for i in items if (n := plan.rounds.get(i.item_id))}
+        work = ShardWork(
+            stage=stage.name,
+            index=index,
+            items=items,
+            rounds=rounds,
+            total=plan.num_items,
+            again=again,
+        )
+        if self.workers is not None and self.workers.take(stage, plan):
+            made = await self.workers.make(stage, plan, work)
+        else:
+            made = await self.make_shard(stage, work)
+        await asyncio.to_thread(self.dataset.append, made.draft)
+        return ShardReport(index, made.statuses, made.seconds)
+
+    async def make_shard(self, stage: Stage, work: ShardWork) -> ShardMade:
+        """The shard's rows, written and not committed. Raises as `run_shard` does."""
         begun = time.monotonic()
-        ids = [i for i in plan.shards[index] if i in plan.items and i not in plan.done]
-        path = self.dataset.journal_path(self.run_id, stage.name, index)
-        with ShardJournal(path) as journal:
+        path = self.dataset.journal_path(self.run_id, work.stage, work.index)
+        with self.openings.held(work.key, len(work.items)), ShardJournal(path) as journal:
             llm = LLM(
                 self.gateway,
                 journal,
-                stage=stage.name,
+                stage=work.stage,
                 invocation_id=self.invocation_id,
-                rounds=plan.rounds,
+                rounds=work.rounds,
             )
             shard = Shard(self, llm, journal)
             made = await asyncio.gather(
-                *(self._make(stage, plan.items[i], shard, len(plan.items)) for i in ids),
+                *(self._make(stage, item, shard, work) for item in work.items),
                 return_exceptions=True,
             )
             if broken := [m for m in made if isinstance(m, BaseException)]:
                 raise self.stop or broken[0]
-            results = {i: m for i, m in zip(ids, made, strict=True) if isinstance(m, ItemResult)}
+            results = {
+                item.item_id: result
+                for item, result in zip(work.items, made, strict=True)
+                if isinstance(result, ItemResult)
+            }
             seconds = time.monotonic() - begun
-            await asyncio.to_thread(self._commit, stage, index, results, llm.rows(), seconds)
-        return ShardReport(index, {i: r.status for i, r in results.items()}, seconds)
+            draft = await asyncio.to_thread(self._draft, work, results, llm.rows(), seconds)
+        return ShardMade({i: r.status for i, r in results.items()}, seconds, draft)
 
-    async def _make(self, stage: Stage, item: Item, shard: Shard, total: int) -> ItemResult:
+    async def _make(self, stage: Stage, item: Item, shard: Shard, work: ShardWork) -> ItemResult:
         """One item: failures of its own become its status, failures around it are tried again."""
         async with self.slots:
+            self.openings.started(work.key)
             for attempt in range(ITEM_ATTEMPTS):
                 if self.stop is not None:
                     raise self.stop
@@ -230,25 +301,23 @@ class Run(Generic[ConfigT]):
                     break
             else:
                 result = ItemResult({}, ItemStatus("failed", UNAVAILABLE))
-        self.on_progress(stage.name, 1, total)
+        self.on_progress(work.stage, 1, work.total)
         return result
 
-    def _commit(
+    def _draft(
         self,
-        stage: Stage,
-        index: int,
+        work: ShardWork,
         results: dict[str, ItemResult],
         llm_calls: list[Row],
         seconds: float,
-    ) -> None:
-        tables: dict[str, list[Row]] = {}
+    ) -> Draft:
+        tables: dict[str, list[Row]] = {"llm_calls": llm_calls}
         for result in results.values():
             for table, rows in result.tables.items():
                 tables.setdefault(table, []).extend(rows)
         statuses = {item_id: result.status for item_id, result in results.items()}
         counts = Counter(status.status for status in statuses.values())
-        place = {"invocation_id": self.invocation_id, "stage": stage.name, "shard": index}
-        tables["llm_calls"] = llm_calls
+        place = {"invocation_id": self.invocation_id, "stage": work.stage, "shard": work.index}
         tables["stages"] = [
             place
             | {
@@ -265,15 +334,13 @@ class Run(Generic[ConfigT]):
             place | {"name": "shard", "seconds": seconds, "count": len(statuses)},
             *(place | {"name": what, "seconds": 0.0, "count": n} for what, n in noted.items()),
         ]
-        self.dataset.commit(
+        return self.dataset.prepare(
             run_id=self.run_id,
-            stage=stage.name,
-            shard=index,
+            stage=work.stage,
+            shard=work.index,
             tables=tables,
             items=statuses,
-            # a shard comes twice where fewer items were asked for in between; the journal's part of
-            # the ledger is then in both commits
-            supersedes=self.retry_failed or self.dataset.has_shard(self.run_id, stage.name, index),
+            supersedes=work.again,
         )
 
     def stage_report(

@@ -51,6 +51,9 @@ class Stage(Protocol):
     name: str
     """Kebab-case; names the tasks of the flow, the plan and the journals."""
 
+    # A stage class with `spread = True` may have its shards made in worker processes. Each makes a
+    # stage of its own from its run, so items hold ids and small values; `make` reads the rest.
+
     def plan(self) -> list[Item]:
         """Every item of the run, in a fixed order, from the config and committed rows."""
         ...

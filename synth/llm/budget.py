@@ -112,6 +112,11 @@ class Budget:
             if not room.done():
                 room.set_result(None)
 
+    def add(self, stage: str, used: Amount) -> None:
+        """What was spent without a reservation, elsewhere and under no limit."""
+        for account in self._accounts(stage):
+            account.spent = account.spent.plus(used)
+
     def _accounts(self, stage: str) -> tuple[Account, ...]:
         own = self._stages.get(stage)
         return (self.run,) if own is None else (self.run, own)

@@ -18,7 +18,7 @@ from synth.llm.budget import NOTHING, Amount, Budget
 from synth.llm.config import OFFLINE, RoleConfig
 from synth.llm.endpoint import ASGIApp, Endpoint, SendError
 from synth.llm.ledger import journalled_rows, new_row, to_journal
-from synth.llm.limiter import Signal
+from synth.llm.limiter import Gate, Signal
 from synth.llm.structured import StructuredOutput
 from synth.llm.wire import (
     Answer,
@@ -50,6 +50,10 @@ class Completion(NamedTuple):
     cached: bool
 
 
+Place = tuple[str, str | None]
+"""An endpoint: URL, and name of its key."""
+
+
 class Gateway:
     """What all shards of a process share: endpoints, their gates, and the budget.
 
@@ -62,14 +66,16 @@ class Gateway:
         *,
         budget: Budget | None = None,
         offline_app: Callable[[], ASGIApp] | None = None,
+        gate_of: Callable[[Place], Gate | None] = lambda place: None,
     ) -> None:
         """`offline_app` makes the embedded provider; needed when a role's URL is `offline`.
+        `gate_of` gives the gate of an endpoint whose slots others share; None: its own.
 
         Raises ConfigError for a key that is not set, before anything is sent.
         """
         self.roles = dict(roles)
         self.budget = budget or Budget()
-        self._endpoints: dict[tuple[str, str | None], Endpoint] = {}
+        self._endpoints: dict[Place, Endpoint] = {}
         for role, config in self.roles.items():
             place = (config.base_url, config.api_key_env)
             if place in self._endpoints:
@@ -82,6 +88,7 @@ class Gateway:
                 role=role,
                 max_in_flight=min(c.max_in_flight for c in sharing),
                 app=offline_app() if config.base_url == OFFLINE and offline_app else None,
+                gate=gate_of(place),
             )
 
     def role(self, name: str) -> tuple[RoleConfig, Endpoint]:
@@ -89,6 +96,10 @@ class Gateway:
         if config is None:
             raise ConfigError(f"no model is configured for role {name!r}, only for {[*self.roles]}")
         return config, self._endpoints[config.base_url, config.api_key_env]
+
+    def gate(self, place: Place) -> Gate:
+        """Of the endpoint at this URL with this key."""
+        return self._endpoints[place].gate
 
     async def __aenter__(self) -> Self:
         return self

@@ -86,11 +86,17 @@ class Endpoint:
     """Where one or several roles are played. Belongs to the event loop that first posts."""
 
     def __init__(
-        self, config: RoleConfig, *, role: str, max_in_flight: int, app: ASGIApp | None
+        self,
+        config: RoleConfig,
+        *,
+        role: str,
+        max_in_flight: int,
+        app: ASGIApp | None,
+        gate: Gate | None = None,
     ) -> None:
         """`role` names the setting in errors; `app` is the offline provider, given exactly when
-        the base URL is `offline`."""
-        self.gate = Gate(Limiter(max_in_flight))
+        the base URL is `offline`; `gate` is one shared with others."""
+        self.gate = gate or Gate(Limiter(max_in_flight))
         self.url = config.base_url
         self._key = _key_of(config, role)
         self._key_env = config.api_key_env

@@ -83,13 +83,14 @@ class Gate:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        slot = Slot(await self._enter())
+        slot = Slot(await self.enter())
         try:
             yield slot
         finally:
-            self._leave(slot.ticket, slot.signal)
+            self.leave(slot.ticket, slot.signal)
 
-    async def _enter(self) -> int:
+    async def enter(self) -> int:
+        """Wait for a slot; its ticket is for `leave`."""
         if self.limiter.free and not self._waiting:
             return self.limiter.start()
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -98,10 +99,10 @@ class Gate:
             return await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # the slot came in the same moment as the cancellation
-                self._leave(turn.result(), "neutral")
+                self.leave(turn.result(), "neutral")
             raise
 
-    def _leave(self, ticket: int, signal: Signal) -> None:
+    def leave(self, ticket: int, signal: Signal) -> None:
         self.limiter.finish(ticket, signal)
         while self._waiting and self.limiter.free:
             turn = self._waiting.popleft()
