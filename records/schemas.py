@@ -256,6 +256,7 @@ TABLES: dict[str, TableSpec] = {
                 "state_diff": JSON,
                 "split": STR,
                 "actor": STR,
+                "recovered": BOOL,
             },
             content=True,
             owner="trajectories",

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from records.schemas import JSON, Row
 from records.store import Dataset
 from synth.foreign_text import markdown_text, one_line
-from synth.summary import TEMPLATE_POLICY, yields
+from synth.summary import TEMPLATE_POLICY, recovery_rates, user_fault_rates, yields
 
 _HUB_LICENSES = {
     "Apache-2.0",
@@ -132,6 +132,8 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "template_policy": any(row["model"].startswith(TEMPLATE_POLICY) for row in models),
         "totals": totals,
         "yields": yields(dataset),
+        "recovery": recovery_rates(db),
+        "user_faults": user_fault_rates(db),
         "models": models,
         "prompts": _select(db, _PROMPTS),
         "worlds": _select(db, _WORLDS),

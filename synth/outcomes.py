@@ -37,10 +37,19 @@ READS_ONLY = frozenset({"empty", "partial", "stale", "malformed"})
 
 class OutcomeConfig(Config):
     weights: dict[Kind, float] = Field(
-        default={"success": 0.93, "transient_error": 0.045, "rate_limit": 0.025}
+        default={
+            "success": 0.915,
+            "transient_error": 0.045,
+            "rate_limit": 0.025,
+            "permission_denied": 0.003,
+            "empty": 0.003,
+            "partial": 0.003,
+            "stale": 0.003,
+            "malformed": 0.003,
+        }
     )
-    """Relative frequency of each kind per call. The defaults are what an agent can get over by
-    calling again: with five calls, three trajectories in ten meet at least one of them."""
+    """Relative frequency of each kind per call. Most of the defaults are what an agent can get over
+    by calling again: with five calls, three trajectories in ten meet at least one of them."""
 
     max_in_a_row: int = Field(default=2, ge=0)
     """Injected errors of one tool that may follow each other; the next call of it goes through."""

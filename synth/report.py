@@ -96,6 +96,17 @@ def summary_markdown(dataset: Dataset) -> str:
     parts.append("## Domains and servers")
     worlds = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.worlds]
     parts.append(markdown_table(("name", "split", "trajectories", "accepted"), worlds))
+    parts.append("## Trajectories that recovered")
+    recovery = [
+        (r["kind"], r["met"], r["recovered"], ratio(r["share"]), ratio(r["low"]), ratio(r["high"]))
+        for r in summary.recovery
+    ]
+    parts.append(markdown_table(("kind", "met", "recovered", "share", "from", "to"), recovery))
+    parts.append("## Faults of the simulated user")
+    head = ("kind", "faults", "trajectories", "share", "ended")
+    faults = [tuple(row[name] for name in head[:-2]) for row in summary.user_faults]
+    more = [(ratio(row["share"]), row["ended"]) for row in summary.user_faults]
+    parts.append(markdown_table(head, [a + b for a, b in zip(faults, more, strict=True)]))
     parts.append("## The judge against the checks")
     agreement = [
         (r["kind"], ratio(r["tpr"]), ratio(r["tnr"]), ratio(r["kappa"]), r["n"])

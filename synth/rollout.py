@@ -11,7 +11,7 @@ conversation which came to its end has the agent's as its last message.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +25,6 @@ from records.schemas import Row
 from records.seeds import rng_of, seed_of
 from records.sizes import TOKEN_COUNTER
 from records.store import ItemStatus
-from synth.calls import CallRecord
 from synth.environment import (
     OUTSIDE,
     PROMPT,
@@ -40,12 +39,13 @@ from synth.executors import Catalogue
 from synth.llm.client import LLM, Completion
 from synth.llm.config import RoleConfig
 from synth.prompts import version_of
+from synth.recovery import recoveries
 from synth.reward import decide_by_code, rubric_of
 from synth.stages import KEPT, Item, ItemResult
 from synth.user import PROMPT as USER_PROMPT
 from synth.user import LlmUser
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3
@@ -209,18 +209,21 @@ def assistant_message(completion: Completion, *, num_calls: int) -> Message:
 
 
 def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> ItemResult:
-    row = _trajectory_row(item, played, roles)
-    calls = [
-        record._asdict() | {"trajectory_id": item.item_id, "split": row["split"]}
-        for record in played.state.caller.records
-    ]
+    made = [record._asdict() for record in played.state.caller.records]
+    recovered = recoveries(made, played.state.messages)
+    num_recovered = sum(c["is_error"] and bool(r) for c, r in zip(made, recovered, strict=True))
+    row = _trajectory_row(item, played, roles, num_recovered)
+    place = {"trajectory_id": item.item_id, "split": row["split"]}
+    calls = [call | place | {"recovered": well} for call, well in zip(made, recovered, strict=True)]
     failed = row["termination_reason"] in ("infra_error", "user_error")
     status = ItemStatus("failed", row["termination_reason"]) if failed else KEPT
     drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
     return ItemResult({"trajectories": [row], "tool_calls": calls}, status, drifts)
 
 
-def _trajectory_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Row:
+def _trajectory_row(
+    item: Item, played: _Played, roles: Mapping[Any, RoleConfig], num_recovered: int
+) -> Row:
     state, task = played.state, item.data["task"]
     records = [record for record in state.caller.records if record.actor == "agent"]
     messages = state.messages
@@ -243,7 +246,7 @@ def _trajectory_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]
         "num_user_turns": speakers["user"],
         "num_tool_calls": len(records),
         "num_errors": sum(record.is_error for record in records),
-        "num_recovered": num_recovered(records),
+        "num_recovered": num_recovered,
         "fidelities": sorted({r.fidelity for r in records if r.fidelity}),
         "injected_outcomes": [r.injected_outcome for r in records if r.injected_outcome],
         "termination_reason": state.reason,
@@ -258,12 +261,6 @@ def _trajectory_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]
         "split": task["split"],
         "user_faults": [fault._asdict() for fault in state.user_faults],
     }
-
-
-def num_recovered(records: Sequence[CallRecord]) -> int:
-    """Errors after which a later call of the same tool succeeded."""
-    succeeded_after = {r.name: i for i, r in enumerate(records) if not r.is_error}
-    return sum(r.is_error and succeeded_after.get(r.name, -1) > i for i, r in enumerate(records))
 
 
 def _outcome(played: _Played) -> str:

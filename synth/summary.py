@@ -13,6 +13,7 @@ import duckdb
 
 from records.schemas import Row
 from records.store import Dataset
+from synth.intervals import wilson
 
 TEMPLATE_POLICY = "template-policy"
 """Beginning of the names of the offline provider's models."""
@@ -41,6 +42,12 @@ class Summary:
     distributions: dict[str, list[Row]]
     """Of the accepted trajectories: messages, tool calls and user turns, as value and count."""
     errors: list[Row]
+    recovery: list[Row]
+    """Of the trajectories that met a kind of fault, those that recovered from all of that kind:
+    `met`, `recovered`, `share`, `low` and `high` of its 95% interval, `passed` (code's verdict)."""
+    user_faults: list[Row]
+    """What simulated users did wrong by kind: `faults`, `trajectories` that met one and `share` of
+    all, `ended` (those of them that ended as the user's error)."""
     roles: list[Row]
     """Tokens and cost by role and model."""
     agreement: list[Row]
@@ -77,10 +84,27 @@ def summarise(dataset: Dataset) -> Summary:
                 for name, column in _DISTRIBUTED.items()
             },
             errors=_rows(db, _ERRORS),
+            recovery=recovery_rates(db),
+            user_faults=user_fault_rates(db),
             roles=roles,
             agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
             notes=_rows(db, _NOTES),
         )
+
+
+def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """As `Summary.recovery`: by what an agent may recover from, over all trajectories."""
+    found = []
+    for row in _rows(db, _RECOVERY):
+        low, high = wilson(row["recovered"], row["met"])
+        found.append(row | {"share": row["recovered"] / row["met"], "low": low, "high": high})
+    return found
+
+
+def user_fault_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """As `Summary.user_faults`."""
+    [(n,)] = db.execute("SELECT count(*) FROM trajectories").fetchall()
+    return [row | {"share": row["trajectories"] / n} for row in _rows(db, _USER_FAULTS)]
 
 
 def yields(dataset: Dataset) -> list[Row]:
@@ -229,10 +253,31 @@ SELECT kind, injected, count(*) AS n, count(DISTINCT trajectory_id) AS trajector
 FROM (
   SELECT trajectory_id, is_error, injected_outcome IS NOT NULL AS injected,
     coalesce(injected_outcome, error_code, 'error') AS kind,
-    coalesce(call_index < max(CASE WHEN NOT is_error THEN call_index END)
-      OVER (PARTITION BY trajectory_id, name), false) AS recovered
+    coalesce(recovered, false) AS recovered
   FROM tool_calls)
 WHERE is_error OR injected GROUP BY ALL ORDER BY injected DESC, n DESC, kind"""
+
+_RECOVERY = """
+SELECT kind, count(*) AS met, count(*) FILTER (recovered) AS recovered,
+  sum(calls)::BIGINT AS calls, count(*) FILTER (passed) AS passed
+FROM (
+  SELECT trajectory_id, count(*) AS calls, bool_and(tool_calls.recovered) AS recovered,
+    any_value(outcome) = 'passed' AS passed,
+    CASE WHEN injected_outcome IS NOT NULL THEN injected_outcome
+      WHEN error_code IN ('invalid_arguments', 'unknown_tool', 'too_many_calls') THEN 'wrong form'
+      ELSE 'a tool''s own error' END AS kind
+  FROM tool_calls JOIN trajectories USING (trajectory_id)
+  WHERE tool_calls.recovered IS NOT NULL GROUP BY trajectory_id, kind)
+GROUP BY kind ORDER BY kind"""
+
+_USER_FAULTS = """
+SELECT kind, count(*) AS faults, count(DISTINCT trajectory_id) AS trajectories,
+  count(DISTINCT trajectory_id) FILTER (termination_reason = 'user_error') AS ended
+FROM (
+  SELECT trajectory_id, termination_reason,
+    json_extract_string(unnest(CAST(user_faults AS JSON[])), '$.kind') AS kind
+  FROM trajectories)
+GROUP BY kind ORDER BY faults DESC, kind"""
 
 _ROLES = """
 SELECT role, model, count(*) AS calls, count(*) FILTER (cache_hit) AS cached,

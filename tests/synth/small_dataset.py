@@ -105,6 +105,7 @@ def trajectory(trajectory_id: str, messages: Sequence[Row] | None = None, **valu
         "prompt_versions": {"agent": "v1"},
         "token_counts": {},
         "split": "train",
+        "user_faults": [],
     }
     return row("trajectories", **(given | values))
 
@@ -130,6 +131,8 @@ def calls_of(one: Row) -> list[Row]:
             breaches=[],
             state_diff=[],
             split=one["split"],
+            actor="agent",
+            recovered=True if answers.get(c["id"]) == "rate limited" else None,
         )
         for index, c in enumerate(asked)
     ]

@@ -28,7 +28,7 @@ from tool_specs.catalogue import domain_row, tool_rows
 
 GOLDEN = {
     "catalogue": (2, "8ac919efbf5ee031"),
-    "rollouts": (3, "c4440829edbc6469"),
+    "rollouts": (4, "d8708d8b9c657a90"),
     "grading": (1, "a615dd4508adf4de"),
     "curation": (1, "fa52d58a3e4bfdbe"),
 }

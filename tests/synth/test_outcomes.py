@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from synth.outcomes import (
     BEFORE_EXECUTION,
     FAULTS,
     Draw,
+    Kind,
     OutcomeConfig,
     Outcomes,
     RecordedOutcomes,
@@ -57,9 +59,12 @@ def test_by_default_three_in_ten_episodes_of_five_calls_meet_an_error():
     assert 0.27 < met / 4000 < 0.34
 
 
-def test_by_default_only_kinds_that_another_call_gets_over():
-    positive = {kind for kind, weight in OutcomeConfig().weights.items() if weight > 0}
-    assert positive <= {"success", "transient_error", "rate_limit"}
+def test_by_default_every_kind_occurs_and_mostly_what_another_call_gets_over():
+    weights = OutcomeConfig().weights
+    assert weights.keys() == set(get_args(Kind))
+    hard = weights.keys() - {"success", "transient_error", "rate_limit"}
+    assert all(0 < weights[kind] <= 0.005 for kind in hard)
+    assert sum(weights.values()) == pytest.approx(1.0)
 
 
 def test_a_call_that_may_write_is_only_ever_refused_before_it_runs():

@@ -13,7 +13,6 @@ from records.errors import BudgetError
 from records.journal import ShardJournal
 from records.schemas import TABLES, Row
 from records.store import ItemStatus
-from synth.calls import CallRecord
 from synth.llm.client import Completion
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.offline.jobs import answer_of
@@ -23,7 +22,6 @@ from synth.openai_server.response import completion
 from synth.rollout import (
     RolloutConfig,
     assistant_message,
-    num_recovered,
     plan_rollouts,
     run_rollout,
 )
@@ -135,13 +133,6 @@ def test_call_ids_are_ours_and_arguments_the_models():
 def test_a_filtered_answer_is_a_refusal():
     message = assistant_message(completion_of(finish_reason="content_filter"), num_calls=0)
     assert message["refusal"]
-
-
-def test_an_error_is_recovered_when_the_same_tool_succeeds_later():
-    blank = CallRecord(1, 0, "", "", "", "mcp", {}, "", False, None, [], None, None, None, [])
-    story = [("a", True), ("a", True), ("b", True), ("a", False), ("a", True), ("c", False)]
-    records = [blank._replace(name=name, is_error=error) for name, error in story]
-    assert num_recovered(records) == 2
 
 
 def run_scripted(app: Any, folder: Path, roles: dict[str, RoleConfig] = ROLES) -> ItemResult:
