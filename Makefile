@@ -6,7 +6,7 @@ DATASET ?= data/demo
 ARGS ?=
 BIN := .venv/bin
 UV_VERSION := 0.13.8
-EXTRAS := flows,k8s,demo,export,train,dev
+EXTRAS := flows,k8s,demo,export,train,curves,dev
 TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
@@ -83,7 +83,7 @@ serve: setup ## Prefect server with its UI, and the deployments
 lock: ## resolve constraints.txt anew (torch stays out, see pyproject.toml)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-find-links \
 	  --no-emit-index-url --no-header --extra flows --extra k8s --extra demo --extra export \
-	  --extra dev pyproject.toml --output-file constraints.txt
+	  --extra curves --extra dev pyproject.toml --output-file constraints.txt
 
 clean: ## remove the environment, the server's database and the demo's data
 	@rm -rf .venv .prefect data .pytest_cache .ruff_cache

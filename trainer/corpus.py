@@ -23,7 +23,7 @@ from records.errors import ConfigError
 from records.files import write_atomic
 from trainer.chat import Encoded, encode_chat
 from trainer.declarations import Style
-from trainer.sources import TRAIN, Conversation, Sample, SourceConfig, samples_of
+from trainer.sources import TRAIN, Conversation, Sample, SourceConfig, View, samples_of
 from trainer.tokenizer import Tokenizer
 
 VERSION = 1
@@ -74,6 +74,7 @@ def make_corpus(
     tokenizer: Tokenizer,
     folder: Path,
     *,
+    view: View = "sft",
     style: Style = "json",
     longest: int | None = None,
 ) -> Corpus:
@@ -87,6 +88,7 @@ def make_corpus(
         "version": VERSION,
         "sources": [source.identity() for source in sources],
         "tokenizer": digest(tokenizer.fingerprint),
+        "view": view,
         "style": style,
         "longest": longest,
     }
@@ -103,7 +105,7 @@ def make_corpus(
     with writer:
         for number, source in enumerate(sources):
             encode = partial(_encoded, tokenizer, style=style, longest=longest)
-            for sample in samples_of(source):
+            for sample in samples_of(source, view):
                 if sample.split != TRAIN and not source.held_out:
                     writer.left_out["held_out"] += 1
                 else:

@@ -162,9 +162,9 @@ def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Ten
     yield shard
 
 
-def import_model(folder: Path) -> Decoder:
-    """The model of a folder in their format. ConfigError for one that is missing, damaged, not of
-    this architecture, or not whole."""
+def import_model(folder: Path, *, shapes_only: bool = False) -> Decoder:
+    """The model of a folder in their format, or its shapes on the meta device. ConfigError for one
+    that is missing, damaged, not of this architecture, or not whole."""
     try:
         theirs = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError) as error:
@@ -174,6 +174,8 @@ def import_model(folder: Path) -> Decoder:
     config = config_of_hf(theirs, where=str(folder / "config.json"))
     with torch.device("meta"):
         model = Decoder(config)
+    if shapes_only:
+        return model
     model.to_empty(device="cpu")
     model.reset_frequencies()
     _fill(model, folder)

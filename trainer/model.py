@@ -132,6 +132,11 @@ class Decoder(nn.Module):
             imbalance=torch.stack(imbalances).mean() if imbalances else x.new_zeros(()),
         )
 
+    def cast(self, dtype: torch.dtype) -> None:
+        """Parameters only: router biases and frequencies stay fp32."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.to(dtype)
+
     @property
     def layers(self) -> Sequence[Layer]:
         return cast(Sequence[Layer], self.model.layers)

@@ -81,6 +81,12 @@ class MuonAdamW(torch.optim.Optimizer):
                     )
 
     @torch.no_grad()
+    def prepare(self, parameter: nn.Parameter) -> None:
+        """Make the state of a parameter as it is before its first step."""
+        group = next(g for g in self.param_groups if any(p is parameter for p in g["params"]))
+        self._state(parameter, muon=bool(group["blocks"]))
+
+    @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         moved, entries = 0.0, 0
         for group in self.param_groups:
@@ -104,7 +110,7 @@ class MuonAdamW(torch.optim.Optimizer):
         config = self.config
         wanted: list[Tensor] = []
         for p in same:
-            state = self._state(p, "momentum")
+            state = self._state(p, muon=True)
             gradient = _gradient(p)
             momentum = state["momentum"].mul_(config.momentum).add_(gradient)
             wanted.append(
@@ -122,8 +128,8 @@ class MuonAdamW(torch.optim.Optimizer):
         return update.square().sum().item(), update.numel()
 
     def _adamw(self, p: nn.Parameter, lr: float) -> None:
-        config, state = self.config, self._state(p, "mean", "square")
-        state["step"] = state.get("step", 0) + 1
+        config, state = self.config, self._state(p, muon=False)
+        state["step"] += 1
         gradient = _gradient(p)
         state["mean"].lerp_(gradient, 1 - config.beta1)
         state["square"].mul_(config.beta2).addcmul_(gradient, gradient, value=1 - config.beta2)
@@ -131,11 +137,13 @@ class MuonAdamW(torch.optim.Optimizer):
         square = state["square"] / (1 - config.beta2 ** state["step"])
         self._apply(p, mean / (square.sqrt() + config.eps), lr)
 
-    def _state(self, p: nn.Parameter, *buffers: str) -> dict[str, Any]:
+    def _state(self, p: nn.Parameter, *, muon: bool) -> dict[str, Any]:
         state = self.state[p]
         if not state:
-            for name in buffers:
+            for name in ("momentum",) if muon else ("mean", "square"):
                 state[name] = torch.zeros_like(p, dtype=torch.float32)
+            if not muon:
+                state["step"] = 0
             if p.dtype != torch.float32:
                 state["master"] = p.detach().float()
         return state

@@ -20,6 +20,9 @@ from records.store import Dataset
 
 BATCH_ROWS = 512
 
+View = Literal["sft", "pretrain"]
+"""Conversations, or texts."""
+
 TRAIN = "train"
 """The split that is learnt from."""
 
@@ -27,8 +30,6 @@ TRAIN = "train"
 class SourceConfig(Config):
     path: str
     """A dataset's folder, or a .parquet, .jsonl or .txt file, or a folder of such files."""
-    view: Literal["sft", "pretrain"] = "sft"
-    """Which view of a dataset."""
     weight: float = Field(default=1.0, gt=0.0, le=100.0)
     """How often an epoch shows each of its rows; 0.5 shows half of them."""
     held_out: bool = False
@@ -58,11 +59,12 @@ _SHARE_GPT = {
 }
 
 
-def samples_of(source: SourceConfig) -> Iterator[Sample]:
-    """Every row of a source in a fixed order. ConfigError for a path or row that cannot be read."""
+def samples_of(source: SourceConfig, view: View) -> Iterator[Sample]:
+    """Every row of a source in a fixed order; of a dataset, of its view of that name. ConfigError
+    for a path or row that cannot be read."""
     path = Path(source.path)
     if (path / MARKER).is_file():
-        yield from _of_dataset(path, source.view)
+        yield from _of_dataset(path, view)
         return
     for file in _files(path):
         for number, row in enumerate(_rows(file)):
@@ -72,7 +74,7 @@ def samples_of(source: SourceConfig) -> Iterator[Sample]:
                 raise ConfigError(f"{file}, row {number}: {error}") from error
 
 
-def _of_dataset(path: Path, view: str) -> Iterator[Sample]:
+def _of_dataset(path: Path, view: View) -> Iterator[Sample]:
     key = "trajectory_id" if view == "sft" else "doc_id"
     database = Dataset.open(path).connect()
     try:

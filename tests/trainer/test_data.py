@@ -73,7 +73,7 @@ def test_common_forms_are_the_same_conversation(
 def test_a_dataset_gives_its_accepted_conversations_with_their_flags(tmp_path: Path) -> None:
     made = [(trajectory("t-2"), None), (trajectory("t-1"), None), (trajectory("t-3"), "low_score")]
     write_dataset(tmp_path / "data", made)
-    samples = list(samples_of(SourceConfig(path=str(tmp_path / "data"))))
+    samples = list(samples_of(SourceConfig(path=str(tmp_path / "data")), "sft"))
     assert [s.sample_id for s in samples] == ["t-1", "t-2"]
     for sample in samples:
         assert isinstance(sample.body, Conversation)

@@ -1,0 +1,288 @@
+"""Whole runs in small: they learn, go on to the bit after a kill, and refuse what cannot work."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from records.errors import ConfigError, SynthError
+from tests.trainer.configs import small
+from trainer.checkpoints import checked, checkpoints_in
+from trainer.curves import FILE as CURVES
+from trainer.metrics import read_metrics
+from trainer.model import Decoder
+from trainer.muon import optimizer_of
+from trainer.packing import IGNORE, Batch
+from trainer.settings import DataConfig, TrainConfig
+from trainer.sources import SourceConfig
+from trainer.step import BEFORE_JUDGING, Stepper
+from trainer.training import train
+
+SHAPE = small(vocab_size=320, init_std=0.05)
+
+
+def rows(count: int = 60) -> list[dict[str, Any]]:
+    return [
+        {
+            "messages": [
+                {"role": "user", "content": f"What is twice {n}?"},
+                {"role": "assistant", "content": f"Twice {n} is {2 * n}."},
+            ]
+        }
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows()))
+    return path
+
+
+def config_of(data: Path, out: Path, **other: Any) -> TrainConfig:
+    settings: dict[str, Any] = {
+        "out": str(out),
+        "preset": None,
+        "shape": SHAPE,
+        "data": DataConfig(
+            sources=(SourceConfig(path=str(data)),), row_tokens=64, batch_rows=4, micro_rows=2
+        ),
+        "steps": 12,
+        "peak_lr": 5e-3,
+        "checkpoint_every": 5,
+        "device": "cpu",
+    }
+    return TrainConfig(**(settings | other))
+
+
+def test_a_run_learns_and_its_model_is_read_by_transformers(data: Path, tmp_path: Path) -> None:
+    done = train(config_of(data, tmp_path / "run", steps=60, preset=None))
+    lines = read_metrics(done.folder)
+    assert [line["step"] for line in lines] == list(range(1, 61))
+    assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
+    assert all(0.1 < line["update_rms"] < 0.22 for line in lines)  # few tokens: of low rank
+    assert [p.name for p in checkpoints_in(done.folder / "checkpoints")] == [
+        "step-00000055",
+        "step-00000060",
+    ]
+    theirs = AutoModelForCausalLM.from_pretrained(done.folder / "model")
+    tokenizer = AutoTokenizer.from_pretrained(done.folder / "model")
+    assert theirs.config.vocab_size == len(tokenizer)
+    page = (done.folder / CURVES).read_text()
+    assert page.count("<svg") >= 8
+    assert "<script" not in page
+    assert not re.search(r"(src|href)=", page)
+    assert list((done.folder / "tensorboard").glob("events*"))
+
+
+def curve(folder: Path) -> list[tuple[int, float, float, float]]:
+    return [(m["step"], m["loss"], m["grad_norm"], m["max_logit"]) for m in read_metrics(folder)]
+
+
+def test_a_run_that_stops_and_goes_on_has_the_same_curve_to_the_bit(
+    data: Path, tmp_path: Path
+) -> None:
+    whole = train(config_of(data, tmp_path / "whole"))
+    for steps in (3, 7, 12):  # saved at 3, 5, 7, 10, 12
+        train(config_of(data, tmp_path / "parts", steps=steps, schedule=_schedule()))
+    same = train(config_of(data, tmp_path / "same", schedule=_schedule()))
+    assert curve(tmp_path / "parts") == curve(same.folder)
+    assert len(curve(whole.folder)) == 12
+
+
+def _schedule() -> dict[str, Any]:
+    return {"warmup_tokens": 512, "phases": [{"tokens": 10_000, "to": 5e-3}]}
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_to_the_same_curve_and_weights(data: Path, tmp_path: Path) -> None:
+    whole = train(config_of(data, tmp_path / "whole", steps=40))
+    killed = config_of(data, tmp_path / "killed", steps=40)
+    file = tmp_path / "config.json"
+    file.write_text(killed.model_dump_json())
+    code = (
+        "import sys, torch; torch.set_num_threads(1)\n"
+        "from trainer.settings import TrainConfig\nfrom trainer.training import train\n"
+        "train(TrainConfig.model_validate_json(open(sys.argv[1]).read()))"
+    )
+    for least in (8, 23):
+        process = subprocess.Popen([sys.executable, "-c", code, str(file)])
+        while process.poll() is None and len(read_metrics(killed.folder)) < least:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    done = train(killed)
+    assert curve(done.folder) == curve(whole.folder)
+    weights = [folder / "model" / "model-00001-of-00001.safetensors" for folder in
+               (done.folder, whole.folder)]  # fmt: skip
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_offered(
+    data: Path, tmp_path: Path
+) -> None:
+    config = config_of(data, tmp_path / "run", steps=10)
+    train(config)
+    newest = checkpoints_in(config.folder / "checkpoints")[-1]
+    weights = next(newest.glob("*.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    longer = config.model_copy(update={"steps": 12})
+    with pytest.raises(ConfigError, match=r"step-00000010 is damaged .* from step-00000005"):
+        train(longer)
+    shutil.rmtree(newest)
+    assert train(longer).steps == 12
+
+
+def test_checkpoints_hold_no_pickle(data: Path, tmp_path: Path) -> None:
+    train(config_of(data, tmp_path / "run", steps=2))
+    (path,) = checkpoints_in(tmp_path / "run" / "checkpoints")
+    assert {p.suffix for p in path.iterdir()} == {".safetensors", ".json"}
+    assert checked(path)["state"]["step"] == 2
+
+
+def batch_of(seed: int, rows_: int = 4) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(0, 320, (rows_, 32), generator=generator)
+    targets = ids.roll(-1, 1)
+    targets[0, 3:] = IGNORE  # unequal numbers of targets: a mean of means would differ
+    return Batch(ids, targets, torch.zeros_like(ids))
+
+
+def stepper_of(tmp_path: Path, **other: Any) -> Stepper:
+    torch.manual_seed(0)
+    model = Decoder(SHAPE)
+    data = DataConfig(
+        sources=(SourceConfig(path="-"),), batch_rows=4, micro_rows=other.pop("micro_rows", 4)
+    )
+    config = TrainConfig(out=str(tmp_path), data=data, **other)
+    return Stepper(model, optimizer_of(model, lr=1e-2), config)
+
+
+def test_smaller_micro_batches_change_no_step(tmp_path: Path) -> None:
+    results, weights = [], []
+    for micro_rows in (4, 2, 1):
+        stepper = stepper_of(tmp_path, micro_rows=micro_rows)
+        results.append([stepper.step(batch_of(n)) for n in range(3)])
+        weights.append(torch.cat([p.flatten() for p in stepper.model.parameters()]))
+    for other in (1, 2):
+        for a, b in zip(results[0], results[other], strict=True):
+            assert (a.loss, a.max_logit, a.load_excess) == pytest.approx(
+                (b.loss, b.max_logit, b.load_excess), rel=1e-3
+            )
+        torch.testing.assert_close(weights[0], weights[other], rtol=0.02, atol=2e-3)
+
+
+def test_a_step_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
+    stepper = stepper_of(tmp_path)
+    stepper.step(batch_of(0))
+    before = [p.detach().clone() for p in stepper.model.parameters()]
+    with torch.no_grad():
+        kept = stepper.model.lm_head.weight[0, 0].clone()
+        stepper.model.lm_head.weight[0, 0] = float("nan")
+    result = stepper.step(batch_of(1))
+    assert result.skipped == "loss nan, gradient norm nan"
+    with torch.no_grad():
+        stepper.model.lm_head.weight[0, 0] = kept
+    assert all(torch.equal(p, b) for p, b in zip(stepper.model.parameters(), before, strict=True))
+
+
+def test_a_spike_is_told_from_what_came_before(tmp_path: Path) -> None:
+    stepper = stepper_of(tmp_path, spike=20.0)
+    for n in range(BEFORE_JUDGING):
+        assert stepper.step(batch_of(n)).skipped is None
+    stepper.norms.extend([1e-4] * 100)
+    skipped = stepper.step(batch_of(99)).skipped
+    assert skipped is not None
+    assert "times the usual 0.0001" in skipped
+
+
+def test_a_run_told_to_stop_says_where(data: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    config = config_of(data, tmp_path / "run", bad_step="stop")
+    plain = Stepper._fault
+    monkeypatch.setattr(
+        Stepper,
+        "_fault",
+        lambda self, loss, norm: plain(self, float("inf"), norm) if len(self.norms) == 6 else None,
+    )
+    with pytest.raises(SynthError, match=r"step 7, rows before .* loss inf"):
+        train(config)
+    monkeypatch.undo()
+    assert train(config).steps == 12
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"preset": "huge"}, "presets: tiny"),
+        ({"shape": None}, "says what model to train"),
+        ({"steps": 0}, "greater than or equal to 1"),
+        ({"clip": 1.0}, "Extra inputs"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    other: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        config_of(tmp_path, tmp_path / "run", **other)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_made(data: Path, tmp_path: Path) -> None:
+    big = config_of(data, tmp_path / "run", shape=None, preset="k2-mid")
+    with pytest.raises(ConfigError, match=r"a step needs about \d+\.\d GiB and cpu has"):
+        train(big)
+    long = DataConfig(sources=(SourceConfig(path=str(data)),), row_tokens=512, batch_rows=4)
+    with pytest.raises(ConfigError, match="row_tokens = 512 is more than the model's 256"):
+        train(config_of(data, tmp_path / "run").model_copy(update={"data": long}))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_another_run_is_left_alone(data: Path, tmp_path: Path) -> None:
+    train(config_of(data, tmp_path / "run", steps=2))
+    with pytest.raises(ConfigError, match=r"other settings \(peak_lr\)"):
+        train(config_of(data, tmp_path / "run", steps=2, peak_lr=1e-4))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("words")
+    with pytest.raises(ConfigError, match="other files"):
+        train(config_of(data, tmp_path / "mine"))
+
+
+def test_fine_tuning_starts_from_an_exported_model(data: Path, tmp_path: Path) -> None:
+    first = train(config_of(data, tmp_path / "first", steps=30))
+    second = train(
+        config_of(
+            data, tmp_path / "second", steps=2, shape=None, start_from=str(first.folder / "model")
+        )
+    )
+    assert read_metrics(second.folder)[0]["loss"] < 0.7 * read_metrics(first.folder)[0]["loss"]
+
+
+def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
+    shape = SHAPE.model_dump(exclude={"yarn"})
+    lines = "\n".join(f"{k} = {json.dumps(v)}" for k, v in shape.items() if v is not None)
+    (tmp_path / "run.toml").write_text(
+        f'out = "{tmp_path / "run"}"\nsteps = 2\n[data]\nrow_tokens = 64\nbatch_rows = 2\n'
+        f'micro_rows = 2\nsources = [{{path = "{data}"}}]\n[shape]\n{lines}\n'
+    )
+    command = [sys.executable, "-m", "trainer", "sft", str(tmp_path / "run.toml")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "2 steps, loss" in ran.stdout
+    assert re.search(r"step 2  loss .* tokens/s", ran.stderr)
+    wrong = subprocess.run(
+        [*command, "--set", "stepz=3"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert "did you mean 'steps'?" in wrong.stderr
+    assert "Traceback" not in wrong.stderr

@@ -1,0 +1,109 @@
+"""`python -m trainer`: train, and exchange weights with Hugging Face's format."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from records.errors import ConfigError, SynthError
+from records.settings import read_settings, validate_as
+from trainer.settings import TrainConfig
+
+app = App(
+    name="python -m trainer",
+    help="Pretrain and fine-tune a Kimi K2-style model, and move its weights in and out.",
+)
+
+Settings = Annotated[
+    tuple[str, ...],
+    Parameter(name="--set", negative=(), help="A setting of the config, such as steps=50."),
+]
+
+
+@app.command
+def pretrain(config: Path, /, *, set_: Settings = ()) -> None:
+    """Train on texts: the view `pretrain` of a dataset, or Parquet, JSON lines and text files.
+
+    Started again, it goes on from its last checkpoint.
+
+    Args:
+        config: TOML file of settings; configs/ has examples.
+    """
+    _train("pretrain", config, set_)
+
+
+@app.command
+def sft(config: Path, /, *, set_: Settings = ()) -> None:
+    """Train on conversations: the view `sft` of a dataset, or anybody's Parquet and JSON lines.
+
+    Started again, it goes on from its last checkpoint.
+
+    Args:
+        config: TOML file of settings; configs/ has examples.
+    """
+    _train("sft", config, set_)
+
+
+@app.command
+def export(
+    run: Path, out: Path, /, *, model_type: Literal["deepseek_v3", "kimi_k2"] = "deepseek_v3"
+) -> None:
+    """Write a model as Hugging Face safetensors, one tensor an expert.
+
+    Args:
+        run: Folder of a training run, or of an exported model.
+        out: Folder to write; must not exist.
+        model_type: deepseek_v3 loads in transformers, kimi_k2 in vLLM and SGLang.
+    """
+    from trainer.exchange import export_model, import_model
+    from trainer.tokenizer import load_tokenizer
+    from trainer.training import MODEL
+
+    if out.exists():
+        raise ConfigError(f"{out} exists; choose a folder that does not")
+    source = run / MODEL if (run / MODEL).is_dir() else run
+    export_model(import_model(source), out, model_type=model_type)
+    load_tokenizer(source).save(out)
+    print(out)  # noqa: T201
+
+
+@app.command(name="import")
+def import_(model: Path, /) -> None:
+    """Check that a Hugging Face folder can be loaded, and say what it is.
+
+    Args:
+        model: Folder with config.json and safetensors; `start_from` of a config may name it.
+    """
+    from trainer.exchange import import_model
+    from trainer.size import size_of
+
+    size = size_of(import_model(model).config)
+    print(f"{model}: {size.total:,} parameters, {size.active:,} active a token")  # noqa: T201
+
+
+def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
+    from trainer.training import train
+
+    values: dict[str, Any] = read_settings(path, overrides) | {"stage": stage}
+    done = train(validate_as(TrainConfig, values, where=str(path)))
+    skipped = f", {done.skipped} skipped" if done.skipped else ""
+    print(f"{done.folder}: {done.steps} steps{skipped}, loss {done.loss:.4f}")  # noqa: T201
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 failed, 2 wrong use or configuration."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        app()
+    except ConfigError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except SynthError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

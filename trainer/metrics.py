@@ -1,0 +1,89 @@
+"""One line of metrics a step: on the terminal, in `metrics.jsonl`, for TensorBoard, as a page."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from torch.utils.tensorboard import SummaryWriter
+
+from records.files import write_atomic
+
+FILE = "metrics.jsonl"
+
+Line = dict[str, Any]
+
+
+class Metrics:
+    """Appends to the metrics of a run. Lines behind the step that a run goes on from are of a
+    future that did not happen, and are cut off."""
+
+    def __init__(self, folder: Path, *, from_step: int) -> None:
+        self._path = folder / FILE
+        kept = [line for line in read_metrics(folder) if line["step"] <= from_step]
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        write_atomic(self._path, text.encode())
+        self._file = self._path.open("a", encoding="utf-8")
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=from_step + 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        self._board.close()
+
+    def write(self, line: Line) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        for name, value in line.items():
+            if isinstance(value, int | float) and name != "step":
+                self._board.add_scalar(name, value, line["step"])
+
+
+def read_metrics(folder: Path) -> list[Line]:
+    """Every whole line; a kill may have cut the last one."""
+    lines: list[Line] = []
+    try:
+        text = (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return lines
+    for line in text.splitlines():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            break
+    return lines
+
+
+def told(line: Line) -> str:
+    """The line as people read it."""
+    parts = [
+        f"step {line['step']}",
+        f"loss {line['loss']:.4f}",
+        f"grad_norm {line['grad_norm']:.3f}",
+        f"lr {line['lr']:.2e}",
+        f"{line['tokens_per_s']:,.0f} tokens/s",
+        f"memory {line['memory_gib']:.2f} GiB",
+        f"max_logit {line['max_logit']:.1f}",
+    ]
+    if line["mfu"] is not None:
+        parts.append(f"mfu {line['mfu']:.1%}")
+    if line["skipped"]:
+        parts.append(f"SKIPPED: {line['skipped']}")
+    return "  ".join(parts)
+
+
+def column(lines: Sequence[Line], name: str) -> list[tuple[int, float]]:
+    """(step, value) of every line that has a number there."""
+    return [
+        (line["step"], float(line[name]))
+        for line in lines
+        if isinstance(line.get(name), int | float)
+    ]

@@ -1,0 +1,118 @@
+"""One optimizer step: gradients over micro-batches, the update, QK-Clip, router biases.
+
+Shape suffixes in this file: B = rows, T = tokens, N = tokens that are learnt, L = layers,
+H = heads, E = experts.
+"""
+
+import math
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from trainer.balance import load_excess, move_router_bias
+from trainer.model import Decoder
+from trainer.muon import MuonAdamW
+from trainer.packing import IGNORE, Batch
+from trainer.qk_clip import qk_clip
+from trainer.settings import TrainConfig
+
+REMEMBERED = 100
+"""Gradient norms that a spike is told by."""
+
+BEFORE_JUDGING = 20
+"""Steps before any is called a spike: the first ones differ by nature."""
+
+
+@dataclass
+class StepResult:
+    loss: float
+    """Nats per learnt token, mean over the step."""
+    grad_norm: float
+    """Before clipping."""
+    targets: int
+    max_logit: float = 0.0
+    clipped_heads: int = 0
+    load_excess: float = 0.0
+    """How far the busiest experts are over their share."""
+    bias_max: float = 0.0
+    """Largest router bias."""
+    update_rms: float = 0.0
+    skipped: str | None = None
+    """Why the step changed nothing; None for a good step."""
+
+
+@dataclass
+class Stepper:
+    """A model, its optimiser, and what judging a step takes."""
+
+    model: Decoder
+    optimizer: MuonAdamW
+    config: TrainConfig
+    norms: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    """Of the last good steps."""
+
+    def step(self, batch: Batch) -> StepResult:
+        """Take one step, unless its loss or gradient is bad: then nothing is changed."""
+        parts = _micro_batches(batch, self.config.data.micro_rows)
+        self.optimizer.zero_grad(set_to_none=True)
+        total = max(1, batch.num_targets)
+        loss, tops, load_LE = 0.0, None, None
+        for part in parts:
+            output = self.model(
+                part.ids_BT,
+                documents_BT=part.documents_BT,
+                track_logits=self.config.qk_clip_tau is not None,
+            )
+            summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT)
+            balance = output.imbalance * self.config.balance_loss / len(parts)
+            (summed / total + balance).backward()
+            loss += summed.item() / total
+            load_LE = output.load_LE if load_LE is None else load_LE + output.load_LE
+            if output.max_logit_LH is not None:
+                own = output.max_logit_LH
+                tops = own if tops is None else torch.maximum(tops, own)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm).item()
+        result = StepResult(loss, norm, batch.num_targets, skipped=self._fault(loss, norm))
+        if result.skipped is None:
+            self.norms.append(norm)
+            self.optimizer.step()
+            self._after(result, tops, load_LE)
+        return result
+
+    def _fault(self, loss: float, norm: float) -> str | None:
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            return f"loss {loss:g}, gradient norm {norm:g}"
+        if len(self.norms) >= BEFORE_JUDGING:
+            usual = statistics.median(self.norms)
+            if norm > self.config.spike * usual:
+                return f"gradient norm {norm:.3g}, {norm / usual:.0f} times the usual {usual:.3g}"
+        return None
+
+    def _after(self, result: StepResult, tops: Tensor | None, load_LE: Tensor | None) -> None:
+        result.update_rms = self.optimizer.last_update_rms
+        if tops is not None and self.config.qk_clip_tau is not None:
+            result.max_logit = tops.max().item()
+            clipped = qk_clip(self.model, self.optimizer, tops, tau=self.config.qk_clip_tau)
+            result.clipped_heads = clipped.heads
+        if load_LE is not None and load_LE.numel():
+            result.load_excess = load_excess(load_LE)
+            if self.config.balance_rate:
+                move_router_bias(self.model, load_LE, rate=self.config.balance_rate)
+            biases = [b for n, b in self.model.named_buffers() if n.endswith("correction_bias")]
+            result.bias_max = max(b.abs().max().item() for b in biases)
+
+
+def summed_loss(model: Decoder, hidden_BTD: Tensor, targets_BT: Tensor) -> Tensor:
+    """Cross-entropy summed over the learnt tokens; logits are made for these alone."""
+    learnt_BT = targets_BT != IGNORE
+    logits_NV = model.logits(hidden_BTD[learnt_BT]).float()
+    return F.cross_entropy(logits_NV, targets_BT[learnt_BT], reduction="sum")
+
+
+def _micro_batches(batch: Batch, rows: int) -> Sequence[Batch]:
+    return [Batch(*parts) for parts in zip(*(t.split(rows) for t in batch), strict=True)]
