@@ -6,6 +6,8 @@ user inside to root outside, and files of mode 600 could be read. Run by others 
 namespace, and the host sees the caller, who can open nothing here that is not mounted.
 """
 
+import __future__
+
 import importlib.util
 import marshal
 import os
@@ -174,6 +176,10 @@ def memory_file(name: str, data: bytes) -> int:
 AGENT_PARTS = ("frames", "files", "job", "main")
 """Modules of `sandboxes.agent`, each after those that it imports."""
 
+FUTURE = "from __future__ import annotations\n"
+ANNOTATIONS = __future__.annotations.compiler_flag
+"""The same by a flag: the statement imports a module, whenever the agent starts."""
+
 BOOT = """
 import marshal, sys
 for name, code in marshal.loads({parts!r}):
@@ -190,7 +196,7 @@ def agent_code() -> bytes:
     folder, parts = Path(agent.__file__).parent, []
     for name in AGENT_PARTS:
         text = (folder / f"{name}.py").read_text(encoding="utf-8")
-        code = compile(text, f"{name}.py", "exec", optimize=2)
+        code = compile(text.replace(FUTURE, "", 1), f"{name}.py", "exec", ANNOTATIONS, optimize=2)
         parts.append((f"{agent.__name__}.{name}", code))
     boot = compile(BOOT.format(parts=marshal.dumps(parts)), AGENT_FILE, "exec", optimize=2)
     return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(boot)

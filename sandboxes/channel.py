@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from records.errors import TransientError
-from sandboxes.agent.frames import HEADER, frame
+from sandboxes.agent.frames import HEADER, frame, lengths
 
 MAX_HEADER = 64 << 10
 MAX_BODY = 64 << 20
@@ -97,7 +97,7 @@ class Channel:
     async def _read(self) -> None:
         try:
             while True:
-                head, body = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+                head, body = lengths(await self._reader.readexactly(HEADER))
                 if head > MAX_HEADER or body > MAX_BODY:
                     raise ValueError(f"a frame of {head} + {body} bytes")
                 header = json.loads(await self._reader.readexactly(head))

@@ -13,7 +13,7 @@ import pytest
 
 from records.errors import ConfigError
 from sandboxes import bwrap, cgroups, doctor, local, python_env
-from sandboxes.agent.frames import HEADER, frame
+from sandboxes.agent.frames import HEADER, frame, lengths
 from sandboxes.cgroups import Mounts, mounts
 from sandboxes.local import ExecResult, lease
 from sandboxes.rlimits import rlimits_for
@@ -132,7 +132,7 @@ def test_a_normal_user_gets_the_same_walls_by_a_user_namespace(
         process.stdin.write(frame(marshal.dumps(request)))
         process.stdin.flush()
         for expected in ("ready", "exit"):
-            head, body = HEADER.unpack(process.stdout.read(HEADER.size))
+            head, body = lengths(process.stdout.read(HEADER))
             assert json.loads(process.stdout.read(head))["event"] == expected
             said = process.stdout.read(body)
         process.stdin.close()

@@ -7,7 +7,7 @@ import pytest
 
 from records.errors import TransientError
 from sandboxes import local
-from sandboxes.agent.frames import HEADER, frame
+from sandboxes.agent.frames import frame
 from sandboxes.local import Sandbox, lease
 from sandboxes.template import SandboxTemplate
 from tests.sandboxes.attacks.attempt import CAPS, python, walls
@@ -33,8 +33,8 @@ RUBBISH = {
     "a deep object": frame(b'{"id":' * 9_000),
     "an id that is no number": frame(b'{"id": {"a": 1}}'),
     "a number of 5000 digits": frame(b'{"id": ' + b"9" * 5000 + b"}"),
-    "a header of 4 GiB": HEADER.pack(0xFFFF_FFFF, 0),
-    "a body of 4 GiB": HEADER.pack(2, 0xFFFF_FFFF) + b"{}",
+    "a header of 4 GiB": b"\xff\xff\xff\xff\0\0\0\0",
+    "a body of 4 GiB": b"\0\0\0\2\xff\xff\xff\xff{}",
     "a result that lacks a part": frame(json.dumps(EXIT).encode()),
     "a result with words for a number": frame(
         json.dumps(EXIT | {"timed_out": False, "exit_code": "ten"}).encode()
