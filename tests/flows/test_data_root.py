@@ -20,7 +20,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("dataset", ["data/demo", "data/a/b", "./data/../data/demo"])
 def test_paths_inside(dataset: str) -> None:
     config = RunConfig(domains=("all", "data/mine.yaml"), servers=("time", "data/x/server.yml"))
-    check_parameters(config, dataset)
+    check_parameters(config, dataset)  # raises ConfigError otherwise
 
 
 @pytest.mark.parametrize(

@@ -63,18 +63,18 @@ def test_a_run_is_found_by_name_with_artifacts_and_logs(
     page = browser.new_page(viewport={"width": 1300, "height": 1100})
     page.goto(f"{ui}/runs/flow-run/{pipeline['id']}")
     page.get_by_text("Artifacts", exact=True).last.click()
-    shows(page, "pipeline-seen-in-the-ui", "agentic-synth", "progress", "yields", "summary")
+    assert_shown(page, "pipeline-seen-in-the-ui", "agentic-synth", "progress", "yields", "summary")
     page.screenshot(path=tmp_path / "pipeline.png")
     page.goto(f"{ui}/runs/flow-run/{rollouts['id']}")
-    shows(page, "rollouts-seen-in-the-ui", *(f"rollouts shard {i}: " for i in range(3)))
+    assert_shown(page, "rollouts-seen-in-the-ui", *(f"rollouts shard {i}: " for i in range(3)))
     page.screenshot(path=tmp_path / "rollouts.png")
     page.goto(f"{ui}/artifacts/artifact/{found['yields']['id']}")
-    shows(page, "requested = kept + dropped", "personas", "curation")
+    assert_shown(page, "requested = kept + dropped", "personas", "curation")
     page.goto(f"{ui}/artifacts/artifact/{found['summary']['id']}")
-    shows(page, "Yield of each stage", "The judge against the checks")
+    assert_shown(page, "Yield of each stage", "The judge against the checks")
 
 
-def shows(page: Any, *texts: str) -> None:
-    """Waits for each text, as people see it."""
+def assert_shown(page: Any, *texts: str) -> None:
+    """Each text can be seen within 30 s."""
     for text in texts:
         page.get_by_text(text).locator("visible=true").first.wait_for(timeout=30_000)

@@ -19,7 +19,7 @@ RUBBISH = 'name: rubbish\ncommand: [python, -c, "print(1); print(2)"]\nstart_tim
 MISSING = "name: missing\ncommand: [no-such-mcp-server]\n"
 
 
-def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     for word in words:
@@ -28,7 +28,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) 
 
 def test_unknown_setting(synth: Synth, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("concurency = 4\n")
-    refused(synth("run", "run.toml"), "concurency", "4", "did you mean 'concurrency'")
+    assert_refused(synth("run", "run.toml"), "concurency", "4", "did you mean 'concurrency'")
     assert not (tmp_path / "data").exists()
 
 
@@ -46,17 +46,17 @@ def test_unknown_setting(synth: Synth, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_override(refusal: Synth, tmp_path: Path, override: str, words: tuple[str]) -> None:
-    refused(refusal("demo", "--set", override, "--dataset", "d"), *words)
+    assert_refused(refusal("demo", "--set", override, "--dataset", "d"), *words)
     assert not (tmp_path / "d" / "commits").exists()
 
 
 def test_missing_config_file(refusal: Synth) -> None:
-    refused(refusal("run", "nowhere.toml"), "nowhere.toml", "configs/")
+    assert_refused(refusal("run", "nowhere.toml"), "nowhere.toml", "configs/")
 
 
 def test_config_that_is_no_toml(refusal: Synth, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("seed = = 3\n")
-    refused(refusal("run", "run.toml"), "run.toml", "not valid TOML")
+    assert_refused(refusal("run", "run.toml"), "run.toml", "not valid TOML")
 
 
 @pytest.mark.usefixtures("prefect_url")
@@ -66,7 +66,7 @@ def test_unreachable_endpoint(synth: Synth) -> None:
         port = closed.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
     done = synth("demo", "--set", f"roles.agent.base_url={url}", "--dataset", "d")
-    refused(done, "roles.agent", str(port))
+    assert_refused(done, "roles.agent", str(port))
 
 
 def test_a_prefect_server_that_is_not_there(
@@ -77,8 +77,8 @@ def test_a_prefect_server_that_is_not_there(
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/api"
     for given in (url, "nonsense"):
         monkeypatch.setenv("PREFECT_API_URL", given)
-        refused(refusal("demo", "--dataset", "d"), "PREFECT_API_URL", given, "unset")
-        refused(refusal("serve"), "PREFECT_API_URL", given)
+        assert_refused(refusal("demo", "--dataset", "d"), "PREFECT_API_URL", given, "unset")
+        assert_refused(refusal("serve"), "PREFECT_API_URL", given)
     assert not (tmp_path / "d").exists()
 
 
@@ -95,7 +95,7 @@ def test_servers_that_cannot_be_used(
     synth: Synth, tmp_path: Path, definition: str, words: tuple[str]
 ) -> None:
     (tmp_path / "server.yaml").write_text(definition)
-    refused(synth("tools", "import", "--server", "server.yaml", "--dataset", "d"), *words)
+    assert_refused(synth("tools", "import", "--server", "server.yaml", "--dataset", "d"), *words)
 
 
 @pytest.mark.parametrize("command", [("sql", "select 1"), ("report",), ("view", "x")])
@@ -106,15 +106,15 @@ def test_folders_that_are_no_dataset(
     (tmp_path / "foreign" / "file").write_text("mine")
     for folder in ("foreign", "missing"):
         place = (folder,) if command[0] == "report" else ("--dataset", folder)
-        refused(refusal(*command, *place), folder, "no dataset")
-    refused(refusal("demo", "--dataset", "foreign", "--set", "num_tasks=1"), "foreign")
+        assert_refused(refusal(*command, *place), folder, "no dataset")
+    assert_refused(refusal("demo", "--dataset", "foreign", "--set", "num_tasks=1"), "foreign")
     assert [p.name for p in (tmp_path / "foreign").iterdir()] == ["file"]
 
 
 def test_sql_errors_name_the_tables(refusal: Synth, tmp_path: Path) -> None:
     Dataset.create_or_open(tmp_path / "d")
-    refused(refusal("sql", "select * from trajektories", "--dataset", "d"), "trajektories")
-    refused(refusal("sql", "drop table tools", "--dataset", "d"))
+    assert_refused(refusal("sql", "select * from trajektories", "--dataset", "d"), "trajektories")
+    assert_refused(refusal("sql", "drop table tools", "--dataset", "d"))
 
 
 @pytest.mark.usefixtures("prefect_url")
@@ -131,7 +131,7 @@ def test_a_held_dataset_is_refused_with_the_owner(synth: Synth, tmp_path: Path) 
             timeout=120,
             check=False,
         )
-    refused(done, "synth run other.toml", str(os.getpid()))
+    assert_refused(done, "synth run other.toml", str(os.getpid()))
 
 
 def test_unknown_commands_and_options_exit_with_2(refusal: Synth) -> None:
@@ -141,4 +141,4 @@ def test_unknown_commands_and_options_exit_with_2(refusal: Synth) -> None:
 
 
 def test_a_port_that_cannot_be(refusal: Synth) -> None:
-    refused(refusal("offline-llm", "--port", "99999"), "99999", "--port", "65535")
+    assert_refused(refusal("offline-llm", "--port", "99999"), "99999", "--port", "65535")

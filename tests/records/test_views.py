@@ -97,7 +97,8 @@ def test_no_column_needs_quotes_in_a_query(dataset: Dataset) -> None:
     with dataset.connect() as connection:
         for table, spec in TABLES.items():
             for name in spec.schema.names:
-                connection.execute(f"SELECT max({name}) FROM {table} WHERE {name} IS NULL")
+                query = f"SELECT max({name}) FROM {table} WHERE {name} IS NULL"
+                assert connection.execute(query).fetchall() == [(None,)]
 
 
 def test_readers_for_trainers_have_their_columns(dataset: Dataset) -> None:

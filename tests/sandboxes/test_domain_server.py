@@ -50,7 +50,7 @@ def url():
         process.wait(20)
 
 
-async def use(client: Client) -> None:
+async def assert_usable(client: Client) -> None:
     """Lists, calls, sees an effect persist, and gets errors as errors."""
     (domain,) = load_taxonomy(["home_hub"])
     listed = (await client.list_tools()).tools
@@ -87,7 +87,7 @@ async def rows(client: Client, entity: str) -> list[dict[str, Any]]:
 def test_over_stdio() -> None:
     async def check() -> None:
         async with over_stdio() as client:
-            await use(client)
+            await assert_usable(client)
 
     asyncio.run(check())
 
@@ -96,7 +96,7 @@ def test_over_stdio() -> None:
 def test_over_http_in_both_eras_of_the_protocol(url: str, mode: str) -> None:
     async def check() -> None:
         async with Client(url, mode=mode, read_timeout_seconds=60) as client:
-            await use(client)
+            await assert_usable(client)
 
     asyncio.run(check())
 

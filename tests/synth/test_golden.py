@@ -37,7 +37,7 @@ GOLDEN = {
 ROLES = dict.fromkeys(("agent", "user", "judge"), FIXED_GENERATOR)
 
 
-def check(stage: str, version: int, *output: Any) -> None:
+def assert_golden(stage: str, version: int, *output: Any) -> None:
     made = (version, digest(*output))
     assert made == GOLDEN[stage], (
         f"{stage} makes something else of the same input. Where its code is why, raise its version"
@@ -48,14 +48,16 @@ def check(stage: str, version: int, *output: Any) -> None:
 
 def test_catalogue() -> None:
     code = worlds.domain_row(), worlds.tool_rows()
-    check("catalogue", pipeline.CATALOGUE_VERSION, domain_row(DOMAIN), tool_rows(DOMAIN), code)
+    assert_golden(
+        "catalogue", pipeline.CATALOGUE_VERSION, domain_row(DOMAIN), tool_rows(DOMAIN), code
+    )
 
 
 def test_rollouts(tmp_path: Path) -> None:
     rows = asyncio.run(_played(tmp_path))
     assert {t["termination_reason"] for t in rows["trajectories"]} == {"user_done"}
     assert any(call["injected_outcome"] for call in rows["tool_calls"])
-    check("rollouts", rollout.STAGE_VERSION, rows)
+    assert_golden("rollouts", rollout.STAGE_VERSION, rows)
 
 
 async def _played(folder: Path) -> dict[str, list[Row]]:
@@ -93,7 +95,7 @@ def test_grading(tmp_path: Path) -> None:
         result, *_ = graded(actions, tmp_path / name.replace(" ", "_"), ScriptedApp(opinions))
         # the grading's id hangs on settings of the judge, which have versions of their own
         rows += [row | {"grading_id": ""} for row in result.tables["verdicts"]]
-    check("grading", grading.STAGE_VERSION, rows)
+    assert_golden("grading", grading.STAGE_VERSION, rows)
 
 
 def test_curation() -> None:
@@ -112,4 +114,4 @@ def test_curation() -> None:
     )
     reasons = {row["drop_reason"] for row in rows}
     assert reasons >= {None, "sequence_quota", "near_duplicate", "failed_hack_check", "max_turns"}
-    check("curation", curation.STAGE_VERSION, rows)
+    assert_golden("curation", curation.STAGE_VERSION, rows)

@@ -63,7 +63,7 @@ def is_connected(toolset: Toolset) -> bool:
     return reached == set(toolset.core)
 
 
-def check(graph: Graph, shape: Shape, sets: list[Toolset]) -> None:
+def assert_kept(graph: Graph, shape: Shape, sets: list[Toolset]) -> None:
     at = {tool_id: i for i, tool_id in enumerate(graph.ids)}
     for found in sets:
         tools = [at[tool] for tool in (*found.core, *found.distractors)]
@@ -92,7 +92,7 @@ def test_sets_of_any_catalogue_keep_what_their_shape_declares(
     sets: list[Toolset] = []
     with suppress(ConfigError):  # too few tools for the shape
         sets = sample_toolsets(graph, shape, seed=seed, count=3)
-    check(graph, shape, sets)
+    assert_kept(graph, shape, sets)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_sets_of_any_catalogue_keep_what_their_shape_declares(
 )
 def test_sets_of_the_catalogue_keep_what_their_shape_declares(shape: Shape) -> None:
     sets = sample_toolsets(catalogue(), shape, seed=3, count=60)
-    check(catalogue(), shape, sets)
+    assert_kept(catalogue(), shape, sets)
 
 
 def test_a_set_is_the_same_whatever_the_count_and_the_order_of_rows() -> None:

@@ -192,4 +192,4 @@ def test_strange_tools_and_words_never_break_it() -> None:
         "\u00e9\u4e2d \U0001f600",
         "a" * 5000,
     ):
-        Talk(odd).say(words)
+        assert Talk(odd).say(words), words
