@@ -9,6 +9,7 @@ D = features of the model, K = features of a head's query and key, V = of its va
 ones, C = features of the latent.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -33,6 +34,10 @@ class Context(NamedTuple):
     """Which key a query may see: bool (B, 1, T, S), or the same for flex attention."""
     track_logits: bool
     """Whether the largest logit of each head is wanted."""
+
+
+Stored = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Keeps the latents and keys of new tokens; returns those of all tokens so far."""
 
 
 class Attended(NamedTuple):
@@ -104,6 +109,34 @@ class LatentAttention(nn.Module):
         shared = key_BSR[:, None].expand(-1, self.config.num_heads, -1, -1)
         return torch.cat((still, shared), dim=-1), v_BHSV
 
+    def extend(self, x_BTD: Tensor, context: Context, stored: Stored) -> Tensor:
+        """Attention of new tokens over what a cache holds, they included.
+
+        One new token a row works on the latents themselves: the two halves of `kv_b_proj` are
+        applied to the query and to the result. More are cheaper the usual way.
+        """
+        q_BHTK = self.queries(x_BTD, context)
+        latent_BSC, key_BSR = stored(*self.latents(x_BTD, context))
+        if x_BTD.shape[1] > 1:
+            k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
+            visible = _as_tensor(context.mask)
+            out_BHTV, _ = self._dense(q_BHTK, k_BHSK, v_BHSV, context, visible)
+        else:
+            out_BHTV = self._absorbed(q_BHTK, latent_BSC, key_BSR, _as_tensor(context.mask))
+        return self.o_proj(out_BHTV.transpose(1, 2).flatten(2))
+
+    def _absorbed(
+        self, q_BHTK: Tensor, latent_BSC: Tensor, key_BSR: Tensor, mask_B1TS: Tensor
+    ) -> Tensor:
+        config = self.config
+        both_HOC = self.kv_b_proj.weight.unflatten(0, (config.num_heads, -1))
+        up_k, up_v = both_HOC.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
+        still, turned = q_BHTK.split([config.qk_nope_head_dim, config.qk_rope_head_dim], dim=-1)
+        scores = (still @ up_k) @ latent_BSC[:, None].mT + turned @ key_BSR[:, None].mT
+        scores = (scores.float() * self.scale).masked_fill(~mask_B1TS, float("-inf"))
+        weights = scores.softmax(-1).to(latent_BSC.dtype)
+        return (weights @ latent_BSC[:, None]) @ up_v.mT
+
     def _dense(
         self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, context: Context, mask: Tensor
     ) -> tuple[Tensor, Tensor | None]:
@@ -133,3 +166,9 @@ class LatentAttention(nn.Module):
         if aux.max_scores is None:
             return out, None
         return out, aux.max_scores.detach().float().amax(dim=(0, 2))
+
+
+def _as_tensor(mask: Tensor | BlockMask) -> Tensor:
+    if not isinstance(mask, Tensor):
+        raise TypeError("a cache is read with a plain mask")
+    return mask

@@ -6,6 +6,7 @@ H = heads, E = experts.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.utils.checkpoint import checkpoint
 
 from trainer.attention import Context, LatentAttention
+from trainer.cache import LatentCache
 from trainer.experts import Experts, FeedForward, MixtureOfExperts, Router
 from trainer.model_config import ModelConfig
 from trainer.norm import RmsNorm
@@ -131,6 +133,36 @@ class Decoder(nn.Module):
             load_LE=torch.stack(loads) if loads else none,
             imbalance=torch.stack(imbalances).mean() if imbalances else x.new_zeros(()),
         )
+
+    @torch.no_grad()
+    def extend(
+        self, ids_NT: Tensor, counts_N: Tensor, slots_N: Tensor, cache: LatentCache
+    ) -> Tensor:
+        """Append tokens to some slots of a cache; the hidden state of each row's last one, (N, D).
+
+        Rows are padded on the right to T: `counts_N` of them are real. ValueError when a slot
+        cannot hold them.
+        """
+        first_N = cache.lengths_B[slots_N]
+        index_T = torch.arange(ids_NT.shape[1], device=ids_NT.device)
+        at_NT = first_N[:, None] + index_T
+        if int((first_N + counts_N).max()) > cache.capacity:
+            raise ValueError(f"a slot holds {cache.capacity} tokens")
+        at_NT = at_NT.clamp_max(cache.capacity - 1)  # padding may reach beyond, and is never read
+        cos, sin = angles(self.config, self.inverse_frequencies, at_NT)
+        keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
+        mask = (keys_S <= at_NT[..., None])[:, None]
+        context = Context(cos, sin, mask, track_logits=False)
+        x = self.model.embed_tokens(ids_NT)
+        for number, layer in enumerate(self.layers):
+            stored = partial(cache.write, number, slots_N, at_NT)
+            x = x + layer.self_attn.extend(layer.input_layernorm(x), context, stored)
+            normed = layer.post_attention_layernorm(x)
+            inner = layer.mlp(normed)
+            x = x + (inner if isinstance(inner, Tensor) else inner.x)
+        cache.lengths_B[slots_N] = first_N + counts_N
+        last = x[torch.arange(len(x), device=x.device), counts_N - 1]
+        return self.model.norm(last)
 
     def cast(self, dtype: torch.dtype) -> None:
         """Parameters only: router biases and frequencies stay fp32."""
