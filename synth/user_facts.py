@@ -19,25 +19,33 @@ SMALL_NUMBER = 12
 ID_DIGITS = 3
 """Digits that make a word an id outside an answer: MP3 and B2B are words."""
 
+WORKED_OUT = 100
+"""From here on a product of two known numbers is taken for arithmetic: smaller ones are too easy to
+hit by chance."""
+
+SHOUTING = 0.8
+"""Share of words with a capital above which capitals say nothing."""
+
 _NUMBER = re.compile(r"(?<![\w])\d[\d,]*(?:\.\d+)?|\d+")
 _DIGITS = re.compile(r"\d+")
 _ID = re.compile(r"(?<![\w@.-])[A-Za-z]+[-_]?\d[\w-]*|\b[\w.+-]+@[\w-]+\.\w+\b")
 _LISTED = re.compile(r"^\s*\d{1,2}[.)]\s", re.MULTILINE)
 _START = re.compile(r"(?:^|[.!?:;\n\"(\u201c-])\s*$")
 _CAPITAL = re.compile(r"\b[A-Z][a-z\u00df-\u00ff]{2,}(?:'s)?\b")
+_DOTTED = re.compile(r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b")
 _MONTHS = re.findall(
     r"\w+",
     "january february march april may june july august september october november december",
 )
-_NO_NAMES = frozenset(_MONTHS) | frozenset(
-    re.findall(
-        r"\w+",
-        "monday tuesday wednesday thursday friday saturday sunday christmas easter english french "
-        "german spanish italian chinese internet google email dear mister missus madam miss sir "
-        "yes thanks thank please hello sorry sure okay great good perfect best kind regards "
-        "sincerely the and but that this",
-    )
+_DAYS = re.findall(r"\w+", "monday tuesday wednesday thursday friday saturday sunday")
+_ABBREVIATED = frozenset(name[:3] for name in (*_MONTHS, *_DAYS)) | {"sept", "tues", "thurs"}
+_OTHERS = re.findall(
+    r"\w+",
+    "christmas easter english french german spanish italian chinese internet google email dear "
+    "mister missus madam miss sir yes thanks thank please hello sorry sure okay great good perfect "
+    "best kind regards sincerely the and but that this",
 )
+_NO_NAMES = frozenset([*_MONTHS, *_DAYS, *_OTHERS]) | _ABBREVIATED
 """Words with a capital that name nobody."""
 
 
@@ -54,7 +62,8 @@ class Grounds:
         words = set(map(float, number_words(self._text)))
         months = {float(m) for m, name in enumerate(_MONTHS, 1) if name[:3] in self._folded}
         hours = {n - 12 for n in parts if 12 < n <= 24}  # 15:00 is "3 pm"
-        return frozenset(whole | parts | words | months | hours)
+        years = {n % 100 for n in parts if 1900 <= n < 2100}  # '84
+        return frozenset(whole | parts | words | months | hours | years)
 
     @cached_property
     def _folded(self) -> str:
@@ -77,6 +86,8 @@ class Grounds:
         value = float(text.replace(",", ""))
         if value in self._numbers or {value * 100, value / 100} & self._numbers:
             return True
+        if value >= WORKED_OUT and any(value / n in self._numbers for n in self._numbers if n > 1):
+            return True  # 20 at 42.50 are 850
         digits = re.sub(r"\D", "", text)
         return len(digits) >= ID_DIGITS and digits in self._joined
 
@@ -95,6 +106,7 @@ def invented(message: str, grounds: Grounds, *, answering: bool) -> list[str]:
     """What the message states and nobody has given the user, in its own spelling."""
     found: list[str] = []
     rest = _LISTED.sub(" ", message.replace("\u2019", "'"))
+    rest = _DOTTED.sub(r"\1/\2/\3", rest)
     for text in _ID.findall(rest):
         telling = answering or sum(c.isdigit() for c in text) >= ID_DIGITS
         if telling and not grounds.has_id(text):
@@ -128,7 +140,7 @@ def _invented_numbers(text: str, grounds: Grounds, *, answering: bool) -> list[s
 def _invented_names(text: str, grounds: Grounds) -> list[str]:
     words = text.split()
     capitals = list(_CAPITAL.finditer(text))
-    if len(capitals) > len(words) / 2 and len(words) > 3:
+    if len(capitals) > SHOUTING * len(words) and len(words) > 3:
         return []  # a text in capitals says nothing by them
     return [
         match[0]

@@ -181,7 +181,7 @@ _TELLTALE = re.compile(
 _AGENT_PART = re.compile(
     r"how (?:can|may) i (?:help|assist) you|i(?:'d| would) be happy to (?:help|assist)|"
     r"(?:is there )?anything else (?:that )?i can (?:help|assist|do for you)|"
-    r"\blet me (?:check|look|pull|find) (?:that|this|it|your \w+)(?: \w+)? (?:up )?for you|"
+    r"\blet me (?:check|look|pull|find)(?: up)? (?:that|this|it|your \w+)(?: \w+)? (?:up )?for you|"
     r"thank you for (?:contacting|calling|reaching out)|"
     r"\bi(?:'ve| have| will|'ll) (?:now |just |successfully )*(?:cancel|book|updat|process|schedul|"
     r"look|pull|check|chang|creat|reschedul)\w* (?:up )?(?:your|(?:that|this|it) for you)",

@@ -1,0 +1,227 @@
+"""Which faults of the simulated user are found, and which good turns are taken for faults.
+
+    python benchmarks/bench_user_control.py [--dataset FOLDER] [--turns 1200] [--rate 0.06]
+
+Plays tasks of a dataset (without one, of a run made for it) with the offline provider, whose user
+makes each kind of fault at `--rate` a turn. What was drawn is known from the request alone, by the
+provider's own functions; what was found is what `LlmUser` wrote down. Prints one JSON line per kind
+(detection: faults of the kind that were found, as any kind; named: found as this kind) and one for
+the false alarms on turns without a fault, with 95% intervals (Wilson). A second false-alarm rate is
+that of turns written by hand, the way people and models put things (`user_turns.json`). The words
+of the first are a template policy's: how a hosted model's faults are found is not shown by it.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.measured import ROOT, show
+from records.journal import ShardJournal
+from records.schemas import Row
+from records.store import Dataset
+from synth.config import RunConfig
+from synth.environment import EpisodeConfig, EpisodeEnvironment
+from synth.executors import Catalogue
+from synth.intervals import wilson
+from synth.llm.client import LLM, Gateway
+from synth.llm.config import RoleConfig
+from synth.offline.jobs import answer_of
+from synth.offline.settings import OfflineSettings
+from synth.offline.user_slips import UserErrors, drawn
+from synth.openai_server.request import ChatRequest
+from synth.openai_server.response import Answer
+from synth.openai_server.server import OpenAIServer
+from synth.outcomes import OutcomeConfig
+from synth.pipeline import catalogue_of
+from synth.rollout import assistant_message, episode_seed
+from synth.user import LlmUser, Scene, UserTurn
+from synth.user_faults import Fault, Talk, UserFault
+
+CONFIG = RunConfig(domains=("all",), servers=(), code=())
+CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
+EPISODE = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}), user_retries=4)
+HAND_WRITTEN = Path(__file__).with_name("user_turns.json")
+
+
+class Meter:
+    """What was drawn for each turn of the user, and what was made of it."""
+
+    def __init__(self, settings: OfflineSettings) -> None:
+        self._settings = settings
+        self._drawn: str | None = None
+        self.seen: list[tuple[str | None, Fault | None, str]] = []
+        """(kind drawn or None, fault found or None, words)."""
+
+    def answer(self, request: ChatRequest) -> Answer:
+        given = answer_of(request, self._settings)
+        if request.schema_name == "user_turn":
+            spoilt = given.content != answer_of(request, CLEAN).content
+            kind = drawn(request, self._settings.user_errors, 1.0)
+            # a wrong digit or letter in a fact is no kind of its own
+            self._drawn = (kind or "wrong_fact") if spoilt else None
+        return given
+
+    def found(self, said: UserTurn, fault: Fault | None) -> None:
+        self.seen.append((self._drawn, fault, said.message))
+
+
+class MeasuredUser(LlmUser):
+    meter: Meter
+
+    async def _fault(self, said: UserTurn, talk: Talk, scene: Scene) -> Fault | None:
+        fault = await super()._fault(said, talk, scene)
+        self.meter.found(said, fault)
+        return fault
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", type=Path, help="with tasks of the built-in domains")
+    parser.add_argument("--turns", type=int, default=1200)
+    parser.add_argument("--rate", type=float, default=0.06, help="of each kind of fault, a turn")
+    parser.add_argument("--show", action="store_true", help="print what was missed or mistaken")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = given.dataset or made_here(Path(folder) / "data", given.turns // 3)
+        meter = Meter(settings_at(given.rate))
+        asyncio.run(play(Dataset.open(dataset), meter, given.turns, Path(folder)))
+    report(meter, show_all=given.show)
+    report_by_hand(show_all=given.show)
+
+
+def settings_at(rate: float) -> OfflineSettings:
+    rates = dict.fromkeys(UserErrors.model_fields, rate)
+    return OfflineSettings(user_errors=UserErrors(**rates))
+
+
+def made_here(folder: Path, tasks: int) -> Path:
+    config = folder.with_suffix(".toml")
+    config.write_text(
+        f'name = "tasks"\nnum_tasks = {tasks}\ndomains = ["all"]\nservers = []\ncode = []\n'
+    )
+    command = [sys.executable, "-m", "flows.cli", "run", str(config), "--dataset", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+async def play(dataset: Dataset, meter: Meter, turns: int, folder: Path) -> None:
+    """Episode after episode, one at a time: what was drawn last is what is looked at next."""
+    roles: Mapping[Any, RoleConfig] = {role: RoleConfig() for role in ("agent", "user")}
+    app = OpenAIServer(meter.answer, list(OfflineSettings().models))
+    catalogue = catalogue_of(dataset, CONFIG)
+    async with Gateway(roles, offline_app=lambda: app) as gateway:
+        with ShardJournal(folder / "journal.sqlite") as journal:
+            llm = LLM(gateway, journal, stage="bench", invocation_id="bench")
+            for task in dataset.rows("tasks"):
+                if len(meter.seen) < turns and task["domain_id"] in catalogue.domains:
+                    await episode(task, catalogue, llm, meter)
+
+
+async def episode(task: Row, catalogue: Catalogue, llm: LLM, meter: Meter) -> None:
+    item = task["task_id"]
+
+    def user(task: Row, persona: Row) -> LlmUser:
+        own = catalogue.user_tools_of(task)
+        brief, retries = task["user_brief"], EPISODE.user_retries
+        made = MeasuredUser(
+            llm, item=item, persona=persona, brief=brief, tools=own, retries=retries
+        )
+        made.meter = meter
+        return made
+
+    env = EpisodeEnvironment(catalogue, EPISODE, user=user)
+    messages, info = await env.reset(task, episode_seed(item))
+    while env.state.reason is None:
+        step = f"agent-{env.state.turn}"
+        answer = await llm.chat("agent", messages, item=item, step=step, tools=info["tools"])
+        action = assistant_message(answer, num_calls=len(env.state.caller.records))
+        messages += [action, *(await env.step(action)).observation]
+    await env.close()
+
+
+def report(meter: Meter, *, show_all: bool) -> None:
+    rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for kind, fault, words in meter.seen:
+        if kind is None:
+            rows["none"][fault.kind if fault else "quiet"] += 1
+        else:
+            found = "missed" if fault is None else "named" if fault.kind == kind else "as another"
+            rows[kind][found] += 1
+        if show_all and (kind is None) != (fault is None):
+            print(kind, fault, repr(words), file=sys.stderr)
+    clean = rows.pop("none")
+    label = {"label": "template policy", "turns": len(meter.seen)}
+    for kind, counts in sorted(rows.items()):
+        n = counts.total()
+        hits = n - counts["missed"]
+        rate = {"n": n, "found": hits, "detection": round(hits / n, 3)}
+        show({"measure": "detection", "kind": kind, **rate, **_interval(hits, n)}
+             | {"named": counts["named"]} | label)  # fmt: skip
+    alarms, n = clean.total() - clean["quiet"], clean.total()
+    by_kind = {kind: count for kind, count in clean.items() if kind != "quiet"}
+    show({"measure": "false alarm", "n": n, "alarms": alarms, "rate": round(alarms / max(1, n), 4)}
+         | _interval(alarms, n) | {"kinds": by_kind} | label)  # fmt: skip
+
+
+def _interval(hits: int, n: int) -> dict[str, Any]:
+    low, high = wilson(hits, n)
+    return {"low": round(low, 3), "high": round(high, 3)}
+
+
+def report_by_hand(*, show_all: bool) -> None:
+    """Turns of `user_turns.json`: scenes with a brief and what was said, and good and bad answers
+    to it, each bad one with its kind."""
+    scenes = json.loads(HAND_WRITTEN.read_text())
+    good, alarms, bad, found, named = 0, 0, 0, 0, 0
+    for scene in scenes:
+        for kind, answers in scene["answers"].items():
+            for text in answers:
+                fault = asyncio.run(_judged(scene, text, done=kind == "premature_stop"))
+                if kind == "good":
+                    good, alarms = good + 1, alarms + (fault is not None)
+                else:
+                    bad, found = bad + 1, found + (fault is not None)
+                    named += fault is not None and fault.kind == kind
+                if show_all and (kind == "good") == (fault is not None):
+                    print(kind, fault, repr(text), file=sys.stderr)
+    show({"measure": "false alarm by hand", "n": good, "alarms": alarms} | _interval(alarms, good))
+    show({"measure": "detection by hand", "n": bad, "found": found, "named": named}
+         | _interval(found, bad))  # fmt: skip
+
+
+async def _judged(scene: Mapping[str, Any], text: str, *, done: bool) -> Fault | None:
+    messages = [
+        {"role": "assistant" if number % 2 else "user", "content": words}
+        for number, words in enumerate(scene["said"])
+    ]
+
+    async def goal_open() -> bool | None:
+        return scene["goal_open"]
+
+    nothing: Any = partial(asyncio.sleep, 0)
+    noted: list[UserFault] = []
+    told = Scene(messages, goal_open, len(messages) // 2, (), nothing, noted.append)
+    persona = {
+        "name": "Robin Vale",
+        "background": "Robin is 44 and runs a small bakery in Leeds.",
+        "communication_style": "chatty",
+        "patience": 4,
+        "preferences": ["short answers"],
+    }
+    unused: Any = None
+    user = LlmUser(unused, item="x", persona=persona, brief=scene["brief"])
+    return await user._fault(UserTurn(text, done), user._talk(messages, ()), told)
+
+
+if __name__ == "__main__":
+    main()
