@@ -263,6 +263,26 @@ TABLES: dict[str, TableSpec] = {
             defaults={"actor": "agent"},
         ),
         _table(
+            "simulations",
+            ("trajectory_id", "call_index"),
+            {
+                "trajectory_id": STR,
+                "call_index": INT,
+                "tool_id": STR,
+                "model": STR,
+                "prompt_version": STR,
+                "repairs": INT,
+                "failed": BOOL,
+                "changed_fields": INT,
+                "state_match": BOOL,
+                "observation_match": BOOL,
+                "error_match": BOOL,
+                "split": STR,
+            },
+            content=True,
+            owner="trajectories",
+        ),
+        _table(
             "verdicts",
             ("grading_id", "trajectory_id", "criterion_id", "checked_by"),
             {

@@ -181,7 +181,7 @@ class Caller:
         )
         if record.actor == "user":  # what people do with their own hands meets no outage of ours
             result = await executor.call(name, arguments, read_only=read_only)
-            return self._filled(record, result, None)
+            return (_recorded if result.settled else self._filled)(record, result, None)
         draw = self._outcomes.draw(name, arguments, read_only=read_only)
         if draw.kind in BEFORE_EXECUTION:
             code, text = fault_of(draw, name)
@@ -189,6 +189,8 @@ class Caller:
             result = ToolResult(text, True, code, [], state, state)
             return self._filled(record, result, draw.kind)
         result = await executor.call(name, arguments, read_only=read_only)
+        if result.settled:
+            return _recorded(record, result, None if draw.kind == "success" else draw.kind)
         if draw.kind == "success" or result.is_error:
             return self._filled(record, result, None)
         text = await _seen(draw, executor, record, arguments, result.text)
@@ -202,15 +204,19 @@ class Caller:
         text, limit = result.text, self._observation_chars
         if len(text) > limit:
             text = f"{text[:limit]}\n[cut: {limit} of {len(text)} characters shown]"
-        return record._replace(
-            observation=text,
-            is_error=result.is_error,
-            error_code=result.error_code,
-            injected_outcome=injected,
-            state_hash_before=result.hash_before,
-            state_hash_after=result.hash_after,
-            state_diff=result.diff,
-        )
+        return _recorded(record, result._replace(text=text), injected)
+
+
+def _recorded(record: CallRecord, result: ToolResult, injected: str | None) -> CallRecord:
+    return record._replace(
+        observation=result.text,
+        is_error=result.is_error,
+        error_code=result.error_code,
+        injected_outcome=injected,
+        state_hash_before=result.hash_before,
+        state_hash_after=result.hash_after,
+        state_diff=result.diff,
+    )
 
 
 async def _seen(

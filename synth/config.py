@@ -14,9 +14,10 @@ from synth.llm.config import BudgetConfig, RoleConfig
 from synth.offline.settings import Misbehaviour, OfflineSettings
 from synth.personas import PersonaConfig
 from synth.rollout import RolloutConfig
+from synth.simulator import SimulateConfig
 from synth.tasks.stage import TaskConfig
 
-Role = Literal["generator", "agent", "user", "judge"]
+Role = Literal["generator", "agent", "user", "simulator", "judge"]
 
 STAGES = ("tools", "agents", "personas", "tasks", "rollouts", "grading", "curation")
 """Names of the stages in their order, as budgets and reports use them."""
@@ -107,7 +108,7 @@ class RunConfig(JobConfig):
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks", "workers"}
     STAGES: ClassVar[tuple[str, ...]] = STAGES
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
-        role: RoleConfig() for role in ("generator", "agent", "user", "judge")
+        role: RoleConfig() for role in ("generator", "agent", "user", "simulator", "judge")
     }
 
     domains: tuple[str, ...] = ("all",)
@@ -119,6 +120,8 @@ class RunConfig(JobConfig):
     """Built-in repositories and problem sets by name, `all` of them, or paths of definitions."""
     extensions: tuple[ExtensionFile, ...] = ()
     """Paths of Python files of your own that add kinds of criteria, and criteria to tasks."""
+    simulate: SimulateConfig = SimulateConfig()
+    """Which tools a model plays, and what stands in for servers that cannot run here."""
     personas: PersonaConfig = PersonaConfig()
     """Who the simulated users are."""
     agents: AgentConfig = AgentConfig()

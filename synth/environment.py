@@ -20,12 +20,14 @@ from records.journal import ShardJournal
 from records.schemas import Row
 from records.sizes import count_tokens
 from synth.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
+from synth.cassette import NotRecordedError
 from synth.checks import Episode
-from synth.executors import Catalogue, executors_for
+from synth.executors import Catalogue, Recorded, executors_for
 from synth.outcomes import OutcomeConfig, Outcomes
 from synth.prompts import render
 from synth.reward import decide_by_code, evidence_of, objective_reward, rubric_of
 from synth.rubric import Rubric
+from synth.simulator import SIMULATION_FAILED, Answers
 from synth.user import Scene, User, UserCall, UserError
 from synth.user_faults import UserFault
 
@@ -115,6 +117,8 @@ class EpisodeState:
     format_errors: int = 0
     reason: Reason | None = None
     error: str | None = None
+    hopeless: bool = False
+    """What failed outside would fail again in another attempt."""
     drifts: list[str] = field(default_factory=list)
     """Steps whose results came out otherwise than journalled."""
     user_faults: list[UserFault] = field(default_factory=list)
@@ -136,10 +140,13 @@ class EpisodeEnvironment:
         outcomes: Callable[[int], Outcomes] | None = None,
         journal: ShardJournal | None = None,
         episode_id: str = "",
+        answers: Answers | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
         """`user` makes a simulated user from (task, persona), `outcomes` the draws from a seed.
 
-        With a `journal` the results that it holds for `episode_id` are what counts.
+        With a `journal` the results that it holds for `episode_id` are what counts. `answers` are
+        those of a simulator, for tools that a model plays; `recorded` replays them instead.
         """
         self._catalogue = catalogue
         self._config = config
@@ -147,6 +154,7 @@ class EpisodeEnvironment:
         self._outcomes = outcomes or (lambda seed: Outcomes(config.outcomes, seed))
         self._journal = journal
         self._episode_id = episode_id
+        self._answers, self._recorded = answers, recorded
         self._episode: EpisodeState | None = None
 
     @property
@@ -187,6 +195,7 @@ class EpisodeEnvironment:
             state.reason, state.error = "budget_stop", str(error)
         except TransientError as error:
             state.reason, state.error = "infra_error", str(error)
+            state.hopeless = isinstance(error, NotRecordedError)
         except UserError as error:
             state.reason, state.error = "user_error", str(error)
         self._append(state, observation)
@@ -234,7 +243,13 @@ class EpisodeEnvironment:
         own = self._catalogue.user_tools_of(task)
         caller = Caller(
             tools,
-            executors_for(self._catalogue, task, [*tools, *own]),
+            executors_for(
+                self._catalogue,
+                task,
+                [*tools, *own],
+                answers=self._answers,
+                recorded=self._recorded,
+            ),
             self._outcomes(seed),
             max_parallel_calls=self._config.max_parallel_calls,
             observation_chars=self._config.observation_chars,
@@ -271,6 +286,9 @@ class EpisodeEnvironment:
             step = f"turn-{state.turn}-{signature}"
             records = self._settled(self._journal, state, step, records)
         state.caller.keep(records)
+        if failed := next((r for r in records if r.error_code == SIMULATION_FAILED), None):
+            state.reason, state.hopeless = "infra_error", True
+            state.error = f"{SIMULATION_FAILED}: no usable answer to call {failed.call_index}"
         return records
 
     def _settled(

@@ -4,7 +4,6 @@ An executor holds the state of one episode. Its own failure (server gone, sandbo
 TransientError, never an error observation: the agent is not blamed for it.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
@@ -17,13 +16,21 @@ from records.schemas import Row
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
 from sandboxes.suite import CLOCK
+from synth.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor
 from synth.checks import BUILT_IN, Kinds, probe_changes
 from synth.coding.bench import Bench
 from synth.coding.executor import CodeExecutor
 from synth.coding.worlds import CODE_DOMAIN, CodeWorld, is_code
+from synth.domain_executors import (
+    Place,
+    RecordedSimulation,
+    SimulatedExecutor,
+    StateMachineExecutor,
+)
+from synth.simulator import Answers, SimulateConfig
 from synth.tool_result import Fidelity, ToolResult
 from tool_specs.domain import Domain
-from tool_specs.interpreter import World, breaches
+from tool_specs.interpreter import World
 
 
 class Executor(Protocol):
@@ -51,46 +58,6 @@ class Executor(Protocol):
     async def restore(self, snapshot: Any) -> None: ...
 
     async def close(self) -> None: ...
-
-
-class StateMachineExecutor:
-    """Synthetic tools: the interpreter, in process, exact state."""
-
-    fidelity: Fidelity = "state_machine"
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._initial = world.snapshot()
-
-    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        result = self._world.call(tool, arguments)
-        return ToolResult(
-            json.dumps(result.observation, ensure_ascii=False),
-            result.is_error,
-            result.error_code,
-            list(result.diff),
-            result.hash_before,
-            result.hash_after,
-        )
-
-    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
-        result = self._initial.snapshot().call(tool, arguments)
-        return None if result.is_error else json.dumps(result.observation, ensure_ascii=False)
-
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
-        return breaches(self._world, tool, arguments)
-
-    def state_hash(self) -> str | None:
-        return self._world.state_hash
-
-    def snapshot(self) -> World:
-        return self._world.snapshot()
-
-    async def restore(self, snapshot: World) -> None:
-        self._world = snapshot.snapshot()
-
-    async def close(self) -> None:
-        return None
 
 
 class McpExecutor:
@@ -190,6 +157,12 @@ class Catalogue:
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
     kinds: Kinds = BUILT_IN
     """What checks the criteria of the tasks."""
+    simulate: SimulateConfig = field(default_factory=SimulateConfig)
+    """Which tools a model plays."""
+    cassette: Cassette | None = None
+    """Recorded answers of the servers named in `recorded`."""
+    recorded: frozenset[str] = frozenset()
+    """Servers that cannot run here and are answered from the cassette."""
 
     @cached_property
     def bench(self) -> Bench:
@@ -225,6 +198,11 @@ class Catalogue:
             raise ConfigError(f"the user's tools {', '.join(gone)} are not at hand; {_EDITED}")
         return [self.tools[tool_id] for tool_id in ids]
 
+    def is_simulated(self, tool: Row) -> bool:
+        """Whether a model plays the tool."""
+        outside = tool["server"] is not None or tool["domain_id"] == CODE_DOMAIN
+        return not outside and self.simulate.plays(tool)
+
     def domain(self, domain_id: str) -> Domain:
         if domain_id not in self.domains:
             raise ConfigError(f"domain {domain_id} is not at hand; {_EDITED}")
@@ -255,25 +233,82 @@ def in_short(tool: Row) -> str:
     return tool["description"].split(". ")[0].rstrip(".") + "."
 
 
-def executors_for(catalogue: Catalogue, task: Row, tools: Sequence[Row]) -> dict[str, Executor]:
-    """An executor for each tool by name. Tools of one domain or server share their state."""
-    made: dict[str, Executor] = {}
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The calls of a stored trajectory, for its replay."""
+
+    simulated: Tape
+    """What a model answered then."""
+    live: Tape | None = None
+    """What servers answered then; None: they are started and asked again."""
+
+
+def executors_for(
+    catalogue: Catalogue,
+    task: Row,
+    tools: Sequence[Row],
+    *,
+    answers: Answers | None = None,
+    recorded: Recorded | None = None,
+) -> dict[str, Executor]:
+    """An executor for each tool by name. Tools of one domain or server share their state.
+
+    `answers` are a simulator's; `recorded` replays what was answered. ConfigError for a tool that
+    is to be played by a model where there is neither.
+    """
+    made: dict[tuple[str, bool], Executor] = {}
+    places: dict[str, Place] = {}
     routes: dict[str, Executor] = {}
     for tool in tools:
-        place = tool["server"] or tool["domain_id"]
-        if place not in made:
-            made[place] = _executor(catalogue, task, tool)
-        routes[tool["name"]] = made[place]
+        name = tool["server"] or tool["domain_id"]
+        plays = catalogue.is_simulated(tool)
+        if (name, plays) not in made:
+            if tool["server"] or tool["domain_id"] == CODE_DOMAIN:
+                made[name, plays] = _outside(catalogue, task, tool, tools, recorded)
+            else:
+                place = places.setdefault(name, _place(catalogue, task, tool))
+                made[name, plays] = (
+                    _simulated(place, tools, answers, recorded)
+                    if plays
+                    else StateMachineExecutor(place)
+                )
+        routes[tool["name"]] = made[name, plays]
     return routes
 
 
-def _executor(catalogue: Catalogue, task: Row, tool: Row) -> Executor:
-    if tool["source"] == "mcp":
-        server = catalogue.server(tool["server"])
-        return McpExecutor(partial(catalogue.open_server, server, task["initial_state"]))
+def _place(catalogue: Catalogue, task: Row, tool: Row) -> Place:
+    domain = catalogue.domain(tool["domain_id"])
+    own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
+    return Place(World.of(domain, task["initial_state"] if own else None))
+
+
+def _simulated(
+    place: Place, tools: Sequence[Row], answers: Answers | None, recorded: Recorded | None
+) -> Executor:
+    if recorded is not None:
+        return RecordedSimulation(place, recorded.simulated)
+    if answers is None:
+        raise ConfigError("tools are to be played by a model, and none is given to play them")
+    return SimulatedExecutor(place, {tool["name"]: tool for tool in tools}, answers)
+
+
+def _outside(
+    catalogue: Catalogue,
+    task: Row,
+    tool: Row,
+    tools: Sequence[Row],
+    recorded: Recorded | None,
+) -> Executor:
+    """Of a server or of the workspace for code."""
     if tool["domain_id"] == CODE_DOMAIN:
         world = catalogue.world(task)
         return CodeExecutor(world.project, world.start(task))
-    domain = catalogue.domain(tool["domain_id"])
-    own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
-    return StateMachineExecutor(World.of(domain, task["initial_state"] if own else None))
+    server = tool["server"]
+    if recorded is not None and recorded.live is not None:
+        return TapeExecutor(recorded.live, "cassette" if server in catalogue.recorded else "mcp")
+    if server in catalogue.recorded and catalogue.cassette is not None:
+        ids = {t["name"]: t["tool_id"] for t in tools if t["server"] == server}
+        fixture = task["initial_state"]["fixture"]
+        return CassetteExecutor(catalogue.cassette, server, fixture, ids)
+    config = catalogue.server(server)
+    return McpExecutor(partial(catalogue.open_server, config, task["initial_state"]))

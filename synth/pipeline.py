@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any, cast
 
 from records.digest import digest
 from records.errors import ConfigError
@@ -20,6 +21,7 @@ from sandboxes.mcp import open_server
 from sandboxes.secret_values import secret_values
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.agents import make_agent, plan_agents, sources_of
+from synth.cassette import cassette_at, opening
 from synth.coding import worlds as coding
 from synth.coding.tasks import CodeTasks
 from synth.coding.worlds import code_worlds
@@ -29,9 +31,16 @@ from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_e
 from synth.executors import Catalogue, OpenServer
 from synth.extensions import load_extensions
 from synth.grading import Recorded, grade, grading_id_of, plan_grading
+from synth.played_sources import (
+    PlayedSource,
+    played_domains,
+    sources_to_play,
+    write_world,
+)
 from synth.personas import make_persona, plan_personas
 from synth.rollout import plan_rollouts, run_rollout
 from synth.run import Run, Shard
+from synth.simulator import SimulateConfig, simulation_identity
 from synth.stages import Item, ItemResult, dropped
 from synth.tasks.stage import (
     Dropped,
@@ -79,10 +88,13 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
 def check_sources(config: RunConfig) -> None:
     """ConfigError for a domain or server that this run names and that cannot be used here."""
     evolved = any(map(is_evolved, config.domains))
-    if not domains_of(config) and not evolved and not config.servers and not config.code:
+    named = evolved or config.servers or config.code or config.simulate.sources
+    if not domains_of(config) and not named:
         raise ConfigError("domains, servers and code are all empty; name at least one, or all")
+    recorded = recorded_servers(config)
     for server in servers_of(config):
-        why_left_out(server)
+        if server.name not in recorded:
+            why_left_out(server)
     load_extensions(config.extensions)
     code_worlds(config.code)
 
@@ -118,11 +130,20 @@ class CatalogueStage:
             Item(digest("domain", CATALOGUE_VERSION, tool_ids(domain)), {"domain": domain})
             for domain in domains_of(self.run.config)
         ]
+        recorded = recorded_servers(self.run.config)
         for server in servers_of(self.run.config):
+            if server.name in recorded:
+                tools = recorded[server.name]
+                item_id = digest("recorded", CATALOGUE_VERSION, [t["tool_id"] for t in tools])
+                items.append(Item(item_id, {"recorded": tools}))
+                continue
             why = why_left_out(server)
             # the reason is part of the item, which is open again once what was missing is there
             item_id = digest("server", CATALOGUE_VERSION, server.identity(), why)
             items.append(Item(item_id, {"server": server, "why_left_out": why}))
+        for source in played_of(self.run.dataset, self.run.config):
+            item_id = source.item_id(self.run.config.roles["generator"])
+            items.append(Item(item_id, {"played": source}))
         if code_worlds(self.run.config.code):
             why = None if available() is None else "no_sandbox"
             item_id = digest("code", CATALOGUE_VERSION, coding.code_tool_ids(), why)
@@ -132,13 +153,21 @@ class CatalogueStage:
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         if domain := item.data.get("domain"):
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
+        if source := item.data.get("played"):
+            generator = self.run.config.roles["generator"]
+            made = await write_world(
+                source, shard.llm, item_id=item.item_id, generator=generator
+            )
+            return self._new(dict(made.tables))
+        if tools := item.data.get("recorded"):
+            return self._new({"tools": tools})
         if reason := item.data["why_left_out"]:
             return dropped(reason)
         if item.data.get("code"):
             return self._new({"domains": [coding.domain_row()], "tools": coding.tool_rows()})
         return self._new({"tools": await import_server(item.data["server"])})
 
-    def _new(self, tables: dict[str, list[Row]]) -> ItemResult:
+    def _new(self, tables: dict[str, Sequence[Row]]) -> ItemResult:
         """Without the rows that an import, or an earlier form of the same domain, has committed."""
         known = {table: self.run.dataset.ids(table) for table in tables}
         keys = {"domains": "domain_id", "tools": "tool_id"}
@@ -153,6 +182,29 @@ class CatalogueStage:
 def evolved_of(dataset: Dataset, config: RunConfig) -> EvolvedDomains:
     """The evolved domains that a run is told to use, with the tools they had when it began."""
     return evolved_domains(dataset, config.domains, run_id=config.run_id)
+
+
+def played_of(dataset: Dataset, config: RunConfig) -> list[PlayedSource]:
+    """The imported sources whose tools a run is told to have played."""
+    served = [server.name for server in servers_of(config)]
+    names = config.simulate.sources
+    return sources_to_play(dataset, names, run_id=config.run_id, served=served)
+
+
+def recorded_servers(config: RunConfig) -> dict[str, list[Row]]:
+    """Servers that cannot run here and that the run's cassettes answer for: their tools."""
+    if not config.simulate.cassettes:
+        return {}
+    cassette = cassette_at(config.simulate.cassettes)
+    absent = (server for server in servers_of(config) if not _runs_here(server))
+    return {s.name: tools for s in absent if (tools := cassette.tools_of(source_of(s)))}
+
+
+def _runs_here(server: ServerConfig) -> bool:
+    try:
+        return why_left_out(server) is None
+    except ConfigError:
+        return False
 
 
 def catalogue_of(
@@ -171,7 +223,12 @@ def catalogue_of(
     of_domains |= evolved.tools.keys()
     code = code_worlds(config.code) if can_run else {}
     of_domains |= set(coding.code_tool_ids()) if code else set()
+    recorded = recorded_servers(config)
+    servers |= {s.name: s for s in servers_of(config) if s.name in recorded}
     sources = {name: source_of(server) for name, server in servers.items()}
+    played = played_domains(dataset, played_of(dataset, config), config.roles["generator"])
+    of_domains |= played.tools.keys()
+    cassette = cassette_at(config.simulate.cassettes) if recorded else None
     return Catalogue(
         agents=RowBy(dataset, "agents", "agent_id"),
         personas=RowBy(dataset, "personas", "persona_id"),
@@ -181,11 +238,15 @@ def catalogue_of(
             if row["tool_id"] in of_domains
             or (row["server"] in sources and is_of(row, sources[row["server"]]))
         },
-        domains=Domains(evolved, own),  # an evolved domain has the tools of its file, too
+        # an evolved domain has the tools of its file, too
+        domains=Domains(evolved, ChainMap(own, cast(Any, played)) if played else own),
         servers=servers,
         code=code,
         open_server=open_server,
         kinds=load_extensions(config.extensions).kinds,
+        simulate=config.simulate,
+        cassette=cassette,
+        recorded=frozenset(recorded),
     )
 
 
@@ -265,13 +326,16 @@ class TaskStage(OverCatalogue):
     def __init__(self, run: Run[RunConfig]) -> None:
         super().__init__(run)
         self.extensions = load_extensions(run.config.extensions)
+        world, live = self.catalogue, run.servers.open
         self.sources = TaskSources(
             tools=self.catalogue.tools,
             domains=self.catalogue.domains,
             servers=self.catalogue.servers,
             code=CodeTasks(self.catalogue.code, self.extensions),
-            open_server=run.servers.open,
+            open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
             extensions=self.extensions,
+            is_simulated=self.catalogue.is_simulated,
+            simulate=run.config.simulate,
         )
 
     def plan(self) -> list[Item]:
@@ -322,7 +386,26 @@ class RolloutStage(OverCatalogue):
             [{"task_id": task_id} for task_id in planned if task_id in self.tasks],
             config=config.rollouts,
             roles=config.roles,
+            simulation=self._simulation(),
         )
+
+    def _simulation(self) -> Callable[[str], Sequence[Any]]:
+        """Task -> what decides the answers of its simulated or recorded tools."""
+        world, config = self.catalogue, self.run.config
+        if config.simulate == SimulateConfig():
+            return lambda task_id: ()
+        decided = simulation_identity(config.simulate, config.roles["simulator"])
+        agents = {
+            row["agent_id"]
+            for row in self.run.dataset.rows("agents", ["agent_id", "tool_ids"])
+            if any(t in world.tools and world.is_simulated(world.tools[t]) for t in row["tool_ids"])
+        }
+        tasks = {
+            row["task_id"]: ["cassette"] if row["server"] in world.recorded else decided
+            for row in self.run.dataset.rows("tasks", ["task_id", "agent_id", "server"])
+            if row["agent_id"] in agents or row["server"] in world.recorded
+        }
+        return lambda task_id: tasks.get(task_id, ())
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         task = self.tasks[item.data["task"]["task_id"]]

@@ -1,7 +1,8 @@
 """Replay: the recorded actions of a trajectory, executed again in a fresh environment.
 
 Draws and user turns are the recorded ones; every result, state hash and state change is made anew
-and compared, and so is the reward. No model is asked.
+and compared, and so is the reward. No model is asked: what one answered as a tool is taken from the
+record, and its changes are checked and made again. A cassette does so for live servers, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,13 +12,14 @@ from records.digest import canonical_json
 from records.errors import ItemError
 from records.schemas import Row
 from records.store import Dataset
+from synth.cassette import Tape
 from synth.environment import (
     OUTSIDE,
     EpisodeConfig,
     EpisodeEnvironment,
     Message,
 )
-from synth.executors import Catalogue
+from synth.executors import Catalogue, Recorded
 from synth.outcomes import RecordedOutcomes
 from synth.reward import evidence_of, objective_reward, rubric_of
 from synth.user import Scene, UserCall, UserError, UserTurn
@@ -39,6 +41,10 @@ COMPARED = (
     "actor",
 )
 """Columns of `tool_calls` that an execution decides."""
+
+
+LIVE = ("mcp", "cassette")
+"""Fidelities that `--cassette` answers from the record."""
 
 
 class Difference(NamedTuple):
@@ -80,12 +86,17 @@ async def replay(
     trajectory_id: str,
     catalogue: Catalogue,
     config: EpisodeConfig = EpisodeConfig(),
+    *,
+    cassette: bool = False,
 ) -> ReplayReport:
-    """Execute the trajectory again. ItemError when the dataset does not hold it."""
+    """Execute the trajectory again. ItemError when the dataset does not hold it.
+
+    With `cassette` live servers are not started: the recorded calls answer for them.
+    """
     trajectory = _row(dataset, "trajectories", trajectory_id)
     task = _row(dataset, "tasks", trajectory["task_id"])
     calls = [c for c in dataset.rows("tool_calls") if c["trajectory_id"] == trajectory_id]
-    return await replay_rows(trajectory, calls, task, catalogue, config)
+    return await replay_rows(trajectory, calls, task, catalogue, config, cassette=cassette)
 
 
 async def replay_rows(
@@ -94,6 +105,8 @@ async def replay_rows(
     task: Row,
     catalogue: Catalogue,
     config: EpisodeConfig = EpisodeConfig(),
+    *,
+    cassette: bool = False,
 ) -> ReplayReport:
     """`calls` are the trajectory's rows of `tool_calls`, in call order."""
     kinds = [
@@ -107,6 +120,7 @@ async def replay_rows(
         config,
         user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
         outcomes=lambda seed: RecordedOutcomes(kinds, seed),
+        recorded=Recorded(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
     )
     await env.reset(task, trajectory["seed"])
     try:

@@ -11,7 +11,7 @@ conversation which came to its end has the agent's as its last message.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,9 +38,13 @@ from synth.environment import (
 from synth.executors import Catalogue
 from synth.llm.client import LLM, Completion
 from synth.llm.config import RoleConfig
+from synth.outcomes import BEFORE_EXECUTION
 from synth.prompts import version_of
 from synth.recovery import recoveries
 from synth.reward import decide_by_code, rubric_of
+from synth.simulator import PROMPT as SIMULATOR_PROMPT
+from synth.simulator import ROLE as SIMULATOR
+from synth.simulator import SIMULATION_FAILED, Measured, ModelAnswers, Note
 from synth.stages import KEPT, Item, ItemResult
 from synth.user import PROMPT as USER_PROMPT
 from synth.user import LlmUser
@@ -68,9 +72,16 @@ def prompt_versions() -> dict[str, str]:
 
 
 def plan_rollouts(
-    tasks: Iterable[Row], *, config: RolloutConfig, roles: Mapping[Any, RoleConfig]
+    tasks: Iterable[Row],
+    *,
+    config: RolloutConfig,
+    roles: Mapping[Any, RoleConfig],
+    simulation: Callable[[str], Sequence[Any]] = lambda task_id: (),
 ) -> list[Item]:
-    """An item for each attempt at each task, in the tasks' order; its id is `trajectory_id`."""
+    """An item for each attempt at each task, in the tasks' order; its id is `trajectory_id`.
+
+    `simulation`: what decides the answers of a task's simulated tools; nothing where it has none.
+    """
     decided = [
         STAGE_VERSION,
         config.identity(),
@@ -81,7 +92,7 @@ def plan_rollouts(
     ]
     return [
         Item(
-            digest("trajectory", decided, task["task_id"], attempt),
+            digest("trajectory", decided, task["task_id"], attempt, *simulation(task["task_id"])),
             {"task": task, "attempt": attempt},
         )
         for task in tasks
@@ -105,7 +116,8 @@ async def run_rollout(
     attempt = 1
     while True:
         played = await _play(item, llm, journal, catalogue, config.episode)
-        if played.state.reason != "infra_error" or attempt == INFRA_ATTEMPTS:
+        over = attempt == INFRA_ATTEMPTS or played.state.hopeless
+        if played.state.reason != "infra_error" or over:
             return _result(item, played, roles)
         jitter = rng_of(item.item_id, "infra_wait", attempt).uniform(0.5, 1.0)
         await asyncio.sleep(INFRA_WAIT_S * 2 ** (attempt - 1) * jitter)
@@ -119,8 +131,9 @@ class Usage:
         self.by_role = {role: {"prompt": 0, "completion": 0} for role in ("agent", "user")}
 
     def add(self, role: str, answer: Completion) -> None:
-        self.by_role[role]["prompt"] += answer.prompt_tokens
-        self.by_role[role]["completion"] += answer.completion_tokens
+        used = self.by_role.setdefault(role, {"prompt": 0, "completion": 0})
+        used["prompt"] += answer.prompt_tokens
+        used["completion"] += answer.completion_tokens
 
 
 class _Played(NamedTuple):
@@ -130,6 +143,8 @@ class _Played(NamedTuple):
     """The step that ended the episode; None when it ended between steps."""
     tokens: dict[str, dict[str, int]]
     """Reported usage by role."""
+    notes: list[Note]
+    """On the calls that the simulator answered, in their order."""
 
 
 async def _play(
@@ -150,12 +165,19 @@ async def _play(
             on_answer=partial(usage.add, "user"),
         )
 
+    answers = ModelAnswers(
+        llm,
+        item=trajectory_id,
+        config=catalogue.simulate,
+        on_answer=partial(usage.add, SIMULATOR),
+    )
     env = EpisodeEnvironment(
         catalogue,
         config,
         user=user,
         journal=journal,
         episode_id=f"{trajectory_id}-{llm.round_of(trajectory_id)}",
+        answers=answers,
     )
     step: Step | None = None
     messages, info = await env.reset(task, episode_seed(trajectory_id))
@@ -178,7 +200,7 @@ async def _play(
         await env.close()
     if env.state.reason == "budget_stop":
         raise BudgetError(env.state.error)
-    return _Played(env.state, info["tools"], step, usage.by_role)
+    return _Played(env.state, info["tools"], step, usage.by_role, answers.notes)
 
 
 def episode_seed(trajectory_id: str) -> int:
@@ -216,9 +238,46 @@ def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Ite
     place = {"trajectory_id": item.item_id, "split": row["split"]}
     calls = [call | place | {"recovered": well} for call, well in zip(made, recovered, strict=True)]
     failed = row["termination_reason"] in ("infra_error", "user_error")
-    status = ItemStatus("failed", row["termination_reason"]) if failed else KEPT
+    reason = row["termination_reason"]
+    if any(record.error_code == SIMULATION_FAILED for record in played.state.caller.records):
+        reason = SIMULATION_FAILED  # a retry asks the simulator anew
+    status = ItemStatus("failed", reason) if failed else KEPT
     drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
-    return ItemResult({"trajectories": [row], "tool_calls": calls}, status, drifts)
+    tables = {"trajectories": [row], "tool_calls": calls}
+    if simulations := _simulations(item, played, roles):
+        tables["simulations"] = simulations
+    return ItemResult(tables, status, drifts)
+
+
+def _simulations(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> list[Row]:
+    """Rows of the table: how each answer of the simulator came about, and how true it was."""
+    simulated = [
+        record
+        for record in played.state.caller.records
+        if record.fidelity == "llm" and record.injected_outcome not in BEFORE_EXECUTION
+    ]
+    rows = []
+    for record, note in zip(simulated, played.notes, strict=False):
+        measured = note.measured._asdict() if note.measured else dict.fromkeys(Measured._fields)
+        rows.append(
+            {
+                "trajectory_id": item.item_id,
+                "call_index": record.call_index,
+                "tool_id": note.tool_id,
+                "model": roles[SIMULATOR].model_of(item.item_id, SIMULATOR),
+                "prompt_version": version_of(SIMULATOR_PROMPT),
+                "repairs": note.repairs,
+                "failed": record.error_code == SIMULATION_FAILED,
+                **measured,
+                "split": item.data["task"]["split"],
+            }
+        )
+    return rows
+
+
+def _versions(played: _Played) -> dict[str, str]:
+    own = {SIMULATOR_PROMPT: version_of(SIMULATOR_PROMPT)} if played.notes else {}
+    return prompt_versions() | own
 
 
 def _trajectory_row(
@@ -254,8 +313,8 @@ def _trajectory_row(
         "objective_reward": played.last.reward if played.last else 0.0,
         "state_hash_initial": state.hash_initial or next(iter(hashes), None),
         "state_hash_final": state.hash_final,
-        "models": {role: roles[role].model_of(item.item_id, role) for role in ("agent", "user")},
-        "prompt_versions": prompt_versions(),
+        "models": {role: roles[role].model_of(item.item_id, role) for role in played.tokens},
+        "prompt_versions": _versions(played),
         "token_counts": played.tokens,
         "error": state.error,
         "split": task["split"],

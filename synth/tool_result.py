@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-Fidelity = Literal["state_machine", "mcp", "code"]
+Fidelity = Literal["state_machine", "mcp", "code", "llm", "cassette"]
 Changes = list[dict[str, Any]]
 
 
@@ -14,3 +14,5 @@ class ToolResult(NamedTuple):
     diff: Changes
     hash_before: str | None
     hash_after: str | None
+    settled: bool = False
+    """As it was recorded, injected outcomes and cuts included: nothing more is done to it."""

@@ -185,8 +185,9 @@ class LLM:
         schema: dict[str, Any],
         repairs: int = 2,
         on_answer: Callable[[Completion], None] | None = None,
+        check: Callable[[Any], None] | None = None,
     ) -> Any:
-        """A JSON value that fits `schema`.
+        """A JSON value that fits `schema`, and `check` where one is given.
 
         An answer that does not fit is shown to the model with the error, `repairs` times at most;
         then ItemError("invalid_output"). Raises what `chat` raises, too. `on_answer` is given
@@ -201,6 +202,7 @@ class LLM:
             schema=schema,
             repairs=repairs,
             on_answer=on_answer,
+            check=check,
         )
 
     async def _ask(

@@ -58,6 +58,7 @@ class StructuredOutput:
         schema: dict[str, Any],
         repairs: int,
         on_answer: Callable[[Any], None] | None = None,
+        check: Callable[[Any], None] | None = None,
     ) -> Any:
         validator = self._validator(schema)
         talk = list(messages)
@@ -69,7 +70,10 @@ class StructuredOutput:
             if on_answer is not None:
                 on_answer(answer)
             try:
-                return read(answer.content, answer.finish_reason, validator)
+                value = read(answer.content, answer.finish_reason, validator)
+                if check is not None:
+                    check(value)
+                return value
             except InvalidOutputError as error:
                 if attempt == repairs:
                     where = f"{name} by {role} at {step} for {item}"

@@ -42,9 +42,8 @@ def write_persona(request: ChatRequest, settings: OfflineSettings) -> dict[str, 
     rng = rng_of(request.key, "persona")
     name = f"{rng.choice(_GIVEN)} {rng.choice(_FAMILY)}"
     style = str(wanted.get("style", ""))
-    trait = next(
-        (text for word, text in _TRAITS.items() if word in style), "and is easy to talk to"
-    )
+    fitting = (text for word, text in _TRAITS.items() if word in style)
+    trait = next(fitting, "and is easy to talk to")
     age = rng.randint(19, 78)
     given = wanted.get("preferences")
     preferences = [str(p) for p in given] if isinstance(given, list) else []

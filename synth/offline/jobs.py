@@ -15,6 +15,8 @@ from synth.offline.settings import OfflineSettings
 from synth.offline.tools.domain import write_domain
 from synth.offline.tools.job import write_tools
 from synth.offline.user import user_turn
+from synth.offline.world_call import simulate_call
+from synth.offline.world_sketch import write_world
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
 from synth.openai_server.sampling import conform, sample
@@ -30,18 +32,17 @@ _JOBS: dict[str, Job] = {
     "domain": write_domain,
     "user_turn": user_turn,
     "judgement": judge,
+    "simulate_call": simulate_call,
+    "world_sketch": write_world,
 }
 
 
 def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:
-    if request.json_schema is None and dual_control.users_turn(request):
+    schema, text = request.json_schema, request.messages[-1]["content"]
+    if schema is None and dual_control.users_turn(request):
         return dual_control.act(request)
-    if request.json_schema is None:
+    if schema is None:
         return agent(request, settings)
     job = _JOBS.get(request.schema_name or "")
-    text = request.messages[-1]["content"]
-    if job is None:
-        made = sample(request.json_schema, text)
-    else:
-        made = conform(job(request, settings), request.json_schema, text)
+    made = conform(job(request, settings), schema, text) if job else sample(schema, text)
     return Answer(json.dumps(made, ensure_ascii=False))

@@ -11,6 +11,7 @@ from pydantic import Field
 from records.config import Config
 from synth.offline.tools.slips import ToolMistakes
 from synth.offline.user_slips import UserErrors
+from synth.offline.world_errors import SimulatorErrors
 from synth.openai_server.misbehaviour import Misbehaviour, Rate
 
 
@@ -65,6 +66,7 @@ class OfflineSettings(Config):
     tool_mistakes: ToolMistakes = ToolMistakes()
     user_errors: UserErrors = UserErrors()
     judge_errors: JudgeErrors = JudgeErrors()
+    simulator_errors: SimulatorErrors = SimulatorErrors()
     misbehave: Misbehaviour = Misbehaviour()
     latency_s: float = Field(default=0.0, ge=0.0, le=60.0)
     """Fixed part of the time to answer."""

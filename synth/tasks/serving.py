@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from records.schemas import Row
 from records.seeds import rng_of
-from sandboxes.mcp import McpServer
 from sandboxes.servers import Communicated, ServerConfig, fill
 from sandboxes.servers import Goal as Wish
+from synth.cassette import ServerForProof
 from synth.checks import Call, probe_changes
 from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.composing import Complexity, complexity_of
@@ -164,7 +164,7 @@ def _sentence(words: str) -> str:
 
 
 async def prove_on_server(
-    made: ServerDraft, server: McpServer, extensions: Extensions = NO_EXTENSIONS
+    made: ServerDraft, server: ServerForProof, extensions: Extensions = NO_EXTENSIONS
 ) -> tuple[Draft, Proof]:
     """Execute the draft's plan on a fresh server.
 

@@ -100,9 +100,7 @@ class TaskSources:
     servers: Mapping[str, ServerConfig]
     """By name; empty where no sandbox can run them."""
 
-    open_server: Callable[
-        [ServerConfig, Mapping[str, Any]], AbstractAsyncContextManager[McpServer]
-    ] = open_server
+    open_server: OpenForProof = open_server
     """How a plan gets a fresh server. `WarmServers.open` spares most of the starts."""
 
     extensions: Extensions = NO_EXTENSIONS
