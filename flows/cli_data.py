@@ -162,7 +162,9 @@ def diff(
     print("the content tables are the same", file=sys.stderr)  # noqa: T201
 
 
-def replay(trajectory_id: str, *, dataset: Dataset = None, json_: Json = False) -> None:
+def replay(
+    trajectory_id: str, *, dataset: Dataset = None, cassette: bool = False, json_: Json = False
+) -> None:
     """Execute a trajectory's recorded actions again; compare observations and state hashes.
 
     Parameters
@@ -171,6 +173,8 @@ def replay(trajectory_id: str, *, dataset: Dataset = None, json_: Json = False) 
         The whole id, or enough of its beginning to be the only one.
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    cassette
+        Start no server: its recorded answers stand in for it.
     json_
         Print the comparison as JSON.
     """
@@ -184,9 +188,8 @@ def replay(trajectory_id: str, *, dataset: Dataset = None, json_: Json = False) 
     rows = store.rows("trajectories", ["trajectory_id", "run_id"])
     run_id = next(row["run_id"] for row in rows if row["trajectory_id"] == full)
     config = recorded_config(store, run_id)
-    found = asyncio.run(
-        replay_trajectory(store, full, catalogue_of(store, config), config.rollouts.episode)
-    )
+    world, episode = catalogue_of(store, config), config.rollouts.episode
+    found = asyncio.run(replay_trajectory(store, full, world, episode, cassette=cassette))
     if json_:
         print(json.dumps(found._asdict(), default=str))  # noqa: T201
     else:

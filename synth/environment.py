@@ -22,7 +22,7 @@ from records.sizes import count_tokens
 from synth.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
 from synth.cassette import NotRecordedError
 from synth.checks import Episode
-from synth.executors import Catalogue, Recorded, executors_for
+from synth.executors import Catalogue, RecordedCalls, executors_for
 from synth.outcomes import OutcomeConfig, Outcomes
 from synth.prompts import render
 from synth.reward import decide_by_code, evidence_of, objective_reward, rubric_of
@@ -141,7 +141,7 @@ class EpisodeEnvironment:
         journal: ShardJournal | None = None,
         episode_id: str = "",
         answers: Answers | None = None,
-        recorded: Recorded | None = None,
+        recorded: RecordedCalls | None = None,
     ) -> None:
         """`user` makes a simulated user from (task, persona), `outcomes` the draws from a seed.
 

@@ -160,9 +160,11 @@ class Catalogue:
     simulate: SimulateConfig = field(default_factory=SimulateConfig)
     """Which tools a model plays."""
     cassette: Cassette | None = None
-    """Recorded answers of the servers named in `recorded`."""
+    """RecordedCalls answers of the servers named in `recorded`."""
     recorded: frozenset[str] = frozenset()
     """Servers that cannot run here and are answered from the cassette."""
+    played: frozenset[str] = frozenset()
+    """Ids of the domains that no program defines: worlds of imported tools."""
 
     @cached_property
     def bench(self) -> Bench:
@@ -234,7 +236,7 @@ def in_short(tool: Row) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCalls:
     """The calls of a stored trajectory, for its replay."""
 
     simulated: Tape
@@ -249,7 +251,7 @@ def executors_for(
     tools: Sequence[Row],
     *,
     answers: Answers | None = None,
-    recorded: Recorded | None = None,
+    recorded: RecordedCalls | None = None,
 ) -> dict[str, Executor]:
     """An executor for each tool by name. Tools of one domain or server share their state.
 
@@ -283,7 +285,7 @@ def _place(catalogue: Catalogue, task: Row, tool: Row) -> Place:
 
 
 def _simulated(
-    place: Place, tools: Sequence[Row], answers: Answers | None, recorded: Recorded | None
+    place: Place, tools: Sequence[Row], answers: Answers | None, recorded: RecordedCalls | None
 ) -> Executor:
     if recorded is not None:
         return RecordedSimulation(place, recorded.simulated)
@@ -297,7 +299,7 @@ def _outside(
     task: Row,
     tool: Row,
     tools: Sequence[Row],
-    recorded: Recorded | None,
+    recorded: RecordedCalls | None,
 ) -> Executor:
     """Of a server or of the workspace for code."""
     if tool["domain_id"] == CODE_DOMAIN:

@@ -3,7 +3,8 @@
 A stage here is an adapter of a few lines. The work is in the module that it calls.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -31,13 +32,13 @@ from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_e
 from synth.executors import Catalogue, OpenServer
 from synth.extensions import load_extensions
 from synth.grading import Recorded, grade, grading_id_of, plan_grading
+from synth.personas import make_persona, plan_personas
 from synth.played_sources import (
     PlayedSource,
     played_domains,
     sources_to_play,
     write_world,
 )
-from synth.personas import make_persona, plan_personas
 from synth.rollout import plan_rollouts, run_rollout
 from synth.run import Run, Shard
 from synth.simulator import SimulateConfig, simulation_identity
@@ -155,9 +156,7 @@ class CatalogueStage:
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
         if source := item.data.get("played"):
             generator = self.run.config.roles["generator"]
-            made = await write_world(
-                source, shard.llm, item_id=item.item_id, generator=generator
-            )
+            made = await write_world(source, shard.llm, item_id=item.item_id, generator=generator)
             return self._new(dict(made.tables))
         if tools := item.data.get("recorded"):
             return self._new({"tools": tools})
@@ -247,6 +246,7 @@ def catalogue_of(
         simulate=config.simulate,
         cassette=cassette,
         recorded=frozenset(recorded),
+        played=frozenset(played),
     )
 
 
@@ -334,7 +334,6 @@ class TaskStage(OverCatalogue):
             code=CodeTasks(self.catalogue.code, self.extensions),
             open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
             extensions=self.extensions,
-            is_simulated=self.catalogue.is_simulated,
             simulate=run.config.simulate,
         )
 
@@ -342,6 +341,8 @@ class TaskStage(OverCatalogue):
         config = self.run.config
         agents = [item.item_id for item in AgentStage(self.run).plan()]
         personas = [item.item_id for item in PersonaStage(self.run).plan()]
+        decided = simulation_identity(config.simulate, config.roles["simulator"])
+        played = self.catalogue.played
         plans = plan_tasks(
             config.tasks,
             self.rows_of("agents", ("agent_id", "domain_id"), agents),
@@ -350,6 +351,7 @@ class TaskStage(OverCatalogue):
             count=config.num_tasks,
             generator=config.roles["generator"],
             extensions=self.extensions,
+            simulation=lambda agent: decided if agent["domain_id"] in played else (),
         )
         return [Item(plan.item_id, {"plan": plan}) for plan in plans]
 

@@ -19,7 +19,7 @@ from synth.environment import (
     EpisodeEnvironment,
     Message,
 )
-from synth.executors import Catalogue, Recorded
+from synth.executors import Catalogue, RecordedCalls
 from synth.outcomes import RecordedOutcomes
 from synth.reward import evidence_of, objective_reward, rubric_of
 from synth.user import Scene, UserCall, UserError, UserTurn
@@ -120,7 +120,7 @@ async def replay_rows(
         config,
         user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
         outcomes=lambda seed: RecordedOutcomes(kinds, seed),
-        recorded=Recorded(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
+        recorded=RecordedCalls(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
     )
     await env.reset(task, trajectory["seed"])
     try:

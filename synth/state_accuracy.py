@@ -1,4 +1,4 @@
-"""How true model-simulated tools were, of a dataset: the share of calls after which the state equals
+"""How true model-simulated tools were, of a dataset: the share of calls after which the state is
 the interpreter's, by the number of fields that the interpreter changes.
 
 Only tools that a program defines can be measured; what a model played without one is counted apart.

@@ -15,8 +15,7 @@ from synth.offline.settings import OfflineSettings
 from synth.offline.tools.domain import write_domain
 from synth.offline.tools.job import write_tools
 from synth.offline.user import user_turn
-from synth.offline.world_call import simulate_call
-from synth.offline.world_sketch import write_world
+from synth.offline.world_jobs import WORLD_JOBS
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
 from synth.openai_server.sampling import conform, sample
@@ -32,9 +31,7 @@ _JOBS: dict[str, Job] = {
     "domain": write_domain,
     "user_turn": user_turn,
     "judgement": judge,
-    "simulate_call": simulate_call,
-    "world_sketch": write_world,
-}
+} | WORLD_JOBS
 
 
 def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:

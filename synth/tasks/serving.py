@@ -117,7 +117,7 @@ def _goal(wish: Wish, at: int, slots: Mapping[str, str | int], tools: Mapping[st
     for param, value in step.arguments.items():
         if param not in wish.labels:
             continue
-        for label, plain in _plain_parts(_known_as(param, wish.labels[param]), value):
+        for label, plain in plain_parts(_known_as(param, wish.labels[param]), value):
             fact = Fact(label=label, value=plain, param=param, needed=param in required)
             if fact not in known:
                 known.append(fact)
@@ -137,24 +137,24 @@ def _goal(wish: Wish, at: int, slots: Mapping[str, str | int], tools: Mapping[st
 def _known_as(param: str, label: str) -> str:
     """The label, with the parameter's own words where it has none of them: an agent that asks for
     the revision is to be understood by a person who knows a tag."""
-    words = _words(param)
+    words = param_words(param)
     is_akin = words.replace(" ", "") in label.replace(" ", "")
     return label if is_akin or set(words.split()) & set(label.split()) else f"{label} ({words})"
 
 
-def _words(name: str) -> str:
+def param_words(name: str) -> str:
     """`oldText` and `old_text` are "old text"."""
     return words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
-def _plain_parts(label: str, value: Any) -> Iterator[tuple[str, Any]]:
+def plain_parts(label: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The plain values in an argument, those in objects with the member's name."""
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _plain_parts(f"{label}, {_words(name)}", part)
+            yield from plain_parts(f"{label}, {param_words(name)}", part)
     elif isinstance(value, list):
         for part in value:
-            yield from _plain_parts(label, part)
+            yield from plain_parts(label, part)
     elif value is not None:
         yield label, value
 

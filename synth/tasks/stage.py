@@ -5,7 +5,6 @@ more tasks change none of those that exist.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -16,8 +15,9 @@ from records.digest import digest
 from records.schemas import Row
 from records.seeds import rng_of, seed_of
 from records.splits import own_split, split_of
-from sandboxes.mcp import McpServer, open_server
+from sandboxes.mcp import open_server
 from sandboxes.servers import ServerConfig
+from synth.cassette import OpenForProof
 from synth.coding.issues import PROMPT as ISSUE_PROMPT
 from synth.coding.issues import write_issue
 from synth.coding.tasks import MAX_TURNS, TOKEN_BUDGET, CodeTasks
@@ -26,8 +26,10 @@ from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts import version_of
+from synth.simulator import ModelAnswers, SimulateConfig
 from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals import Draft, Proof
+from synth.tasks.played import make_played
 from synth.tasks.proving import UnprovedError
 from synth.tasks.serving import draft_for_server, prove_on_server
 from synth.tasks.words import PROMPT, write_brief
@@ -105,6 +107,8 @@ class TaskSources:
 
     extensions: Extensions = NO_EXTENSIONS
 
+    simulate: SimulateConfig = field(default_factory=SimulateConfig)
+
     code: CodeTasks = field(default_factory=lambda: CodeTasks({}))
     """Makes the tasks on repositories and problems."""
 
@@ -128,10 +132,12 @@ def plan_tasks(
     count: int,
     generator: RoleConfig,
     extensions: Extensions = NO_EXTENSIONS,
+    simulation: Callable[[Row], Sequence[Any]] = lambda agent: (),
 ) -> list[TaskPlan]:
     """Tasks 0 to count - 1. Task i is the same whatever the count.
 
     `agents` and `personas` stand in the order of their plans, None where there is no row.
+    `simulation`: what decides the answers of tools that are played, for an agent of such a world.
     """
     base = digest(
         "task",
@@ -152,6 +158,7 @@ def plan_tasks(
             row[key] if row else None for row, key in ((agent, "agent_id"), (persona, "persona_id"))
         ]
         own = [version_of(ISSUE_PROMPT)] if agent and is_code(agent) else []
+        own += simulation(agent) if agent else ()
         item_id = digest(base, i, parents, *own)
         plans.append(TaskPlan(item_id=item_id, agent=agent, persona=persona))
     return plans
@@ -173,6 +180,8 @@ async def make_task(
             return await _on_code(plan, agent, persona, llm, sources.code, generator)
         if agent["server"]:
             made = await _on_server(plan.item_id, agent, persona, config, sources)
+        elif not sources.domains[agent["domain_id"]].programs:
+            made = await _played(plan.item_id, agent, config, sources, llm)
         else:
             made = _in_domain(plan.item_id, agent, persona, config, sources)
     except UnprovedError as error:
@@ -217,6 +226,23 @@ def _in_domain(
         shares=config.shares,
         reveals=persona["reveals"],
         dual_control=config.dual_control,
+    )
+    return _Made(*made, {"title": domain.title, "description": domain.description})
+
+
+async def _played(
+    item_id: str, agent: Row, config: TaskConfig, sources: TaskSources, llm: LLM
+) -> _Made:
+    """In a world whose tools no program defines."""
+    domain = sources.domains[agent["domain_id"]]
+    own = [t for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]]
+    made = await make_played(
+        item_id,
+        domain,
+        sorted(own, key=lambda tool: tool["tool_id"]),
+        ModelAnswers(llm, item=item_id, config=sources.simulate, step="reference"),
+        shares=config.shares,
+        extensions=sources.extensions,
     )
     return _Made(*made, {"title": domain.title, "description": domain.description})
 

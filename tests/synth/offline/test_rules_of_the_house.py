@@ -33,8 +33,8 @@ MAX_LINES_OF_USER_CONTROL = 400
 neither is needed to answer in a conversation."""
 
 MAX_LINES_OF_WORLDS = 650
-"""Of standing in for tools (`world_*.py`), counted by itself too: it is no part of a conversation, but
-reads declarations and rows."""
+"""Of standing in for tools (`world_*.py`), counted by itself too: it is no part of a conversation,
+but reads declarations and rows."""
 
 EVERYDAY_WORDS = frozenset(
     ["client", "customer", "issue", "member", "order", "part", "person", "repair"]
