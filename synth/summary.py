@@ -206,10 +206,13 @@ SELECT count(*) AS trajectories,
   count(DISTINCT coalesce(server, domain_id)) FILTER (accepted) AS worlds
 FROM trajectories"""
 
+# an invocation that has not ended, or was killed, lasted at least until its last model call
 _ELAPSED = """
 SELECT sum(seconds) AS seconds FROM (
   SELECT date_diff('millisecond', min(happened_at), max(happened_at)) / 1000.0 AS seconds
-  FROM runs GROUP BY invocation_id)"""
+  FROM (SELECT invocation_id, happened_at FROM runs
+        UNION ALL SELECT invocation_id, max(started_at) FROM llm_calls GROUP BY invocation_id)
+  GROUP BY invocation_id)"""
 
 _MODELS = """
 SELECT DISTINCT model FROM llm_calls

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,15 @@ from records.store import Dataset
 from synth.foreign_text import markdown_text, visible
 from synth.report import report_html, summary_markdown, write_report
 from synth.summary import kappa, summarise
-from tests.synth.small_dataset import conversation, trajectory, write_dataset
+from tests.records.rows import row
+from tests.synth.small_dataset import (
+    MODEL,
+    START,
+    conversation,
+    llm_call,
+    trajectory,
+    write_dataset,
+)
 
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -69,6 +78,16 @@ def test_headline_numbers_are_those_of_the_rows(small: Dataset) -> None:
     assert (totals["trajectories"], totals["accepted"], totals["recovered"]) == (5, 3, 3)
     assert totals["cost_per_accepted"] == pytest.approx(0.5 / 3)
     assert totals["accepted_per_hour"] == pytest.approx(1.5)
+
+
+def test_a_run_that_has_not_ended_lasted_until_its_last_model_call(tmp_path: Path) -> None:
+    dataset = Dataset.create_or_open(tmp_path / "d")
+    begun = row("runs", invocation_id="invocation-1", event="started", happened_at=START)
+    call = llm_call("call-1", "agent", MODEL, cost=0.0)
+    call |= {"started_at": START + timedelta(hours=3)}
+    tables = {"runs": [begun], "llm_calls": [call]}
+    dataset.commit(run_id="run-1", stage="rollouts", shard=0, tables=tables)
+    assert summarise(dataset).totals["hours"] == pytest.approx(3.0)
 
 
 def test_errors_are_counted_with_their_recoveries(small: Dataset) -> None:
