@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
 
-from flows import cli_code, cli_data, cli_domain, cli_run, cli_sandbox, cli_tools
+from flows import cli_code, cli_data, cli_domain, cli_grade, cli_run, cli_sandbox, cli_tools
 from records.errors import BudgetError, ConfigError, SynthError
 
 app = App(
@@ -24,6 +24,7 @@ app = App(
 )
 cli_run.register(app)
 cli_data.register(app)
+cli_grade.register(app)
 cli_tools.register(app)
 cli_domain.register(app)
 cli_code.register(app)

@@ -1,4 +1,7 @@
-"""Grading and curation: every rubric checked, then what is kept decided over the whole set."""
+"""Grading, the trial of the judge, and curation, which decides over the whole set what is kept."""
+
+import logging
+from typing import Any
 
 from prefect import flow
 
@@ -6,14 +9,31 @@ from flows.joining import joined_run
 from flows.settings import DEFAULT_DATASET, DatasetParameter
 from flows.shard_tasks import run_stage
 from synth.config import RunConfig
-from synth.pipeline import CurationStage, GradingStage
-from synth.run import StageReport
+from synth.grading_stages import (
+    CalibrationStage,
+    CurationStage,
+    GradingStage,
+    warning_about,
+)
+from synth.run import Run, StageReport
+
+log = logging.getLogger("synth.flows")
+
+JUDGING = (GradingStage, CalibrationStage, CurationStage)
 
 
 @flow(name="curate", flow_run_name="curate-{config.name}")
 async def curate(
     config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
-    """Write `verdicts` and `curation` for the trajectories that the dataset holds."""
+    """Write `verdicts`, `calibration` and `curation` for the dataset's trajectories."""
     async with joined_run(config, dataset) as run:
-        return [await run_stage(run, stage(run)) for stage in (GradingStage, CurationStage)]
+        return await judge_all(run)
+
+
+async def judge_all(run: Run[Any]) -> list[StageReport]:
+    """The three stages, and what must be said of the judge."""
+    reports = [await run_stage(run, stage(run)) for stage in JUDGING]
+    if warning := warning_about(run.dataset, run.config):
+        log.warning("%s", warning)
+    return reports

@@ -10,11 +10,12 @@ from flows.build_tools import build_tools
 from flows.curate import curate
 from flows.dry_run import dry_run
 from flows.evolve_tools import evolve_tools
+from flows.grade import grade
 from flows.ownership import OURS
 from flows.pipeline import pipeline
 from flows.rollouts import rollouts
 
-FLOWS = (pipeline, dry_run, build_tools, evolve_tools, build_tasks, rollouts, curate)
+FLOWS = (pipeline, dry_run, build_tools, evolve_tools, build_tasks, rollouts, curate, grade)
 
 LOOK_EVERY_S = 2.0
 """How soon a run that somebody started in the UI begins; Prefect's default is 10 s."""

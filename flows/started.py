@@ -13,6 +13,7 @@ from prefect.logging.handlers import APILogWorker
 from flows.dry_run import dry_run
 from flows.entry import say
 from flows.evolve_tools import evolve_tools
+from flows.grade import grade
 from flows.ownership import OURS, sweep_dead_runs
 from flows.pipeline import pipeline
 from records.errors import SynthError
@@ -22,6 +23,7 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "pipeline": pipeline,
     "dry_run": dry_run,
     "evolve_tools": evolve_tools,
+    "grade": grade,
 }
 
 ATTEMPTS = 3

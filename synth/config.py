@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from records.config import Config
 from records.digest import digest
 from synth.agents import AgentConfig
+from synth.calibration import JudgingConfig
 from synth.curation import CurationConfig
 from synth.evolved_domains import is_evolved
 from synth.extensions import ExtensionFile
@@ -19,7 +20,16 @@ from synth.tasks.stage import TaskConfig
 
 Role = Literal["generator", "agent", "user", "simulator", "judge"]
 
-STAGES = ("tools", "agents", "personas", "tasks", "rollouts", "grading", "curation")
+STAGES = (
+    "tools",
+    "agents",
+    "personas",
+    "tasks",
+    "rollouts",
+    "grading",
+    "calibration",
+    "curation",
+)
 """Names of the stages in their order, as budgets and reports use them."""
 
 
@@ -102,7 +112,31 @@ class JobConfig(Config):
         return digest(self.KIND, self.identity())
 
 
-class RunConfig(JobConfig):
+class JudgedConfig(JobConfig):
+    """What a run is told that judges trajectories."""
+
+    code: tuple[str, ...] = ("all",)
+    """Built-in repositories and problem sets by name, `all` of them, or paths of definitions."""
+    extensions: tuple[ExtensionFile, ...] = ()
+    """Paths of Python files of your own that add kinds of criteria, and criteria to tasks."""
+    judging: JudgingConfig = JudgingConfig()
+    """How the judge is tried, and what it must reach for its word to count."""
+    curation: CurationConfig = CurationConfig()
+    """What is kept of the trajectories that pass their checks."""
+
+
+class GradeConfig(JudgedConfig):
+    """Grading what a dataset holds once more: by another judge, another rubric, newer checks."""
+
+    KIND: ClassVar[str] = "grade"
+    STAGES: ClassVar[tuple[str, ...]] = ("grading", "calibration", "curation")
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {"judge": RoleConfig()}
+
+    name: str = Field(default="grade", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
+    """Shown in the UI."""
+
+
+class RunConfig(JudgedConfig):
     """Everything a run of the pipeline is told."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks", "workers"}
@@ -116,10 +150,6 @@ class RunConfig(JobConfig):
     holds evolved tools of: `evolved` for all, `evolved:NAME` for one."""
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
-    code: tuple[str, ...] = ("all",)
-    """Built-in repositories and problem sets by name, `all` of them, or paths of definitions."""
-    extensions: tuple[ExtensionFile, ...] = ()
-    """Paths of Python files of your own that add kinds of criteria, and criteria to tasks."""
     simulate: SimulateConfig = SimulateConfig()
     """Which tools a model plays, and what stands in for servers that cannot run here."""
     personas: PersonaConfig = PersonaConfig()
@@ -130,8 +160,6 @@ class RunConfig(JobConfig):
     """How many tasks an agent is given and how complex they are."""
     rollouts: RolloutConfig = RolloutConfig()
     """Attempts at each task, and the limits of an episode."""
-    curation: CurationConfig = CurationConfig()
-    """What is kept of the trajectories that pass their checks."""
 
     workers: int = Field(default=0, ge=0, le=256)
     """Processes that make the tasks, rollouts and verdicts; 1: none beside the run's own; 0: one

@@ -15,12 +15,13 @@ from pydantic import Field
 from records.config import Config
 from records.digest import digest
 from records.schemas import Row
+from synth.calibration import Standing
 from synth.environment import OUTSIDE
 from synth.grading import HACK_CHECK, scores_of
 from synth.reward import rubric_of
-from synth.rubric import decide
+from synth.rubric import JUDGED, decide
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -47,6 +48,8 @@ class Candidate(NamedTuple):
     """The tools called, in call order."""
     opening: str
     train_turns: list[bool]
+    judge_standing: Standing | None
+    """Of the kind that only the judge decides; None where the rubric asks nothing of it."""
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -87,7 +90,7 @@ def decide_all(
     kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
-    looked_at = [(c.trajectory_id, c.termination_reason) for c in candidates]
+    looked_at = [(c.trajectory_id, c.termination_reason, c.judge_standing) for c in candidates]
     curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
     return [
         {
@@ -99,6 +102,7 @@ def decide_all(
             "score": c.score,
             "train_turns": c.train_turns,
             "split": c.split,
+            "judge_standing": c.judge_standing,
         }
         for c in candidates
     ]
@@ -112,18 +116,32 @@ def _by_trajectory(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
 
 
 def candidate_of(
-    trajectory: Row, calls: Iterable[Row], verdicts: Sequence[Row], task: Row
+    trajectory: Row,
+    calls: Iterable[Row],
+    verdicts: Sequence[Row],
+    task: Row,
+    standing: Standing = "unmeasured",
 ) -> Candidate | None:
     """The rubric's rule over the verdicts, and the first reason against the trajectory; None while
-    it has yet to be judged."""
+    it has yet to be judged.
+
+    Where the judge's `standing` is below its floor, what only it passed counts as failed; whoever
+    would be accepted otherwise is dropped as `judge_below_floor`.
+    """
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
     rubric = rubric_of(task)
-    decision = decide(rubric, scores_of(verdicts))
+    scores = scores_of(verdicts)
+    judged = [c.id for c in rubric.criteria if c.kind == JUDGED and c.id in scores]
+    decision = by_its_word = decide(rubric, scores)
+    if standing == "below_floor":
+        decision = decide(rubric, scores | dict.fromkeys(judged, 0.0))
     hacked = any(v["criterion_id"] == HACK_CHECK and not v["passed"] for v in verdicts)
     reason = None
     if trajectory["termination_reason"] in SPOILED:
         reason = trajectory["termination_reason"]
+    elif by_its_word.accepted and not decision.accepted and not hacked:
+        reason = "judge_below_floor"
     elif decision.failed:
         kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
         reason = f"failed_{kinds[decision.failed[0]]}"
@@ -141,6 +159,7 @@ def candidate_of(
         sequence=tuple(call["name"] for call in ordered),
         opening=opening_words(trajectory["messages"]),
         train_turns=train_turns(trajectory["messages"], ordered),
+        judge_standing=standing if judged else None,
     )
 
 

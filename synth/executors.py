@@ -212,13 +212,7 @@ class Catalogue:
 
     def world(self, task: Row) -> CodeWorld:
         """The repository or problem of a task. ConfigError for one that is not as it was."""
-        name, definition = task["initial_state"]["world"], task["initial_state"]["definition"]
-        if name not in self.code or self.code[name].definition != definition:
-            raise ConfigError(
-                f"repository or problem {name!r} is not at hand, or no sandbox can run it here "
-                f"(`synth sandbox doctor` says why); {_EDITED}"
-            )
-        return self.code[name]
+        return code_world_in(self.code, task)
 
     def server(self, name: str) -> ServerConfig:
         if name not in self.servers:
@@ -228,6 +222,17 @@ class Catalogue:
                 f"among those of the run: {known}"
             )
         return self.servers[name]
+
+
+def code_world_in(worlds: Mapping[str, CodeWorld], task: Row) -> CodeWorld:
+    """The repository or problem of a task. ConfigError for one that is not as it was."""
+    name, definition = task["initial_state"]["world"], task["initial_state"]["definition"]
+    if name not in worlds or worlds[name].definition != definition:
+        raise ConfigError(
+            f"repository or problem {name!r} is not at hand, or no sandbox can run it here "
+            f"(`synth sandbox doctor` says why); {_EDITED}"
+        )
+    return worlds[name]
 
 
 def in_short(tool: Row) -> str:

@@ -18,20 +18,24 @@ from synth.hack_check import hack_check
 from synth.judge import judge, prompt_version
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
+from synth.planting import Source
 from synth.reward import evidence_of, rubric_of
 from synth.rubric import Rubric
+from synth.rubric_patch import RubricPatch
 from synth.stages import Item, ItemResult, dropped
 
 STAGE = "grading"
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same trajectory would be graded otherwise."""
 
 HACK_CHECK = "hack_check"
 """Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
 
 
-def grading_id_of(judge_role: RoleConfig, kinds: Kinds = BUILT_IN) -> str:
-    """Judge and checker versions; a task's rubric is fixed by its id."""
+def grading_id_of(
+    judge_role: RoleConfig, kinds: Kinds = BUILT_IN, rubric: RubricPatch | None = None
+) -> str:
+    """Judge and checker versions; a task's rubric is fixed by its id, unless another is given."""
     return digest(
         STAGE,
         STAGE_VERSION,
@@ -39,19 +43,17 @@ def grading_id_of(judge_role: RoleConfig, kinds: Kinds = BUILT_IN) -> str:
         HACK_CHECK_VERSION,
         judge_role.identity(),
         prompt_version(),
+        *([rubric.identity()] if rubric else []),
     )
 
 
-def plan_grading(
-    trajectories: Iterable[Row], *, judge_role: RoleConfig, kinds: Kinds = BUILT_IN
-) -> list[Item]:
+def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
     """One item for each trajectory that the agent answers for, in their order. The columns
     `trajectory_id` and `termination_reason` are enough.
 
     What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
     its new row is an item.
     """
-    grading_id = grading_id_of(judge_role, kinds)
     return [
         Item(
             digest(grading_id, trajectory["trajectory_id"]),
@@ -72,18 +74,36 @@ class Recorded:
     tasks: Mapping[str, Row]
     agents: Mapping[str, Row]
     tools: Mapping[str, Row]
+    rubric: RubricPatch | None = None
+    """What to grade by instead of the rubrics that the tasks were made with."""
 
     def of(self, item: Item) -> Item:
         """The item with the rows that `grade` reads."""
-        trajectory = self.trajectories[item.data["trajectory_id"]]
-        calls = self.tool_calls.get(trajectory["trajectory_id"], ())
+        source = self.source(item.data["trajectory_id"])
         rows = {
-            "trajectory": trajectory,
-            "calls": sorted(calls, key=lambda call: call["call_index"]),
-            "task": self.tasks[trajectory["task_id"]],
-            "tools": [self.tools[i] for i in self.agents[trajectory["agent_id"]]["tool_ids"]],
+            "trajectory": source.trajectory,
+            "calls": source.calls,
+            "task": source.task,
+            "tools": source.tools,
         }
         return Item(item.item_id, {**item.data, **rows})
+
+    def source(self, trajectory_id: str) -> Source:
+        """All that is told about a trajectory."""
+        trajectory = self.trajectories[trajectory_id]
+        calls = self.tool_calls.get(trajectory_id, ())
+        tool_ids = self.agents[trajectory["agent_id"]]["tool_ids"]
+        return Source(
+            trajectory,
+            sorted(calls, key=lambda call: call["call_index"]),
+            self.task(trajectory["task_id"]),
+            [self.tools[i] for i in tool_ids],
+        )
+
+    def task(self, task_id: str) -> Row:
+        """The task with the rubric that counts."""
+        task = self.tasks[task_id]
+        return self.rubric.of(task) if self.rubric else task
 
 
 async def grade(
@@ -107,14 +127,23 @@ async def grade(
     rows.append(_hack_row(hack_check(trajectory["messages"], calls, item.data["tools"])))
     opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
     judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
-    version = f"{judge_role.model_of(item.item_id, 'judge')}@{prompt_version()}"
-    rows += _rows(rubric, judged, checked_by="judge", version=version)
+    version = judge_version(judge_role, item.item_id)
+    rows += [
+        row | {"quote": opinion.quote, "supported": opinion.supported}
+        for row in _rows(rubric, judged, checked_by="judge", version=version)
+        for opinion in [opinions[row["criterion_id"]]]
+    ]
     place = {
         "grading_id": item.data["grading_id"],
         "trajectory_id": trajectory["trajectory_id"],
         "split": trajectory["split"],
     }
     return ItemResult({"verdicts": [row | place for row in rows]})
+
+
+def judge_version(judge_role: RoleConfig, item_id: str) -> str:
+    """What stands with a verdict of the judge: its model and its prompt."""
+    return f"{judge_role.model_of(item_id, 'judge')}@{prompt_version()}"
 
 
 def scores_of(verdicts: Iterable[Row]) -> dict[str, float]:
@@ -140,6 +169,8 @@ def _rows(
             "score": verdicts[c.id].score,
             "evidence": verdicts[c.id].evidence,
             "checker_version": version,
+            "quote": None,
+            "supported": None,
         }
         for c in rubric.criteria
         if c.id in verdicts
@@ -157,4 +188,6 @@ def _hack_row(verdict: Verdict) -> Row:
         "score": verdict.score,
         "evidence": verdict.evidence,
         "checker_version": HACK_CHECK_VERSION,
+        "quote": None,
+        "supported": None,
     }

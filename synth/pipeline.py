@@ -4,15 +4,14 @@ A stage here is an adapter of a few lines. The work is in the module that it cal
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 from records.digest import digest
 from records.errors import ConfigError
-from records.lookup import RowBy, RowsBy
+from records.lookup import RowBy
 from records.schemas import Row
 from records.store import Dataset
 from sandboxes.importing import import_server, source_of
@@ -27,11 +26,10 @@ from synth.coding import worlds as coding
 from synth.coding.tasks import CodeTasks
 from synth.coding.worlds import code_worlds
 from synth.config import RunConfig
-from synth.curation import Candidate, candidate_of, decide_all
 from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.executors import Catalogue, OpenServer
 from synth.extensions import load_extensions
-from synth.grading import Recorded, grade, grading_id_of, plan_grading
+from synth.grading_stages import CalibrationStage, CurationStage, GradingStage
 from synth.personas import make_persona, plan_personas
 from synth.played_sources import (
     PlayedSource,
@@ -421,83 +419,6 @@ class RolloutStage(OverCatalogue):
         )
 
 
-class GradingStage(OverCatalogue):
-    name = "grading"
-    spread = True
-
-    def __init__(self, run: Run[RunConfig]) -> None:
-        super().__init__(run)
-        self.recorded = recorded_in(run.dataset)
-
-    def plan(self) -> list[Item]:
-        ended = ("trajectory_id", "termination_reason")
-        return plan_grading(
-            chain.from_iterable(self.run.dataset.in_commits("trajectories", ended)),
-            judge_role=self.run.config.roles["judge"],
-            kinds=self.catalogue.kinds,
-        )
-
-    async def make(self, item: Item, shard: Shard) -> ItemResult:
-        return await grade(
-            self.recorded.of(item),
-            shard.llm,
-            judge_role=self.run.config.roles["judge"],
-            bench=self.catalogue.bench,
-            kinds=self.catalogue.kinds,
-        )
-
-
-def recorded_in(dataset: Dataset) -> Recorded:
-    """Every trajectory of a dataset with what is told about it, read when it is asked for."""
-    return Recorded(
-        trajectories=RowBy(dataset, "trajectories", "trajectory_id"),
-        tool_calls=RowsBy(dataset, "tool_calls", "trajectory_id"),
-        tasks=RowBy(dataset, "tasks", "task_id"),
-        agents=RowBy(dataset, "agents", "agent_id"),
-        tools=RowBy(dataset, "tools", "tool_id", keep=64),
-    )
-
-
-class CurationStage:
-    """One item: it looks at every trajectory of the dataset at once."""
-
-    name = "curation"
-
-    def __init__(self, run: Run[RunConfig]) -> None:
-        self.run = run
-
-    def plan(self) -> list[Item]:
-        rows = self._rows()
-        if not rows:
-            return []
-        return [Item(rows[0]["curation_id"], {"rows": rows})]
-
-    async def make(self, item: Item, shard: Shard) -> ItemResult:
-        return ItemResult({"curation": item.data["rows"]})
-
-    def _rows(self) -> list[Row]:
-        config = self.run.config
-        kinds = load_extensions(config.extensions).kinds
-        grading_id = grading_id_of(config.roles["judge"], kinds)
-        return decide_all(
-            self._candidates(grading_id), grading_id=grading_id, config=config.curation
-        )
-
-    def _candidates(self, grading_id: str) -> Iterator[Candidate]:
-        """In commit order, so that what belongs to a trajectory is read together with it."""
-        dataset = self.run.dataset
-        recorded = recorded_in(dataset)
-        graded = RowsBy(dataset, "verdicts", "trajectory_id")
-        columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
-        for rows in dataset.in_commits("trajectories", columns):
-            for row in rows:
-                i = row["trajectory_id"]
-                verdicts = [v for v in graded.get(i, ()) if v["grading_id"] == grading_id]
-                calls, task = recorded.tool_calls.get(i, ()), recorded.tasks[row["task_id"]]
-                if candidate := candidate_of(row, calls, verdicts, task):
-                    yield candidate
-
-
 STAGES = (
     CatalogueStage,
     AgentStage,
@@ -505,6 +426,7 @@ STAGES = (
     TaskStage,
     RolloutStage,
     GradingStage,
+    CalibrationStage,
     CurationStage,
 )
 """In the order of a run: each reads what those before it committed."""

@@ -13,6 +13,7 @@ import duckdb
 
 from records.schemas import Row
 from records.store import Dataset
+from synth.calibration import kappa
 from synth.intervals import wilson
 
 TEMPLATE_POLICY = "template-policy"
@@ -135,20 +136,6 @@ def yields(dataset: Dataset) -> list[Row]:
             }
         )
     return found
-
-
-def kappa(both: int, judge_only: int, code_only: int, neither: int) -> float | None:
-    """Cohen's kappa of two raters; None where chance alone explains everything, or nothing is.
-
-    `judge_only`: passed by the judge and not by the code; `code_only` the other way round.
-    """
-    n = both + judge_only + code_only + neither
-    if n == 0:
-        return None
-    observed = (both + neither) / n
-    judge, code = (both + judge_only) / n, (both + code_only) / n
-    chance = judge * code + (1 - judge) * (1 - code)
-    return None if chance >= 1 else (observed - chance) / (1 - chance)
 
 
 def _agreement(row: Row) -> Row:

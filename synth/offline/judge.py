@@ -59,7 +59,11 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         rates = settings.judge_errors.false_reject if passed else settings.judge_errors.false_accept
         if rng_of(request.key, f"judge:{name}").random() < getattr(rates, aspect):
             passed, evidence = not passed, _last_words(lines)
-        verdicts.append({"criterion_id": name, "passed": passed, "evidence": evidence[:_EVIDENCE]})
+        quote = next((evidence for x in lines if evidence in x.text), _last_words(lines))[
+            :_EVIDENCE
+        ]
+        verdicts.append({"criterion_id": name, "passed": passed, "quote": quote})
+        verdicts[-1]["evidence"] = evidence[:_EVIDENCE]
     return {"verdicts": verdicts}
 
 
@@ -194,4 +198,6 @@ def _avoided(words: str, rest: str, lines: list[Line]) -> tuple[bool, str]:
 
 
 def _last_words(lines: list[Line]) -> str:
-    return next((line.text for line in reversed(lines) if line.kind == "agent"), "")
+    """Of the agent, else of anybody: something that can be quoted."""
+    said = [line.text for line in lines if line.kind == "agent"] or [x.text for x in lines]
+    return said[-1] if said else ""

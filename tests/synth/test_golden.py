@@ -29,8 +29,8 @@ from tool_specs.catalogue import domain_row, tool_rows
 GOLDEN = {
     "catalogue": (2, "8ac919efbf5ee031"),
     "rollouts": (4, "d8708d8b9c657a90"),
-    "grading": (1, "a615dd4508adf4de"),
-    "curation": (1, "fa52d58a3e4bfdbe"),
+    "grading": (2, "8b3d66dd2adc5c6b"),
+    "curation": (2, "3ccd88c063dbae56"),
 }
 """Stage -> its version, and the digest of what it makes."""
 

@@ -76,7 +76,7 @@ def graded(
         agents={AGENT["agent_id"]: AGENT},
         tools={tool["tool_id"]: tool for tool in TOOLS},
     )
-    (planned,) = plan_grading([trajectory], judge_role=ROLES["judge"])
+    (planned,) = plan_grading([trajectory], grading_id="g")
     item = recorded.of(planned)
 
     async def run() -> ItemResult:
@@ -86,11 +86,12 @@ def graded(
     return asyncio.run(run()), trajectory, records
 
 
-def opinions(body: dict[str, Any], passed: bool = True) -> str:
+def opinions(body: dict[str, Any], passed: bool = True, quote: str = "appointment") -> str:
+    """The same of every criterion; the quote is a word that every episode of these tests has."""
     schema = body["response_format"]["json_schema"]["schema"]
     ids = schema["properties"]["verdicts"]["items"]["properties"]["criterion_id"]["enum"]
-    verdicts = [{"criterion_id": i, "passed": passed, "evidence": "seen"} for i in ids]
-    return json.dumps({"verdicts": verdicts})
+    said = {"passed": passed, "quote": quote, "evidence": "seen"}
+    return json.dumps({"verdicts": [{"criterion_id": i} | said for i in ids]})
 
 
 @pytest.mark.parametrize("name", EPISODES)
@@ -149,7 +150,7 @@ def test_an_episode_that_something_outside_ended_is_not_graded():
     trajectory, _ = rows_of([calls(CANCEL)])
     for reason in ("user_error", "infra_error"):
         ended = trajectory | {"termination_reason": reason}
-        assert plan_grading([ended], judge_role=ROLES["judge"]) == []
+        assert plan_grading([ended], grading_id="g") == []
 
 
 def test_a_criterion_left_out_by_the_judge_fails_the_item(tmp_path: Path):

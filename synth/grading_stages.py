@@ -1,0 +1,183 @@
+"""The stages that judge stored trajectories: of a run, and of `synth grade` by themselves."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from records.lookup import RowBy, RowsBy
+from records.schemas import Row
+from records.store import Dataset
+from sandboxes.local import available
+from synth.calibration import (
+    judge_rates,
+    judged_standing,
+    plan_calibration,
+    sample,
+    try_judge,
+    warning_of,
+)
+from synth.coding.bench import Bench
+from synth.coding.worlds import code_worlds
+from synth.config import JudgedConfig
+from synth.curation import Candidate, candidate_of, decide_all
+from synth.executors import code_world_in
+from synth.extensions import load_extensions
+from synth.grading import Recorded, grade, grading_id_of, plan_grading
+from synth.planting import Source
+from synth.rubric_patch import RubricPatch
+from synth.run import Run, Shard
+from synth.stages import Item, ItemResult, dropped
+
+
+def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded:
+    """Every trajectory of a dataset with what is told about it, read when it is asked for."""
+    return Recorded(
+        trajectories=RowBy(dataset, "trajectories", "trajectory_id"),
+        tool_calls=RowsBy(dataset, "tool_calls", "trajectory_id"),
+        tasks=RowBy(dataset, "tasks", "task_id"),
+        agents=RowBy(dataset, "agents", "agent_id"),
+        tools=RowBy(dataset, "tools", "tool_id", keep=64),
+        rubric=rubric,
+    )
+
+
+def grading_of(config: JudgedConfig) -> str:
+    """The id of the grading that a run makes."""
+    kinds = load_extensions(config.extensions).kinds
+    return grading_id_of(config.roles["judge"], kinds, config.judging.rubric)
+
+
+class Judged:
+    """What the stages share: the grading, and the rows that it is about."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        self.run = run
+        config: JudgedConfig = run.config
+        self.kinds = load_extensions(config.extensions).kinds
+        self.grading_id = grading_of(config)
+        self.recorded = recorded_in(run.dataset, config.judging.rubric)
+        self.verdicts = RowsBy(run.dataset, "verdicts", "trajectory_id")
+
+    def verdicts_on(self, trajectory_id: str) -> list[Row]:
+        """Of this grading."""
+        found = self.verdicts.get(trajectory_id, ())
+        return [row for row in found if row["grading_id"] == self.grading_id]
+
+
+class GradingStage(Judged):
+    name = "grading"
+    spread = True
+
+    def __init__(self, run: Run[Any]) -> None:
+        super().__init__(run)
+        worlds = code_worlds(run.config.code) if available() is None else {}
+        self.bench = Bench(lambda task: code_world_in(worlds, task))
+
+    def plan(self) -> list[Item]:
+        ended = ("trajectory_id", "termination_reason")
+        rows = self.run.dataset.in_commits("trajectories", ended)
+        return plan_grading(chain.from_iterable(rows), grading_id=self.grading_id)
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        return await grade(
+            self.recorded.of(item),
+            shard.llm,
+            judge_role=self.run.config.roles["judge"],
+            bench=self.bench,
+            kinds=self.kinds,
+        )
+
+
+class CalibrationStage(Judged):
+    """Failures planted in trajectories of this grading that passed by code, for the judge."""
+
+    name = "calibration"
+    spread = True
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        with self.run.dataset.connect() as db:
+            [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
+            passed = [i for (i,) in db.execute(_PASSED, [self.grading_id]).fetchall()]
+        chosen = sample(passed, graded=graded, seed=config.seed, config=config.judging)
+        return plan_calibration(
+            self._sources(chosen),
+            grading_id=self.grading_id,
+            graded=graded,
+            config=config.judging,
+            kinds=self.kinds,
+        )
+
+    def _sources(self, chosen: list[str]) -> list[Source]:
+        """In the order of `chosen`, read in that of the commits: a bounded sample, kept whole."""
+        wanted, found = set(chosen), {}
+        for rows in self.run.dataset.in_commits("trajectories", ("trajectory_id",)):
+            for row in rows:
+                if (i := row["trajectory_id"]) in wanted:
+                    found[i] = self.recorded.source(i)
+        return [found[i] for i in chosen]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        if not item.data["confirmed"]:
+            return dropped("not_confirmed")
+        return await try_judge(
+            item,
+            shard.llm,
+            self.recorded.source(item.data["trajectory_id"]),
+            verdicts=self.verdicts_on(item.data["trajectory_id"]),
+            judge_role=self.run.config.roles["judge"],
+            kinds=self.kinds,
+        )
+
+
+class CurationStage(Judged):
+    """One item: it looks at every trajectory of the dataset at once."""
+
+    name = "curation"
+
+    def plan(self) -> list[Item]:
+        rows = decide_all(
+            self._candidates(), grading_id=self.grading_id, config=self.run.config.curation
+        )
+        return [Item(rows[0]["curation_id"], {"rows": rows})] if rows else []
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        return ItemResult({"curation": item.data["rows"]})
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """In commit order, so that what belongs to a trajectory is read together with it."""
+        tried = trials(self.run.dataset, self.grading_id)
+        standing = judged_standing(tried, self.run.config.judging.floor)
+        columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
+        for rows in self.run.dataset.in_commits("trajectories", columns):
+            for row in rows:
+                i = row["trajectory_id"]
+                calls, task = (
+                    self.recorded.tool_calls.get(i, ()),
+                    self.recorded.task(row["task_id"]),
+                )
+                candidate = candidate_of(row, calls, self.verdicts_on(i), task, standing)
+                if candidate:
+                    yield candidate
+
+
+def trials(dataset: Dataset, grading_id: str) -> list[Row]:
+    """The rows of `calibration` of a grading, without texts."""
+    columns = ["grading_id", "kind", "channel", "expected", "code_passed", "judge_passed"]
+    rows = chain.from_iterable(dataset.in_commits("calibration", columns))
+    return [row for row in rows if row["grading_id"] == grading_id]
+
+
+def warning_about(dataset: Dataset, config: JudgedConfig) -> str | None:
+    """What a run says loudly of the judge that it was graded by, if anything."""
+    rows = trials(dataset, grading_of(config))
+    standing = judged_standing(rows, config.judging.floor)
+    return warning_of(standing, judge_rates(rows))
+
+
+_GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
+
+_PASSED = """
+SELECT trajectory_id FROM verdicts
+WHERE grading_id = $1 AND checked_by = 'code' AND kind != 'hack_check'
+GROUP BY ALL HAVING bool_and(passed) AND NOT bool_or(kind = 'test') ORDER BY 1"""
