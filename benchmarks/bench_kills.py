@@ -1,7 +1,8 @@
 """kill -9 at random moments of a run: the same bytes in the end, and almost nothing paid twice.
 
     python benchmarks/bench_kills.py [--tasks 500] [--kills 20] [--seed 1] [--prefect]
-                                     [--worlds domains | servers | code | all] [--out FOLDER]
+                                     [--worlds domains | servers | code | all]
+                                     [--latency-ms 0] [--out FOLDER]
 
 The endpoint is `synth offline-llm` in a process of its own, with a log of its own: what it counts
 is what was asked. One run goes through undisturbed. The same run, in another folder, is killed with
@@ -168,8 +169,6 @@ def write_config(path: Path, url: str, args: argparse.Namespace) -> Path:
     values = {"num_tasks": args.tasks, "concurrency": IN_FLIGHT, "shard_size": args.shard_size}
     values |= {"name": "kills", "max_failed": 1.0} | WORLDS[args.worlds]
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-    if args.budget:
-        lines += ["[budget]", f"tokens = {args.budget}"]
     for role in ("generator", "agent", "user", "judge"):
         lines += [f"[roles.{role}]", f"base_url = {json.dumps(url)}"]
     path.write_text("\n".join(lines) + "\n")
@@ -179,7 +178,7 @@ def write_config(path: Path, url: str, args: argparse.Namespace) -> Path:
 def undisturbed(folder: Path, args: argparse.Namespace) -> tuple[dict[str, int], Outcome]:
     """The run that nobody kills, and how often each request was asked."""
     log = folder.parent / "server.jsonl"
-    with endpoint(log) as url:
+    with endpoint(log, f"latency_s={args.latency_ms / 1000}") as url:
         probes = probe_requests(url, log)
         config = write_config(folder.parent / "run.toml", url, args)
         begun = time.monotonic()
@@ -201,7 +200,7 @@ def killed(
     print(f"seed {args.seed}: kills at requests {moments}", flush=True)
     log = folder.parent / "server.jsonl"
     kills: list[Kill] = []
-    with endpoint(log) as url:
+    with endpoint(log, f"latency_s={args.latency_ms / 1000}") as url:
         probes = probe_requests(url, log)
         config = write_config(folder.parent / "run.toml", url, args)
         watch = Watch(log, probes)
@@ -243,7 +242,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shard-size", type=int, default=30)
-    parser.add_argument("--budget", type=int, default=0)
+    parser.add_argument("--latency-ms", type=int, default=0)
     parser.add_argument("--prefect", action="store_true")
     parser.add_argument("--worlds", choices=WORLDS, default="domains")
     parser.add_argument("--out", type=Path)

@@ -49,6 +49,9 @@ def run(
     *,
     dataset: Dataset = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    estimate: Annotated[bool, Parameter(negative="")] = False,
+    pilot: Annotated[int, Parameter(validator=validators.Number(gte=2))] = 60,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Run the pipeline that a config file describes. Running it again resumes.
@@ -62,6 +65,13 @@ def run(
     dry_run
         Check everything with a handful of items and the offline provider, in a folder of its own
         beside the dataset, and spend nothing.
+    estimate
+        Make only a pilot, some of the run's own tasks up to their verdicts, and print what the
+        whole run will cost. The run itself goes on from there and pays for none of it again.
+    pilot
+        Tasks of the pilot that `--estimate` makes.
+    json_
+        Print the estimate as JSON.
     set_
         A setting to change, such as `--set budget.usd=5`; may be given several times.
     """
@@ -70,7 +80,14 @@ def run(
     loaded = load_config(config, set_)
     path = dataset_path(dataset)
     command = f"synth run {config}"
-    if dry_run:
+    if estimate:
+        from flows.estimating import print_estimate
+
+        if dry_run:
+            raise ConfigError("--dry-run spends nothing and --estimate does: give one of them")
+        command = f"{command} --estimate"
+        print_estimate(loaded, path, pilot=pilot, command=command, json_=json_)
+    elif dry_run:
         small, beside = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
         _execute("dry_run", small, beside, command=f"{command} --dry-run")
     else:

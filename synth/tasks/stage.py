@@ -123,6 +123,12 @@ def num_personas(tasks: int) -> int:
     return -(-tasks // BLOCK) * PERSONAS_PER_BLOCK
 
 
+def persona_number(task: int, seed: int) -> int:
+    """Which persona a task is for, by its number in the plan."""
+    draw = rng_of(str(seed), "persona_of_task", task).randrange(PERSONAS_PER_BLOCK)
+    return task // BLOCK * PERSONAS_PER_BLOCK + draw
+
+
 def plan_tasks(
     config: TaskConfig,
     agents: Sequence[Row | None],
@@ -151,9 +157,7 @@ def plan_tasks(
     plans = []
     for i in range(count):
         agent = agents[i // config.tasks_per_agent]
-        first = i // BLOCK * PERSONAS_PER_BLOCK
-        draw = rng_of(str(seed), "persona_of_task", i).randrange(PERSONAS_PER_BLOCK)
-        persona = personas[first + draw]
+        persona = personas[persona_number(i, seed)]
         parents = [
             row[key] if row else None for row, key in ((agent, "agent_id"), (persona, "persona_id"))
         ]

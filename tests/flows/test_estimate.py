@@ -1,0 +1,149 @@
+"""An estimate is paid once, is part of the run, and is right within what it says."""
+
+import asyncio
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from flows import cli
+from flows.running import open_run
+from records.errors import BudgetError
+from records.store import Dataset
+from synth.config import OfflineConfig, RunConfig
+from synth.estimate import Estimate, Units, Usage, estimate, make_pilot, pilot_tasks
+from synth.llm.config import BudgetConfig, RoleConfig
+from synth.openai_server.misbehaviour import Misbehaviour
+from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
+
+PRICED = RoleConfig(usd_per_million_prompt=0.6, usd_per_million_completion=2.5)
+CONFIG = SMALL.model_copy(
+    update={
+        "num_tasks": 24,
+        "shard_size": 8,
+        "roles": dict.fromkeys(("generator", "agent", "user", "judge"), PRICED),
+    }
+)
+
+
+def piloted(folder: Path, config: RunConfig = CONFIG, size: int = 12) -> Estimate:
+    async def run() -> Estimate:
+        async with open_run(config, str(folder), command="test") as opened:
+            await make_pilot(opened, size)
+            return estimate(opened)
+
+    return asyncio.run(run())
+
+
+def paid(folder: Path) -> Usage:
+    """The ledger without probes, which every start sends again."""
+    query = (
+        "select count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd) from llm_calls"
+        " where not cache_hit and stage != 'probe'"
+    )
+    [row] = Dataset.open(folder).connect().execute(query).fetchall()
+    return Usage(*map(float, row))
+
+
+def without_probes(made: Estimate) -> Usage:
+    [probe] = [line for line in made.lines if line.stage == "probe"]
+    return made.total.expected.minus(probe.expected)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "d"
+    run_pipeline(folder, CONFIG)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_run_goes_on_from_its_pilot_and_pays_for_none_of_it(
+    tmp_path: Path, whole: Path
+) -> None:
+    made = piloted(tmp_path / "d")
+    assert made.num_known == 12
+    assert 0 < paid(tmp_path / "d").requests < paid(whole).requests
+    run_pipeline(tmp_path / "d", CONFIG)
+    assert content_of(tmp_path / "d") == content_of(whole)
+    assert paid(tmp_path / "d").requests == paid(whole).requests
+
+
+def test_a_pilot_of_half_the_run_is_within_20_percent(tmp_path: Path, whole: Path) -> None:
+    real = paid(whole)
+    for said, was in zip(without_probes(piloted(tmp_path / "d")), real, strict=True):
+        assert said == pytest.approx(was, rel=0.2)
+
+
+@pytest.mark.slow
+def test_an_endpoint_that_writes_more_is_noticed(tmp_path: Path, whole: Path) -> None:
+    offline = OfflineConfig(misbehave=Misbehaviour(verbosity=3.0))
+    verbose = CONFIG.model_copy(update={"offline": offline})
+    said = without_probes(piloted(tmp_path / "d", verbose))
+    assert said.completion_tokens == pytest.approx(3 * paid(whole).completion_tokens, rel=0.2)
+
+
+def test_a_run_that_is_done_costs_what_it_cost(whole: Path) -> None:
+    made = piloted(whole)
+    assert made.num_known == CONFIG.num_tasks
+    assert without_probes(made) == pytest.approx(paid(whole))
+    assert made.total.low == pytest.approx(made.total.high)
+
+
+@pytest.mark.slow
+def test_what_the_run_has_made_before_is_known(tmp_path: Path) -> None:
+    run_pipeline(tmp_path / "d", CONFIG.model_copy(update={"num_tasks": 6}))
+    before = paid(tmp_path / "d")
+    made = piloted(tmp_path / "d")
+    both = {*range(6), *pilot_tasks(CONFIG, 12)}
+    assert made.num_known == len(both)
+    [spent] = {line.spent.requests for line in (made.total,)}
+    assert spent > before.requests
+
+
+@pytest.mark.slow
+def test_a_pilot_keeps_to_the_budget_and_goes_on_after_it(tmp_path: Path) -> None:
+    short = CONFIG.model_copy(update={"budget": BudgetConfig(tokens=60_000)})
+    with pytest.raises(BudgetError, match="budget of the run"):
+        piloted(tmp_path / "d", short)
+    assert paid(tmp_path / "d").tokens <= 60_000
+    piloted(tmp_path / "d")
+    piloted(tmp_path / "fresh")
+    assert paid(tmp_path / "d").requests == paid(tmp_path / "fresh").requests
+
+
+def test_a_larger_pilot_holds_the_smaller() -> None:
+    assert set(pilot_tasks(CONFIG, 5)) < set(pilot_tasks(CONFIG, 9))
+    assert pilot_tasks(CONFIG, 99) == list(range(24))
+
+
+def test_the_interval_holds_as_often_as_it_says() -> None:
+    """19 times of 20, for sums of draws that are as skewed as episodes are."""
+    rng = random.Random(3)
+    held = 0
+    for _ in range(400):
+        drawn = [Usage(requests=rng.lognormvariate(1.0, 0.4)) for _ in range(200)]
+        known = {str(i): {("rollouts", "agent"): usage} for i, usage in enumerate(drawn[:40])}
+        expected, half = Units(200, known).total(("rollouts", "agent"))
+        held += abs(sum(u.requests for u in drawn) - expected.requests) <= half.requests
+    assert 0.91 <= held / 400 <= 0.985
+
+
+def test_the_command_prints_json_for_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(
+        'num_tasks = 6\ndomains = ["clinic_desk"]\nservers = []\ncode = []\n'
+    )
+    command = ("run", "run.toml", "--estimate", "--pilot", "3", "--dataset", "d")
+    assert cli.run((*command, "--json")) == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert (printed["num_tasks"], printed["num_known"]) == (6, 3)
+    assert printed["total"]["expected"]["requests"] > printed["total"]["spent"]["requests"] > 0
+    assert {line["stage"] for line in printed["lines"]} >= {"probe", "tasks", "rollouts"}
+    assert cli.run(command) == 0
+    assert "19 times of 20" in capfd.readouterr().err
+    assert cli.run((*command, "--dry-run")) == 2
+    assert not (tmp_path / "d" / "report.html").exists()
