@@ -147,10 +147,9 @@ def work(config: Path, folder: Path) -> None:
             for make_stage in STAGES:
                 stage = make_stage(opened)
                 plan = opened.plan(stage)
-                gate = asyncio.Semaphore(opened.shards_in_flight)
 
-                async def one(index: int, stage: Any = stage, plan: Any = plan, gate: Any = gate):
-                    async with gate:
+                async def one(index: int, stage: Any = stage, plan: Any = plan) -> None:
+                    async with opened.turn(stage, plan, index):
                         await opened.run_shard(stage, plan, index)
 
                 await asyncio.gather(*map(one, plan.open_shards))

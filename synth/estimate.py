@@ -192,10 +192,9 @@ async def _make(run: Run[RunConfig], stage: Stage, items: Sequence[Item]) -> Non
     part = _Part(stage, items)
     plan = await asyncio.to_thread(run.plan, part)
     wanted = {item.item_id for item in items}
-    gate = asyncio.Semaphore(run.shards_in_flight)
 
     async def one(index: int) -> None:
-        async with gate:
+        async with run.turn(part, plan, index):
             await run.run_shard(part, plan, index)
 
     mine = [i for i in plan.open_shards if wanted.intersection(plan.shards[i])]

@@ -22,7 +22,7 @@ CONFIG = SMALL.model_copy(
     update={
         "num_tasks": 24,
         "shard_size": 8,
-        "roles": dict.fromkeys(("generator", "agent", "user", "judge"), PRICED),
+        "roles": dict.fromkeys(SMALL.roles, PRICED),
     }
 )
 
