@@ -9,6 +9,7 @@ _PLURALS |= {"thesis": "theses", "axis": "axes", "analysis": "analyses", "basis"
 _PREPOSITIONS = ("to", "into", "for", "from", "on", "as", "under", "out", "in", "off", "back")
 
 _PARTICLES = ("up", "down", "over", "away", "through", "aside", "ahead", "apart", "again", "by")
+_LINKS = frozenset({"of", "the", "with", "by", "from", "for", "that"})
 
 
 def spaced(name: str) -> str:
@@ -65,3 +66,12 @@ def sentence(text: str) -> str:
 
 def listed(names: Sequence[str], last: str = "and") -> str:
     return joined(list(names), last)
+
+
+def shortened(name: str) -> str:
+    """A name of over six words without the links that it can be read without, last ones first."""
+    words = name.split("_")
+    for place in range(len(words) - 2, 1, -1):  # the verb and the end stay
+        if len(words) > 6 and words[place] in _LINKS:
+            del words[place]
+    return "_".join(words)

@@ -12,6 +12,7 @@ from synth.offline.tools.composing import composed
 from synth.offline.tools.constraining import constrained
 from synth.offline.tools.deepening import deepened
 from synth.offline.tools.draft import Draft
+from synth.offline.tools.english import shortened
 from synth.offline.tools.mending import mended
 from synth.offline.tools.outline import Outline
 from synth.offline.tools.planning import LONGEST_NAME, Candidate, candidates, in_turn
@@ -83,7 +84,10 @@ def reworked(
     while any(queues) and len(tools) < int(wanted.get("count") or 0):
         for queue in queues:
             name, draft = queue.pop() if queue else ("", None)
-            if draft is None or draft.name in taken or draft.name in tools:
+            if draft is None:
+                continue
+            draft.name = shortened(draft.name)
+            if draft.name in taken or draft.name in tools:
                 continue
             if len(draft.name) <= LONGEST_NAME and len(tools) < int(wanted.get("count") or 0):
                 tools[draft.name] = draft.wire(name)

@@ -25,6 +25,7 @@ from synth.offline.tools import (
     sweeping,
 )
 from synth.offline.tools.draft import Draft, Impossible
+from synth.offline.tools.english import shortened
 from synth.offline.tools.idea import Idea
 from synth.offline.tools.outline import Outline
 from synth.offline.tools.parents import WRITES
@@ -125,6 +126,7 @@ def candidates(domain: str) -> tuple[Candidate, ...]:
                 draft = idea.build()
             except Impossible:
                 continue
+            draft.name = shortened(draft.name)
             if draft.name not in taken and len(draft.name) <= LONGEST_NAME:
                 taken.add(draft.name)
                 groups.setdefault(idea.pattern, []).append(Candidate(idea, draft))

@@ -9,6 +9,7 @@ import pytest
 from synth.evolution.schemas import TOOLS
 from synth.evolution.wire import Wire, spec_of
 from synth.offline.settings import OfflineSettings
+from synth.offline.tools.english import shortened
 from synth.offline.tools.job import OPERATORS
 from synth.offline.tools.planning import candidates
 from synth.offline.tools.slips import ToolMistakes
@@ -177,3 +178,11 @@ def test_without_a_mistake_rate_nothing_is_spoilt(domain: Domain) -> None:
     tools = {t["name"]: t for t in asked(domain)}
     made = {c.draft.name: c.draft.wire() for c in candidates(json.dumps(shown(domain)))}
     assert all(made[name] == tool for name, tool in tools.items())
+
+
+def test_long_names_lose_links_from_the_end_and_never_verb_or_last_word() -> None:
+    assert shortened("list_reports_by_sender_with_count_of_tissue") == (
+        "list_reports_by_sender_count_tissue"
+    )
+    assert shortened("go_to_the_of_by_for_with_of") == "go_to_the_of_by_of"
+    assert shortened("list_orders_of_customer") == "list_orders_of_customer"
