@@ -58,6 +58,10 @@ class Meter:
 
     def __init__(self, settings: OfflineSettings) -> None:
         self._settings = settings
+        errors = CLEAN.user_errors.model_copy(
+            update={"wrong_fact": settings.user_errors.wrong_fact}
+        )
+        self._only_slips = settings.model_copy(update={"user_errors": errors})
         self._drawn: str | None = None
         self.seen: list[tuple[str | None, Fault | None, str]] = []
         """(kind drawn or None, fault found or None, words)."""
@@ -65,10 +69,12 @@ class Meter:
     def answer(self, request: ChatRequest) -> Answer:
         given = answer_of(request, self._settings)
         if request.schema_name == "user_turn":
-            spoilt = given.content != answer_of(request, CLEAN).content
-            kind = drawn(request, self._settings.user_errors, 1.0)
-            # a wrong digit or letter in a fact is no kind of its own
-            self._drawn = (kind or "wrong_fact") if spoilt else None
+            slipped = answer_of(request, self._only_slips).content
+            if given.content != slipped:
+                self._drawn = drawn(request, self._settings.user_errors, 1.0)
+            else:
+                clean = answer_of(request, CLEAN).content
+                self._drawn = None if clean == slipped else "wrong_fact"
         return given
 
     def found(self, said: UserTurn, fault: Fault | None) -> None:
@@ -117,7 +123,7 @@ def made_here(folder: Path, tasks: int) -> Path:
 async def play(dataset: Dataset, meter: Meter, turns: int, folder: Path) -> None:
     """Episode after episode, one at a time: what was drawn last is what is looked at next."""
     roles: Mapping[Any, RoleConfig] = {role: RoleConfig() for role in ("agent", "user")}
-    app = OpenAIServer(meter.answer, list(OfflineSettings().models))
+    app = OpenAIServer(meter.answer, list(CLEAN.models), misbehave=CLEAN.misbehave)
     catalogue = catalogue_of(dataset, CONFIG)
     async with Gateway(roles, offline_app=lambda: app) as gateway:
         with ShardJournal(folder / "journal.sqlite") as journal:
@@ -155,7 +161,8 @@ def report(meter: Meter, *, show_all: bool) -> None:
         if kind is None:
             rows["none"][fault.kind if fault else "quiet"] += 1
         else:
-            found = "missed" if fault is None else "named" if fault.kind == kind else "as another"
+            name = "invented_fact" if kind == "wrong_fact" else kind
+            found = "missed" if fault is None else "named" if fault.kind == name else "as another"
             rows[kind][found] += 1
         if show_all and (kind is None) != (fault is None):
             print(kind, fault, repr(words), file=sys.stderr)

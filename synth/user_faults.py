@@ -97,7 +97,7 @@ def repeat_fault(message: str, talk: Talk) -> Fault | None:
     """The same message as before, though something else was said to the user since."""
     if _repeats(message, talk.own[-1]) and not _same(*talk.heard[-2:]):
         return Fault("repeat", "You said exactly this before. Answer what was said to you last.")
-    earlier = any(_repeats(message, text) for text in talk.own[:-1])
+    earlier = any(_holds(message, text) for text in talk.own)
     if earlier and not asks(talk.heard[-1]):
         return Fault("repeat", "You said exactly this before. Go on from what was said last.")
     return None
@@ -238,6 +238,14 @@ def _same(a: str, b: str) -> bool:
 def _repeats(message: str, earlier: str) -> bool:
     """Short answers ("Yes, please.") may well fit twice."""
     return len(message.split()) >= SHORT_WORDS and _same(message, earlier)
+
+
+def _holds(message: str, earlier: str) -> bool:
+    """Whether the message is little more than an earlier one."""
+    words, before = (re.findall(r"\w+", text.casefold()) for text in (message, earlier))
+    if len(before) < SHORT_WORDS or len(before) < SAID * len(words):
+        return False
+    return f" {' '.join(before)} " in f" {' '.join(words)} "
 
 
 def was_spoken_of(name: str, description: str, heard: Sequence[str]) -> bool:
