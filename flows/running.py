@@ -5,11 +5,13 @@ Whatever runs inside shares it: one lease, one budget, one invocation.
 
 import platform
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from flows.progress import StageProgress
@@ -17,7 +19,7 @@ from flows.settings import live_servers
 from records.errors import BudgetError
 from records.journal import ShardJournal
 from records.lease import hold
-from records.schemas import TABLES, Row
+from records.schemas import Row
 from records.store import Dataset
 from sandboxes.pool import machine_live
 from sandboxes.warm import WarmServers
@@ -34,7 +36,11 @@ from synth.workers import Workers
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
 
-LEDGER = TABLES["llm_calls"].schema.names
+LEDGER = (
+    *("call_id", "stage", "cost_usd", "prompt_tokens", "completion_tokens"),
+    *("cache_hit", "run_id"),
+)
+"""What `spent_in` needs of a call."""
 
 _current: ContextVar[Run[Any] | None] = ContextVar("current_run", default=None)
 
@@ -122,11 +128,19 @@ def current_run() -> Run[Any] | None:
 
 def _spent(store: Dataset, run_id: str) -> dict[str, Amount]:
     """What the run has spent so far by stage: committed calls, and those of open journals."""
-    rows = [row for row in store.rows("llm_calls", LEDGER) if row["run_id"] == run_id]
-    for path in sorted(store.journal_path(run_id, "tools", 0).parent.glob("*.sqlite")):
+    journals = sorted(store.journal_path(run_id, "tools", 0).parent.glob("*.sqlite"))
+    return spent_in(chain(_committed_calls(store, run_id), _journalled_calls(journals)))
+
+
+def _committed_calls(store: Dataset, run_id: str) -> Iterator[Row]:
+    for rows in store.in_commits("llm_calls", LEDGER):
+        yield from (row for row in rows if row["run_id"] == run_id)
+
+
+def _journalled_calls(journals: Sequence[Path]) -> Iterator[Row]:
+    for path in journals:
         with ShardJournal(path) as journal:
-            rows += journalled_rows(journal)
-    return spent_in(rows)
+            yield from journalled_rows(journal)
 
 
 def _write_event(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -28,16 +29,21 @@ class CommitLog:
         self.root = root
         self.lock = threading.RLock()
         self.commits: list[Commit] = []
+        """Without their items, which grow with the dataset: `items_of` reads those again."""
         self.shards: dict[tuple[str, str, int], int] = {}
         """(run_id, stage, shard) -> commit number."""
-        self.statuses: dict[str, dict[str, ItemStatus]] = {}
+        self.with_items: set[str] = set()
+        """Stages that accounted for items."""
         self._replaced: dict[str, dict[Key, int]] = {}
         """Table -> key -> newest commit that superseded the row. Empty in most datasets."""
         self._keys: dict[str, dict[Key, int]] = {}
         """Table -> live key -> commit, for tables that were asked for."""
         self._keys_up_to: dict[str, int] = {}
         """Table -> commit up to which its keys are in `_keys`."""
+        self._seen: dict[str, KeyDigests] = {}
+        """Table -> every key that any commit brought, for tables that were committed to here."""
         self._verified: set[str] = set()
+        self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def refresh(self) -> int:
         """Read the commits that are new on disk; the number of the last one, 0 for none."""
@@ -54,12 +60,9 @@ class CommitLog:
     def add(self, commit: Commit, keys: dict[str, list[Key]]) -> None:
         """Take in a commit just written here, whose keys need no reading."""
         self._add(commit, keys)
-        if commit.supersedes:
-            return  # it may take rows away, which `keys` sees to
         for table, new in keys.items():
-            if self._keys_up_to.get(table) == commit.number - 1:
-                self._keys[table].update(dict.fromkeys(new, commit.number))
-                self._keys_up_to[table] = commit.number
+            if (seen := self._seen.get(table)) and seen.up_to == commit.number - 1:
+                seen.add(new, commit.number)
 
     def _add(self, commit: Commit, keys: dict[str, list[Key]] | None = None) -> None:
         for part in commit.parts:
@@ -70,9 +73,35 @@ class CommitLog:
                 self._replaced.setdefault(part.table, {}).update(
                     dict.fromkeys(replaced, commit.number)
                 )
-        self.commits.append(commit)
+        self.commits.append(self._slim(commit))
         self.shards[commit.run_id, commit.stage, commit.shard] = commit.number
-        self.statuses.setdefault(commit.stage, {}).update(commit.items)
+        if commit.items:
+            self.with_items.add(commit.stage)
+
+    def _slim(self, commit: Commit) -> Commit:
+        parts = tuple(
+            part.model_copy(
+                update={"columns": self._columns.setdefault(part.columns, part.columns)}
+            )
+            for part in commit.parts
+        )
+        return commit.model_copy(update={"items": {}, "parts": parts})
+
+    def items_of(self, stage: str) -> Iterator[dict[str, ItemStatus]]:
+        """What became of the stage's items, commit by commit, oldest first."""
+        for known in self.commits:
+            if known.stage == stage and (commit := read_commit(self.root, known.number)):
+                yield commit.items
+
+    def taken(self, table: str, new: Sequence[Key]) -> list[Key]:
+        """Those of the keys that are committed and those that come twice, in order."""
+        seen = self._seen.setdefault(table, KeyDigests())
+        for number, part in self.parts(table, after=seen.up_to):
+            seen.add(self._part_keys(part), number)
+        seen.up_to = len(self.commits)
+        # a digest that was seen may be another key's, or a row's that does not count any more
+        committed = self.keys(table) if seen.any_of(new) else {}
+        return duplicates(new, committed)
 
     def parts(self, table: str, *, after: int = 0) -> Iterator[tuple[int, Part]]:
         """(commit number, part) of the table, in commit order."""
@@ -142,6 +171,37 @@ class CommitLog:
             self._verified.add(part.name)
         wanted = None if columns is None else [name for name in columns if name in part.columns]
         return pq.ParquetFile(pa.BufferReader(data)).read(columns=wanted, use_threads=False)
+
+
+class KeyDigests:
+    """The keys of a table in 8 bytes each, since there are millions. Says "maybe" or "no"."""
+
+    def __init__(self) -> None:
+        self.up_to = 0
+        """Commit up to which the keys are in."""
+        self._runs: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        """Sorted; each at least twice as long as the next, so that adding stays cheap."""
+
+    def add(self, keys: Sequence[Key], number: int) -> None:
+        self._runs.append(np.sort(_digests(keys)))
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            last = self._runs.pop()
+            self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]))
+        self.up_to = number
+
+    def any_of(self, keys: Sequence[Key]) -> bool:
+        """False: none of them was added."""
+        wanted = _digests(keys)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, wanted), max(0, len(run) - 1))
+            if len(run) and bool(np.any(run[places] == wanted)):
+                return True
+        return False
+
+
+def _digests(keys: Sequence[Key]) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """Python's own, which holds within one process."""
+    return np.fromiter(map(hash, keys), dtype=np.int64, count=len(keys))
 
 
 def keys_in(spec: TableSpec, stored: pa.Table) -> list[Key]:

@@ -154,16 +154,16 @@ class Dataset:
 
     def append(self, draft: Draft) -> int:
         """The other half of `commit`; its parts are removed when they may not be committed."""
-        with locked(self.root / MARKER, exclusive=False):
-            try:
+        try:
+            with locked(self.root / MARKER, exclusive=False):
                 lease.check_ours(self.root)
                 with self._log.lock:
                     return self._append(draft.commit, draft.keys)
-            except BaseException:
-                self._discard(
-                    [self.root / "tables" / part.table / part.name for part in draft.commit.parts]
-                )
-                raise
+        except BaseException:
+            self._discard(
+                [self.root / "tables" / part.table / part.name for part in draft.commit.parts]
+            )
+            raise
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> list[Row]:
         """All committed rows sorted by primary key, JSON columns as Python values.
@@ -233,12 +233,29 @@ class Dataset:
 
     def item_statuses(self, stage: str) -> dict[str, ItemStatus]:
         """Item -> what became of it in this stage, by the newest commit that names it."""
+        found: dict[str, ItemStatus] = {}
+        for items in self.items_of(stage):
+            found.update(items)
+        return found
+
+    def items_of(self, stage: str) -> list[dict[str, ItemStatus]]:
+        """What became of items in this stage, by commit, oldest first; read from the files."""
         with self._log.lock:
             self._log.refresh()
-            return dict(self._log.statuses.get(stage, {}))
+            return list(self._log.items_of(stage))
+
+    def stages(self) -> list[str]:
+        """Those that accounted for items, in the order of their first commit."""
+        with self._log.lock:
+            self._log.refresh()
+            return [
+                s
+                for s in dict.fromkeys(c.stage for c in self._log.commits)
+                if s in self._log.with_items
+            ]
 
     def commits(self) -> list[Commit]:
-        """Every commit, oldest first."""
+        """Every commit, oldest first, without its items: see `items_of`."""
         with self._log.lock:
             self._log.refresh()
             return list(self._log.commits)
@@ -289,8 +306,8 @@ class Dataset:
                 f"{number} of {self.root}; nothing was written"
             )
         for table, new in keys.items():
-            committed = {} if supersedes else self._log.keys(table)
-            if twice := duplicates(new, committed):
+            twice = duplicates(new, {}) if supersedes else self._log.taken(table, new)
+            if twice:
                 raise SynthError(
                     f"{len(twice)} rows of {table} have a primary key "
                     f"({', '.join(spec_of(table).primary_key)}) that is taken, first {twice[0]!r}; "

@@ -191,7 +191,13 @@ class Run(Generic[ConfigT]):
 
     def plan(self, stage: Stage) -> StagePlan:
         items = {item.item_id: item for item in stage.plan()}
-        done = self.dataset.item_statuses(stage.name)
+        done: dict[str, ItemStatus] = {}
+        rounds: Counter[str] = Counter()
+        for statuses in self.dataset.items_of(stage.name):
+            done.update(statuses)
+            rounds.update(
+                i for i, s in statuses.items() if s.status == "failed" and s.reason not in AROUND
+            )
         if self.retry_failed:
             done = {i: status for i, status in done.items() if status.status != "failed"}
         path = self.dataset.plan_path(self.run_id, stage.name)
@@ -203,16 +209,7 @@ class Run(Generic[ConfigT]):
             for index, shard in enumerate(shards)
             if any(item_id in items and item_id not in done for item_id in shard)
         ]
-        return StagePlan(items, shards, open_shards, done, self._rounds(stage))
-
-    def _rounds(self, stage: Stage) -> dict[str, int]:
-        return Counter(
-            item_id
-            for commit in self.dataset.commits()
-            if commit.stage == stage.name
-            for item_id, status in commit.items.items()
-            if status.status == "failed" and status.reason not in AROUND
-        )
+        return StagePlan(items, shards, open_shards, done, rounds)
 
     def turn(self, stage: Stage, plan: StagePlan, index: int) -> AbstractAsyncContextManager[None]:
         """Waits until the shard should be opened, so that memory holds few and no slot is idle."""

@@ -113,7 +113,7 @@ def yields(dataset: Dataset) -> list[Row]:
 
     From the commit files, where the newest status of an item counts, and the plans.
     """
-    stages = dict.fromkeys(c.stage for c in dataset.commits() if c.items)
+    stages = dict.fromkeys(dataset.stages())
     planned: dict[str, set[str]] = {}
     for path in sorted(dataset.root.glob("plans/*/*.json")):
         for shard in json.loads(path.read_text()):

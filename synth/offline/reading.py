@@ -4,6 +4,7 @@ A mention keeps where it stands, so that the words before it can tell which para
 """
 
 import re
+from bisect import bisect
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -45,21 +46,22 @@ def today_of(text: str) -> str:
     return found.group() if found else ""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def mentions(text: str, today: str) -> tuple[Mention, ...]:
     """Every value in the text, in order, no two overlapping; the most telling form wins."""
-    taken: list[tuple[int, int, str, str]] = []
+    taken: list[tuple[int, int, str, str]] = []  # in order, so that only neighbours can overlap
     for kind, pattern, value_of in _FORMS:
         for match in pattern.finditer(text):
             start, end = match.span("v") if "v" in pattern.groupindex else match.span()
-            if any(start < e and s < end for s, e, _, _ in taken):
+            place = bisect(taken, (end,))
+            if place and taken[place - 1][1] > start:
                 continue
             value = value_of(match, today)
             if value:
-                taken.append((start, end, kind, value))
+                taken.insert(place, (start, end, kind, value))
     found: list[Mention] = []
     last = 0
-    for start, end, kind, value in sorted(taken):
+    for start, end, kind, value in taken:
         between = text[last:start]
         listed = found and _LIST.fullmatch(between)
         left = found[-1].left if listed else _label(between)

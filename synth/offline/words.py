@@ -100,6 +100,7 @@ def found(word: str, among: tuple[str, ...] | frozenset[str]) -> float:
     return 0.5 if any(alike(word, other) for other in among) else 0.0
 
 
+@lru_cache(maxsize=4096)
 def plain(value: str) -> str:
     """An identifier as words: `in_progress` and `inProgress` become `in progress`."""
     return _CAMEL.sub(" ", value).replace("_", " ").strip()
