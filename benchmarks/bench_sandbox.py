@@ -23,10 +23,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
 from sandboxes.doctor import enforceable
-from sandboxes.local import available
+from sandboxes.local import Lease, available, lease
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.measure import figures
-from sandboxes.servers import builtin_servers
+from sandboxes.pool import Pool, PoolSettings
+from sandboxes.projects import builtin_projects
+from sandboxes.servers import ServerConfig, builtin_servers
+from sandboxes.warm import WarmServers
+from sandboxes.workspace import open_workspace
 
 Case = Callable[[], Awaitable[float]]
 """Runs once and returns the seconds of the part that is measured."""
@@ -50,6 +54,50 @@ async def main() -> None:
         show(figure._asdict() | limits())
     for name in options.servers.split(","):
         await measure_server(name, options.repeats)
+    await measure_pools(options.repeats)
+
+
+EPISODES = 16
+
+
+async def measure_pools(repeats: int) -> None:
+    """What a run's episodes save: a server that several share, a workspace that is used again."""
+    rounds = max(2, repeats // 10)
+    own = builtin_servers()["time"].model_copy(update={"writes": True})  # so it is not shared
+    tool, arguments = ARGUMENTS["time"]
+
+    async def episodes(warm: WarmServers, config: ServerConfig) -> None:
+        async def one() -> None:
+            async with warm.open(config) as server:
+                await server.state()
+                await server.call(tool, arguments)
+
+        await asyncio.gather(*(one() for _ in range(EPISODES)))
+
+    for case, config in (("own servers", own), ("shared servers", builtin_servers()["time"])):
+        taken: list[float] = []
+        starts = 0
+        for _ in range(rounds):
+            async with WarmServers() as warm:
+                taken.append(await timed(episodes(warm, config)))
+                starts += warm.starts
+        name = f"{EPISODES} episodes at once, {case}"
+        show({"name": name, **spread(taken), "unit": "s", "starts": starts / rounds})
+
+    project = builtin_projects()["textgrid"]
+    async with Pool(PoolSettings(live=2)) as pool:
+        cases: dict[str, Lease] = {"fresh": lease, "from the pool": pool.lease}
+        seconds: dict[str, list[float]] = {case: [] for case in cases}
+        for turn in range(WARM_UP + repeats):
+            for case, how in cases.items():
+                started = time.perf_counter()
+                async with open_workspace(project, project.files, how):
+                    pass
+                await pool.settled()
+                if turn >= WARM_UP:
+                    seconds[case].append(time.perf_counter() - started)
+    for case, values in seconds.items():
+        show({"name": f"workspace opened and left, {case}", **spread(values), "unit": "s"})
 
 
 async def timed(work: Awaitable[Any]) -> float:

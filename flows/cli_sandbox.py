@@ -1,7 +1,8 @@
-"""Commands about where foreign code runs: sandbox doctor, run, bench, faults, reap."""
+"""Commands about where foreign code runs: sandbox doctor, run, bench, faults, accounts, reap."""
 
 import asyncio
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -15,7 +16,7 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 def register(app: App) -> None:
     sandbox = App(name="sandbox", help="What runs foreign code here.")
-    for command in (doctor, run, bench, faults, reap):
+    for command in (doctor, run, bench, faults, accounts, reap):
         sandbox.command(command)
     app.command(sandbox)
 
@@ -122,6 +123,35 @@ def faults(*, json_: Json = False) -> None:
     print_rows(Survival._fields, [tuple(row) for row in rows], json_=json_)
     if lost := [row.fault for row in rows if not row.survived]:
         raise SynthError(f"not survived: {', '.join(lost)}")
+
+
+def accounts(*, dataset: str | None = None, json_: Json = False) -> None:
+    """What became of every lease of a sandbox in the runs of a dataset, and of every sandbox.
+
+    Each line with dashes is a part of the one above it. Exit code 1 where they do not add up.
+
+    Parameters
+    ----------
+    dataset
+        The dataset's folder.
+    json_
+        Print a JSON list of objects.
+    """
+    from flows.settings import open_dataset
+    from records.errors import SynthError
+    from sandboxes.accounts import Accounts
+    from synth.run import LEASES
+
+    counts: Counter[str] = Counter()
+    for row in open_dataset(dataset).rows("timings", ["name", "count"]):
+        if row["name"].startswith(LEASES):
+            counts[row["name"].removeprefix(LEASES)] += row["count"]
+    found = Accounts.of(counts)
+    print_rows(("what", "count"), found.rows(), json_=json_)
+    try:
+        found.check()
+    except AssertionError as error:
+        raise SynthError(str(error)) from error
 
 
 def reap(*, json_: Json = False) -> None:

@@ -1,8 +1,9 @@
 """What became of every lease and of every sandbox of a pool: counts that must add up."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 Ending = Literal["clean", "replaced", "dirty", "lost", "expired", "closed"]
 """Of a lease. `clean`: its sandbox was proved clean and waits for the next; `replaced`: the
@@ -47,6 +48,29 @@ class Accounts:
         sandboxes = self.starts - self.failed_starts == self.alive + self.deaths.total()
         if not (leases and sandboxes):
             raise AssertionError(f"the pool's accounts do not add up: {self}")
+
+    def counts(self) -> Counter[str]:
+        """Everything that is counted, by name, for adding to those of other processes."""
+        plain = ("asked", "waiting", "given_up", "refused", "held", "cleaning")
+        plain += ("starts", "failed_starts", "alive")
+        found = Counter({name: getattr(self, name) for name in plain})
+        found.update({f"ended:{ending}": count for ending, count in self.endings.items()})
+        found.update({f"died:{death}": count for death, count in self.deaths.items()})
+        return found
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> "Accounts":
+        """The accounts that these counts are."""
+        found = cls()
+        for name, count in counts.items():
+            kind, _, which = name.partition(":")
+            if kind == "ended":
+                found.endings[cast(Ending, which)] += count
+            elif kind == "died":
+                found.deaths[cast(Death, which)] += count
+            else:
+                setattr(found, name, count)
+        return found
 
     def rows(self) -> list[tuple[str, int]]:
         """Name and count, for a table; the parts stand below their sum."""

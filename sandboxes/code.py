@@ -15,7 +15,8 @@ from pydantic import Field, model_validator
 from records.config import Config
 from records.errors import TransientError
 from sandboxes import python_env
-from sandboxes.local import lease
+from sandboxes.local import Lease, lease
+from sandboxes.pool import Pool, PoolSettings
 from sandboxes.projects import Project
 from sandboxes.suite import ROOT, SuiteRun, check_sandboxes, on_disk, template_of
 from sandboxes.template import SandboxTemplate
@@ -136,17 +137,22 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
     failures: dict[str, str | None] = {}
     with on_disk({problem.file: program}) as bind:
         template = template_of(problem.project(), (bind,))
-        for name in names:
-            try:
-                # of its own each, so that no run leaves anything to the next
-                failures[name] = await one_case(problem, problem.cases[name], template)
-            except TransientError:
-                await check_sandboxes()
-                failures[name] = "it ended its sandbox"
+        async with Pool(PoolSettings(live=1)) as pool:
+            for name in names:
+                try:
+                    # proved clean, so that no run leaves anything to the next; this candidate's
+                    # alone, so that none meets another
+                    case = problem.cases[name]
+                    failures[name] = await one_case(problem, case, template, pool.lease)
+                except TransientError:
+                    await check_sandboxes()
+                    failures[name] = "it ended its sandbox"
     return SuiteRun(failures)
 
 
-async def one_case(problem: Problem, case: Case, template: SandboxTemplate) -> str | None:
+async def one_case(
+    problem: Problem, case: Case, template: SandboxTemplate, lease: Lease
+) -> str | None:
     argv = [word.format(file=f"{ROOT}/{problem.file}") for word in RUN[problem.language][1]]
     async with lease(template) as sandbox:
         done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)

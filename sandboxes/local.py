@@ -15,8 +15,8 @@ import logging
 import os
 import signal
 from asyncio.subprocess import Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from typing import IO, Any, NamedTuple
 
@@ -46,6 +46,10 @@ for file do shift; [ "$file" = -- ] && break; echo $$ > "$file" || exit 125; don
 def available() -> str | None:
     """None, or the reason why this machine cannot run sandboxes."""
     return bwrap.unavailable()
+
+
+Lease = Callable[[SandboxTemplate], AbstractAsyncContextManager["Sandbox"]]
+"""How one gets a clean sandbox: `lease` here, for a fresh one, or a pool's."""
 
 
 class ExecResult(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from records.errors import ItemError, TransientError
 from sandboxes import python_env
-from sandboxes.local import Sandbox, lease
+from sandboxes.local import Lease, Sandbox, lease
 from sandboxes.projects import Project, check_path
 from sandboxes.suite import CLOCK, ask, template_of
 from sandboxes.template import WORKSPACE
@@ -283,8 +283,10 @@ def archive_of(files: Mapping[str, str]) -> bytes:
 
 
 @asynccontextmanager
-async def open_workspace(project: Project, files: Mapping[str, str]) -> AsyncIterator[Workspace]:
-    """A fresh sandbox with these files in its working folder. TransientError if it fails."""
+async def open_workspace(
+    project: Project, files: Mapping[str, str], lease: Lease = lease
+) -> AsyncIterator[Workspace]:
+    """A clean sandbox with these files in its working folder. TransientError if it fails."""
     template = template_of(project)
     tree = Path(__file__).parent / "inside" / "tree.py"
     template = template.model_copy(

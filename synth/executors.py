@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from records.digest import digest
 from records.errors import ConfigError
 from records.schemas import Row
+from sandboxes.local import Lease, lease
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.servers import ServerConfig
 from sandboxes.suite import CLOCK
@@ -153,6 +154,8 @@ class Catalogue:
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
     code: Mapping[str, CodeWorld] = field(default_factory=dict)
     """Repositories and problems by name. Empty where no sandbox can run them."""
+    lease: Lease = lease
+    """How an episode on code gets its sandbox."""
     open_server: OpenServer = open_server
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
     kinds: Kinds = BUILT_IN
@@ -309,7 +312,7 @@ def _outside(
     """Of a server or of the workspace for code."""
     if tool["domain_id"] == CODE_DOMAIN:
         world = catalogue.world(task)
-        return CodeExecutor(world.project, world.start(task))
+        return CodeExecutor(world.project, world.start(task), catalogue.lease)
     server = tool["server"]
     if recorded is not None and recorded.live is not None:
         return TapeExecutor(recorded.live, "cassette" if server in catalogue.recorded else "mcp")

@@ -16,7 +16,7 @@ from records.schemas import Row
 from records.store import Dataset
 from sandboxes.importing import import_server, source_of
 from sandboxes.launch import launch_of
-from sandboxes.local import available
+from sandboxes.local import Lease, available, lease
 from sandboxes.mcp import open_server
 from sandboxes.secret_values import secret_values
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
@@ -205,7 +205,10 @@ def _runs_here(server: ServerConfig) -> bool:
 
 
 def catalogue_of(
-    dataset: Dataset, config: RunConfig, open_server: OpenServer = open_server
+    dataset: Dataset,
+    config: RunConfig,
+    open_server: OpenServer = open_server,
+    lease: Lease = lease,
 ) -> Catalogue:
     """Everything that the run's episodes are put together from, as the dataset holds it.
 
@@ -239,6 +242,7 @@ def catalogue_of(
         domains=Domains(evolved, ChainMap(own, cast(Any, played)) if played else own),
         servers=servers,
         code=code,
+        lease=lease,
         open_server=open_server,
         kinds=load_extensions(config.extensions).kinds,
         simulate=config.simulate,
@@ -253,7 +257,9 @@ class OverCatalogue:
 
     def __init__(self, run: Run[RunConfig]) -> None:
         self.run = run
-        self.catalogue = catalogue_of(run.dataset, run.config, run.servers.open)
+        self.catalogue = catalogue_of(
+            run.dataset, run.config, run.servers.open, run.servers.pool.lease
+        )
 
     def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
         """Some columns of the table's row for each id, in their order; None where the item gave
@@ -329,7 +335,7 @@ class TaskStage(OverCatalogue):
             tools=self.catalogue.tools,
             domains=self.catalogue.domains,
             servers=self.catalogue.servers,
-            code=CodeTasks(self.catalogue.code, self.extensions),
+            code=CodeTasks(self.catalogue.code, self.extensions, self.catalogue.lease),
             open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
             extensions=self.extensions,
             simulate=run.config.simulate,

@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -42,6 +42,10 @@ AROUND = frozenset({UNAVAILABLE, "infra_error"})
 
 INTERNAL_ERROR = "internal_error"
 """A defect of the program, met on one item: the log has its traceback, the others go on."""
+
+LEASES = "sandboxes:"
+"""How names in `timings` begin that count leases: what the pool of the shard's process did since
+that process wrote a shard before."""
 
 log = logging.getLogger(__name__)
 
@@ -268,7 +272,8 @@ class Run(Generic[ConfigT]):
                 if isinstance(result, ItemResult)
             }
             seconds = time.monotonic() - begun
-            draft = await asyncio.to_thread(self._draft, work, results, llm.rows(), seconds)
+            leases = self.servers.newly_counted()
+            draft = await asyncio.to_thread(self._draft, work, results, llm.rows(), seconds, leases)
         return ShardMade({i: r.status for i, r in results.items()}, seconds, draft)
 
     async def _make(self, stage: Stage, item: Item, shard: Shard, work: ShardWork) -> ItemResult:
@@ -307,6 +312,7 @@ class Run(Generic[ConfigT]):
         results: dict[str, ItemResult],
         llm_calls: list[Row],
         seconds: float,
+        leases: Mapping[str, int],
     ) -> Draft:
         tables: dict[str, list[Row]] = {"llm_calls": llm_calls}
         for result in results.values():
@@ -330,6 +336,10 @@ class Run(Generic[ConfigT]):
         tables["timings"] = [
             place | {"name": "shard", "seconds": seconds, "count": len(statuses)},
             *(place | {"name": what, "seconds": 0.0, "count": n} for what, n in noted.items()),
+            *(
+                place | {"name": LEASES + what, "seconds": 0.0, "count": n}
+                for what, n in sorted(leases.items())
+            ),
         ]
         return self.dataset.prepare(
             run_id=self.run_id,

@@ -291,4 +291,5 @@ GROUP BY ALL ORDER BY kind"""
 
 _NOTES = """
 SELECT stage, name, sum(count)::BIGINT AS n FROM timings
-WHERE name != 'shard' GROUP BY ALL HAVING n > 0 ORDER BY stage, name"""
+WHERE name != 'shard' AND name NOT LIKE 'sandboxes:%'
+GROUP BY ALL HAVING n > 0 ORDER BY stage, name"""

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from records.digest import digest
+from sandboxes.local import Lease, lease
 from sandboxes.projects import Project
 from sandboxes.workspace import Workspace, open_workspace
 from synth.tool_result import Changes, Fidelity, ToolResult
@@ -19,8 +20,9 @@ class CodeExecutor:
 
     fidelity: Fidelity = "code"
 
-    def __init__(self, project: Project, files: Mapping[str, str]) -> None:
-        self._project, self._start = project, files
+    def __init__(self, project: Project, files: Mapping[str, str], lease: Lease = lease) -> None:
+        """`lease` gives a clean sandbox."""
+        self._project, self._start, self._lease = project, files, lease
         self._open: AsyncExitStack | None = None
         self._workspace: Workspace | None = None
         self._made: list[Made] = []
@@ -64,7 +66,7 @@ class CodeExecutor:
     async def _running(self) -> Workspace:
         if self._workspace is None:
             async with AsyncExitStack() as stack:
-                opened = open_workspace(self._project, self._start)
+                opened = open_workspace(self._project, self._start, self._lease)
                 self._workspace = await stack.enter_async_context(opened)
                 self._open = stack.pop_all()
         return self._workspace

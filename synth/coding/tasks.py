@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from records.errors import ItemError
 from records.seeds import rng_of
+from sandboxes.local import Lease, lease
 from sandboxes.mutations import Replacement
 from sandboxes.swe import Baseline, baseline_of, plant
 from sandboxes.workspace import open_workspace
@@ -55,6 +56,8 @@ class CodeTasks:
 
     worlds: Mapping[str, CodeWorld]
     extensions: Extensions = NO_EXTENSIONS
+    lease: Lease = lease
+    """Where reference plans are executed."""
     _baselines: dict[str, Baseline] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -142,7 +145,7 @@ class CodeTasks:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""
         start = start_files(world.project, draft.initial_state["edits"])
         calls: list[Call] = []
-        async with open_workspace(world.project, start) as workspace:
+        async with open_workspace(world.project, start, self.lease) as workspace:
             for step in draft.plan:
                 before = dict(workspace.files)
                 result = await workspace.call(step.tool, step.arguments)

@@ -3,12 +3,14 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from flows.cli import run
 from flows.settings import live_servers
 from records.errors import ConfigError
+from records.store import Dataset
 
 
 class Input:
@@ -40,6 +42,31 @@ def test_reap_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sandbox", "reap", "--json"]) == 0
     (counts,) = json.loads(capsys.readouterr().out)
     assert set(counts) == {"groups", "snapshots", "busy"}
+
+
+def test_accounts_of_a_dataset_are_printed_and_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = Dataset.create_or_open(tmp_path / "d")
+
+    def commit(shard: int, **counts: int) -> None:
+        place = {"invocation_id": "i", "stage": "rollouts", "shard": shard, "seconds": 0.0}
+        rows = [
+            place | {"name": "sandboxes:" + name.replace("_as_", ":"), "count": count}
+            for name, count in counts.items()
+        ]
+        rows.append(place | {"name": "shard", "count": 99})
+        dataset.commit(run_id="r", stage="rollouts", shard=shard, tables={"timings": rows})
+
+    commit(0, asked=2, held=1, ended_as_clean=1, starts=1, alive=1)
+    commit(1, asked=1, held=-1, ended_as_clean=1, ended_as_lost=1, alive=-1, died_as_lost=1)
+    assert run(["sandbox", "accounts", "--dataset", str(tmp_path / "d"), "--json"]) == 0
+    shown = {row["what"]: row["count"] for row in json.loads(capsys.readouterr().out)}
+    assert shown["leases asked for"] == 3
+    assert (shown["  - clean"], shown["  - lost"], shown["- alive"]) == (2, 1, 0)
+    commit(2, asked=1)
+    assert run(["sandbox", "accounts", "--dataset", str(tmp_path / "d")]) == 1
+    assert "do not add up" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "many"])

@@ -2,17 +2,20 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from records.errors import ConfigError, TransientError
 from sandboxes import clean, local
+from sandboxes.accounts import Accounts
 from sandboxes.local import Sandbox
 from sandboxes.pool import Pool, PoolSettings
 from sandboxes.python_env import base_python
 from sandboxes.snapshots import Snapshot
 from sandboxes.template import Limits, SandboxTemplate
+from sandboxes.warm import WarmServers
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
@@ -276,3 +279,38 @@ def test_unbalanced_accounts_are_an_error() -> None:
     pool.accounts.endings["clean"] += 1
     with pytest.raises(AssertionError, match="do not add up"):
         pool.accounts.check()
+
+
+def test_changes_of_the_accounts_add_up_in_any_selection() -> None:
+    """They are written with shards, of which some are lost and some come from other processes."""
+
+    async def run() -> list[dict[str, int]]:
+        changes = []
+        async with WarmServers(live=2) as warm:
+            async with warm.pool.lease(SMALL) as sandbox:
+                changes.append(warm.newly_counted())
+                await sandbox.exec(["true"])
+            changes.append(warm.newly_counted())
+            await warm.pool.settled()
+            changes.append(warm.newly_counted())
+            async with warm.pool.lease(SMALL) as sandbox:
+                sandbox.end("by a fault")
+            changes.append(warm.newly_counted())
+        changes.append(warm.newly_counted())
+        return changes
+
+    changes = asyncio.run(run())
+    for chosen in range(1 << len(changes)):
+        total: Counter[str] = Counter()
+        for number, change in enumerate(changes):
+            if chosen >> number & 1:
+                total.update(change)
+        Accounts.of(total).check()
+    total = Counter()
+    for change in changes:
+        total.update(change)
+    everything = Accounts.of(total)
+    assert (everything.asked, everything.alive) == (2, 0)
+    broken = Accounts.of({"asked": 2, "ended:clean": 1})
+    with pytest.raises(AssertionError, match="do not add up"):
+        broken.check()

@@ -8,7 +8,7 @@ import pytest
 from records.errors import ConfigError, TransientError
 from sandboxes.mcp import McpServer
 from sandboxes.servers import builtin_servers
-from sandboxes.warm import WarmServers
+from sandboxes.warm import SHARERS, WarmServers
 
 GIT = builtin_servers()["git"]
 NEW_BRANCH = {"repo_path": "/workspace/repo", "branch_name": "other"}
@@ -93,6 +93,60 @@ def test_no_more_than_live_servers_are_lent_at_once() -> None:
 
         async with WarmServers(live=2) as warm:
             await asyncio.gather(*(use(warm) for _ in range(4)))
+
+    asyncio.run(run())
+
+
+TIME = builtin_servers()["time"]
+NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_a_server_that_only_reads_serves_several_at_once_in_one_slot() -> None:
+    async def run() -> None:
+        inside = 0
+        all_in = asyncio.Event()
+        servers: list[McpServer] = []
+
+        async def use(warm: WarmServers) -> str:
+            nonlocal inside
+            async with warm.open(TIME) as server:
+                inside += 1
+                servers.append(server)
+                if inside == SHARERS:
+                    all_in.set()
+                await all_in.wait()
+                return (await server.call("convert_time", NOON)).text
+
+        async with WarmServers(live=1) as warm:
+            answers = await asyncio.gather(*(use(warm) for _ in range(SHARERS)))
+            assert len(set(answers)) == 1
+            assert "21:00" in answers[0]
+            assert set(servers) == {servers[0]}
+            async with warm.open(TIME) as later:
+                assert later is servers[0]
+            async with warm.open(GIT):  # the slot is free again
+                pass
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_one_users_failure_costs_the_others_nothing_and_no_later_one() -> None:
+    async def run() -> None:
+        async with WarmServers(live=2) as warm, warm.open(TIME) as first:
+
+            async def fail() -> None:
+                async with warm.open(TIME) as same:
+                    assert same is first
+                    raise TransientError("lost")
+
+            with pytest.raises(TransientError):
+                await fail()
+            async with warm.open(TIME) as other:
+                assert other is not first
+            assert not (await first.call("convert_time", NOON)).is_error
+        assert warm.starts == 2
 
     asyncio.run(run())
 
