@@ -139,8 +139,10 @@ class _Edit:
             {"role": "assistant", "content": "", "tool_calls": [asked]},
             {"role": "tool", "tool_call_id": call_id, "name": name, "content": text},
         ]
+        before = self.messages[: places[-1] + 1]
         row = {
             "call_index": len(self.calls),
+            "turn": sum(message["role"] == "assistant" for message in before),
             "tool_call_id": call_id,
             "name": name,
             "arguments": arguments,
@@ -214,7 +216,7 @@ def _collateral_change(edit: _Edit) -> tuple[Criterion | None, str]:
 
 
 def _forbidden_call(edit: _Edit) -> tuple[Criterion | None, str]:
-    criterion = edit.criterion("call", lambda c: _call_check(c).must == "not_occur")
+    criterion = edit.criterion("call", lambda c: _forbids_always(_call_check(c)))
     if criterion is None or not edit.source.tools:
         return None, ""
     check = _call_check(criterion)
@@ -227,16 +229,23 @@ def _forbidden_call(edit: _Edit) -> tuple[Criterion | None, str]:
     return criterion, f"{tool['name']} was called"
 
 
+def _forbids_always(check: CallCheck) -> bool:
+    return check.must == "not_occur" and not (check.before or check.before_turn or check.changing)
+
+
 def _wrong_order(edit: _Edit) -> tuple[Criterion | None, str]:
     for criterion in edit.source.rubric.criteria:
         if criterion.kind != "call" or (check := _call_check(criterion)).before is None:
             continue
         done = [c for c in edit.calls if not c["is_error"]]
-        first = [c for c in done if c["name"] == check.tool]
-        then = [c for c in done if c["name"] == check.before]
-        if check.must == "occur" and first and then:
+        earlier, later = check.tool, check.before
+        if check.must == "not_occur":  # the one that is forbidden before the other comes later
+            earlier, later = later, earlier
+        first = [c for c in done if c["name"] == earlier]
+        then = [c for c in done if c["name"] == later]
+        if first and then:
             _swap_calls(edit, first[0], then[-1])
-            return criterion, f"{check.before} came before {check.tool}"
+            return criterion, f"{later} came before {earlier}"
     return None, ""
 
 

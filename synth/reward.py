@@ -33,6 +33,7 @@ def evidence_of(
                 is_error=call["is_error"],
                 diff=tuple(call["state_diff"]),
                 actor=call["actor"],
+                turn=call["turn"],
             )
             for call in calls
         ],

@@ -57,6 +57,12 @@ class CallCheck(Strict):
     before: str | None = None
     """Only calls made before the first successful call of this tool count."""
 
+    before_turn: int | None = Field(default=None, ge=1)
+    """Only calls made before the user's message of this number count; 1 is the opening."""
+
+    changing: bool = False
+    """Only calls that changed something count."""
+
     actor: Literal["agent", "user"] = "agent"
     """Whose calls count: a user may own tools, too."""
 

@@ -90,12 +90,21 @@ def _check_call(check: CallCheck, episode: Episode) -> Verdict:
     if check.before is not None:
         done = (i for i, c in enumerate(considered) if c.tool == check.before and not c.is_error)
         considered = considered[: next(done, len(considered))]
+    if check.before_turn is not None:
+        latest = _turns_before(episode, check.before_turn)
+        considered = [call for call in considered if call.turn <= latest]
+    if check.changing:
+        considered = [call for call in considered if call.diff]
     what = "any tool" if check.tool == ANY_TOOL else check.tool
     if check.arguments:
         what += f" with {json.dumps(check.arguments, ensure_ascii=False, sort_keys=True)}"
     if check.actor == "user":
         what += " by the user"
+    if check.changing:
+        what += " that changes something"
     when = f" before {check.before}" if check.before else ""
+    if check.before_turn is not None:
+        when += f" before message {check.before_turn} of the user"
     found = [c for c in considered if _matches(check, c)]
     if check.must == "not_occur":
         seen = f"seen {len(found)} such calls" if found else "seen none"
@@ -104,6 +113,17 @@ def _check_call(check: CallCheck, episode: Episode) -> Verdict:
     others = sum(check.tool in (c.tool, ANY_TOOL) for c in episode.calls)
     seen = f"seen {len(succeeded)}, of {others} calls of the tool in all"
     return _verdict(bool(succeeded), f"Expected a successful call of {what}{when}; {seen}.")
+
+
+def _turns_before(episode: Episode, number: int) -> int:
+    """Assistant messages before the user's message of this number; all where there is none."""
+    users = turns = 0
+    for message in episode.messages:
+        users += message["role"] == "user"
+        if users == number:
+            break
+        turns += message["role"] == "assistant"
+    return turns
 
 
 def _check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:

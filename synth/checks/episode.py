@@ -19,6 +19,8 @@ class Call(Strict):
     is_error: bool = False
     diff: tuple[dict[str, Any], ...] = ()
     actor: Literal["agent", "user"] = "agent"
+    turn: int = 1
+    """Number of the assistant message that made it, from 1."""
 
 
 class Breach(Strict):

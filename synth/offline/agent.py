@@ -17,6 +17,7 @@ from synth.offline.planning import Step, next_step
 from synth.offline.reading import today_of
 from synth.offline.settings import OfflineSettings
 from synth.offline.toolbox import Tool, toolbox
+from synth.offline.unclear import OPEN
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
 from synth.openai_server.sampling import sample
@@ -36,8 +37,10 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
         return Answer(replies.goodbye(slips))
     if (kit := kit_of(tools)) is not None:
         return mend(request.messages, talk, kit, slips)
-    wish = talk.wishes[-1]
-    step = next_step(wish, talk, tools, today)
+    planned = [(w, next_step(w, talk, tools, today)) for w in talk.wishes[talk.wishes[-1].first :]]
+    wish, step = next((pair for pair in planned if pair[1].kind in OPEN), planned[-1])
+    if step.kind not in OPEN and len(planned) > 1:  # several at once: told together
+        return Answer(" ".join(replies.words_for(own, tools, slips) for _, own in planned))
     if step.kind == "look_up":
         return _look_up(step, wish, slips, parallel=request.parallel)
     if step.kind == "call":

@@ -11,6 +11,7 @@ from typing import Any
 
 from synth.offline.matching import action_of, request_of
 from synth.offline.results import Call, error_of, garbled
+from synth.offline.unclear import ASKS, as_request
 from synth.offline.words import STOP, sentences, split, stem_set
 from synth.openai_server.request import Message
 
@@ -36,6 +37,7 @@ class Wish:
     index: int
     """0 for the first wish of the conversation."""
     texts: list[str]
+    first: int = 0  # index of the first wish of the same message
     calls: list[Call] = field(default_factory=list)
     """Calls made since the wish was said."""
     asked: list[str] = field(default_factory=list)
@@ -71,18 +73,21 @@ def read(messages: list[Message]) -> Conversation:
     for message in messages:
         role, text = message["role"], message["content"]
         if role == "user" and question and wishes:
-            wishes[-1].texts.append(text)
-            wishes[-1].unknown = bool(_UNKNOWN.search(text))
+            answers = question.startswith(ASKS)
+            for wish in wishes[wishes[-1].first :]:
+                wish.texts.insert(0 if answers else 99, as_request(text) if answers else text)
+                wish.unknown = bool(_UNKNOWN.search(text))
         elif role == "user":
-            wishes += [Wish(len(wishes) + i, [part]) for i, part in enumerate(parts_of(text))]
+            parts, at = parts_of(text), len(wishes)
+            wishes += [Wish(at + i, [part], first=at) for i, part in enumerate(parts)]
         elif role == "assistant":
             made = [_call(call, results) for call in message.get("tool_calls") or []]
             calls += [call._replace(number=len(calls) + i) for i, call in enumerate(made)]
             for wish in wishes:
                 wish.calls += calls[len(calls) - len(made) :]
             question = "" if made else question_in(text)
-            if question and wishes:
-                wishes[-1].asked.append(question)
+            for wish in wishes[wishes[-1].first :] if question and wishes else ():
+                wish.asked.append(question)
         question = "" if role == "user" else question
     system = "\n\n".join(m["content"] for m in messages if m["role"] in ("system", "developer"))
     return Conversation(wishes, calls, system, messages[-1]["role"])
@@ -107,13 +112,11 @@ def question_in(text: str) -> str:
 def _call(call: dict[str, Any], results: dict[str, str]) -> Call:
     function, result = call["function"], results.get(call["id"], "")
     try:
-        arguments = json.loads(function["arguments"])
+        given = json.loads(function["arguments"])
     except ValueError:
-        arguments = None
+        given = None
     error = error_of(result) or ("malformed result, try again" if garbled(result) else "")
-    return Call(
-        0, function["name"], arguments if isinstance(arguments, dict) else {}, result, error
-    )
+    return Call(0, function["name"], given if isinstance(given, dict) else {}, result, error)
 
 
 def is_small_talk(text: str) -> bool:

@@ -15,11 +15,7 @@ _OPENINGS = (
     "You are {name}. You serve the people who turn to {title}.",
     "You work as {name}, an assistant at {title}.",
 )
-_CAN = (
-    "With your tools you can {things}.",
-    "Your tools let you {things}.",
-    "What you can do for people: {things}.",
-)
+_CAN = ("With your tools you can {things}.", "Your tools let you {things}.", "You can {things}.")
 _MANNER = (
     "Your background: {expertise}. Your manner: {behaviour}. You are someone who {capability}.",
     "You are known as someone who {capability}. Your experience: {expertise}. Style: {behaviour}.",

@@ -22,12 +22,7 @@ _LEADS = {
     "plain": ("I need to", "I'd like to", "Please", "Could you", "I want to", "Can you"),
 }
 _NEXT = ("Also, {}", "Next, {}", "One more thing: {}", "After that, {}", "Then {}", "{}")
-_HEAR = (
-    "Please tell me {}.",
-    "I'd like to know {}.",
-    "Let me know {}.",
-    "Tell me {} then, please.",
-)
+_HEAR = ("Please tell me {}.", "I'd like to know {}.", "Let me know {}.", "Then tell me {}.")
 _GREETINGS = {
     "formal": ("Good morning.", "Good afternoon."),
     "hurried": ("",),
@@ -78,10 +73,12 @@ def _wish(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
     text = _with_particulars(f"{lead} {phrase.verb} {rest}".strip(), told, rng)
     if text.startswith(("Could", "Can")) and text.endswith(".") and ". " not in text:
         text = text[:-1] + "?"
-    if index and manner != "short":
-        text = rng.choice(_NEXT).format(_lowered(text))
+    waits = bool(step.get("after"))
+    if waits or (index and manner != "short"):
+        text = rng.choice(("Second, {}",) if waits else _NEXT).format(_lowered(text))
     text = text if manner == "short" else text[:1].upper() + text[1:]
-    return f"{text} {_asking(step, rng)}".strip()
+    text = f"{text} {_asking(step, rng)}".strip()
+    return f"{text} Do it only once the first is done." if waits else text
 
 
 def _asking(step: dict[str, Any], rng: Random) -> str:

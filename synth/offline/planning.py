@@ -16,6 +16,7 @@ from synth.offline.reckoning import reckoned
 from synth.offline.repair import repaired
 from synth.offline.results import Call
 from synth.offline.toolbox import Param, Tool
+from synth.offline.unclear import readings, which
 
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""
@@ -25,7 +26,7 @@ MAX_QUESTIONS = 3
 
 
 class Step(NamedTuple):
-    """What to do next. `kind`: call, look_up, ask, done, failed, refuse, no_tool, or answer."""
+    """What to do next. `kind`: call, look_up, ask, which, done, failed, refuse, no_tool, answer."""
 
     kind: str
     tool: Tool | None = None
@@ -48,7 +49,8 @@ def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> 
         return Step("answer", words=answer)
     matches = ranked(words, tools)
     if not matches:
-        return Step("no_tool")
+        several = () if wish.asked else tuple(readings(words.text, tools))
+        return Step("which", words=which(several)) if len(several) > 1 else Step("no_tool")
     tool = matches[0]
     made = [call for call in wish.calls if call.name == tool.name]
     draft = arguments_for(tool, Known(tools, words, talk.calls), wish, talk)

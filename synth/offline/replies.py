@@ -41,10 +41,12 @@ def goodbye(slips: Slips) -> str:
 
 
 def words_for(step: Step, tools: list[Tool], slips: Slips) -> str:
-    """What to say at a step that makes no call and reports none."""
+    """What to say at a step that makes no call."""
     more = _pick(_MORE, slips, step.kind)
-    if step.kind == "ask":
-        return question(step, tools, slips)
+    if step.kind in ("ask", "which"):
+        return step.words or question(step, tools, slips)
+    if step.kind == "done":
+        return report(step, slips, bare=False)
     if step.kind == "answer":
         return f"{step.words} {more}"
     if step.kind == "refuse" and step.rule:

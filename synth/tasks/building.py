@@ -11,7 +11,7 @@ from synth.tasks.asking import asked_of_read, asked_of_write
 from synth.tasks.domain_tools import Tool
 from synth.tasks.goals import Asked, Fact, Goal, Step
 from synth.tasks.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
-from synth.tasks.lookup import Lookups, unique_steps
+from synth.tasks.lookup import Lookups, Views, unique_steps
 from tool_specs.domain import Domain
 from tool_specs.domain_file import ParamSpec
 from tool_specs.interpreter import CallResult, World, breaches
@@ -35,9 +35,15 @@ class Builder:
     """A task under construction. `world` is the state after the goals built so far."""
 
     def __init__(
-        self, domain: Domain, world: World, tools: Mapping[str, Tool], *, rng: Random
+        self,
+        domain: Domain,
+        world: World,
+        tools: Mapping[str, Tool],
+        *,
+        rng: Random,
+        views: Views | None = None,
     ) -> None:
-        """`tools` are those that the agent has."""
+        """`tools` are those that the agent has; `views` may hold what was looked up already."""
         self.domain = domain
         self.world = world
         self.tools = tools
@@ -47,8 +53,7 @@ class Builder:
         self._drawer = Drawer(domain, rng)
         self.made: set[tuple[str, str]] = set()
         """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
-        self._lookups: Lookups | None = None
-        """In the world as it is now."""
+        self.views = views or Views(domain, tools.values())
         self._first: dict[tuple[str, str, str], Any] = {}
         self._wished: set[tuple[str, str, str]] = set()
 
@@ -114,8 +119,6 @@ class Builder:
         return list(self.world.snapshot().call(goal.tool, goal.arguments).diff)
 
     def _keep(self, goal: Goal, result: CallResult, after: World) -> None:
-        if result.diff:
-            self._lookups = None
         self.world = after
         self.diffs += result.diff
         said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
@@ -191,10 +194,7 @@ class Builder:
 
     def _ground(self, tool: Tool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
-        if self._lookups is None:
-            reads = [t.spec for t in self.tools.values() if t.read_only]
-            self._lookups = Lookups(self.world, self.domain, reads)
-        lookups = self._lookups
+        lookups = self.views.of(self.world)
         grounding = Grounding([], [], {})
         for part in _parts(tool.spec.params, arguments):
             grounding.labels.setdefault(part.place[0], words_of(part.place[0]))

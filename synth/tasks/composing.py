@@ -5,25 +5,38 @@ randomness, and the result depends on the item alone.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import date, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from synth.extensions import NO_EXTENSIONS, Extensions
+from synth.tasks.arguments import Drawer
 from synth.tasks.building import TRIES, Builder
 from synth.tasks.domain_tools import Tool, tools_of
-from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Variant
+from synth.tasks.goals import Draft, Fact, Goal, Proof, Variant
+from synth.tasks.lookup import Views
+from synth.tasks.misfits import Others, alternatives, irrelevant_wish, unclear
+from synth.tasks.ordering import in_order
 from synth.tasks.proving import UnprovedError, prove
 from synth.tasks.reach import Reach
 from synth.tasks.revealing import Twins, revealed
 from synth.tasks.search import MAX_NODES, shortest_plan
 from synth.tasks.states import seeded_state
+from synth.tasks.variants import question, variant_of
 from tool_specs.domain import Domain
 from tool_specs.interpreter import World
 
 ATTEMPTS = 12
 """Drafts tried for one task before it is dropped; the second half of them normal ones."""
+
+VAGUE_TOOLS = 4
+"""Tools for which a wish is put vaguely, until one of them is as good as another."""
+
+VAGUE_TRIES = 6
+"""Draws of one tool's call until what it needs fits another tool, too."""
+
+IN_ORDER = 0.35
+"""How often two wishes that can be granted in either order are to be granted in one."""
 
 FORBIDDEN_CALLS = 4
 """Calls of one tool that break a rule and are looked at for a proof."""
@@ -42,21 +55,8 @@ class Complexity(NamedTuple):
 
 WISHES: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "complex": (3, 3, 4)}
 
-WEIGHTS: Mapping[Variant, float] = {
-    "normal": 0.72,
-    "missing_parameter": 0.1,
-    "against_policy": 0.1,
-    "missing_tool": 0.05,
-    "no_tool": 0.03,
-}
-"""Shares of the variants where all are possible. What an agent cannot have goes to the normal."""
-
 GO_ON = 0.6
 """How often the next wish is about what an earlier one made, where a tool takes it."""
-
-MISSING_TOOL_WEIGHT = 0.3
-"""For agents that lack a tool, about a quarter of them, and not always one that proves to be out
-of reach: so the variant comes to its 5%."""
 
 
 def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
@@ -65,18 +65,10 @@ def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
     return chosen, rng.choice(WISHES[chosen])
 
 
-def variant_of(rng: Random, *, has_rules: bool, lacks_tools: bool) -> Variant:
-    weights = dict(WEIGHTS)
-    weights["missing_tool"] = MISSING_TOOL_WEIGHT if lacks_tools else 0.0
-    if not has_rules:
-        weights["against_policy"] = 0.0
-    weights["normal"] = max(0.0, 1.0 - sum(w for v, w in weights.items() if v != "normal"))
-    return rng.choices(list(weights), list(weights.values()))[0]
-
-
 class DomainTasks:
-    """Makes drafts for agents of one domain. `names` are the agent's tools, `lacking` those that
-    the domain has and users may wish for in vain."""
+    """Makes drafts for agents of one domain. `names` are the agent's tools of it, `lacking` those
+    that the domain has and users may wish for in vain, `others` gives domains of which the agent
+    has no tool."""
 
     def __init__(
         self,
@@ -84,6 +76,7 @@ class DomainTasks:
         names: Collection[str],
         *,
         lacking: Collection[str] = (),
+        others: Others | None = None,
         own: Collection[str] = (),
         extensions: Extensions = NO_EXTENSIONS,
     ) -> None:
@@ -93,6 +86,8 @@ class DomainTasks:
         self.tools = {name: self._all[name] for name in sorted(names)}
         self._lacking = [self._all[name] for name in sorted(lacking)]
         self._own = [self._all[name] for name in sorted(own)]
+        self._others = others
+        self._vague = [t for t in self.tools.values() if t.writes and alternatives(t, self.tools)]
         self._ruled = [t for t in self.tools.values() if t.rules]
 
     def make(
@@ -108,6 +103,8 @@ class DomainTasks:
             rng,
             has_rules=bool(self._ruled),
             lacks_tools=any(not tool.read_only for tool in self._lacking),
+            has_others=self._others is not None,
+            has_alternatives=bool(self._vague),
         )
         dual = bool(self._own) and rng_of(item_id, "dual_control").random() < dual_control
         if dual:
@@ -119,7 +116,7 @@ class DomainTasks:
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
-                draft = self._searched(self._draft(variant, wishes, own, dual=dual))
+                draft = self._draft(variant, wishes, own, dual=dual)
                 draft = self._revealed(draft, reveals, rng_of(item_id, "reveals"))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 return complexity, draft, proof
@@ -127,10 +124,9 @@ class DomainTasks:
                 failure = error
         raise failure
 
-    def _searched(self, draft: Draft) -> Draft:
+    def _searched(self, draft: Draft, before: World, views: Views) -> Draft:
         """The draft with the shortest plan that there is, and how it was found."""
-        world = World.of(self._domain, draft.initial_state)
-        found = shortest_plan(self._domain, self.tools, draft.goals, world)
+        found = shortest_plan(self._domain, self.tools, draft.goals, before, views)
         built = len(draft.plan)
         if found is None or found.depth > built:
             how = {"plan": "built", "nodes": MAX_NODES, "depth": built}
@@ -172,8 +168,14 @@ class DomainTasks:
             case "missing_tool":
                 self._add_normal(builder, max(1, min(wishes - 1, 2)), rng)
                 proved = self._add_lacking(builder, before, rng)
+            case "irrelevant_tool":
+                self._add_normal(builder, max(1, min(wishes - 1, 2)), rng)
+                proved = self._add_irrelevant(builder, rng)
+            case "unclear_tool":
+                builder, proved = self._unclear(builder, before, rng)
+                self._add_normal(builder, wishes - 1, rng)
             case "no_tool":
-                builder.goals.append(_question(self._domain, rng))
+                builder.goals.append(question(self._domain, rng))
             case _ if dual:
                 if not any(builder.add_after(tool) for tool in rng.sample(self._own, len(users))):
                     raise UnprovedError("no_goal_found")
@@ -181,11 +183,15 @@ class DomainTasks:
             case _:
                 self._add_normal(builder, wishes, rng)
         goals = tuple(builder.goals)
-        return Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
+        draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
+        draft = self._searched(draft, before, builder.views)
+        if variant == "normal" and not dual and rng.random() < IN_ORDER:
+            return in_order(self._domain, draft)
+        return draft
 
     def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals on different tools, mostly ones that write, at least one that does."""
-        used = {goal.tool for goal in builder.goals}
+        used = {name for goal in builder.goals for name in (goal.tool, *goal.could_be)}
         left = [tool for tool in self.tools.values() if tool.name not in used]
         for number in range(count):
             wants_write = number == 0 or rng.random() < 0.65
@@ -231,6 +237,32 @@ class DomainTasks:
             unproved = True
         raise UnprovedError("other_tools_may_do_it" if unproved else "no_goal_found")
 
+    def _add_irrelevant(self, builder: Builder, rng: Random) -> dict[str, Any]:
+        names = [*self._domain.entities, *self._all]
+        words = {word for name in names for word in name.split("_")}
+        found = self._others and irrelevant_wish(self._others(), words, self._all, rng)
+        if found is None:
+            raise UnprovedError("no_other_world")
+        builder.goals.append(found.goal)
+        return {"out_of_reach": found.obstacle._asdict()}
+
+    def _unclear(
+        self, empty: Builder, before: World, rng: Random
+    ) -> tuple[Builder, dict[str, Any]]:
+        """A builder whose first wish does not say what should be done."""
+        for tool in rng.sample(self._vague, min(VAGUE_TOOLS, len(self._vague))):
+            for _ in range(VAGUE_TRIES):
+                world = before.snapshot()
+                builder = Builder(self._domain, world, self.tools, rng=rng, views=empty.views)
+                if not builder.add(tool):
+                    break
+                drawer = Drawer(self._domain, rng)
+                goal = unclear(builder.goals[0], tool, self.tools, before, drawer)
+                if goal is not None:
+                    builder.goals[0] = goal
+                    return builder, {"unclear": {"meant": tool.name, "could_be": goal.could_be}}
+        raise UnprovedError("nothing_unclear")
+
     def _reach(self, builder: Builder, before: World) -> Reach:
         tools = self.tools.values()
         return Reach(self._domain, tools, before, builder.world, builder.diffs)
@@ -244,43 +276,3 @@ def _wished(builder: Builder) -> list[dict[str, Any]]:
 def _takes_one_of(tool: Tool, rows: Collection[tuple[str, str]]) -> bool:
     entities = {entity for entity, _ in rows}
     return any(p.ref in entities for p in tool.spec.params.values() if not p.optional)
-
-
-def _question(domain: Domain, rng: Random) -> Goal:
-    """A question that takes no tool: the agent knows the date, the rest is reckoning."""
-    today = date.fromisoformat(domain.now[:10])
-    days = rng.choice((7, 10, 14, 21, 30, 45, 60, 90))
-    amount, times = rng.choice((12.5, 18, 24.75, 35, 49.9, 120)), rng.randint(2, 12)
-    questions = (
-        ("Say what date it is today.", (), "today's date", today.isoformat()),
-        (
-            "Work out the date that lies a number of days after today.",
-            (_figure("number of days", days, "days"),),
-            "the date",
-            (today + timedelta(days=days)).isoformat(),
-        ),
-        (
-            "Work out what an amount a month comes to over a number of months.",
-            (
-                _figure("amount a month", amount, "amount"),
-                _figure("number of months", times, "months"),
-            ),
-            "the total",
-            round(amount * times, 2),
-        ),
-    )
-    words, known, label, answer = rng.choice(questions)
-    return Goal(
-        tool="",
-        description=words,
-        arguments={fact.param: fact.value for fact in known},
-        labels={fact.param: fact.label for fact in known},
-        known=known,
-        asks=(Asked(label=label, values=(answer,)),),
-        steps=(),
-        writes=False,
-    )
-
-
-def _figure(label: str, value: float, param: str) -> Fact:
-    return Fact(label=label, value=value, param=param, needed=True)

@@ -6,7 +6,15 @@ from pydantic import Field
 
 from synth.rubric import Rubric, Scalar, Strict
 
-Variant = Literal["normal", "missing_parameter", "missing_tool", "against_policy", "no_tool"]
+Variant = Literal[
+    "normal",
+    "missing_parameter",
+    "missing_tool",
+    "irrelevant_tool",
+    "unclear_tool",
+    "against_policy",
+    "no_tool",
+]
 
 
 class Fact(Strict):
@@ -66,9 +74,18 @@ class Goal(Strict):
     possible: bool = True
     """False for a wish that must not or cannot be granted: its steps end before the call."""
 
+    could_be: tuple[str, ...] = ()
+    """Tools that the wish, as it is said at first, could as well be for."""
+
+    after: bool = False
+    """Said in one breath with the goal before it, and to be done only after that one."""
+
     @property
     def sentence(self) -> str:
         """The wish in one sentence, for a reader of the rubric."""
+        if self.could_be:
+            meant = ", ".join(str(fact.value) for fact in self.known if not fact.param)
+            return f"{self.description.rstrip('.')} ({meant})."
         return self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
 
 

@@ -6,9 +6,10 @@ where a tool needs their ids, or where only they tell rows apart.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from synth.tasks.domain_tools import Tool
 from synth.tasks.goals import Step
 from synth.tasks.knowledge import MAX_DEPTH, Leaf, leaves, natural_refs
 from tool_specs.domain import Domain
@@ -50,6 +51,7 @@ class Lookups:
         self._tools = tools
         self._found: dict[Place, tuple[Step, ...] | None] = {}
         self._made: dict[Place, list[Answer]] = {}
+        self._known: dict[Place, list[Leaf]] = {}
 
     def find(self, place: Place, depth: int = 0) -> tuple[Step, ...] | None:
         """The shortest look-up of the row's id, or None when no read tool gives it away."""
@@ -80,9 +82,14 @@ class Lookups:
         """What read tools say when they are given what people know of the row, and the ids of the
         rows that it names."""
         if place not in self._made:
-            known = leaves(self._world, self._domain, *place)
+            known = self._leaves(place)
             self._made[place] = list(self._ask(place, known)) if known else []
         return self._made[place]
+
+    def _leaves(self, place: Place) -> list[Leaf]:
+        if place not in self._known:
+            self._known[place] = leaves(self._world, self._domain, *place)
+        return self._known[place]
 
     def _ask(self, place: Place, known: list[Leaf]) -> Iterator[Answer]:
         refs = list(natural_refs(self._world, self._domain, *place))
@@ -107,7 +114,7 @@ class Lookups:
             return
         entity, key = place
         key_field = self._domain.entities[entity].key
-        known = leaves(self._world, self._domain, entity, key)
+        known = self._leaves(place)
         own = {leaf.path[0]: leaf.value for leaf in known if len(leaf.path) == 1}
         agreeing = [r for r in rows_in(answer.observation, key_field) if _agrees(r, own)]
         if not known or not any(row[key_field] == key for row in agreeing):
@@ -132,6 +139,21 @@ class Lookups:
         ):
             refs = natural_refs(self._world, self._domain, entity, key)
             yield frozenset((to, ref) for _, to, ref in refs)
+
+
+class Views:
+    """Look-ups by the state that they are made in, so that nothing is asked twice."""
+
+    def __init__(self, domain: Domain, tools: Iterable[Tool]) -> None:
+        self._domain = domain
+        self._reads = [tool.spec for tool in tools if tool.read_only]
+        self._views: dict[str, Lookups] = {}
+
+    def of(self, world: World) -> Lookups:
+        """The world must not be changed any more."""
+        if world.state_hash not in self._views:
+            self._views[world.state_hash] = Lookups(world, self._domain, self._reads)
+        return self._views[world.state_hash]
 
 
 def _options(

@@ -53,7 +53,8 @@ def prove(
         result = world.call(step.tool, step.arguments)
         if result.is_error:
             raise UnprovedError("plan_fails", f"{step.tool}: {result.observation}")
-        calls.append(_call(step, result.observation, result.diff))
+        turn = 2 if draft.goals[0].could_be else 1
+        calls.append(_call(step, result.observation, result.diff, turn=turn))
     changes = net_changes(change for call in calls for change in call.diff)
     _need_effect(draft, changes)
     made = {
@@ -80,13 +81,14 @@ def prove(
     )
 
 
-def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]]) -> Call:
+def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int) -> Call:
     return Call(
         tool=step.tool,
         arguments=step.arguments,
         observation=observation,
         diff=tuple(diff),
         actor=step.actor,
+        turn=turn,
     )
 
 
@@ -134,10 +136,13 @@ def reference_messages(draft: Draft) -> list[dict[str, Any]]:
         for step in draft.user_steps
     ]
     opening = "All done." if draft.solvable else "I am sorry, I cannot do all of that."
-    return [
-        {"role": "user", "content": "Please help me."},
-        {"role": "assistant", "content": " ".join([opening, *parts])},
-    ]
+    messages = [{"role": "user", "content": "Please help me."}]
+    if draft.goals[0].could_be:
+        messages += [
+            {"role": "assistant", "content": "What would you like me to do?"},
+            {"role": "user", "content": "I will tell you."},
+        ]
+    return [*messages, {"role": "assistant", "content": " ".join([opening, *parts])}]
 
 
 def check_passes(

@@ -1,5 +1,6 @@
 """The rubric of a task, from its goals and from what its reference plan did to the state."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ def rubric_of(
         _state(draft, changes, made_ids),
         *_told(draft.goals),
         *_by_user(draft.goals),
+        *_order(draft.goals),
+        *_clarified(draft),
         *_refusals(draft),
         *_forbidden(forbidden),
         FORMAT.criterion(
@@ -153,6 +156,39 @@ def _by_user(goals: Iterable[Goal]) -> list[Criterion]:
                     )
                 )
     return criteria
+
+
+def _order(goals: Sequence[Goal]) -> list[Criterion]:
+    """What the user wants done after something else, where the tools would do it before as well."""
+    return [
+        CALL.criterion(
+            f"order_{number}",
+            f"This is done first: {before.sentence} Only then this: {goal.sentence}",
+            CallCheck(tool=goal.tool, must="not_occur", before=before.tool, changing=True),
+            weight=2,
+            mandatory=True,
+        )
+        for number, (before, goal) in enumerate(itertools.pairwise(goals), 1)
+        if goal.after
+    ]
+
+
+def _clarified(draft: Draft) -> list[Criterion]:
+    """The first wish can mean several things: nothing is done before the user has been asked."""
+    goal = draft.goals[0]
+    if not goal.could_be:
+        return []
+    used = {step.tool for step in draft.plan}
+    check = CallCheck(tool="*", must="not_occur", before_turn=2, changing=True)
+    words = f"Nothing is changed before the user has said what is meant: {goal.sentence}"
+    criteria = [CALL.criterion("asked_first", words, check, weight=2, mandatory=True)]
+    for number, tool in enumerate((t for t in goal.could_be if t not in used), 1):
+        words = f"The assistant never calls {tool}, which is not what the user meant."
+        check = CallCheck(tool=tool, must="not_occur")
+        name = f"not_meant_{number}"
+        criteria.append(CALL.criterion(name, words, check, weight=1, mandatory=True))
+    asks = "The assistant asks the user which of the things that it can do there is meant."
+    return [*criteria, _judged("asks", asks)]
 
 
 def _refusals(draft: Draft) -> list[Criterion]:

@@ -1,24 +1,24 @@
 """The shortest reference plan, found by search over what the tools answer.
 
-Breadth first over (wishes granted, ids known). A step is a read that shows an id which the next
+Best first (A*) over (wishes granted, ids known). A step is a read that shows an id which the next
 wish still lacks, or the call that grants it; a question whose answer an earlier look-up has shown
 costs nothing. Every answer comes from executing the call in the state that it would be made in. A
 read is made for the next wish only: what serves a later one is found when that one is next.
 """
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from synth.tasks.domain_tools import Tool
 from synth.tasks.goals import Goal, Step
 from synth.tasks.knowledge import MAX_DEPTH, natural_refs
-from synth.tasks.lookup import Answer, Lookups, Needs, Place, rows_in
+from synth.tasks.lookup import Answer, Lookups, Needs, Place, Views, rows_in
 from tool_specs.domain import Domain
 from tool_specs.domain_file import ParamSpec
 from tool_specs.interpreter import CallResult, World
 
-MAX_NODES = 2000
+MAX_NODES = 500
 """Nodes that a search expands before it gives up."""
 
 
@@ -63,11 +63,16 @@ Node = tuple[int, Needs]
 
 
 def shortest_plan(
-    domain: Domain, tools: Mapping[str, Tool], goals: Sequence[Goal], world: World
+    domain: Domain,
+    tools: Mapping[str, Tool],
+    goals: Sequence[Goal],
+    world: World,
+    views: Views | None = None,
 ) -> Found | None:
     """The fewest steps that grant the possible goals in their order, starting from `world`; None
-    where there are none within MAX_NODES."""
-    marks = _landmarks(domain, tools, goals, world)
+    where there are none within MAX_NODES. `views` may hold what was looked up already."""
+    views = views or Views(domain, tools.values())
+    marks = _landmarks(domain, tools, goals, world, views)
     if marks is None:
         return None
     search = _Search(domain, marks)
@@ -78,24 +83,39 @@ class _Search:
     def __init__(self, domain: Domain, marks: Sequence[_Landmark]) -> None:
         self._domain, self._marks = domain, marks
         self._reads: dict[int, list[_Read]] = {}
+        certain = [0 if mark.shown_in else len(mark.calls) for mark in marks]
+        self._calls_from = [sum(certain[at:]) for at in range(len(marks))]
 
     def run(self) -> Found | None:
         start: Node = (0, frozenset[Place]())
         came: dict[Node, tuple[Node, tuple[Step, ...]]] = {}
-        queue, seen, nodes = deque[Node]([start]), set[Node]([start]), 0
+        cost: dict[Node, int] = {start: 0}
+        closed, nodes = set[Node](), 0
+        # of nodes from which the way may be equally long the furthest comes first; the last member
+        # keeps the order in which they were found
+        queue: list[tuple[int, int, int, Node]] = [(self._least(start), 0, 0, start)]
         while queue and nodes < MAX_NODES:
-            node = queue.popleft()
+            *_, node = heappop(queue)
+            if node in closed:
+                continue
             if node[0] == len(self._marks):
                 return Found(self._traced(node, came), nodes)
+            closed.add(node)
             nodes += 1
             for steps, then in self._moves(node):
-                if then not in seen:
-                    seen.add(then)
-                    came[then] = (node, steps)
-                    # what costs nothing comes first, so that plans come by their length; the
-                    # user's steps are the same in all of them
-                    queue.append(then) if steps else queue.appendleft(then)
+                total = cost[node] + len(steps)
+                if total < cost.get(then, total + 1):
+                    cost[then], came[then] = total, (node, steps)
+                    estimate = total + self._least(then)
+                    heappush(queue, (estimate, -then[0], len(came), then))
         return None
+
+    def _least(self, node: Node) -> int:
+        """Steps that are still to be made, at least."""
+        at, known = node
+        if at == len(self._marks):
+            return 0
+        return self._calls_from[at] + (not self._marks[at].needs <= known)
 
     def _traced(
         self, node: Node, came: Mapping[Node, tuple[Node, tuple[Step, ...]]]
@@ -159,12 +179,13 @@ def _shown(lookups: Lookups, answer: Answer, places: Needs) -> Iterator[tuple[Ne
 
 
 def _landmarks(
-    domain: Domain, tools: Mapping[str, Tool], goals: Sequence[Goal], world: World
+    domain: Domain,
+    tools: Mapping[str, Tool],
+    goals: Sequence[Goal],
+    world: World,
+    views: Views,
 ) -> list[_Landmark] | None:
     """None where a goal's call fails, so that there is nothing to search."""
-    reads = [tool.spec for tool in tools.values() if tool.read_only]
-    world = world.snapshot()
-    lookups = Lookups(world, domain, reads)
     marks: list[_Landmark] = []
     for goal in goals:
         spec = domain.programs[goal.tool].spec if goal.tool in tools else None
@@ -173,6 +194,7 @@ def _landmarks(
         needs = frozenset(p for p in refs if p[1] not in told)
         calls: tuple[Step, ...] = _calls(goal) if spec and goal.possible else ()
         before, world, result = world, world.snapshot(), None
+        lookups = views.of(before)
         for call in calls:
             result = world.call(call.tool, call.arguments)
             if result.is_error:
@@ -190,8 +212,6 @@ def _landmarks(
                 None if result is None or goal.writes else _asked(goal, refs, result),
             )
         )
-        if world.state_hash != before.state_hash:
-            lookups = Lookups(world, domain, reads)
     return [_with_later(mark, marks[i + 1 :]) for i, mark in enumerate(marks)]
 
 

@@ -14,11 +14,12 @@ from records.seeds import rng_of
 from sandboxes.servers import Communicated, ServerConfig, fill
 from sandboxes.servers import Goal as Wish
 from synth.cassette import ServerForProof
-from synth.checks import Call, probe_changes
+from synth.checks import Call, mentions, probe_changes
 from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.composing import Complexity, complexity_of
 from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
 from synth.tasks.knowledge import plain_values, words_of
+from synth.tasks.misfits import Others, irrelevant_wish
 from synth.tasks.proving import (
     UnprovedError,
     check_derivable,
@@ -31,6 +32,10 @@ from synth.tasks.rubrics import rubric_of
 
 MISSING_PARAMETER = 0.1
 """Share of the tasks in which one fact is told only when asked."""
+
+
+IRRELEVANT_TOOL = 0.05
+"""Share of the tasks with a wish of another world."""
 
 
 class ServerDraft(NamedTuple):
@@ -53,15 +58,17 @@ def draft_for_server(
     shares: Complexity,
     reveals: str,
     attempt: int = 0,
+    others: Others | None = None,
 ) -> ServerDraft:
     """A draft for an agent with these tools of the server, rows by name. UnprovedError without
     any goal.
 
-    Another `attempt` is another choice of wishes for the same item.
+    Another `attempt` is another choice of wishes for the same item; `others` are the domains that
+    a wish may belong to which no tool of the server grants.
     """
     rng = rng_of(item_id, "task")
     complexity, count = complexity_of(shares, rng)
-    variant: Variant = "missing_parameter" if rng.random() < MISSING_PARAMETER else "normal"
+    variant = _variant(rng)
     rng = rng_of(item_id, "draft", attempt)
     wishes = _choose(config, tools, count, rng)
     slots = {name: rng.choice(values) for name, values in config.slots.items()}
@@ -72,12 +79,28 @@ def draft_for_server(
         initial_state={"fixture": rng.choice(sorted(config.fixtures))},
     )
     told = tuple(tuple(c for c in wish.communicate if c.call == at) for wish, at in places)
+    if variant == "irrelevant_tool":
+        words = {word for name in tools for word in param_words(name).split()}
+        found = others and irrelevant_wish(others(), words, tools, rng)
+        if not found:
+            draft = draft.model_copy(update={"variant": "normal"})
+        else:
+            goals, proved = (*draft.goals, found.goal), {"out_of_reach": found.obstacle._asdict()}
+            draft = draft.model_copy(update={"goals": goals, "proved": proved})
+            told = (*told, ())
     keep_back = rng_of(item_id, "reveals")
     try:
         draft = revealed(draft, reveals, keep_back)
     except UnprovedError:  # nothing in it that could be kept back
         draft = revealed(draft.model_copy(update={"variant": "normal"}), reveals, keep_back)
     return ServerDraft(complexity, draft, told, tuple(wishes))
+
+
+def _variant(rng: Random) -> Variant:
+    draw = rng.random()
+    if draw < MISSING_PARAMETER:
+        return "missing_parameter"
+    return "irrelevant_tool" if draw < MISSING_PARAMETER + IRRELEVANT_TOOL else "normal"
 
 
 def _choose(config: ServerConfig, names: Collection[str], count: int, rng: Random) -> list[Wish]:
@@ -175,6 +198,9 @@ async def prove_on_server(
     calls: list[Call] = []
     goals: list[Goal] = []
     for goal, told in zip(made.draft.goals, made.told, strict=True):
+        if not goal.possible:
+            goals.append(goal)
+            continue
         (step,) = goal.steps
         result = await server.call(step.tool, step.arguments)
         if result.is_error:
@@ -182,9 +208,12 @@ async def prove_on_server(
         calls.append(Call(tool=step.tool, arguments=step.arguments, observation=result.text))
         goals.append(goal.model_copy(update={"asks": _asked(told, result.text)}))
     changes = probe_changes(before, await server.state())
-    if bool(changes) != any(goal.writes for goal in goals):
+    if bool(changes) != any(goal.writes and goal.possible for goal in goals):
         raise UnprovedError("unexpected_effect" if changes else "no_net_effect")
     draft = made.draft.model_copy(update={"goals": tuple(goals)})
+    _need_missing(
+        draft, [server.config.description, *(line for p in before.values() for line in p)]
+    )
     rubric = rubric_of(
         draft,
         changes,
@@ -200,6 +229,17 @@ async def prove_on_server(
         observed_chars=observed_chars(calls),
         num_dependencies=num_dependencies(draft, calls),
     )
+
+
+def _need_missing(draft: Draft, shown: Sequence[str]) -> None:
+    """What is left out on purpose stands nowhere in the state that the agent finds, as far as the
+    probes show it."""
+    if draft.variant != "missing_parameter":
+        return
+    kept = [fact for goal in draft.goals for fact in goal.known if fact.when == "asked"]
+    for fact in kept:
+        if any(mentions(text, fact.value) for text in shown):
+            raise UnprovedError("fact_can_be_found_out", f"{fact.label}: {fact.value!r}")
 
 
 def _free_choices(wishes: Sequence[Wish]) -> list[Any]:

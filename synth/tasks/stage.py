@@ -6,6 +6,7 @@ more tasks change none of those that exist.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -29,6 +30,7 @@ from synth.prompts import version_of
 from synth.simulator import ModelAnswers, SimulateConfig
 from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals import Draft, Proof
+from synth.tasks.misfits import Others
 from synth.tasks.played import make_played
 from synth.tasks.proving import UnprovedError
 from synth.tasks.serving import draft_for_server, prove_on_server
@@ -36,7 +38,7 @@ from synth.tasks.words import PROMPT, write_brief
 from tool_specs.catalogue import is_users
 from tool_specs.domain import Domain
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 
 BLOCK = 64
 """Tasks that share a set of personas."""
@@ -45,6 +47,10 @@ PERSONAS_PER_BLOCK = 16
 
 SERVER_ATTEMPTS = 4
 """Choices of wishes tried for one task on a real server before it is dropped."""
+
+
+OTHER_WORLDS = 6
+"""Domains from which a wish that no tool of the agent grants is drawn."""
 
 
 class TaskConfig(Config):
@@ -89,7 +95,7 @@ class Dropped(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskSources:
     """What tasks are made from, besides agents and personas."""
 
@@ -111,6 +117,14 @@ class TaskSources:
 
     code: CodeTasks = field(default_factory=lambda: CodeTasks({}))
     """Makes the tasks on repositories and problems."""
+
+    @cached_property
+    def of_domain(self) -> Mapping[str, list[Row]]:
+        """Tools by domain_id."""
+        found: dict[str, list[Row]] = {}
+        for tool in self.tools.values():
+            found.setdefault(tool["domain_id"] or "", []).append(tool)
+        return found
 
 
 def num_agents(tasks: int, config: TaskConfig) -> int:
@@ -212,16 +226,14 @@ def _in_domain(
     domain = sources.domains[agent["domain_id"]]
     names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
     users = {t["name"] for t in _user_tools(agent, sources)}
-    lacking = {
-        t["name"]
-        for t in sources.tools.values()
-        # a held-out tool is not even wished for where it is not at hand
-        if t["domain_id"] == agent["domain_id"] and t["split"] != "heldout_tool"
-    }
+    # a held-out tool is not even wished for where it is not at hand
+    there = sources.of_domain.get(agent["domain_id"], [])
+    lacking = {t["name"] for t in there if t["split"] != "heldout_tool"}
     tasks = DomainTasks(
         domain,
         names,
         lacking=lacking - names - users,
+        others=_others(item_id, agent, sources),
         own=users,
         extensions=sources.extensions,
     )
@@ -268,6 +280,7 @@ async def _on_server(
             shares=config.shares,
             reveals=persona["reveals"],
             attempt=attempt,
+            others=_others(item_id, agent, sources),
         )
         async with sources.open_server(server, made.draft.initial_state) as running:
             try:
@@ -305,12 +318,25 @@ def _own_tools(agent: Row, sources: TaskSources) -> list[Row]:
     return [sources.tools[tool_id] for tool_id in agent["tool_ids"]]
 
 
+def _others(item_id: str, agent: Row, sources: TaskSources) -> Others | None:
+    """A few domains of which the agent has no tool; None where there are none."""
+    at_hand = {tool["domain_id"] for tool in _own_tools(agent, sources)}
+    ids = [i for i in sorted(sources.domains) if i not in at_hand]
+    drawn = rng_of(item_id, "other_worlds").sample(ids, min(OTHER_WORLDS, len(ids)))
+
+    def load() -> list[Domain]:
+        domains = [sources.domains[i] for i in drawn]
+        return [domain for domain in domains if domain.split == "train"]
+
+    return load if drawn else None
+
+
 def _user_tools(agent: Row, sources: TaskSources) -> list[Row]:
     """Tools of the agent's domain that its users own, sorted by id; none that is held out."""
     own = (
         t
-        for t in sources.tools.values()
-        if t["domain_id"] == agent["domain_id"] and is_users(t) and t["split"] != "heldout_tool"
+        for t in sources.of_domain.get(agent["domain_id"], ())
+        if is_users(t) and t["split"] != "heldout_tool"
     )
     return sorted(own, key=lambda tool: tool["tool_id"])
 

@@ -21,7 +21,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
     """What the generator is shown of the goals."""
     return [
         {
-            "tool": goal.tool,
+            "tool": "" if goal.could_be else goal.tool,
             "description": _without_kept_back(goal.description, goal),
             "arguments": goal.arguments,
             "labels": goal.labels,
@@ -32,6 +32,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
             "result": [asked.label for asked in goal.asks],
         }
         | ({"wish": _without_kept_back(goal.wish, goal)} if goal.wish else {})
+        | ({"after": "only once the step before it is done"} if goal.after else {})
         for goal in draft.goals
     ]
 
@@ -103,6 +104,12 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
         for fact in first
         if not says(words["opening"], fact)
     ]
+    missing += [
+        f"{fact.label} {fact.value} in wish {number}"
+        for number, (goal, wish) in enumerate(zip(draft.goals, words["wishes"], strict=True), 1)
+        for fact in goal.known
+        if goal.after and fact.when == "opening" and not says(wish, fact)
+    ]
     known = [fact for goal in draft.goals for fact in goal.known]
     missing += [
         f"{fact.label} {fact.value} in fact {number}"
@@ -148,12 +155,22 @@ def says(text: str, fact: Fact) -> bool:
 
 
 def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
-    """Facts told twice stand once, with the first wish that needs them; labels name one value."""
+    """Facts told twice stand once, with the first wish that needs them; labels name one value.
+    What is to be done after something else is said in one breath with it."""
     facts: list[dict[str, Any]] = []
     told: list[tuple[str, Any]] = []
-    for number, goal in enumerate(draft.goals):
+    wishes: list[str] = []
+    opening = words["opening"].strip()
+    for goal, wish in zip(draft.goals, words["wishes"], strict=True):
+        if goal.after and len(wishes) == 1:
+            opening += f" {wish.strip()}"
+        if goal.after:
+            wishes[-1] += f" {wish.strip()}"
+        else:
+            wishes.append(wish.strip())
         for fact in goal.known:
-            entry = {"label": fact.label, "value": fact.value, "when": fact.when, "goal": number}
+            place = {"when": fact.when, "goal": len(wishes) - 1}
+            entry = {"label": fact.label, "value": fact.value} | place
             if (fact.label, fact.value) in told:
                 continue
             told.append((fact.label, fact.value))
@@ -161,8 +178,4 @@ def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
             if same:
                 entry["label"] = f"{fact.label} ({same + 1})"
             facts.append(entry)
-    return {
-        "opening": words["opening"].strip(),
-        "wishes": [wish.strip() for wish in words["wishes"]],
-        "facts": facts,
-    }
+    return {"opening": opening, "wishes": wishes, "facts": facts}

@@ -46,6 +46,7 @@ class Case:
                     observation=result.observation,
                     is_error=result.is_error,
                     diff=tuple(result.diff),
+                    turn=2 if self.draft.goals[0].could_be else 1,
                 )
             )
         words = reference_messages(self.draft) if messages is None else messages
@@ -77,7 +78,12 @@ def cases() -> tuple[Case, ...]:
 def case(domain: Domain, i: int) -> Case:
     names = [tool.name for tool in domain.tools]
     lacking = names[i % len(names) :: len(names) // 2][:2] if i % 3 == 0 else []
-    tasks = DomainTasks(domain, set(names) - set(lacking), lacking=lacking)
+    tasks = DomainTasks(
+        domain,
+        set(names) - set(lacking),
+        lacking=lacking,
+        others=lambda: [other for other in domains() if other is not domain],
+    )
     reveals = ("at_once", "mixed", "when_asked")[i % 3]
     complexity, draft, proof = tasks.make(
         digest("case", domain.name, i), shares=SHARES, reveals=reveals

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from synth.checks import BUILT_IN, CALL, net_changes
+from synth.checks import net_changes
 from synth.checks.state import check_state
 from synth.rubric import CallCheck, StateCheck
 from synth.tasks.goals import Step
@@ -168,30 +168,35 @@ def test_calls_where_none_is_needed_fail_their_criterion() -> None:
 
 
 def test_wrong_order_fails_the_order_alone() -> None:
-    """Two independent wishes in either order reach the state; a rubric may still want one first."""
-    planted = 0
-    for case in writing():
-        goals = [g for g in case.draft.goals if g.writes]
-        if len(case.draft.goals) != 2 or len(goals) != 2 or goals[0].tool == goals[1].tool:
-            continue
-        swapped = case.play([*goals[1].steps, *goals[0].steps])
-        if any(call.is_error for call in swapped.calls):
-            continue  # the second wish builds on the first
-        if case.failed(swapped):
-            continue  # amounts that depend on the order
-        order = CALL.criterion(
-            "order",
-            "First the one, then the other.",
-            CallCheck(tool=goals[0].tool, must="occur", before=goals[1].tool),
-            weight=1,
-            mandatory=True,
-        )
-        right, wrong = BUILT_IN.check(order, case.play()), BUILT_IN.check(order, swapped)
-        assert right is not None
-        assert wrong is not None
-        assert (right.passed, wrong.passed) == (True, False)
-        planted += 1
-    assert planted >= 10
+    """Both wishes granted, to the same effect and with the same answers, the second one first."""
+    ordered = [c for c in writing() if any(goal.after for goal in c.draft.goals)]
+    for case in ordered:
+        first, second, *rest = case.draft.goals
+        steps = [step for goal in (second, first, *rest) for step in goal.steps]
+        assert case.failed(case.play(steps)) == {"order_1"}
+    assert len(ordered) >= 10
+
+
+def unclear() -> list[Case]:
+    return [c for c in cases() if c.draft.variant == "unclear_tool"]
+
+
+def test_acting_before_asking_fails_the_asking_alone() -> None:
+    for case in unclear():
+        right = case.play()
+        early = [call.model_copy(update={"turn": 1}) for call in right.calls]
+        assert case.failed(right.model_copy(update={"calls": tuple(early)})) == {"asked_first"}
+        reads = [call.model_copy(update={"turn": 1 if not call.diff else 2}) for call in early]
+        assert case.failed(right.model_copy(update={"calls": tuple(reads)})) == set()
+    assert len(unclear()) >= 5
+
+
+def test_the_tool_that_was_not_meant_fails_its_criterion() -> None:
+    for case in unclear():
+        wrong = next(c for c in case.rubric.criteria if c.id == "not_meant_1")
+        check = CallCheck.model_validate(wrong.check)
+        attempt = Step(tool=check.tool, arguments={"nothing": 1})
+        assert case.failed(case.play([*case.draft.plan, attempt])) - {"never_1"} == {"not_meant_1"}
 
 
 def net(diffs: list) -> list:

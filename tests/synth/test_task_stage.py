@@ -35,7 +35,7 @@ from tool_specs.catalogue import domain_id, tool_rows
 from tool_specs.domain import Domain, load_domain
 from tool_specs.schemas import Validator
 
-GOLDEN = {4: "8a6c5174c0bfeb75"}
+GOLDEN = {5: "31cb418ebc8c9839"}
 
 BAKERY = Path(__file__).parent / "fixtures" / "bakery.yaml"
 
@@ -99,10 +99,14 @@ class BriefWriter(FixedWords):
         self.asked.append({"messages": messages})
         text = messages[-1]["content"]
         steps = json.loads(re.search(r"## Steps\n```json\n(.*?)\n```", text, re.DOTALL)[1])  # type: ignore[index]
-        said = [f"{f['label']} {f['value']}" for f in steps[0]["known"] if f["when"] == "opening"]
+        said = [
+            ", ".join(f"{f['label']} {f['value']}" for f in step["known"] if f["when"] == "opening")
+            for step in steps
+        ]
+        wishes = [f"{step['description']} {told}" for step, told in zip(steps, said, strict=True)]
         return {
-            "opening": "Hello. " + ", ".join(said),
-            "wishes": [step["description"] for step in steps],
+            "opening": f"Hello. {said[0]}",
+            "wishes": wishes,
             "facts": [f"{f['label']} is {f['value']}" for step in steps for f in step["known"]],
         }
 

@@ -1,5 +1,6 @@
 """Tasks on the built-in domains: proved, knowable, diverse, and the same for the same item."""
 
+import json
 import statistics
 from collections import Counter
 from random import Random
@@ -10,9 +11,13 @@ from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.domain_tools import tools_of
 from synth.tasks.goals import Draft
 from synth.tasks.lookup import rows_in
+from synth.tasks.misfits import ACTION, action_of
 from synth.tasks.proving import UnprovedError, check_derivable, prove
 from synth.tasks.reach import Reach
 from synth.tasks.revealing import revealed
+from synth.tasks.search import shortest_plan
+from synth.tasks.variants import WEIGHTS
+from synth.tasks.words import steps_for_words
 from tests.synth.task_cases import SHARES, Case, case, cases, domains
 from tool_specs.interpreter import World, breaches
 
@@ -47,7 +52,7 @@ def test_users_rarely_know_ids() -> None:
 
 
 def test_tasks_are_diverse() -> None:
-    plans = Counter(tuple(step.tool for step in c.draft.plan) for c in cases())
+    plans = Counter(tuple(step.tool for step in c.draft.plan) for c in cases() if c.draft.plan)
     lengths = [len(c.draft.plan) for c in cases()]
     several = sum(len(c.draft.goals) > 1 for c in cases()) / len(lengths)
     assert max(plans.values()) / len(lengths) <= 0.03, plans.most_common(3)
@@ -69,10 +74,8 @@ def test_wishes_depend_on_what_earlier_wishes_made() -> None:
 def test_shares_of_the_variants() -> None:
     counts = Counter(c.draft.variant for c in cases())
     shares = {variant: n / len(cases()) for variant, n in counts.items()}
-    assert 0.65 <= shares["normal"] <= 0.85
-    assert set(shares) == {
-        "normal", "missing_parameter", "missing_tool", "against_policy", "no_tool"
-    }  # fmt: skip
+    assert 0.55 <= shares["normal"] <= 0.75
+    assert shares.keys() == WEIGHTS.keys()
 
 
 def test_declared_complexity_is_the_number_of_wishes() -> None:
@@ -108,6 +111,54 @@ def test_wishes_without_a_tool_are_out_of_reach() -> None:
         assert Reach(c.domain, c.tools.values(), c.world()).obstacle(changes) is not None
         assert c.draft.proved["out_of_reach"]["why"] == "no_effect"
         assert not c.draft.solvable
+
+
+def test_missing_facts_cannot_be_found_out() -> None:
+    """The same state and the same words stand for another task, too: with the twin's value."""
+    for c in of_variant("missing_parameter"):
+        missing = c.draft.proved["missing"]
+        (goal,) = (g for g in c.draft.goals if any(f.when == "asked" for f in g.known))
+        (fact,) = (f for f in goal.known if f.when == "asked")
+        before = c.draft.goals[: c.draft.goals.index(goal)]
+        world = c.world([step for g in before for step in g.steps])
+        right = world.snapshot().call(goal.tool, goal.arguments)
+        twin = world.call(goal.tool, goal.arguments | {fact.param: missing["twin"]})
+        assert not twin.is_error
+        assert (twin.diff, twin.observation) != (right.diff, right.observation)
+
+
+def test_irrelevant_wishes_belong_to_another_world() -> None:
+    for c in of_variant("irrelevant_tool"):
+        goal = c.draft.goals[-1]
+        assert goal.tool not in c.domain.programs
+        assert c.draft.proved["out_of_reach"]["why"] == "other_world"
+        assert not c.draft.solvable
+        assert c.draft.plan
+
+
+def test_unclear_wishes_fit_two_tools_until_the_user_is_asked() -> None:
+    for c in of_variant("unclear_tool"):
+        goal = c.draft.goals[0]
+        assert goal.could_be
+        assert {goal.tool, *goal.could_be} <= c.tools.keys()
+        told = [f for f in goal.known if f.when == "opening"]
+        assert told
+        assert all(goal.arguments.get(f.param) is not None for f in told)
+        assert any(f.label == ACTION and f.when == "asked" for f in goal.known)
+        shown = json.dumps(steps_for_words(c.draft)[0] | {"known": []})
+        assert goal.tool not in shown
+        assert action_of(c.tools[goal.tool]) not in shown.lower()
+
+
+def test_reference_plans_are_no_longer_than_those_built() -> None:
+    """Searched again, the plan is as long; some are shorter than what was put together wish by
+    wish."""
+    for c in cases():
+        assert c.draft.proved["plan"] == "search"
+        found = shortest_plan(c.domain, c.tools, c.draft.goals, c.world())
+        assert found is not None
+        assert found.depth == c.draft.proved["depth"] == len(c.draft.plan)
+    assert sum("shorter_by" in c.draft.proved for c in cases()) >= 5
 
 
 def test_nothing_that_a_tool_did_is_out_of_its_reach() -> None:
