@@ -75,6 +75,7 @@ def test_no_answer_no_reward(source: str) -> None:
     assert reward(source) == 0.0
 
 
+@pytest.mark.slow
 def test_built_in_problems_are_sound() -> None:
     for problem in load_problems(FOLDER / "basics.yaml"):
         assert reward(problem.reference, problem) == 1.0

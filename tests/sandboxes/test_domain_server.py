@@ -92,6 +92,7 @@ def test_over_stdio() -> None:
     asyncio.run(check())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_over_http_in_both_eras_of_the_protocol(url: str, mode: str) -> None:
     async def check() -> None:
@@ -101,6 +102,7 @@ def test_over_http_in_both_eras_of_the_protocol(url: str, mode: str) -> None:
     asyncio.run(check())
 
 
+@pytest.mark.slow
 def test_what_one_client_does_the_next_one_sees(url: str) -> None:
     async def look(scene: str | None) -> list[dict]:
         async with Client(url, read_timeout_seconds=60) as client:
@@ -112,6 +114,7 @@ def test_what_one_client_does_the_next_one_sees(url: str) -> None:
     assert first != done == seen
 
 
+@pytest.mark.slow
 def test_an_unknown_resource_is_an_error_of_the_protocol(url: str) -> None:
     async def read() -> None:
         async with Client(url, read_timeout_seconds=60) as client:

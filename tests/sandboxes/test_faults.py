@@ -10,6 +10,7 @@ from sandboxes.measure import hold_many
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
 
+@pytest.mark.slow
 def test_every_fault_is_survived_and_every_lease_accounted_for() -> None:
     rows = asyncio.run(survived())
     assert [row.fault for row in rows if not row.survived] == [], rows

@@ -69,6 +69,7 @@ def test_rounds_take_every_kind_before_any_comes_twice(seed: int) -> None:
     assert sorted(drawn, key=repr) == sorted(found, key=repr)
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
     async def run() -> None:
@@ -98,6 +99,7 @@ def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
     async def run() -> None:

@@ -366,6 +366,7 @@ def test_an_unknown_format_is_refused(dataset: Dataset, tmp_path: Path) -> None:
         export_dataset(dataset, tmp_path / "out", format="csv")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_a_whole_export_or_none(dataset: Dataset, tmp_path: Path) -> None:
     export_into(tmp_path / "expected", dataset.root)
     expected = contents(tmp_path / "expected")
@@ -375,6 +376,7 @@ def test_a_kill_leaves_a_whole_export_or_none(dataset: Dataset, tmp_path: Path) 
         assert contents(folder) == expected
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_point_leaves_a_whole_folder_or_none(tmp_path: Path) -> None:
     write_folder(tmp_path / "expected")
     expected = contents(tmp_path / "expected")

@@ -115,6 +115,7 @@ def test_a_file_that_is_none_stops_everything_before_it_starts(tmp_path: Path) -
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_a_server_that_runs_here_keeps_its_tools_beside_a_copy(tmp_path: Path) -> None:
     script = Path(__file__).parent.parent / "sandboxes" / "modern_server.py"

@@ -159,6 +159,7 @@ def rows_of(env: EpisodeEnvironment, last: Any) -> tuple[Row, list[Row]]:
     return trajectory, json.loads(json.dumps([r._asdict() for r in env.state.caller.records]))
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_live_server_is_restored_by_replay(tools: list[Row]):
     async def compare() -> None:
         async with WarmServers(live=2) as warm:

@@ -262,6 +262,7 @@ def provider() -> Iterator[Server]:
     thread.join(30)
 
 
+@pytest.mark.slow
 def test_killed_between_any_two_writes_it_goes_on_and_pays_nothing_twice(
     provider: Server, tmp_path: Path
 ):
@@ -287,6 +288,7 @@ def test_killed_between_any_two_writes_it_goes_on_and_pays_nothing_twice(
     assert again <= needed
 
 
+@pytest.mark.slow
 def test_killed_with_several_in_flight_only_those_are_asked_again(provider: Server, tmp_path: Path):
     in_flight = 3
     before = len(provider.requests)

@@ -32,6 +32,7 @@ def draft_of(config: ServerConfig, tools: Any, i: int, attempt: int = 0) -> Serv
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["git", "time"])
 def test_plans_are_proved_and_planted_failures_show(name: str) -> None:
     config = builtin_servers()[name]
@@ -65,6 +66,7 @@ def test_plans_are_proved_and_planted_failures_show(name: str) -> None:
     assert seen["writes"] >= (3 if name == "git" else 0)
 
 
+@pytest.mark.slow
 def test_the_same_plan_on_a_fresh_and_on_a_warm_server_is_the_same() -> None:
     config = builtin_servers()["git"]
 

@@ -20,6 +20,7 @@ from tests.synth.evolution.work import config_for, content_of, rows_of, run_evol
 SOME = ("clinic_desk", "web_shop", "parcel_depot")
 
 
+@pytest.mark.slow
 def test_a_batch_is_the_same_whatever_the_count(tmp_path: Path) -> None:
     with generator(plain_tools) as url:
         run_evolution(tmp_path / "few", config_for(url, count=5, domains=SOME))
@@ -46,6 +47,7 @@ def test_running_again_asks_for_nothing(tmp_path: Path) -> None:
     assert probes <= 3  # an endpoint is tried before each run
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_processes_or_tasks_in_flight(tmp_path: Path) -> None:
     with generator(plain_tools) as url:
         run_evolution(tmp_path / "one", config_for(url, count=40, domains=SOME, concurrency=1))
@@ -55,6 +57,7 @@ def test_results_do_not_depend_on_processes_or_tasks_in_flight(tmp_path: Path) -
     assert content_of(tmp_path / "one") == content_of(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_rows(tmp_path: Path) -> None:
     """Killed with -9 in the middle of a round; its workers end with it."""
     with generator(plain_tools) as url:

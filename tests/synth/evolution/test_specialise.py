@@ -93,6 +93,7 @@ def specialising(request: dict[str, Any]) -> Any:
     return answer if mending else answer | {"domain": "school9"}
 
 
+@pytest.mark.slow
 def test_a_run_makes_narrower_domains_and_evolves_tools_in_them(tmp_path: Path) -> None:
     with generator(specialising) as url:
         one = config_for(url, count=10, specialise=1, domains=("clinic_desk",))

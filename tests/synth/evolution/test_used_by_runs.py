@@ -17,6 +17,8 @@ from tests.flows.pipeline_work import run_pipeline
 from tests.synth.evolution.boats import generator, plain_tools
 from tests.synth.evolution.work import config_for, content_of, rows_of, run_evolution
 
+pytestmark = pytest.mark.slow
+
 DOMAINS = ("clinic_desk", "web_shop")
 CONFIG = RunConfig(
     name="evolved", domains=("evolved",), servers=(), code=(), num_tasks=16, shard_size=8

@@ -101,6 +101,7 @@ TOOL_SPECS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(TOOL_SPECS)
 @settings(max_examples=150, deadline=None)
 def test_nothing_is_lost_from_spec_to_wire_and_back(spec: ToolSpec) -> None:

@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from records.journal import ShardJournal
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
@@ -36,6 +38,7 @@ def child(url: str, journal: Path) -> None:
     asyncio.run(work(url, journal))
 
 
+@pytest.mark.slow
 def test_kill_pays_at_most_what_was_in_flight_twice(tmp_path: Path) -> None:
     journal = tmp_path / "shard.sqlite"
     spawn = multiprocessing.get_context("spawn")
