@@ -12,7 +12,16 @@ from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
 
-from flows import cli_code, cli_data, cli_domain, cli_grade, cli_run, cli_sandbox, cli_tools
+from flows import (
+    cli_code,
+    cli_data,
+    cli_domain,
+    cli_grade,
+    cli_label,
+    cli_run,
+    cli_sandbox,
+    cli_tools,
+)
 from records.errors import BudgetError, ConfigError, SynthError
 
 app = App(
@@ -25,6 +34,7 @@ app = App(
 cli_run.register(app)
 cli_data.register(app)
 cli_grade.register(app)
+cli_label.register(app)
 cli_tools.register(app)
 cli_domain.register(app)
 cli_code.register(app)

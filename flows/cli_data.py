@@ -32,7 +32,8 @@ def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
     """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
 
     Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
-    agents, personas, tools, proposals, domains, verdicts, curation, llm_calls, stages, runs,
+    agents, personas, tools, proposals, domains, verdicts, calibration, labels, curation, llm_calls,
+    stages, runs,
     timings, and the readers' views sft and rl. Try `synth sql "show tables"`.
 
     Parameters

@@ -23,8 +23,10 @@ from records.schemas import Row
 from records.store import Dataset
 from sandboxes.pool import machine_live
 from sandboxes.warm import WarmServers
-from synth.config import JobConfig, RunConfig
+from synth.config import JobConfig, JudgedConfig, RunConfig
 from synth.evolution.config import EvolveConfig, check_domains
+from synth.grading_stages import grading_of
+from synth.judge_report import judge_report
 from synth.llm.budget import Amount, Budget
 from synth.llm.client import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
@@ -95,10 +97,17 @@ async def open_run(
                 _write_event(run, command, "ended", status, detail)
                 raise
             else:
-                _write_event(run, command, "ended", "completed", "")
+                _write_event(run, command, "ended", "completed", _of_the_judge(run))
             finally:
                 _current.reset(token)
                 progress.close()
+
+
+def _of_the_judge(run: Run[Any]) -> str:
+    """For the run's row: how its judge did on planted failures, if it had one."""
+    if not isinstance(run.config, JudgedConfig):
+        return ""
+    return judge_report(run.dataset, grading_of(run.config)).words
 
 
 @asynccontextmanager

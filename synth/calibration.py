@@ -258,6 +258,9 @@ class Rates(NamedTuple):
 
     @property
     def kappa(self) -> float | None:
+        """None where there was only one sort to tell apart."""
+        if not self.num_failures or not self.num_fine:
+            return None
         return kappa(
             self.true_accepts,
             self.false_accepts,

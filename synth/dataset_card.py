@@ -21,6 +21,7 @@ from markupsafe import Markup
 from records.schemas import JSON, Row
 from records.store import Dataset
 from synth.foreign_text import markdown_text, one_line
+from synth.judge_report import judge_report
 from synth.summary import TEMPLATE_POLICY, recovery_rates, user_fault_rates, yields
 
 _HUB_LICENSES = {
@@ -40,7 +41,17 @@ _HUB_LICENSES = {
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
-_SETTINGS = ("name", "seed", "domains", "servers", "agents", "tasks", "rollouts", "curation")
+_SETTINGS = (
+    "name",
+    "seed",
+    "domains",
+    "servers",
+    "agents",
+    "tasks",
+    "rollouts",
+    "judging",
+    "curation",
+)
 _ROLE_SETTINGS = ("models", "temperature", "top_p", "max_tokens", "send_reasoning", "license")
 """Settings that say how rows were made and hold no address and no key."""
 
@@ -56,6 +67,8 @@ MEANINGS = {
     "complexity": "How many steps the task was drawn with",
     "score": "Share of the rubric's weight that was reached, 0 to 1",
     "tool_licenses": "Licences of the tools that are shown",
+    "judge_mark": "What the judge's word on criteria without a check is worth: calibrated, "
+    "not_calibrated, below_floor (it counted for nothing), unmeasured; null where it was not asked",
     "task_id": "Attempts at one task share it",
     "server": "MCP server that executed the calls; null for synthetic tools",
     "variant": "normal, or why the task cannot be done as asked",
@@ -127,6 +140,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     [totals] = _select(db, _TOTALS)
     models = _select(db, _MODELS)
     settings = _settings(db)
+    judged = judge_report(dataset)
     return {
         "dataset": dataset.root.name,
         "template_policy": any(row["model"].startswith(TEMPLATE_POLICY) for row in models),
@@ -134,6 +148,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "yields": yields(dataset),
         "recovery": recovery_rates(db),
         "user_faults": user_fault_rates(db),
+        "judge": asdict(judged) | {"words": judged.words},
         "models": models,
         "prompts": _select(db, _PROMPTS),
         "worlds": _select(db, _WORLDS),

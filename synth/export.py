@@ -35,6 +35,7 @@ from synth.export_messages import (
     what_is_wrong,
     with_object_arguments,
 )
+from synth.judge_report import JUDGE_MARK, calibrated_gradings
 from synth.new_folder import new_folder
 
 Format = Literal["hf", "openai"]
@@ -82,6 +83,7 @@ COLUMNS: dict[str, pa.DataType] = {
     "complexity": STR,
     "score": pa.float64(),
     "tool_licenses": STRS,
+    "judge_mark": STR,
     **{name: _STORED.field(name).type for name in _AS_STORED},
 }
 """Of the `hf` form, in order."""
@@ -152,6 +154,8 @@ class Selection:
     tools: Counter[str] = field(default_factory=Counter)
     """Number of different tools that chosen trajectories show, by licence."""
     left_out: Counter[str] = field(default_factory=Counter)
+    calibrated: list[str] = field(default_factory=list)
+    """Gradings whose judge may be called calibrated."""
 
     def table(self) -> pa.Table:
         chosen = [(i, split, at) for split, ids in self.ids.items() for at, i in enumerate(ids)]
@@ -174,7 +178,7 @@ def select(dataset: Dataset, *, include_heldout: bool, include_unknown_license: 
         rows = db.execute(
             "SELECT trajectory_id, split, agent_id, accepted FROM trajectories ORDER BY 1"
         ).fetchall()
-    selection = Selection({split: [] for split in SPLITS})
+    selection = Selection({split: [] for split in SPLITS}, calibrated=calibrated_gradings(dataset))
     shown: dict[str, str] = {}
     for trajectory_id, split, agent_id, accepted in rows:
         # of an agent that the dataset does not hold nobody knows the tools
@@ -217,7 +221,9 @@ def _write_hf(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection)
             # a handle of ours: its errors carry the system's number, and it can be synced
             with path.open("wb") as handle:
                 with pq.ParquetWriter(handle, schema, compression="zstd") as parquet:
-                    for rows in _rows(db, split, index * FILE_ROWS, FILE_ROWS):
+                    for rows in _rows(
+                        db, split, index * FILE_ROWS, FILE_ROWS, selection.calibrated
+                    ):
                         for row in rows:
                             text_arguments += num_text_arguments(row["messages"])
                             objects = with_object_arguments(row["messages"])
@@ -244,7 +250,7 @@ def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Select
     text_arguments = 0
     for split, ids in selection.ids.items():
         with (folder / f"{split}.jsonl").open("w", encoding="utf-8") as handle:
-            for rows in _rows(db, split, 0, len(ids)):
+            for rows in _rows(db, split, 0, len(ids), selection.calibrated):
                 for row in rows:
                     text_arguments += num_text_arguments(row["messages"])
                     line: Row = {"messages": in_openai_form(row["messages"], row["train_turns"])}
@@ -257,10 +263,12 @@ def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Select
     return text_arguments
 
 
-def _rows(db: duckdb.DuckDBPyConnection, split: str, start: int, count: int) -> Iterator[list[Row]]:
+def _rows(
+    db: duckdb.DuckDBPyConnection, split: str, start: int, count: int, calibrated: list[str]
+) -> Iterator[list[Row]]:
     """The split's rows from place `start` on, in order, some at a time; messages parsed."""
     # a relation, because rows of `execute` are copied once more on their way to Arrow
-    chosen = db.sql(_CHOSEN, params=[split, start, start + count])
+    chosen = db.sql(_CHOSEN, params=[split, start, start + count, calibrated])
     for batch in chosen.to_arrow_reader(BATCH_ROWS):
         rows = batch.to_pylist()
         for row in rows:
@@ -276,6 +284,7 @@ def _rows(db: duckdb.DuckDBPyConnection, split: str, start: int, count: int) -> 
 
 _CHOSEN = f"""
 SELECT sft.*, chosen.tool_licenses, t.score,
+  {JUDGE_MARK} AS judge_mark,
   d.name AS domain, d.category, k.complexity, {", ".join(f"t.{name}" for name in _AS_STORED)}
 FROM chosen
 JOIN sft USING (trajectory_id)

@@ -113,6 +113,21 @@ def summary_markdown(dataset: Dataset) -> str:
         for r in summary.agreement
     ]
     parts.append(markdown_table(("kind", "TPR", "TNR", "kappa", "n"), agreement))
+    parts.append("## The judge on planted failures")
+    if summary.judge.warning:
+        parts.append(f"**{markdown_text(summary.judge.warning)}**")
+    if summary.judge.words:
+        parts.append(markdown_text(summary.judge.words))
+    trial = [
+        (
+            *(r[name] for name in ("who", "kind", "num_failures", "false_accepts")),
+            *(ratio(r[name]) for name in ("fpr", "tpr", "kappa")),
+            r["standing"] or "",
+        )
+        for r in summary.judge.table
+    ]
+    head = ("who", "kind", "failures", "passed", "FPR", "TPR", "kappa", "standing")
+    parts.append(markdown_table(head, trial))
     parts.append("## Tokens and cost by role")
     head = ("role", "model", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
     parts.append(markdown_table(head, [tuple(row[name] for name in head) for row in summary.roles]))

@@ -15,6 +15,7 @@ from records.schemas import Row
 from records.store import Dataset
 from synth.calibration import kappa
 from synth.intervals import wilson
+from synth.judge_report import JudgeReport, judge_report
 
 TEMPLATE_POLICY = "template-policy"
 """Beginning of the names of the offline provider's models."""
@@ -53,6 +54,8 @@ class Summary:
     """Tokens and cost by role and model."""
     agreement: list[Row]
     """The judge against the code's checks, by kind of criterion."""
+    judge: JudgeReport
+    """The judge on planted failures and against people's labels."""
     notes: list[Row]
     """What runs counted besides failures, such as replay_drift."""
 
@@ -89,6 +92,7 @@ def summarise(dataset: Dataset) -> Summary:
             user_faults=user_fault_rates(db),
             roles=roles,
             agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
+            judge=judge_report(dataset),
             notes=_rows(db, _NOTES),
         )
 
