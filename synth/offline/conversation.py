@@ -11,7 +11,7 @@ from typing import Any
 
 from synth.offline.matching import action_of, request_of
 from synth.offline.results import Call, error_of, garbled
-from synth.offline.unclear import ASKS, as_request
+from synth.offline.unclear import hear
 from synth.offline.words import STOP, sentences, split, stem_set
 from synth.openai_server.request import Message
 
@@ -73,9 +73,8 @@ def read(messages: list[Message]) -> Conversation:
     for message in messages:
         role, text = message["role"], message["content"]
         if role == "user" and question and wishes:
-            answers = question.startswith(ASKS)
             for wish in wishes[wishes[-1].first :]:
-                wish.texts.insert(0 if answers else 99, as_request(text) if answers else text)
+                hear(wish.texts, text, question)
                 wish.unknown = bool(_UNKNOWN.search(text))
         elif role == "user":
             parts, at = parts_of(text), len(wishes)

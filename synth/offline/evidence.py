@@ -131,13 +131,11 @@ class Evidence:
         """Values that can stand for the parameter, the best supported first."""
         best: dict[Scalar, Candidate] = {}
         for item in self.items:
-            standing = [
-                (v, f) for k, v in item.fields.items() if (f := self._stands_for(k, v, item))
-            ]
-            if not standing:
+            stand = [(v, f) for k, v in item.fields.items() if (f := self._stands_for(k, v, item))]
+            if not stand:
                 continue
             hard, soft = self._hard(item) + self._borrowed(item), self._soft(item)
-            for value, fits in standing if hard + soft > 0.35 else ():
+            for value, fits in stand if hard + soft > 0.35 else ():
                 if value != item.key:  # what the row refers to, not what it is
                     own = self._hard(item, own=True) + self._borrowed(item, own=True)
                     fits = 0.4 * fits if own >= _SPOKEN_FOR else 0.0

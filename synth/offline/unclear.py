@@ -44,6 +44,10 @@ def which(tools: Sequence[Tool]) -> str:
     return f"There are several things that I can do there. {ASKS}: {named}?"
 
 
-def as_request(answer: str) -> str:
-    """`The action wanted is "cancel a booking".` as what the user asks for."""
-    return f"Please {_ANSWER.sub('', answer, count=1).strip(chr(34) + ' .')}."
+def hear(texts: list[str], answer: str, question: str) -> None:
+    """Add an answer to the texts of a wish. `The action wanted is "cancel a booking".` becomes
+    what the user asks for, and comes first."""
+    if question.startswith(ASKS):
+        texts.insert(0, f"Please {_ANSWER.sub('', answer, count=1).strip(chr(34) + ' .')}.")
+    else:
+        texts.append(answer)
