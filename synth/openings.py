@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 AHEAD = 0.25
 """Items that should be ready to start, as a share of the slots."""
 
-MOST = 4
+MOST = 8
 """Open shards, as a multiple of those that fill the slots: what stragglers hold in memory."""
 
 

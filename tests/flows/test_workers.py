@@ -16,7 +16,7 @@ from flows.running import open_run
 from records.errors import BudgetError, TransientError
 from records.processes import ProcessId, is_alive
 from records.store import Dataset
-from synth.config import RunConfig
+from synth.config import OfflineConfig, RunConfig
 from synth.llm.config import BudgetConfig, ModelConfig, RoleConfig
 from synth.offline.jobs import answer_of
 from synth.offline.settings import OfflineSettings
@@ -81,6 +81,19 @@ def spent(folder: Path) -> int:
         from llm_calls where not cache_hit and stage != 'probe'"""
     [(tokens,)] = Dataset.open(folder).connect().execute(query).fetchall()
     return int(tokens)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("in_flight", "shard_size", "workers"), [(4, 7, 2), (64, 50, 1), (64, 7, 1), (4, 50, 2)]
+)
+def test_in_flight_shard_size_and_workers_change_no_byte(
+    in_flight: int, shard_size: int, workers: int, tmp_path: Path, expected: dict[str, bytes]
+) -> None:
+    jitter = OfflineConfig(jitter_s=0.02)
+    config = with_workers(workers, concurrency=in_flight, shard_size=shard_size, offline=jitter)
+    asyncio.run(pipeline(tmp_path / "d", config))
+    assert content_of(tmp_path / "d") == expected
 
 
 @pytest.mark.slow
