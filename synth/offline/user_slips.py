@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from records.config import Config
 from records.seeds import rng_of
+from synth.offline.conversation import question_in
 from synth.offline.sections import sections
 from synth.openai_server.misbehaviour import Rate
 from synth.openai_server.request import ChatRequest
@@ -77,7 +78,7 @@ def spoiled(
     if not own or (turn["done"] and kind != "repeated_wish"):
         return None
     if kind == "premature_stop":
-        early = brought < len(wishes) or heard[-1].rstrip().endswith("?")
+        early = brought < len(wishes) or bool(question_in(heard[-1]))
         return {"message": "Thanks, that's all.", "done": True} if early else None
     if kind == "repeat":
         return _says(rng.choice((own[-1], own[-1], f"I said: {own[-1]}")))
