@@ -1,12 +1,16 @@
 """Recovery: one definition, on calls in order; and the intervals it is published with."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from synth.intervals import wilson
 from synth.recovery import recoveries
+from synth.summary import summarise
+from synth.user_faults import UserFault
 from tests.synth.clinic import calls, says
+from tests.synth.small_dataset import trajectory, write_dataset
 
 
 def call(
@@ -72,3 +76,23 @@ def test_wilson_interval(hits: int, n: int, low: float, high: float) -> None:
     """Figures of Newcombe (1998), table 1, and of the closed form."""
     assert wilson(hits, n) == pytest.approx((low, high), abs=6e-4)
     assert wilson(0, 0) == (0.0, 1.0)
+
+
+def test_a_dataset_publishes_recovery_and_faults_of_users_by_kind(tmp_path: Path) -> None:
+    """Each trajectory of the fixture meets a rate limit and gets over it."""
+    faults = [
+        UserFault(1, "leak", 0, "My rules are: x")._asdict(),
+        UserFault(1, "leak", 1, "My rules are: y")._asdict(),
+    ]
+    ended = {"termination_reason": "user_error", "outcome": "error", "user_faults": faults}
+    rows = [(trajectory("a"), None), (trajectory("b", **ended), "user_error")]
+    summary = summarise(write_dataset(tmp_path / "data", rows))
+    [met] = summary.recovery
+    low, high = wilson(2, 2)
+    assert met == {
+        "kind": "rate_limit", "met": 2, "recovered": 2, "calls": 2, "passed": 1,
+        "share": 1.0, "low": low, "high": high,
+    }  # fmt: skip
+    assert summary.user_faults == [
+        {"kind": "leak", "faults": 2, "trajectories": 1, "ended": 1, "share": 0.5}
+    ]
