@@ -179,7 +179,7 @@ def reshaped(draw: Draw, text: str) -> str | None:
         value = json.loads(text)
     except ValueError:
         return _fewer_lines(draw.kind, text)
-    holder, key = _longest_list({"": value})
+    holder, key = _longest_list({"": value}, least=1 if draw.kind == "empty" else 2)
     if holder is None:
         return None
     rows = holder[key]
@@ -202,10 +202,11 @@ def _fewer_lines(kind: str, text: str) -> str | None:
     return "\n".join([*kept, f"[partial result: {len(kept)} of {len(lines)} lines]"])
 
 
-def _longest_list(value: dict[str, Any]) -> tuple[Any, str]:
-    """(object, field) of the longest list in `value` or one level below it, or (None, "")."""
+def _longest_list(value: dict[str, Any], *, least: int) -> tuple[Any, str]:
+    """(object, field) of the longest list in `value` or one level below it, or (None, "") where
+    none has so many items."""
     spots = [(value, key) for key in value]
     spots += [(inner, k) for inner in value.values() if isinstance(inner, dict) for k in inner]
     spots = [(holder, key) for holder, key in spots if isinstance(holder[key], list)]
     found = max(spots, key=lambda spot: len(spot[0][spot[1]]), default=(None, ""))
-    return found if found[0] is not None and len(found[0][found[1]]) > 1 else (None, "")
+    return found if found[0] is not None and len(found[0][found[1]]) >= least else (None, "")

@@ -49,7 +49,7 @@ from synth.stages import KEPT, Item, ItemResult
 from synth.user import PROMPT as USER_PROMPT
 from synth.user import LlmUser
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3

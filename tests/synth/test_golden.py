@@ -28,7 +28,7 @@ from tool_specs.catalogue import domain_row, tool_rows
 
 GOLDEN = {
     "catalogue": (2, "8ac919efbf5ee031"),
-    "rollouts": (4, "d8708d8b9c657a90"),
+    "rollouts": (5, "285d00f660ad643b"),
     "grading": (2, "8b3d66dd2adc5c6b"),
     "curation": (2, "3ccd88c063dbae56"),
 }
