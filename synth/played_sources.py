@@ -22,6 +22,8 @@ from synth.prompts import render, version_of
 from synth.stages import ItemResult
 from tool_specs.catalogue import domain_id, domain_of_rows, domain_row
 from tool_specs.domain import Domain
+from tool_specs.domain_file import CATEGORIES
+from tool_specs.tool_files import CATEGORY
 
 PROMPT = "world_sketch"
 
@@ -135,11 +137,12 @@ async def write_world(
 
 def domain_of(source: PlayedSource, world: Mapping[str, Any], *, item_id: str) -> Domain:
     """The world as a domain. ConfigError lists every fault."""
-    name = source.domain_name(item_id)
+    name, category = source.domain_name(item_id), source.tools[0]["category"]
     data = {
         **world,
         "domain": name,
-        "category": source.tools[0]["category"],
+        # imported tools have categories of their own, which stay with the tools
+        "category": category if category in CATEGORIES else CATEGORY,
         "split": "train",
     }
     domain = Domain.of(data, origin="the world")

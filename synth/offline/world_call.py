@@ -37,7 +37,7 @@ def simulate_call(request: ChatRequest, settings: OfflineSettings) -> dict[str, 
     draws = [rng.random() for _ in range(4)]
     if words := call.missing():
         return _error("not_found", words)
-    if call.tool.get("read_only"):
+    if call.tool.get("read_only") or _reads(call):
         return {"observation": _read(call), "is_error": False, "patch": []}
     if attempt > 1:
         return _error("not_possible", "This cannot be done as things stand.")
@@ -50,6 +50,13 @@ def simulate_call(request: ChatRequest, settings: OfflineSettings) -> dict[str, 
     if patch and attempt == 0 and draws[3] < errors.invalid_patch:
         patch = [patch[0] | {"entity": f"{patch[0]['entity']}s"}, *patch[1:]]
     return {"observation": _written(call, rows), "is_error": False, "patch": patch}
+
+
+def _reads(call: Call) -> bool:
+    """Whether a tool that declares nothing only reads, by the first verb of its name."""
+    verbs = [stem(word) for word in split(call.tool["name"])]
+    known = [verb for verb in verbs if verb in _READING | _MAKING | _REMOVING]
+    return bool(known) and known[0] in _READING
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

@@ -146,13 +146,15 @@ def _value(world: World, tool: str, param: str, schema: Any, rng: Random, depth:
             least = schema.get("minimum", 1)
             return rng.randint(int(least), int(min(schema.get("maximum", least + 40), least + 40)))
         case "array" if depth < 2:
-            return [_value(world, tool, param, schema.get("items"), rng, depth + 1)]
+            item = _value(world, tool, param, schema.get("items"), rng, depth + 1)
+            return _NO if item is _NO else [item]
         case "object" if depth < 2:
             members = schema.get("properties", {})
-            return {
+            made = {
                 name: _value(world, tool, name, members.get(name), rng, depth + 1)
                 for name in schema.get("required", ())
             }
+            return _NO if any(part is _NO for part in made.values()) else made
         case "string":
             return _text(world, tool, param, schema, rng)
     return _NO
