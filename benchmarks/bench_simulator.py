@@ -29,11 +29,12 @@ from benchmarks.measured import machine
 from records.journal import ShardJournal
 from records.schemas import Row
 from records.seeds import rng_of
+from synth.intervals import wilson
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
 from synth.offline import create_app
 from synth.simulator import ROLE, Measured, ModelAnswers, Question, text_of
-from synth.state_accuracy import BUCKETS, bucket_of, wilson
+from synth.state_accuracy import BUCKETS, bucket_of
 from tool_specs.catalogue import tool_rows
 from tool_specs.domain import Domain, load_domains
 from tool_specs.drawing import draw_arguments, draw_success

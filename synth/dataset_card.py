@@ -22,6 +22,7 @@ from records.schemas import JSON, Row
 from records.store import Dataset
 from synth.foreign_text import markdown_text, one_line
 from synth.judge_report import judge_report
+from synth.state_accuracy import state_accuracy
 from synth.summary import TEMPLATE_POLICY, recovery_rates, user_fault_rates, yields
 
 _HUB_LICENSES = {
@@ -149,6 +150,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "recovery": recovery_rates(db),
         "user_faults": user_fault_rates(db),
         "judge": asdict(judged) | {"words": judged.words},
+        "simulated": state_accuracy(db),
         "models": models,
         "prompts": _select(db, _PROMPTS),
         "worlds": _select(db, _WORLDS),

@@ -128,6 +128,11 @@ def summary_markdown(dataset: Dataset) -> str:
     ]
     head = ("who", "kind", "failures", "passed", "FPR", "TPR", "kappa", "standing")
     parts.append(markdown_table(head, trial))
+    if summary.simulated:
+        parts.append(f"## State accuracy of model-simulated tools {summary.label}".rstrip())
+        head = ("fields", "n", "state", "observation", "repaired", "failed")
+        played = [tuple(row[name] for name in head) for row in summary.simulated]
+        parts.append(markdown_table(head, played))
     parts.append("## Tokens and cost by role")
     head = ("role", "model", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
     parts.append(markdown_table(head, [tuple(row[name] for name in head) for row in summary.roles]))

@@ -4,10 +4,11 @@ the interpreter's, by the number of fields that the interpreter changes.
 Only tools that a program defines can be measured; what a model played without one is counted apart.
 """
 
-import math
 from typing import Any
 
 import duckdb
+
+from synth.intervals import wilson
 
 BUCKETS = ("0", "1", "2-3", "4+")
 
@@ -18,25 +19,19 @@ def bucket_of(changed_fields: int) -> str:
     return "2-3" if changed_fields < 4 else "4+"
 
 
-def wilson(k: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95% interval of a share k/n after Wilson; (0, 1) for nothing counted."""
-    if n == 0:
-        return 0.0, 1.0
-    p = k / n
-    middle = p + z * z / (2 * n)
-    reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return max(0.0, (middle - reach) / scale), min(1.0, (middle + reach) / scale)
-
-
 def state_accuracy(db: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """A row for each bucket that was met, then `all`, then `not measured`; none without any."""
+    """A row for each bucket that was met, then `all`, then `not measured`; none without any.
+
+    `n` calls, of them `state` exact (95% interval from `low` to `high`) and `observation` equal,
+    `repaired` before they counted, `failed` for want of a usable answer.
+    """
     cursor = db.execute(_COUNTS)
     names = [column[0] for column in cursor.description or ()]
     rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
     rows.sort(key=lambda row: ([*BUCKETS, "all", "not measured"]).index(row["fields"]))
     for row in rows:
-        row["interval"] = wilson(row["state"], row["n"]) if row["state"] is not None else None
+        exact = row["state"]
+        row["low"], row["high"] = (None, None) if exact is None else wilson(exact, row["n"])
     return rows
 
 
@@ -45,7 +40,7 @@ WITH named AS (
   SELECT *, CASE WHEN changed_fields IS NULL THEN 'not measured'
     WHEN changed_fields < 2 THEN changed_fields::VARCHAR
     WHEN changed_fields < 4 THEN '2-3' ELSE '4+' END AS fields FROM simulations
-), both AS (
+), counted AS (
   SELECT * FROM named UNION ALL BY NAME
   SELECT * REPLACE ('all' AS fields) FROM named WHERE changed_fields IS NOT NULL
 )
@@ -55,4 +50,4 @@ SELECT fields, count(*)::BIGINT AS n,
     ELSE count(*) FILTER (observation_match) END AS observation,
   count(*) FILTER (repairs > 0)::BIGINT AS repaired,
   count(*) FILTER (failed)::BIGINT AS failed
-FROM both GROUP BY fields"""
+FROM counted GROUP BY fields"""

@@ -16,6 +16,7 @@ from records.store import Dataset
 from synth.calibration import kappa
 from synth.intervals import wilson
 from synth.judge_report import JudgeReport, judge_report
+from synth.state_accuracy import state_accuracy
 
 TEMPLATE_POLICY = "template-policy"
 """Beginning of the names of the offline provider's models."""
@@ -56,6 +57,8 @@ class Summary:
     """The judge against the code's checks, by kind of criterion."""
     judge: JudgeReport
     """The judge on planted failures and against people's labels."""
+    simulated: list[Row]
+    """State accuracy of model-simulated tools, by number of fields that a call really changes."""
     notes: list[Row]
     """What runs counted besides failures, such as replay_drift."""
 
@@ -93,6 +96,7 @@ def summarise(dataset: Dataset) -> Summary:
             roles=roles,
             agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
             judge=judge_report(dataset),
+            simulated=state_accuracy(db),
             notes=_rows(db, _NOTES),
         )
 

@@ -177,6 +177,8 @@ def _new_row(call: Call, entity: str) -> Row:
         elif not spec.get("optional"):
             same = [r[name] for r in _rows(call) if name in r and spec["type"] != "enum"]
             row[name] = same[0] if same else _first(spec, call.now)
+            if row[name] == "":  # nobody said it, and nobody wants to read an empty text
+                row[name] = f"{entity} {declared['rows'] + 1}".replace("_", " ")
     return {name: value for name, value in row.items() if value is not None}
 
 
