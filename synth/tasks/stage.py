@@ -18,7 +18,7 @@ from records.seeds import rng_of, seed_of
 from records.splits import own_split, split_of
 from sandboxes.mcp import open_server
 from sandboxes.servers import ServerConfig
-from synth.cassette import OpenForProof
+from synth.cassette import NotRecordedError, OpenForProof
 from synth.coding.issues import PROMPT as ISSUE_PROMPT
 from synth.coding.issues import write_issue
 from synth.coding.tasks import MAX_TURNS, TOKEN_BUDGET, CodeTasks
@@ -288,6 +288,9 @@ async def _on_server(
                 return _Made(made.complexity, *proved, about)
             except UnprovedError as error:
                 failure = error
+            except NotRecordedError as error:
+                # another choice would be another task under the same id
+                raise UnprovedError("not_recorded", str(error)) from error
     raise failure
 
 
