@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from records.errors import ConfigError
-from sandboxes import bwrap, cgroups, doctor, local, python_env
+from records.errors import ConfigError, TransientError
+from sandboxes import bwrap, cgroups, clean, doctor, local, python_env
 from sandboxes.agent.frames import HEADER, frame, lengths
 from sandboxes.cgroups import Mounts, mounts
 from sandboxes.local import ExecResult, lease
+from sandboxes.owners import PREFIX, namespace
+from sandboxes.pool import Pool, PoolSettings
 from sandboxes.rlimits import rlimits_for
 from sandboxes.template import BASE_ENV, Limits, SandboxTemplate
 
@@ -159,3 +161,42 @@ def test_own_groups_are_found_in_both_versions_and_in_a_container() -> None:
     assert mounts(v2, f"0::/{user}\n") == Mounts({}, Path(root, user), Path(root))
     inside = "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n"
     assert mounts(inside, "0::/docker/abc/x\n").v2 == Path(root, "x")
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_a_v2_group_holds_a_sandbox_is_seen_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the machine's own v2 hierarchy, which may be there beside v1 without these controllers:
+    joining, looking, killing and removing are real, the limits are not (no files for them)."""
+    here = mounts(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
+    if here.v2 is None or not cgroups.can_join(here.v2):
+        pytest.skip("no v2 hierarchy here in which a group can be made")
+    only: dict[cgroups.Name, cgroups.Controller] = {"pids": cgroups.Controller(2, here.v2)}
+    monkeypatch.setattr(cgroups, "controllers", lambda: only)
+
+    async def run() -> None:
+        async with Pool(PoolSettings(live=1)) as pool:
+            for _ in range(2):  # the second time it is proved clean by this very group
+                async with pool.lease(SandboxTemplate()) as sandbox:
+                    (folder,) = sandbox.group.folders
+                    assert folder.parent == here.v2
+                    await sandbox.open_stdio(["sh", "-c", "setsid sleep 100 & sleep 100"])
+                    inside = (folder / "cgroup.procs").read_text().split()
+                    assert set(clean.descendants(sandbox.pid)) == set(map(int, inside))
+                    assert len(inside) > 3
+                await pool.settled()
+            assert pool.accounts.starts == 1
+            assert pool.accounts.endings == {"clean": 2}
+        assert not folder.exists()
+        lost = await local.start(SandboxTemplate())
+        lost.group.kill()
+        with pytest.raises(TransientError):
+            await lost.exec(["true"])
+        await lost.close()
+
+    asyncio.run(run())
+    dead = here.v2 / f"{PREFIX}.999999.0.{namespace()}.7"
+    dead.mkdir()
+    assert dead in cgroups.orphans()
+    assert cgroups.ended(dead)

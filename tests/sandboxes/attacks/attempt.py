@@ -11,7 +11,7 @@ import os
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sandboxes import cgroups, seccomp
@@ -69,6 +69,8 @@ class Scene:
     """Whether the host saw the attack arrive."""
     other: Sandbox | None = None
     """A second sandbox, of another owner."""
+    control: bool = False
+    """Whether this is the control: its play leaves out the attempt's `guard`."""
 
 
 Scenery = Callable[[Set[Protection]], AbstractAsyncContextManager[Scene]]
@@ -125,6 +127,9 @@ class Attempt:
     """The control's limits: higher, and still safe."""
     scene: Scenery = nothing
     play: Play = run_payload
+    guard: str = ""
+    """What refuses it where that is no wall of a sandbox but a step of the pool, of a snapshot or
+    of a grader; the play of the control does without it."""
     as_root: bool = False
     """Whether the control can be made by root alone: for others the user namespace, which they
     cannot do without, is a wall of its own."""
@@ -139,6 +144,8 @@ class Attempt:
         words = [*(wall.value for wall in Protection if wall in self.without)]
         if self.shown:
             words.append(MINIMAL_ROOT)
+        if self.guard:
+            words.append(self.guard)
         if self.loosened is not None:
             for name in Limits.model_fields:
                 if (value := getattr(self.loosened, name)) != getattr(self.limits, name):
@@ -162,7 +169,7 @@ class Attempt:
             limits = self.loosened if control and self.loosened else self.limits
             template = SandboxTemplate(binds=binds, limits=limits)
             async with lease(template, without=without) as sandbox:
-                words = await self.play(self, sandbox, scene)
+                words = await self.play(self, sandbox, replace(scene, control=control))
             learnt = scene.proof is None or scene.proof in words
             arrived = scene.reached is None or scene.reached()
             if words.startswith("won") and not (learnt and arrived):

@@ -4,15 +4,27 @@ from tests.sandboxes.attacks import (
     channel,
     exhaustion,
     files,
+    graders,
     neighbours,
     network,
     privilege,
     secrets_of_host,
+    way_out,
 )
 from tests.sandboxes.attacks.attempt import Attempt
 
 ATTEMPTS: list[Attempt] = [
     attempt
-    for module in (network, files, privilege, exhaustion, secrets_of_host, channel, neighbours)
+    for module in (
+        network,
+        way_out,
+        files,
+        privilege,
+        exhaustion,
+        secrets_of_host,
+        channel,
+        neighbours,
+        graders,
+    )
     for attempt in module.ATTEMPTS
 ]
