@@ -18,9 +18,9 @@ HEAD = """# Containment
 What a hostile program in a sandbox tries, and what becomes of it. Every attempt is a test
 (`tests/sandboxes/attacks`) and is played twice. In the **control** the sandbox lacks the smallest
 set of walls that lets the payload through, or has one limit raised to a value that is still safe;
-or the pool, the snapshot, the grader or the proxy leaves out the one step that is named. There it must
-succeed, so the payload works. With **all walls** it must say in its own words that it was refused.
-Nothing hostile runs outside a sandbox.
+or the pool, the snapshot, the grader or the proxy leaves out the one step that is named. There it
+must succeed, so the payload works. With **all walls** it must say in its own words that it was
+refused. Nothing hostile runs outside a sandbox.
 
 Written by `python -m benchmarks.containment docs/containment.md`, as {user}, on Linux {kernel}.
 """
