@@ -6,7 +6,7 @@ from flows.joining import joined_run
 from flows.settings import DEFAULT_DATASET, DatasetParameter
 from flows.shard_tasks import run_stage
 from synth.config import RunConfig
-from synth.pipeline import AgentStage, PersonaStage, TaskStage
+from synth.pipeline import AgentStage, PersonaStage, ScreeningStage, TaskStage
 from synth.run import StageReport
 
 
@@ -16,4 +16,5 @@ async def build_tasks(
 ) -> list[StageReport]:
     """Write `agents`, `personas` and `tasks` for the tools that the dataset holds."""
     async with joined_run(config, dataset) as run:
-        return [await run_stage(run, stage(run)) for stage in (AgentStage, PersonaStage, TaskStage)]
+        stages = (AgentStage, ScreeningStage, PersonaStage, TaskStage)
+        return [await run_stage(run, stage(run)) for stage in stages]

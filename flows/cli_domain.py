@@ -182,10 +182,10 @@ def _example_task(file: Path, domain: "Domain", seed: int) -> dict[str, Any] | N
 async def _tasks_of(config: Any, dataset: str) -> "Dataset":
     """The pipeline up to its tasks, played by the offline provider, without Prefect."""
     from flows.running import open_run
-    from synth.pipeline import STAGES
+    from synth.pipeline import STAGES, TaskStage
 
     async with open_run(config, dataset, command="synth domain check") as run:
-        for kind in STAGES[:4]:
+        for kind in STAGES[: STAGES.index(TaskStage) + 1]:
             stage = kind(run)
             plan = run.plan(stage)
             for index in plan.open_shards:

@@ -23,6 +23,7 @@ Role = Literal["generator", "agent", "user", "simulator", "judge"]
 STAGES = (
     "tools",
     "agents",
+    "screening",
     "personas",
     "tasks",
     "rollouts",

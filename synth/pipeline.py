@@ -20,7 +20,7 @@ from sandboxes.local import Lease, available, lease
 from sandboxes.mcp import open_server
 from sandboxes.secret_values import secret_values
 from sandboxes.servers import ServerConfig, builtin_servers, load_server
-from synth.agents import make_agent, plan_agents, sources_of
+from synth.agents import AgentPlan, make_agent, plan_agents, sources_of
 from synth.cassette import cassette_at, opening
 from synth.coding import worlds as coding
 from synth.coding.tasks import CodeTasks
@@ -39,6 +39,7 @@ from synth.played_sources import (
 )
 from synth.rollout import plan_rollouts, run_rollout
 from synth.run import Run, Shard
+from synth.screening import SCREEN_VERSION, near_repeats
 from synth.simulator import SimulateConfig, simulation_identity
 from synth.stages import Item, ItemResult, dropped
 from synth.tasks.stage import (
@@ -301,6 +302,38 @@ class AgentStage(OverCatalogue):
         return ItemResult({"agents": [row]})
 
 
+class ScreeningStage:
+    """Says of every agent, all of them looked at together, whether it repeats one before it."""
+
+    name = "screening"
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        plans = agent_plans(self.run)
+        repeats = repeats_of(self.run, plans)
+        made = self.run.dataset.ids("agents")
+        return [
+            Item(digest("screening", SCREEN_VERSION, agent), {"of": repeats.get(agent)})
+            for agent in (plan.item_id for plan in plans)
+            if agent in made
+        ]
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        return dropped("near_duplicate") if item.data["of"] else ItemResult({})
+
+
+def agent_plans(run: Run[RunConfig]) -> list[AgentPlan]:
+    return [item.data["plan"] for item in AgentStage(run).plan()]
+
+
+def repeats_of(run: Run[RunConfig], plans: Sequence[AgentPlan]) -> dict[str, str]:
+    """agent_id -> the agent that it repeats, among the committed ones of the run."""
+    rows = run.dataset.rows("agents", ("agent_id", "system_prompt", "tool_ids"))
+    return near_repeats(plans, {row["agent_id"]: row for row in rows})
+
+
 class PersonaStage:
     name = "personas"
 
@@ -343,7 +376,10 @@ class TaskStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        agents = [item.item_id for item in AgentStage(self.run).plan()]
+        planned = agent_plans(self.run)
+        repeats = repeats_of(self.run, planned)
+        # tasks of an agent that was dropped go to the one that it repeats
+        agents = [repeats.get(plan.item_id, plan.item_id) for plan in planned]
         personas = [item.item_id for item in PersonaStage(self.run).plan()]
         decided = simulation_identity(config.simulate, config.roles["simulator"])
         played = self.catalogue.played
@@ -428,6 +464,7 @@ class RolloutStage(OverCatalogue):
 STAGES = (
     CatalogueStage,
     AgentStage,
+    ScreeningStage,
     PersonaStage,
     TaskStage,
     RolloutStage,

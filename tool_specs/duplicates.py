@@ -10,7 +10,7 @@ Tools of one server are never compared: a server means its tools to be different
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.digest import digest
@@ -33,7 +33,12 @@ class Repeat(NamedTuple):
 
 def shingles(row: Row) -> Shingles:
     """What a model reads of the tool: name, description, parameters by name."""
-    words = [word.lower() for text in texts(row) for word in _WORD.findall(text)]
+    return shingles_of(texts(row))
+
+
+def shingles_of(parts: Iterable[str]) -> Shingles:
+    """Runs of words in the texts, one after the other; a shorter text is one run."""
+    words = [word.lower() for text in parts for word in _WORD.findall(text)]
     grams = {tuple(words[i : i + GRAM]) for i in range(len(words) - GRAM + 1)}
     return frozenset(grams or {tuple(words)})
 
