@@ -44,6 +44,10 @@ BROUGHT = 0.34
 """Share of a wish's words below which nobody has brought it up, however freely it was put."""
 
 
+TELLING = 4
+"""Characters from which a value tells which wish is meant."""
+
+
 class UserFault(NamedTuple):
     turn: int
     """Of the agent: how many messages it had written."""
@@ -135,7 +139,9 @@ def stop_fault(talk: Talk, *, goal_open: bool | None) -> Fault | None:
     if goal_open and asks(talk.heard[-1]):
         words = "You were asked a question and your wish is not done yet. Answer it."
         return Fault("premature_stop", words)
-    left = [wish for number, wish in enumerate(talk.wishes) if not _brought(number, talk)]
+    loosely = goal_open is None  # nothing else tells then that something is left to do
+    wishes = enumerate(talk.wishes)
+    left = [wish for number, wish in wishes if not _brought(number, talk, loosely=loosely)]
     if left:
         return Fault("premature_stop", f"You have not brought this up yet: {left[0]}")
     return None
@@ -147,16 +153,19 @@ def may_stop(talk: Talk) -> bool:
     return not talk.patient or (everything and not asks(talk.heard[-1]))
 
 
-def _brought(number: int, talk: Talk) -> bool:
-    """The opening brings the first wish, however it is put."""
+def _brought(number: int, talk: Talk, *, loosely: bool = False) -> bool:
+    """Whether the wish was brought up: by some of the words, or values, that no other wish has.
+    `loosely`: by any of its words. The opening brings the first wish, however it is put."""
     if number == 0:
         return True
-    wanted = _content(talk.wishes[number])
+    others = " ".join(wish for i, wish in enumerate(talk.wishes) if i != number).casefold()
     values = [str(f["value"]).casefold() for f in talk.facts if f.get("goal") == number]
-    texts = [text.casefold() for text in talk.own]
-    if any(value in text for value in values for text in texts[1:]):
+    telling = [value for value in values if len(value) >= TELLING and value not in others]
+    if any(value in text.casefold() for value in telling for text in talk.own[1:]):
         return True
-    return not wanted or any(len(wanted & _content(t)) >= BROUGHT * len(wanted) for t in talk.own)
+    every = _content(talk.wishes[number])
+    wanted = every if loosely else (every - _content(others) or every)
+    return any(len(wanted & _content(text)) >= BROUGHT * len(wanted) for text in talk.own)
 
 
 _CLOSING = re.compile(
