@@ -4,7 +4,7 @@ The server has no users and no passwords, so whoever reaches it can start a flow
 must not be a way to the rest of the disk. Commands name any path: who runs them has the shell.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from flows.settings import data_root, flow_keys
@@ -18,7 +18,6 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
 
     Naming a variable as a key sends its value to the endpoint that stands beside it.
     """
-    root = data_root().resolve()
     for role, own in config.roles.items():
         if own.api_key_env is not None and own.api_key_env not in flow_keys():
             raise ConfigError(
@@ -26,12 +25,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
                 "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where "
                 "the flows are served"
             )
-    for setting, path in _paths(config, dataset):
-        if root not in Path(path).resolve().parents:  # resolved: neither `..` nor links lead out
-            raise ConfigError(
-                f"{setting} = {path!r} is not inside the data root {root}; a flow that is started "
-                "from the UI reads and writes only there (set SYNTH_DATA_ROOT for another folder)"
-            )
+    check_paths(_paths(config, dataset))
     for server, name in _secrets(config):
         if name not in flow_keys():
             raise ConfigError(
@@ -44,6 +38,17 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
             "extensions are programs, which a flow that is started from the UI does not run; use "
             "`synth run`"
         )
+
+
+def check_paths(paths: Iterable[tuple[str, str]]) -> None:
+    """ConfigError for one, among (setting, path), that is not inside the data root."""
+    root = data_root().resolve()
+    for setting, path in paths:
+        if root not in Path(path).resolve().parents:  # resolved: neither `..` nor links lead out
+            raise ConfigError(
+                f"{setting} = {path!r} is not inside the data root {root}; a flow that is started "
+                "from the UI reads and writes only there (set SYNTH_DATA_ROOT for another folder)"
+            )
 
 
 def _secrets(config: JobConfig) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
     A command has checked its settings and may write anywhere. A flow that was started from the UI
     or by a worker has only its parameters, whose paths must lie in the data root (ConfigError).
     """
-    _send_logs_to_ui()
+    send_logs_to_ui()
     await claim_this_flow_run()
     if run := current_run():
         assert run.config == config, "a child flow was given another configuration than its run"
@@ -31,7 +31,7 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
         yield run
 
 
-def _send_logs_to_ui() -> None:
+def send_logs_to_ui() -> None:
     """What our packages log from INFO up becomes log lines of the flow run it belongs to."""
     ours = logging.getLogger("synth")
     if not any(isinstance(handler, APILogHandler) for handler in ours.handlers):

@@ -13,9 +13,22 @@ from flows.evolve_tools import evolve_tools
 from flows.grade import grade
 from flows.ownership import OURS
 from flows.pipeline import pipeline
+from flows.pretrain import pretrain
 from flows.rollouts import rollouts
+from flows.sft import sft
 
-FLOWS = (pipeline, dry_run, build_tools, evolve_tools, build_tasks, rollouts, curate, grade)
+FLOWS = (
+    pipeline,
+    dry_run,
+    build_tools,
+    evolve_tools,
+    build_tasks,
+    rollouts,
+    curate,
+    grade,
+    pretrain,
+    sft,
+)
 
 LOOK_EVERY_S = 2.0
 """How soon a run that somebody started in the UI begins; Prefect's default is 10 s."""

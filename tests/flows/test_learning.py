@@ -1,0 +1,63 @@
+"""The flows that train: a dataset in, a model, curves and scores out, seen by a real server."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from transformers import AutoModelForCausalLM
+
+from flows.pretrain import pretrain
+from flows.sft import sft
+from records.errors import ConfigError
+from tests.flows.prefect_api import post
+from tests.synth.small_dataset import trajectory, write_dataset
+from tests.trainer.configs import small
+from trainer.settings import DataConfig, TrainConfig
+from trainer.sources import SourceConfig
+
+
+def config_of(root: Path, source: Path, steps: int = 4) -> TrainConfig:
+    return TrainConfig(
+        out=str(root / "run"),
+        data=DataConfig(
+            sources=(SourceConfig(path=str(source)),), row_tokens=1024, batch_rows=2, micro_rows=1
+        ),
+        shape=small(vocab_size=300, max_positions=1024),
+        steps=steps,
+        checkpoint_every=2,
+        device="cpu",
+    )
+
+
+@pytest.mark.slow
+def test_sft_trains_on_a_dataset_and_shows_what_came_of_it(
+    prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
+    made = [(trajectory(f"t-{n}"), None) for n in range(6)]
+    write_dataset(tmp_path / "data", made)
+    done = asyncio.run(sft(config_of(tmp_path, tmp_path / "data")))
+    assert done.steps == 4
+    AutoModelForCausalLM.from_pretrained(done.folder / "model")
+    longer = asyncio.run(sft(config_of(tmp_path, tmp_path / "data", steps=6)))
+    assert longer.steps == 6
+    artifacts = {a["key"]: a for a in post(prefect_url, "/artifacts/filter") if a["key"]}
+    assert [row["step"] for row in json.loads(artifacts["metrics"]["data"])][-1] == 6
+    assert "curves.html" in artifacts["trained-model"]["data"]
+    assert artifacts["progress"]["data"] == 100.0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_url")
+def test_pretraining_stays_inside_the_data_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path / "root"))
+    (tmp_path / "root").mkdir()
+    (tmp_path / "text.txt").write_text("words " * 200)
+    with pytest.raises(ConfigError, match=r"config.data.sources.path .* not inside the data root"):
+        asyncio.run(pretrain(config_of(tmp_path / "root", tmp_path / "text.txt")))
+    (tmp_path / "root" / "text.txt").write_text("words " * 200)
+    done = asyncio.run(pretrain(config_of(tmp_path / "root", tmp_path / "root" / "text.txt")))
+    assert done.steps == 4
