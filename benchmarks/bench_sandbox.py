@@ -22,11 +22,12 @@ from mcp import Client, StdioServerParameters
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
+from sandboxes.capacity import PoolSettings
 from sandboxes.doctor import enforceable
 from sandboxes.local import Lease, available, lease
 from sandboxes.mcp import McpServer, open_server
 from sandboxes.measure import figures
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.pool import Pool
 from sandboxes.projects import builtin_projects
 from sandboxes.servers import ServerConfig, builtin_servers
 from sandboxes.warm import WarmServers

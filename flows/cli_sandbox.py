@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
-    from sandboxes.local import ExecResult
+    from sandboxes.sandbox import ExecResult
     from sandboxes.template import SandboxTemplate
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]

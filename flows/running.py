@@ -21,7 +21,7 @@ from records.journal import ShardJournal
 from records.lease import hold
 from records.schemas import Row
 from records.store import Dataset
-from sandboxes.pool import machine_live
+from sandboxes.capacity import machine_live
 from sandboxes.warm import WarmServers
 from synth.config import JobConfig, JudgedConfig, RunConfig
 from synth.evolution.config import EvolveConfig, check_domains

@@ -15,8 +15,9 @@ from pydantic import Field, model_validator
 from records.config import Config
 from records.errors import TransientError
 from sandboxes import python_env
+from sandboxes.capacity import PoolSettings
 from sandboxes.local import Lease, lease
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.pool import Pool
 from sandboxes.projects import Project
 from sandboxes.suite import ROOT, SuiteRun, check_sandboxes, on_disk, template_of
 from sandboxes.template import SandboxTemplate

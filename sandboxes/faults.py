@@ -22,10 +22,11 @@ from records.errors import ItemError, TransientError
 from records.processes import ProcessId, is_alive
 from sandboxes import cgroups, clean, local
 from sandboxes.bwrap import is_root
-from sandboxes.local import Sandbox
+from sandboxes.capacity import PoolSettings
 from sandboxes.owners import PREFIX, root_folder
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.pool import Pool
 from sandboxes.reaper import reap
+from sandboxes.sandbox import Sandbox
 from sandboxes.snapshots import Snapshot
 from sandboxes.template import Limits, SandboxTemplate
 

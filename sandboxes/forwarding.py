@@ -5,7 +5,7 @@ from pathlib import Path
 from records.errors import TransientError
 from sandboxes import python_env
 from sandboxes.bwrap import AUTHORITIES, network_files
-from sandboxes.local import Sandbox
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import Bind, SandboxTemplate
 
 FORWARDER = "/opt/egress/forward.py"

@@ -21,8 +21,9 @@ from sandboxes import forwarding
 from sandboxes.egress import Egress, open_egress
 from sandboxes.forwarding import reaching, start_forwarder
 from sandboxes.launch import launch_of
-from sandboxes.local import Sandbox, lease
+from sandboxes.local import lease
 from sandboxes.pages import all_tools
+from sandboxes.sandbox import Sandbox
 from sandboxes.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.servers import Fixture, ServerConfig
 from sandboxes.wire import Wire

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandboxes import cgroups
-from sandboxes.local import Sandbox, lease
+from sandboxes.capacity import PoolSettings
+from sandboxes.local import lease
 from sandboxes.owners import PREFIX, owner_name
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.pool import Pool
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import Limits, SandboxTemplate
 
 WARM_UP = 3

@@ -28,8 +28,9 @@ from records.config import Config
 from records.errors import ConfigError, TransientError
 from sandboxes import python_env
 from sandboxes.bwrap import AUTHORITIES, network_files
-from sandboxes.local import ExecResult, Sandbox, lease
+from sandboxes.local import lease
 from sandboxes.projects import Project, check_path, sdist_files
+from sandboxes.sandbox import ExecResult, Sandbox
 from sandboxes.template import WORKSPACE, Limits, SandboxTemplate
 
 FETCH = Path(__file__).parent / "inside" / "fetch_sdist.py"

@@ -15,22 +15,18 @@ TransientError, never something that the program inside did.
 import asyncio
 import contextlib
 import logging
-import os
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from pydantic import Field
-
-from records.config import Config
 from records.errors import TransientError
 from sandboxes import clean, local
 from sandboxes.accounts import Accounts, Death, Ending
-from sandboxes.local import Sandbox
+from sandboxes.capacity import PoolSettings, cores
+from sandboxes.sandbox import Sandbox
 from sandboxes.snapshots import Snapshot
 from sandboxes.template import SandboxTemplate
 
@@ -43,36 +39,6 @@ HEALTH_S = 5.0
 """For an idle sandbox to answer before it is lent."""
 
 START_TRIES = 3
-PER_CORE, MEMORY_EACH = 8, 256 << 20
-"""Sandboxes that a machine holds unless told otherwise: by cores, and by its available memory."""
-
-
-def cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def machine_live() -> int:
-    """How many sandboxes may be alive at once here unless a setting says so."""
-    found = Path("/proc/meminfo").read_text() if Path("/proc/meminfo").exists() else ""
-    lines = [line.split() for line in found.splitlines() if line.startswith("MemAvailable:")]
-    by_memory = int(lines[0][1]) * 1024 // MEMORY_EACH if lines else PER_CORE
-    return max(2, min(PER_CORE * cores(), by_memory))
-
-
-class PoolSettings(Config):
-    live: int = Field(default_factory=machine_live, ge=1)
-    """Sandboxes alive at once, of all templates."""
-
-    idle: int = Field(default_factory=machine_live, ge=0)
-    """Clean ones kept per template; those beyond are closed."""
-
-    lease_s: float = Field(default=3600.0, gt=0)
-    """Wall clock of a lease; then its sandbox is ended under its holder."""
-
-    starts_per_s: float = Field(default=50.0, gt=0)
-    """Starts in the long run; twice as many as there are cores go on at once."""
 
 
 class _Ready(NamedTuple):

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from records.errors import ItemError, TransientError
 from sandboxes import python_env
-from sandboxes.local import Sandbox, lease
+from sandboxes.local import lease
 from sandboxes.projects import Project
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import Bind, Limits, SandboxTemplate
 
 ROOT = "/repo"

@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from records.errors import ConfigError
+from sandboxes.capacity import PoolSettings, machine_live
 from sandboxes.mcp import McpServer, open_server
-from sandboxes.pool import Pool, PoolSettings, machine_live
+from sandboxes.pool import Pool
 from sandboxes.servers import ServerConfig
 
 SHARERS = 8

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from records.errors import ItemError, TransientError
 from sandboxes import python_env
-from sandboxes.local import Lease, Sandbox, lease
+from sandboxes.local import Lease, lease
 from sandboxes.projects import Project, check_path
+from sandboxes.sandbox import Sandbox
 from sandboxes.suite import CLOCK, ask, template_of
 from sandboxes.template import WORKSPACE
 

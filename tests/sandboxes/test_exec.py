@@ -6,8 +6,9 @@ import time
 import pytest
 
 from records.errors import ItemError, TransientError
-from sandboxes.local import ExecResult, lease
+from sandboxes.local import lease
 from sandboxes.python_env import base_python
+from sandboxes.sandbox import ExecResult
 from sandboxes.template import Limits, SandboxTemplate
 
 pytestmark = pytest.mark.usefixtures("sandboxed")

@@ -14,11 +14,13 @@ import pytest
 from records.errors import ConfigError, TransientError
 from sandboxes import bwrap, cgroups, clean, doctor, local, python_env
 from sandboxes.agent.frames import HEADER, frame, lengths
+from sandboxes.capacity import PoolSettings
 from sandboxes.cgroups import Mounts, mounts
-from sandboxes.local import ExecResult, lease
+from sandboxes.local import lease
 from sandboxes.owners import PREFIX, namespace, owner_name
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.pool import Pool
 from sandboxes.rlimits import rlimits_for
+from sandboxes.sandbox import ExecResult
 from sandboxes.template import BASE_ENV, Limits, SandboxTemplate
 
 SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, cpus=0.3))

@@ -16,9 +16,10 @@ import pytest
 from records.processes import ProcessId
 from sandboxes import cgroups
 from sandboxes.launch import launch_of
-from sandboxes.local import ExecResult, lease
+from sandboxes.local import lease
 from sandboxes.python_env import base_python
 from sandboxes.reaper import reap
+from sandboxes.sandbox import ExecResult
 from sandboxes.servers import builtin_servers
 from sandboxes.template import AGENT_UID, BASE_ENV, SandboxTemplate
 

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
 from sandboxes import packages
-from sandboxes.local import ExecResult, lease
+from sandboxes.local import lease
 from sandboxes.packages import MACHINE, Index, install, project_of_index, unpack
 from sandboxes.projects import Project
 from sandboxes.python_env import base_python, site_packages
+from sandboxes.sandbox import ExecResult
 from sandboxes.suite import list_tests, run_suite
 from sandboxes.swe import baseline_of, grade, plant
 from sandboxes.template import SandboxTemplate

@@ -10,9 +10,10 @@ import pytest
 from records.errors import ConfigError, TransientError
 from sandboxes import clean, local
 from sandboxes.accounts import Accounts
-from sandboxes.local import Sandbox
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.capacity import PoolSettings
+from sandboxes.pool import Pool
 from sandboxes.python_env import base_python
+from sandboxes.sandbox import Sandbox
 from sandboxes.snapshots import Snapshot
 from sandboxes.template import Limits, SandboxTemplate
 from sandboxes.warm import WarmServers

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 OWNER = """
 import asyncio, sys
 from sandboxes.local import fork
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.capacity import PoolSettings
+from sandboxes.pool import Pool
 from sandboxes.template import SandboxTemplate
 
 MARK = sys.argv[1]

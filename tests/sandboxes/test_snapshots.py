@@ -10,8 +10,10 @@ import pytest
 
 from records.errors import ItemError, TransientError
 from sandboxes import local, owners, snapshots
-from sandboxes.local import Sandbox, fork, lease
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.capacity import PoolSettings
+from sandboxes.local import fork, lease
+from sandboxes.pool import Pool
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import Limits, SandboxTemplate
 
 pytestmark = pytest.mark.usefixtures("sandboxed")

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sandboxes import cgroups, seccomp
-from sandboxes.local import ExecResult, Sandbox, lease
+from sandboxes.local import lease
 from sandboxes.protections import NOTHING, Protection
 from sandboxes.python_env import base_python
+from sandboxes.sandbox import ExecResult, Sandbox
 from sandboxes.template import Bind, Limits, SandboxTemplate
 
 MINIMAL_ROOT = "minimal root"

@@ -3,7 +3,7 @@
 import platform
 
 from sandboxes import seccomp
-from sandboxes.local import Sandbox
+from sandboxes.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
 

@@ -5,7 +5,7 @@ The controls raise one limit, to a value that this machine can bear.
 
 from typing import Any
 
-from sandboxes.local import Sandbox
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import Limits
 from tests.sandboxes.attacks.attempt import (
     CAPS,

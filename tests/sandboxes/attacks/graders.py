@@ -12,10 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sandboxes import local
+from sandboxes.capacity import PoolSettings
 from sandboxes.code import Problem, one_case
-from sandboxes.local import Sandbox, lease
-from sandboxes.pool import Pool, PoolSettings
+from sandboxes.local import lease
+from sandboxes.pool import Pool
 from sandboxes.protections import Protection
+from sandboxes.sandbox import Sandbox
 from sandboxes.suite import on_disk, run_suite, template_of
 from sandboxes.template import SandboxTemplate
 from tests.sandboxes.attacks import scenes

@@ -5,8 +5,9 @@ import os
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 
-from sandboxes.local import Sandbox, lease
+from sandboxes.local import lease
 from sandboxes.protections import Protection
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import SandboxTemplate
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import (

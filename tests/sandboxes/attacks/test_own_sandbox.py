@@ -6,9 +6,10 @@ import json
 import pytest
 
 from records.errors import TransientError
-from sandboxes import local
+from sandboxes import sandbox as sandbox_module
 from sandboxes.agent.frames import frame
-from sandboxes.local import Sandbox, lease
+from sandboxes.local import lease
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import SandboxTemplate
 from tests.sandboxes.attacks.attempt import CAPS, python, walls
 
@@ -68,7 +69,7 @@ def test_killing_the_agent_is_a_lost_sandbox_and_no_result() -> None:
 
 
 def test_stopping_the_agent_does_not_hold_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "ANSWER_S", 0.5)
+    monkeypatch.setattr(sandbox_module, "ANSWER_S", 0.5)
 
     async def go() -> None:
         async with lease(SandboxTemplate(limits=CAPS)) as sandbox:

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 from sandboxes.egress import Egress, open_egress
 from sandboxes.forwarding import PORT, reaching, start_forwarder
-from sandboxes.local import Sandbox, lease
+from sandboxes.local import lease
 from sandboxes.protections import Protection
+from sandboxes.sandbox import Sandbox
 from sandboxes.template import SandboxTemplate
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import (
