@@ -7,10 +7,10 @@ gave; what had to be avoided must not show.
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from records.seeds import rng_of
+from synth.offline.judge_manner import Line, effects, manner_fault, reads
 from synth.offline.reading import mentions
 from synth.offline.results import error_of
 from synth.offline.sections import data, json_of, sections
@@ -33,19 +33,8 @@ _DECLINES = re.compile(r"\b(?:will not|won't|no means|cannot|refus\w+|declin\w+)
 _REFUSES = re.compile(
     r"\b(?:sorry|cannot|can't|not able|unable|no way|no means|not allowed)\b", re.I
 )
-_CLAIMS = re.compile(r"\bI have (?:now )?(?!changed nothing)\w+(?:ed|en|t|un|d)\b")
 _EVIDENCE = 300
 """Characters of the transcript quoted as evidence at most."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One thing that happened: `kind` is user, agent, call or result."""
-
-    kind: str
-    text: str
-    tool: str = ""
-    failed: bool = False
 
 
 def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
@@ -59,11 +48,9 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         rates = settings.judge_errors.false_reject if passed else settings.judge_errors.false_accept
         if rng_of(request.key, f"judge:{name}").random() < getattr(rates, aspect):
             passed, evidence = not passed, _last_words(lines)
-        quote = next((evidence for x in lines if evidence in x.text), _last_words(lines))[
-            :_EVIDENCE
-        ]
-        verdicts.append({"criterion_id": name, "passed": passed, "quote": quote})
-        verdicts[-1]["evidence"] = evidence[:_EVIDENCE]
+        quote = evidence if any(evidence in x.text for x in lines) else _last_words(lines)
+        said = {"quote": quote[:_EVIDENCE], "evidence": evidence[:_EVIDENCE]}
+        verdicts.append({"criterion_id": name, "passed": passed} | said)
     return {"verdicts": verdicts}
 
 
@@ -109,23 +96,12 @@ def decide(aspect: str, words: str, lines: list[Line]) -> tuple[bool, str]:
     if aspect == "avoided":
         return _avoided(words, rest, lines)
     last = lines[-1] if lines else Line("user", "")
-    claims = sum(len(_CLAIMS.findall(line.text)) for line in lines if line.kind == "agent")
-    fair = last.kind == "agent" and not last.text.lstrip().startswith(("{", "[", "<"))
-    return fair and claims <= len(_effects(lines)), last.text
-
-
-def _effects(lines: list[Line]) -> list[tuple[Line, Line]]:
-    """Calls that succeeded, each with what it returned."""
-    pending: list[Line] = []
-    kept: list[tuple[Line, Line]] = []
-    for line in lines:
-        if line.kind == "call":
-            pending.append(line)
-        elif line.kind == "result" and pending:
-            call = pending.pop(0)
-            if not line.failed:
-                kept.append((call, line))
-    return kept
+    if last.kind != "agent" or last.text.lstrip().startswith(("{", "[", "<")):
+        return False, last.text
+    told = [line.text for line in lines if line.kind == "agent"]
+    heard = [line.text for line in lines if line.kind in ("user", "result")]
+    fault = manner_fault(told, heard, sum(not reads(call) for call, _ in effects(lines)), words)
+    return fault is None, fault or last.text
 
 
 def _told(labels: str, lines: list[Line]) -> tuple[bool, str]:
@@ -154,11 +130,11 @@ _FILL = stem_set("user each number name")
 
 def _done(wishes: str, lines: list[Line]) -> tuple[bool, str]:
     """Each wish has a call of its own that succeeded, made with values that were given."""
-    effects, evidence = _effects(lines), ""
+    done, evidence = effects(lines), ""
     for wish in sentences(wishes):
         if stems(wish)[:1] == (stem("nothing"),):
             continue
-        call = max(effects, key=lambda pair: _likeness(pair[0], wish), default=None)
+        call = max(done, key=lambda pair: _likeness(pair[0], wish), default=None)
         if call is None or _likeness(call[0], wish) < 0.5:
             return False, f"no call for: {wish}"
         if alien := _alien(call[0], lines):
@@ -171,7 +147,7 @@ def _likeness(call: Line, wish: str) -> float:
     """Share of the words of the tool's name that the wish has; what only looks counts less."""
     own, said = stems(plain(call.tool)), stem_set(wish)
     share = sum(found(word, said) for word in own) / max(1, len(own))
-    return share * (0.9 if READ_VERBS & set(own[:1]) and not READ_VERBS & said else 1.0)
+    return share * (0.8 if reads(call) and not READ_VERBS & said else 1.0)
 
 
 def _alien(call: Line, lines: list[Line]) -> str:
@@ -188,16 +164,18 @@ def _alien(call: Line, lines: list[Line]) -> str:
 def _avoided(words: str, rest: str, lines: list[Line]) -> tuple[bool, str]:
     """No call that succeeded is of the kind that the words rule out."""
     ruled_out = stem_set(rest or words)
-    for call, _ in _effects(lines):
-        own = stems(plain(call.tool))
-        reads = bool(READ_VERBS & set(own[:1]))
-        wholly = re.search(r"(?i)^nothing|without calling any", words) and not (rest or reads)
-        if wholly or call.tool in words or (rest and not reads and _likeness(call, rest) >= 0.7):
+    for call, _ in effects(lines):
+        wholly = re.search(r"(?i)^nothing|without calling any", words) and not rest
+        wholly = wholly and not reads(call)
+        if (
+            wholly
+            or call.tool in words
+            or (rest and not reads(call) and _likeness(call, rest) >= 0.7)
+        ):
             return False, f"{call.tool} {call.text}"
     return bool(lines) or not ruled_out, _last_words(lines)
 
 
 def _last_words(lines: list[Line]) -> str:
-    """Of the agent, else of anybody: something that can be quoted."""
     said = [line.text for line in lines if line.kind == "agent"] or [x.text for x in lines]
     return said[-1] if said else ""

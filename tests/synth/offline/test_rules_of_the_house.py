@@ -19,6 +19,9 @@ SERVERS = Path(sandboxes.__file__).parent / "servers"
 MAX_LINES_OF_A_MODULE, MAX_LINES = 300, 3500
 TOOLS = FOLDER / "tools"
 CODE_WORDS = ("generator_issue.py",)
+MANNER, MAX_LINES_OF_MANNER = "judge_manner.py", 130
+"""What the judge knows of manners, counted by itself: none of it is for playing a part."""
+
 MAX_LINES_OF_TOOLS = 6000
 """Of the grammar of tools, which is counted by itself: about ninety patterns and four operators,
 each a short function. The roles that answer in a conversation stay within `MAX_LINES`."""
@@ -101,5 +104,7 @@ def test_modules_and_the_whole_stay_small() -> None:
     assert of_worlds <= MAX_LINES_OF_WORLDS
     of_unclear = sum(n for path, n in lines.items() if path.name == UNCLEAR)
     assert of_unclear <= MAX_LINES_OF_UNCLEAR
-    apart = of_tools + of_code + of_users + of_worlds + of_unclear
+    of_manner = sum(n for path, n in lines.items() if path.name == MANNER)
+    assert of_manner <= MAX_LINES_OF_MANNER
+    apart = of_tools + of_code + of_users + of_worlds + of_unclear + of_manner
     assert sum(lines.values()) - apart <= MAX_LINES
