@@ -38,6 +38,10 @@ class Summary:
     terminations: list[Row]
     drops: list[Row]
     variants: list[Row]
+    complexity: list[Row]
+    """Declared complexity of the tasks against what was measured of them: `n`, and means of steps,
+    dependencies between calls, hidden facts, policy rules and distractor tools; how many plans are
+    the search's, how many tasks hold a wish that is proved out of reach."""
     worlds: list[Row]
     """A domain or MCP server each."""
     tools: list[Row]
@@ -83,6 +87,7 @@ def summarise(dataset: Dataset) -> Summary:
             terminations=_rows(db, _count("termination_reason")),
             drops=_rows(db, _count("drop_reason", "accepted = false")),
             variants=_rows(db, _VARIANTS),
+            complexity=_rows(db, _COMPLEXITY),
             worlds=_rows(db, _WORLDS),
             tools=tools[:TOP_TOOLS],
             num_tools_called=len(tools),
@@ -218,6 +223,14 @@ UNION SELECT DISTINCT model FROM agents"""
 _VARIANTS = """
 SELECT variant AS name, count(*) AS n, count(*) FILTER (accepted) AS accepted
 FROM trajectories WHERE variant IS NOT NULL GROUP BY ALL ORDER BY n DESC, name"""
+
+_COMPLEXITY = """
+SELECT complexity AS name, count(*) AS n, avg(num_steps) AS steps,
+  avg(num_dependencies) AS dependencies, avg(num_hidden) AS hidden, avg(num_rules) AS rules,
+  avg(num_distractors) AS distractors,
+  count(*) FILTER (json_extract_string(proof, '$.plan') = 'search') AS searched,
+  count(*) FILTER (json_exists(proof, '$.out_of_reach')) AS out_of_reach
+FROM tasks GROUP BY ALL ORDER BY avg(num_steps), name"""
 
 _WORLDS = """
 SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
