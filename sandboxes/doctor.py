@@ -24,7 +24,9 @@ def enforceable() -> list[Enforcement]:
         Enforcement("environment", "yes", "cleared; a fixed one, and what the template adds"),
         user(),
         Enforcement(
-            "network", "yes", "an empty network namespace; shared only to install packages"
+            "network",
+            "yes",
+            "an empty namespace of its own; a proxy to declared hosts; shared to install packages",
         ),
         system_calls(),
         Enforcement("time", "yes", "the agent inside kills what passes its wall clock"),
