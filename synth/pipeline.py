@@ -91,12 +91,27 @@ def check_sources(config: RunConfig) -> None:
     named = evolved or config.servers or config.code or config.simulate.sources
     if not domains_of(config) and not named:
         raise ConfigError("domains, servers and code are all empty; name at least one, or all")
+    _check_played(config, named=any(map(is_evolved, config.domains)))
     recorded = recorded_servers(config)
     for server in servers_of(config):
         if server.name not in recorded:
             why_left_out(server)
     load_extensions(config.extensions)
     code_worlds(config.code)
+
+
+def _check_played(config: RunConfig, *, named: bool) -> None:
+    """ConfigError for a tool that a model is to play and that no domain of the run has. Those of a
+    dataset (`named`) are not looked at here."""
+    names = config.simulate.tools
+    if isinstance(names, str) or named or config.simulate.sources:
+        return
+    known = {tool.name for domain in domains_of(config) for tool in domain.tools}
+    if unknown := sorted(set(names) - known):
+        raise ConfigError(
+            f"simulate.tools names {', '.join(unknown)}, which no domain of the run has; allowed: "
+            f"without_semantics, all, or names of tools ({', '.join(sorted(known)[:8])}, ...)"
+        )
 
 
 def why_left_out(server: ServerConfig) -> str | None:
