@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from records.digest import canonical_json
@@ -14,6 +15,7 @@ from synth.llm.config import RoleConfig
 from synth.offline import create_app
 from synth.outcomes import OutcomeConfig
 from synth.rollout import RolloutConfig, plan_rollouts, run_rollout
+from synth.simulator import SimulateConfig
 from tests.synth.clinic import TASK, catalogue
 
 STORMY = EpisodeConfig(
@@ -22,7 +24,7 @@ STORMY = EpisodeConfig(
 
 
 def roles(url: str) -> dict[str, RoleConfig]:
-    return {role: RoleConfig(base_url=url) for role in ("agent", "user", "judge")}
+    return {role: RoleConfig(base_url=url) for role in ("agent", "user", "simulator", "judge")}
 
 
 def work(folder: Path, url: str, num: int, in_flight: int) -> None:
@@ -32,7 +34,19 @@ def work(folder: Path, url: str, num: int, in_flight: int) -> None:
     write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
 
 
-async def rollouts(folder: Path, url: str, num: int, in_flight: int = 1) -> dict[str, list[Row]]:
+def work_played(folder: Path, url: str, num: int, in_flight: int) -> None:
+    """As `work`, with every tool played by the simulator."""
+    rows = asyncio.run(rollouts(folder, url, num, in_flight, SimulateConfig(tools="all")))
+    write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
+
+
+async def rollouts(
+    folder: Path,
+    url: str,
+    num: int,
+    in_flight: int = 1,
+    simulate: SimulateConfig = SimulateConfig(),
+) -> dict[str, list[Row]]:
     config = RolloutConfig(attempts=num, episode=STORMY)
     items = plan_rollouts([TASK], config=config, roles=roles(url))
     gate = asyncio.Semaphore(in_flight)
@@ -46,14 +60,14 @@ async def rollouts(folder: Path, url: str, num: int, in_flight: int = 1) -> dict
                         item,
                         llm,
                         journal,
-                        catalogue=catalogue(),
+                        catalogue=replace(catalogue(), simulate=simulate),
                         config=config,
                         roles=roles(url),
                     )
 
             results = await asyncio.gather(*map(one, items))
-    tables = ("trajectories", "tool_calls")
-    return {t: [row for result in results for row in result.tables[t]] for t in tables}
+    tables = dict.fromkeys(name for result in results for name in result.tables)
+    return {t: [row for r in results for row in r.tables.get(t, ())] for t in tables}
 
 
 def rows_in(folder: Path) -> dict[str, list[Row]]:

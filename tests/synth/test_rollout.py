@@ -29,7 +29,7 @@ from synth.stages import ItemResult
 from tests import killing
 from tests.synth.clinic import CANCEL, QUIET, TASK, calls, catalogue
 from tests.synth.llm.server import Server, serve
-from tests.synth.rollout_work import STORMY, rollouts, rows_in, work
+from tests.synth.rollout_work import STORMY, rollouts, rows_in, work, work_played
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
 
@@ -286,6 +286,25 @@ def test_killed_between_any_two_writes_it_goes_on_and_pays_nothing_twice(
         before = len(provider.requests)
     assert num_kills > needed
     assert again <= needed
+
+
+@pytest.mark.slow
+def test_killed_while_a_model_plays_the_tools_nothing_is_paid_twice(
+    provider: Server, tmp_path: Path
+):
+    in_flight = 2
+    before = len(provider.requests)
+    work_played(tmp_path / "whole", provider.url, 2, in_flight)
+    needed, expected = len(provider.requests) - before, rows_in(tmp_path / "whole")
+    assert expected["simulations"]
+    for kill_at in (9, 23, 31, 44):
+        folder = tmp_path / f"killed-{kill_at}"
+        before = len(provider.requests)
+        run = killing.run(work_played, folder, provider.url, 2, in_flight, kill_at=kill_at)
+        assert run.killed
+        work_played(folder, provider.url, 2, in_flight)
+        assert rows_in(folder) == expected
+        assert len(provider.requests) - before <= needed + in_flight
 
 
 @pytest.mark.slow
