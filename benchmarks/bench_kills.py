@@ -2,7 +2,7 @@
 
     python benchmarks/bench_kills.py [--tasks 500] [--kills 20] [--seed 1] [--prefect]
                                      [--worlds domains | servers | code | all]
-                                     [--latency-ms 0] [--out FOLDER]
+                                     [--victim run | worker] [--latency-ms 0] [--out FOLDER]
 
 The endpoint is `synth offline-llm` in a process of its own, with a log of its own: what it counts
 is what was asked. One run goes through undisturbed. The same run, in another folder, is killed with
@@ -12,7 +12,8 @@ Then every content table must equal the undisturbed run's, byte for byte, and th
 seen at most as many requests more as could be in flight at the kills. What a probe asks is counted
 apart: each start asks again. Exit code 1 if any of this does not hold.
 
-`--prefect` kills `synth run`, flows and all, instead of the plain stages.
+`--prefect` kills `synth run`, flows and all, instead of the plain stages. `--victim worker` kills
+one of the run's worker processes each time, and the run goes on by itself.
 """
 
 import argparse
@@ -97,7 +98,7 @@ def endpoint(log: Path, *settings: str) -> Iterator[str]:
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}/v1"
     try:
-        for _ in range(300):
+        for _ in range(1500):
             try:
                 urllib.request.urlopen(f"{url}/models", timeout=5).close()
                 break
@@ -204,30 +205,52 @@ def killed(
         config = write_config(folder.parent / "run.toml", url, args)
         watch = Watch(log, probes)
         begun = time.monotonic()
+        process, starts = start(config, folder, prefect=args.prefect), 1
         for moment, delay in zip(moments, delays, strict=True):
-            process = start(config, folder, prefect=args.prefect)
             moment = max(moment, watch.requests() + 1)  # every start gets somewhere
             while process.poll() is None and watch.requests() < moment:
                 time.sleep(0.01)
             time.sleep(delay)
             if process.poll() is not None:
-                finish(process, folder)  # it came through before the moment
+                break  # it came through before the moment
+            if not kill(process, args.victim):
                 continue
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
             logged = read_log(log)
             plans = sorted(folder.glob("plans/*/*.json"), key=lambda p: p.stat().st_mtime)
             where = plans[-1].stem if plans else "start"
             kills.append(Kill(moment, watch.requests(), logged.open_requests, where))
             print(f"killed {len(kills)}: {kills[-1]}", flush=True)
-            time.sleep(0.5)  # what the server still answers to nobody is logged
-        finish(start(config, folder, prefect=args.prefect), folder)
+            if args.victim == "run":
+                time.sleep(0.5)  # what the server still answers to nobody is logged
+                process, starts = start(config, folder, prefect=args.prefect), starts + 1
+        finish(process, folder)
         logged = read_log(log)
     asked = {d: n for d, n in logged.asked.items() if d not in probes}
     num_probes = logged.requests - sum(asked.values())
     seconds = time.monotonic() - begun
-    spent = Outcome(sum(asked.values()), num_probes, logged.tokens, len(kills) + 1, seconds)
+    spent = Outcome(sum(asked.values()), num_probes, logged.tokens, starts, seconds)
     return asked, spent, kills
+
+
+def kill(process: subprocess.Popen[bytes], victim: str) -> bool:
+    """Kill the run with all its processes, or its first worker; False where it has none now."""
+    if victim == "run":
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return True
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    children = [int(pid) for path in tasks for pid in path.read_text().split()]
+    workers = [pid for pid in children if b"synth.worker" in command_of(pid)]
+    if workers:
+        os.kill(workers[0], signal.SIGKILL)
+    return bool(workers)
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def compared(whole: Path, other: Path) -> list[str]:
@@ -243,6 +266,7 @@ def main() -> None:
     parser.add_argument("--shard-size", type=int, default=30)
     parser.add_argument("--latency-ms", type=int, default=0)
     parser.add_argument("--prefect", action="store_true")
+    parser.add_argument("--victim", choices=("run", "worker"), default="run")
     parser.add_argument("--worlds", choices=WORLDS, default="domains")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--run", nargs=2, type=Path, help=argparse.SUPPRESS)
@@ -261,7 +285,8 @@ def main() -> None:
     strange = sum(digest not in base for digest in again)
     allowed = IN_FLIGHT * len(kills)
     trajectories = len(Dataset.open(out / "whole" / "d").ids("trajectories"))
-    print(f"worlds {args.worlds}, {'with' if args.prefect else 'without'} Prefect")
+    around = "with" if args.prefect else "without"
+    print(f"worlds {args.worlds}, {around} Prefect, seed {args.seed}, killed: {args.victim}")
     print("| trajectories | kills | requests | with kills | more | never asked before | at most | "
           "tables that differ |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")

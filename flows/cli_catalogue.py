@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
 
-from flows.settings import open_dataset
+from flows.settings import open_dataset, writing_to
 from records.errors import ConfigError
 from records.files import write_atomic
 
@@ -221,5 +221,6 @@ def coverage(
         return
     if found.svg is None:
         raise ConfigError(f"{store.root} has too few usable tools to draw")
-    write_atomic(svg, found.svg.encode())
+    with writing_to("--svg", svg):
+        write_atomic(svg, found.svg.encode())
     say(f"drew {svg}")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.settings import open_dataset
+from flows.settings import open_dataset, writing_to
 from records.errors import SynthError
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def report(path: str | None = None, *, out: Path | None = None) -> None:
     """
     from synth.report import write_report
 
-    print(write_report(open_dataset(path), out))  # noqa: T201
+    store = open_dataset(path)
+    with writing_to("--out", out):
+        print(write_report(store, out))  # noqa: T201
 
 
 def export(
@@ -117,13 +119,15 @@ def export(
     """
     from synth.export import export_dataset
 
-    written = export_dataset(
-        open_dataset(path),
-        out,
-        format=format_,
-        include_heldout=include_heldout,
-        include_unknown_license=include_unknown_license,
-    )
+    store = open_dataset(path)
+    with writing_to("--out", out):
+        written = export_dataset(
+            store,
+            out,
+            format=format_,
+            include_heldout=include_heldout,
+            include_unknown_license=include_unknown_license,
+        )
     print(json.dumps(written._asdict()))  # noqa: T201
 
 

@@ -6,7 +6,7 @@ Whatever runs inside shares it: one lease, one budget, one invocation.
 import platform
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,8 @@ from flows.progress import StageProgress
 from flows.settings import live_servers
 from records.errors import BudgetError
 from records.journal import ShardJournal
-from records.lease import hold
+from records.lease import hold, remove_unused
+from records.marker import read_marker
 from records.schemas import Row
 from records.store import Dataset
 from sandboxes.capacity import machine_live
@@ -58,10 +59,9 @@ async def open_run(
     """
     _check(config)  # before a folder is made for a run that cannot be
     live = live_servers()
-    store = Dataset.create_or_open(dataset)
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]
-    with hold(store, run_id=config.run_id, what=command):
+    with _dataset_at(dataset) as store, hold(store, run_id=config.run_id, what=command):
         budget = Budget(config.budget, _spent(store, config.run_id))
         app = create_app(config.offline.settings())
         async with (
@@ -108,6 +108,18 @@ def _of_the_judge(run: Run[Any]) -> str:
     if not isinstance(run.config, JudgedConfig):
         return ""
     return judge_report(run.dataset, grading_of(run.config)).words
+
+
+@contextmanager
+def _dataset_at(path: str) -> Iterator[Dataset]:
+    """A dataset made here does not outlive a run that is refused before its first commit."""
+    is_new = read_marker(Path(path).resolve()) is None
+    store = Dataset.create_or_open(path)
+    try:
+        yield store
+    finally:
+        if is_new and not store.commits():
+            remove_unused(store.root)
 
 
 @asynccontextmanager

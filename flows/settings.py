@@ -1,13 +1,19 @@
 """The environment variables this project reads, in one place, at the time of the call."""
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import WithJsonSchema
 
-from records.errors import ConfigError
+from records.errors import ConfigError, SynthError
 from records.store import Dataset
+
+_NO_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+"""What the operating system says of a disk, and not of the place that was named."""
 
 DEFAULT_DATASET = "data/demo"
 
@@ -36,6 +42,19 @@ def open_dataset(given: str | None) -> Dataset:
         return Dataset.open(path)
     except ConfigError as error:
         raise ConfigError(f"{error} (choose one with --dataset or SYNTH_DATASET)") from error
+
+
+@contextmanager
+def writing_to(option: str, path: Path | None) -> Iterator[None]:
+    """Around a command that writes where its user said: a place that cannot be written to is
+    wrong use, a full disk is not."""
+    try:
+        yield
+    except SynthError as error:
+        cause = error.__cause__
+        if path is None or not isinstance(cause, OSError) or cause.errno in _NO_FAULT:
+            raise
+        raise ConfigError(f"{option} {path}: {error}; name a place that can be written") from error
 
 
 def prefect_home() -> Path:

@@ -116,3 +116,10 @@ class ShardJournal:
             f"journal {self.path} cannot be used ({text}). If it is damaged, delete it and run "
             "again: what this shard had in flight is then asked for, and paid, again"
         )
+
+
+def remove_journal(path: Path) -> None:
+    """Once its shard is committed and nobody will ask for what it holds; what it spent is then in
+    the table `llm_calls`."""
+    for suffix in ("-wal", "-shm", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

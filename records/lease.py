@@ -14,13 +14,14 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from records import views
 from records.errors import ConfigError
 from records.files import create_exclusive, locked, prepared, write_atomic
 from records.marker import MARKER
@@ -91,6 +92,20 @@ def check_ours(root: Path) -> None:
     current = _read(path)
     if current and current.token not in _tokens():
         raise ConfigError(f"{_held(path, current)}; this process does not hold it and cannot write")
+
+
+def remove_unused(root: Path) -> None:
+    """Remove a dataset that holds no commit and that nobody holds, and its folder if nothing else
+    is in it: what a run that was refused before its first commit has made."""
+    with locked(root / MARKER, exclusive=True):
+        if (root / FILE).exists() or any(root.glob("commits/*.json")):
+            return
+        for name in (views.FILE, MARKER):
+            (root / name).unlink(missing_ok=True)
+    folders = sorted((p for p in root.rglob("*") if p.is_dir()), key=lambda p: -len(p.parts))
+    with suppress(OSError):  # somebody writes there by now
+        for folder in (*folders, root):
+            folder.rmdir()
 
 
 def _take(path: Path, mine: Lease, *, instead_of: Lease | None) -> Lease:

@@ -82,11 +82,12 @@ _GROUPS: tuple[tuple[tuple[str, ...], int], ...] = (
 
 def sample(passed: Iterable[str], *, graded: int, seed: int, config: JudgingConfig) -> list[str]:
     """The trajectories to plant in, in order: the same ones whoever judges."""
-    num = _num_plants(graded, config)
+    num = num_plants(graded, config)
     return sorted(passed, key=lambda i: digest(STAGE, seed, i))[:num]
 
 
-def _num_plants(graded: int, config: JudgingConfig) -> int:
+def num_plants(graded: int, config: JudgingConfig) -> int:
+    """Failures to plant where so many trajectories were graded."""
     names = len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)
     return min(math.ceil(graded * config.plant_share), names * config.max_of_one)
 
@@ -108,7 +109,7 @@ def plan_calibration(
     tried: set[tuple[int, str]] = set()
     items: list[Item] = []
     used: dict[int, None] = {}
-    wanted = _num_plants(graded, config)
+    wanted = num_plants(graded, config)
     for _ in range(len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)):
         for number, source in enumerate(sources):
             if sum(counts.values()) >= wanted:

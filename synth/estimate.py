@@ -17,9 +17,11 @@ from typing import NamedTuple
 
 from records.schemas import Row
 from records.seeds import share_of
+from synth.calibration import num_plants
 from synth.config import RunConfig
 from synth.pipeline import (
     AgentStage,
+    CalibrationStage,
     CatalogueStage,
     GradingStage,
     PersonaStage,
@@ -65,6 +67,9 @@ NOTHING = Usage()
 Place = tuple[str, str]
 """(stage, role)."""
 
+GRADING: Place = ("grading", "judge")
+CALIBRATION: Place = ("calibration", "judge")
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -98,6 +103,12 @@ class Units:
     planned: int
     known: dict[str, dict[Place, Usage]] = field(default_factory=dict)
     """Unit -> usage by place."""
+    guessed: Usage = NOTHING
+    """Half the width of the interval of what is known, where that is a guess."""
+
+    @property
+    def left(self) -> int:
+        return max(0, self.planned - len(self.known))
 
     def total(self, place: Place | None) -> tuple[Usage, Usage]:
         """Expected usage of all planned units at a place (None: at all), and half the width of its
@@ -106,10 +117,10 @@ class Units:
             sum_of(u for at, u in used.items() if place in (None, at))
             for used in self.known.values()
         ]
-        n, left = len(values), max(0, self.planned - len(values))
+        n, left = len(values), self.left
         known = sum_of(values)
         if n == 0 or left == 0:
-            return known, NOTHING
+            return known, self.guessed if any(known) else NOTHING
         mean = Usage(*(x / n for x in known))
         expected = known.plus(Usage(*(x * left for x in mean)))
         if n == 1:
@@ -218,9 +229,12 @@ def estimate(run: Run[RunConfig]) -> Estimate:
         Units(len(personas), _known(personas & statuses("personas").keys(), paid, "personas")),
         Units(config.num_tasks, _known_tasks(run, paid)),
     ]
+    units.append(_calibration(run, units[-1], spent.get(CALIBRATION, NOTHING)))
     probes = _probes_of(run)
     places = sorted(
-        {place for unit in units for used in unit.known.values() for place in used} | spent.keys(),
+        {place for unit in units for used in unit.known.values() for place in used}
+        | spent.keys()
+        | {CALIBRATION},
         key=lambda place: (config.STAGES.index(place[0]) if place[0] != PROBE else -1, place[1]),
     )
     lines = [
@@ -228,7 +242,24 @@ def estimate(run: Run[RunConfig]) -> Estimate:
         for place in places
     ]
     total = _line(None, units, sum_of(spent.values()), sum_of(probes.values()))
-    return Estimate(run.run_id, config.num_tasks, len(units[-1].known), lines, total)
+    return Estimate(run.run_id, config.num_tasks, len(units[2].known), lines, total)
+
+
+def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
+    """What trying the judge takes: a request for each planted failure and one for what it was
+    planted in, as large as those of grading. It looks at the whole run, so no pilot can make it."""
+    done = run.dataset.item_statuses(CALIBRATION[0]).keys()
+    if not tasks.left and {item.item_id for item in CalibrationStage(run).plan()} <= done:
+        return Units(1, {"calibration": {CALIBRATION: spent}})
+    graded, half = tasks.total(GRADING)
+    if not graded.requests:
+        return Units(0)
+    plants = 2 * num_plants(round(graded.requests), run.config.judging)
+    share = plants / graded.requests
+    known = {"calibration": {CALIBRATION: Usage(*(x * share for x in graded))}}
+    return Units(
+        1, known, Usage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True)))
+    )
 
 
 def _line(place: Place | None, units: Sequence[Units], spent: Usage, probes: Usage) -> Line:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from records.digest import digest
 from records.lookup import RowBy, RowsBy
 from records.schemas import Row
 from records.store import Dataset
@@ -139,7 +140,19 @@ class CurationStage(Judged):
         rows = decide_all(
             self._candidates(), grading_id=self.grading_id, config=self.run.config.curation
         )
-        return [Item(rows[0]["curation_id"], {"rows": rows})] if rows else []
+        if not rows:
+            return []
+        curation_id = self._newest_id(rows[0]["curation_id"])
+        return [Item(curation_id, {"rows": [row | {"curation_id": curation_id} for row in rows]})]
+
+    def _newest_id(self, curation_id: str) -> str:
+        """Under which the decision is, or becomes, the newest one. A decision that was made before
+        and overruled since is made again, under an id of its own."""
+        made = [i for c in self.run.dataset.commits() if c.stage == self.name for i in c.items]
+        while curation_id in made[:-1]:
+            overruled_by = made[made.index(curation_id) + 1]
+            curation_id = digest("curation again", curation_id, overruled_by)
+        return curation_id
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         return ItemResult({"curation": item.data["rows"]})

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
-from records.journal import ShardJournal
+from records.journal import ShardJournal, remove_journal
 from records.schemas import Row
 from records.seeds import rng_of
 from records.store import Dataset, Draft, ItemStatus
@@ -85,6 +85,12 @@ class StagePlan:
         """Those of the shard that are not committed."""
         ids = self.shards[index]
         return [self.items[i] for i in ids if i in self.items and i not in self.done]
+
+    def is_settled(self, index: int, made: Mapping[str, ItemStatus]) -> bool:
+        """Whether nothing can come of the shard's journal any more: with `made`, every item that
+        was ever planned for it is committed, and none of them would go on from its answers."""
+        statuses = [made.get(i) or self.done.get(i) for i in self.shards[index]]
+        return all(status and status.reason not in AROUND for status in statuses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +251,8 @@ class Run(Generic[ConfigT]):
         else:
             made = await self.make_shard(stage, work)
         await asyncio.to_thread(self.dataset.append, made.draft)
+        if plan.is_settled(index, made.statuses):
+            remove_journal(self.dataset.journal_path(self.run_id, stage.name, index))
         return ShardReport(index, made.statuses, made.seconds)
 
     async def make_shard(self, stage: Stage, work: ShardWork) -> ShardMade:

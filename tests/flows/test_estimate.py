@@ -81,7 +81,10 @@ def test_an_endpoint_that_writes_more_is_noticed(tmp_path: Path, whole: Path) ->
     offline = OfflineConfig(misbehave=Misbehaviour(verbosity=3.0))
     verbose = CONFIG.model_copy(update={"offline": offline})
     said = without_probes(piloted(tmp_path / "d", verbose))
-    assert said.completion_tokens == pytest.approx(3 * paid(whole).completion_tokens, rel=0.2)
+    run_pipeline(tmp_path / "d", verbose)
+    real = paid(tmp_path / "d")
+    assert real.completion_tokens > 2.5 * paid(whole).completion_tokens
+    assert said == pytest.approx(real, rel=0.2)
 
 
 def test_a_run_that_is_done_costs_what_it_cost(whole: Path) -> None:
