@@ -148,7 +148,7 @@ class CurationStage(Judged):
     def _newest_id(self, curation_id: str) -> str:
         """Under which the decision is, or becomes, the newest one. A decision that was made before
         and overruled since is made again, under an id of its own."""
-        made = [i for c in self.run.dataset.commits() if c.stage == self.name for i in c.items]
+        made = list(self.run.dataset.item_statuses(self.name))  # as they were first committed
         while curation_id in made[:-1]:
             overruled_by = made[made.index(curation_id) + 1]
             curation_id = digest("curation again", curation_id, overruled_by)
