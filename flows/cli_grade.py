@@ -103,7 +103,9 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     from synth.config import GradeConfig
 
     rows = store.rows("runs", ["event", "happened_at", "config"])
-    judged = [row for row in rows if row["event"] == "started" and "curation" in row["config"]]
+    judged = [
+        row for row in rows if row["event"] == "started" and "curation" in (row["config"] or {})
+    ]
     if not judged:
         raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")
     newest = max(judged, key=lambda row: row["happened_at"])["config"]

@@ -52,7 +52,7 @@ def source_of(number: int, case: Case) -> Source:
         "split": "train",
         "messages": [*before, *talk, last],
     }
-    task = {"task_id": f"k{number}", "variant": case.draft.variant}
+    task: Row = {"task_id": f"k{number}", "variant": case.draft.variant}
     task["rubric"] = case.rubric.model_dump(mode="json")
     tools = [
         {

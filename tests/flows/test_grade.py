@@ -1,0 +1,101 @@
+"""Stored trajectories judged again: a grading more, no row less, and nothing paid twice."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from flows.running import open_run
+from records.schemas import Row
+from records.store import Dataset
+from synth.config import GradeConfig
+from synth.grading_stages import CalibrationStage, CurationStage, GradingStage, grading_of
+from synth.llm.config import ModelConfig, RoleConfig
+from synth.rubric_patch import RubricPatch
+from tests.flows.conftest import Synth
+
+EXACT = {"judge": RoleConfig(models=(ModelConfig(name="template-policy-exact"),))}
+SAME = GradeConfig(code=())
+TABLES = ("verdicts", "calibration", "curation")
+
+
+def grade(folder: Path, config: GradeConfig) -> None:
+    async def run() -> None:
+        async with open_run(config, str(folder), command="test") as opened:
+            for kind in (GradingStage, CalibrationStage, CurationStage):
+                stage = kind(opened)
+                plan = opened.plan(stage)
+                for index in plan.open_shards:
+                    await opened.run_shard(stage, plan, index)
+
+    asyncio.run(run())
+
+
+def rows_of(folder: Path) -> dict[str, list[Row]]:
+    return {table: Dataset.open(folder).rows(table) for table in TABLES}
+
+
+def asked(folder: Path) -> int:
+    """Requests to the judge, probes apart."""
+    calls = Dataset.open(folder).rows("llm_calls")
+    return sum(c["role"] == "judge" and c["stage"] != "probe" for c in calls)
+
+
+@pytest.fixture
+def copied(small_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small_run, tmp_path / "d"))
+
+
+def test_grading_the_same_again_costs_and_adds_nothing(copied: Path) -> None:
+    before, requests = rows_of(copied), asked(copied)
+    grade(copied, SAME)
+    assert rows_of(copied) == before
+    assert asked(copied) == requests
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        SAME.model_copy(update={"roles": EXACT}),
+        SAME.model_copy(
+            update={
+                "judging": SAME.judging.model_copy(update={"rubric": RubricPatch(drop=("manner",))})
+            }
+        ),
+    ],
+    ids=["judge", "rubric"],
+)
+def test_another_judge_or_rubric_is_a_grading_more(copied: Path, config: GradeConfig) -> None:
+    before, grading_id = rows_of(copied), grading_of(config)
+    grade(copied, config)
+    after = rows_of(copied)
+    for table in TABLES:
+        new = [row for row in after[table] if row not in before[table]]
+        assert len(after[table]) == len(before[table]) + len(new)
+        assert {row["grading_id"] for row in new} <= {grading_id}
+    with Dataset.open(copied).connect() as db:
+        newest = db.execute("SELECT DISTINCT grading_id FROM trajectories").fetchall()
+        criteria = db.execute(
+            "SELECT DISTINCT criterion_id FROM verdicts WHERE grading_id = $1", [grading_id]
+        ).fetchall()
+    assert newest == [(grading_id,)]
+    assert (("manner",) in criteria) == (config.judging.rubric is None)
+    again = rows_of(copied)
+    grade(copied, config)
+    assert rows_of(copied) == again
+    ended = [r for r in Dataset.open(copied).rows("runs") if r["event"] == "ended"]
+    assert any("judge on nl: " in row["detail"] for row in ended)
+
+
+@pytest.mark.slow
+def test_the_command_grades_and_prints_the_trial(
+    prefect_url: str, synth: Synth, copied: Path
+) -> None:
+    done = synth("grade", str(copied), "--judge-model", "template-policy-exact", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {"kind", "fpr", "tpr", "kappa"} <= json.loads(done.stdout)[0].keys()
+    wrong = synth("grade", str(copied), "--set", "judging.plant_share=2")
+    assert wrong.returncode == 2
+    assert "judging.plant_share = 2" in wrong.stderr
