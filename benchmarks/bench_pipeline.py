@@ -6,8 +6,8 @@
 The endpoint is `synth offline-llm` in a process of its own, which waits `--latency` seconds before
 it answers. A case makes tasks with the embedded provider (not measured), then rolls out `--waves`
 tasks for each place in flight against the endpoint: the whole stage, with journals and commits.
-The baseline of the same case is raw aiohttp, the same number in flight, sending one of the requests
-again and again: what this endpoint gives on this machine to a client that does nothing else.
+The baseline of the same case is raw aiohttp, the same number in flight, sending the agents' first
+requests again: what this endpoint gives on this machine to a client that does nothing else.
 
 One JSON line a case:
 - `trajectories_s`, `requests_s`: in the steady part, from 20% to 80% of the stage's wall time.
@@ -85,7 +85,7 @@ def measured(
         asyncio.run(stages(remote, folder / "d", [RolloutStage]))
         ended, cpu = time.time(), cpu_s() - before
         rates, episodes_s, made = steady(folder / "d", begun, ended)
-        raw = asyncio.run(baseline(url, folder / "log", in_flight, latency_s))
+        raw = asyncio.run(baseline(url, first_requests(folder / "d"), in_flight, latency_s))
     ideal = in_flight / latency_s
     return {
         "latency_s": latency_s,
@@ -137,11 +137,18 @@ def steady(folder: Path, begun: float, ended: float) -> tuple[Rates, float, int]
     return rates, rates.requests_s * made / len(calls), made
 
 
-async def baseline(url: str, log: Path, in_flight: int, latency_s: float) -> float:
+def first_requests(folder: Path) -> list[bytes]:
+    """What the agents of some trajectories were asked first."""
+    rows = next(Dataset.open(folder).in_commits("trajectories", ("messages", "tools")))
+    return [
+        json.dumps({"model": "template-policy", "messages": row["messages"][:2]} | tools).encode()
+        for row in rows
+        for tools in [{"tools": row["tools"]} if row["tools"] else {}]
+    ]
+
+
+async def baseline(url: str, bodies: list[bytes], in_flight: int, latency_s: float) -> float:
     """Requests/s of a client that only sends, over three rounds after the first."""
-    body = json.dumps(
-        {"model": "template-policy", "messages": [{"role": "user", "content": "Hello."}]}
-    ).encode()
     connector = aiohttp.TCPConnector(limit=in_flight)
     headers = {"Content-Type": "application/json"}
     until = time.monotonic() + max(4 * latency_s, 3.0)
@@ -150,14 +157,16 @@ async def baseline(url: str, log: Path, in_flight: int, latency_s: float) -> flo
 
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
 
-        async def one() -> None:
+        async def one(place: int) -> None:
             nonlocal done
             while time.monotonic() < until:
+                body = bodies[place % len(bodies)]
                 async with session.post(f"{url}/chat/completions", data=body) as response:
                     await response.read()
+                    response.raise_for_status()
                 done += from_ <= time.monotonic() < until
 
-        await asyncio.gather(*(one() for _ in range(in_flight)))
+        await asyncio.gather(*map(one, range(in_flight)))
     return done / (until - from_)
 
 

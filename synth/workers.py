@@ -65,7 +65,8 @@ class Workers:
         """Whether the stage's shards are made here rather than in the run's own process."""
         if len(self._workers) < 2 or not getattr(stage, "spread", False):
             return False
-        return self._run.config.workers > 1 or plan.num_items - plan.num_reused >= WORTH_IT
+        items = sum(len(plan.shards[index]) for index in plan.open_shards)
+        return self._run.config.workers > 1 or items >= WORTH_IT
 
     async def make(self, stage: Stage, plan: StagePlan, work: ShardWork) -> ShardMade:
         """TransientError if the worker dies; else as `Run.make_shard`."""

@@ -150,7 +150,8 @@ def test_the_limit_of_an_endpoint_holds_for_all_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_run(how: signal.Signals, tmp_path: Path) -> None:
     code = """if True:
         import asyncio, sys
         from pathlib import Path
@@ -161,7 +162,10 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
         asyncio.run(pipeline(Path(sys.argv[1]), config, say))
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "d")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(tmp_path / "d")],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     for line in process.stdout:
@@ -170,9 +174,11 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     workers = [ProcessId.of(int(pid)) for pid in listed]
     assert len(workers) >= 2
-    process.kill()
+    process.send_signal(how)
+    process.stdout.read()
     process.wait()
     process.stdout.close()
+    assert (tmp_path / "d" / "lease.json").exists() == (how == signal.SIGKILL)
     deadline = time.monotonic() + 10
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.02)
