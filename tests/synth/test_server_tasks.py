@@ -15,6 +15,7 @@ from synth.checks import BUILT_IN, Call, episode_of, probe_changes
 from synth.tasks.proving import UnprovedError, reference_messages
 from synth.tasks.serving import ServerDraft, draft_for_server, prove_on_server
 from tests.synth.task_cases import SHARES
+from tool_specs.domain import load_domains
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
 
@@ -64,6 +65,35 @@ def test_plans_are_proved_and_planted_failures_show(name: str) -> None:
     seen = asyncio.run(run())
     assert seen["proved"] >= 9, seen
     assert seen["writes"] >= (3 if name == "git" else 0)
+
+
+@pytest.mark.slow
+def test_a_wish_of_another_world_is_refused_on_a_real_server() -> None:
+    config = builtin_servers()["time"]
+
+    async def run() -> list[Any]:
+        async with WarmServers() as warm:
+            async with warm.open(config) as server:
+                tools = rows_of(await server.list_tools())
+            for i in range(200):
+                made = draft_for_server(
+                    config,
+                    tools,
+                    digest("irrelevant", i),
+                    shares=SHARES,
+                    reveals="mixed",
+                    others=load_domains,
+                )
+                if made.draft.variant == "irrelevant_tool":
+                    async with warm.open(config, made.draft.initial_state) as server:
+                        return [*await prove_on_server(made, server), tools]
+        raise AssertionError("no such task among 200")
+
+    draft, proof, tools = asyncio.run(run())
+    assert not draft.solvable
+    assert draft.goals[-1].tool not in tools
+    assert draft.proved["out_of_reach"]["why"] == "other_world"
+    assert any(criterion.id == "says_so" for criterion in proof.rubric.criteria)
 
 
 @pytest.mark.slow
