@@ -171,13 +171,16 @@ class RunConfig(JudgedConfig):
 
     def in_small(self) -> Self:
         """The same run on a handful of items, played by the offline provider: a dry run. It has a
-        dataset of its own, so built-in domains stand in for evolved ones."""
-        names = ("all" if is_evolved(name) else name for name in self.domains)
+        dataset of its own, so built-in domains stand in for evolved ones and imported sources."""
+        names = ["all" if is_evolved(name) else name for name in self.domains]
+        if self.simulate.sources and not (names or self.servers or self.code):
+            names = ["all"]
         return self.model_copy(
             update={
                 "roles": {role: RoleConfig() for role in self.roles},
                 "num_tasks": 24,
                 "domains": tuple(dict.fromkeys(names)),
+                "simulate": self.simulate.model_copy(update={"sources": ()}),
                 "rollouts": self.rollouts.model_copy(update={"attempts": 1}),
                 "shard_size": 8,
                 "budget": BudgetConfig(),

@@ -184,6 +184,11 @@ def test_a_run_over_imported_tools_has_accepted_trajectories(tmp_path: Path) -> 
     assert content_of(other) == before
 
 
+def test_a_dry_run_needs_no_imported_tools() -> None:
+    small = config().in_small()
+    assert (small.domains, small.simulate.sources) == (("all",), ())
+
+
 def test_a_source_that_is_not_there_is_refused(tmp_path: Path) -> None:
     dataset = Dataset.open(imported(tmp_path / "d"))
     with pytest.raises(ConfigError, match=r"names 'other'.*sources there: acme/billing-mcp"):
