@@ -8,6 +8,7 @@ import pytest
 from cyclopts import App
 
 from flows.cli import app, run
+from records.settings import read_settings, validate_as
 from synth.config_files import load_config
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +32,15 @@ def options(config: Path) -> str:
 @pytest.mark.parametrize("config", sorted((ROOT / "configs").glob("*.toml")), ids=options)
 def test_every_example_config_is_valid(config: Path) -> None:
     assert load_config(config).run_id
+
+
+@pytest.mark.parametrize("config", sorted((ROOT / "configs/training").glob("*.toml")), ids=options)
+def test_every_example_of_training_is_valid(config: Path) -> None:
+    from trainer.settings import TrainConfig
+
+    stage = {"stage": config.stem}  # named for the command it is an example of
+    made = validate_as(TrainConfig, read_settings(config) | stage, where=str(config))
+    assert made.learning_rates.total_tokens <= made.steps * made.step_tokens
 
 
 def test_every_command_is_documented_and_has_help() -> None:

@@ -1,5 +1,6 @@
 """`python -m trainer`: train, and exchange weights with Hugging Face's format."""
 
+import json
 import logging
 import sys
 from pathlib import Path
@@ -47,6 +48,35 @@ def sft(config: Path, /, *, set_: Settings = ()) -> None:
 
 
 @app.command
+def generate(
+    model: Path, /, *, prompt: str, max_tokens: int = 200, temperature: float = 0.0, seed: int = 0
+) -> None:
+    """Let a model answer a user's message; prints the message as JSON.
+
+    Args:
+        model: Folder of a training run, or of an exported model.
+        prompt: What the user says.
+        max_tokens: Tokens of the answer, at most.
+        temperature: 0 takes the likeliest token.
+        seed: Of the draws.
+    """
+    from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
+    from trainer.exchange import import_model
+    from trainer.inference import Sampler, Sampling
+    from trainer.tokenizer import load_tokenizer
+
+    folder = _model_folder(model)
+    tokenizer = load_tokenizer(folder)
+    asked = encode_chat(tokenizer, [{"role": "user", "content": prompt}]).ids
+    asked += prompt_for_answer(tokenizer)
+    sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
+    sampler = Sampler(import_model(folder), slots=1)
+    (made,) = sampler.generate([asked], sampling, stop=tokenizer.special[END], seeds=[seed])
+    answer = parse_answer(tokenizer, made.ids)
+    print(json.dumps(answer._asdict() | {"finish_reason": made.finish_reason}))  # noqa: T201
+
+
+@app.command
 def export(
     run: Path, out: Path, /, *, model_type: Literal["deepseek_v3", "kimi_k2"] = "deepseek_v3"
 ) -> None:
@@ -59,11 +89,10 @@ def export(
     """
     from trainer.exchange import export_model, import_model
     from trainer.tokenizer import load_tokenizer
-    from trainer.training import MODEL
 
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
-    source = run / MODEL if (run / MODEL).is_dir() else run
+    source = _model_folder(run)
     export_model(import_model(source), out, model_type=model_type)
     load_tokenizer(source).save(out)
     print(out)  # noqa: T201
@@ -81,6 +110,11 @@ def import_(model: Path, /) -> None:
 
     size = size_of(import_model(model).config)
     print(f"{model}: {size.total:,} parameters, {size.active:,} active a token")  # noqa: T201
+
+
+def _model_folder(path: Path) -> Path:
+    """Of a run its finished model, else the folder itself."""
+    return path / "model" if (path / "model").is_dir() else path
 
 
 def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:

@@ -280,6 +280,12 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "2 steps, loss" in ran.stdout
     assert re.search(r"step 2  loss .* tokens/s", ran.stderr)
+    said = subprocess.run(
+        [sys.executable, "-m", "trainer", "generate", str(tmp_path / "run"), "--prompt", "Twice 4?",
+         "--max-tokens", "5"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(said.stdout).keys() >= {"content", "tool_calls", "finish_reason"}
     wrong = subprocess.run(
         [*command, "--set", "stepz=3"], capture_output=True, text=True, check=False
     )
