@@ -18,6 +18,7 @@ from synth.calibration import (
     judge_rates,
     judged_standing,
     plan_calibration,
+    rates_of,
     sample,
     standing_of,
     try_judge,
@@ -26,7 +27,11 @@ from synth.calibration import (
 from synth.checks import BUILT_IN
 from synth.curation import candidate_of
 from synth.intervals import wilson
+from synth.judge import judge
+from synth.offline import create_app
+from synth.offline.settings import AspectRates, JudgeErrors, OfflineSettings
 from synth.planting import Source, plant
+from synth.rubric import Rubric
 from synth.stages import Item
 from tests.synth.planting_work import Oracle, sources
 from tests.synth.scripted import ROLES, ScriptedApp, model
@@ -198,3 +203,39 @@ def test_below_the_floor_nothing_is_accepted_by_the_judges_word(
         assert found is not None
         assert found.drop_reason == (reason if standing == "below_floor" else None)
         assert found.judge_standing == standing
+
+
+def test_the_offline_judge_errs_as_often_as_it_declares(tmp_path: Path) -> None:
+    """On top of what its rules miss: the same plants before it without declared errors say what."""
+    exact = AspectRates(did=0.0, said=0.0, avoided=0.0, other=0.0)
+    ruled = OfflineSettings(judge_errors=JudgeErrors(false_accept=exact, false_reject=exact))
+    declared = OfflineSettings().judge_errors
+    by_rule, measured = (offline_rates(tmp_path, s) for s in (ruled, OfflineSettings()))
+    missed = by_rule.false_accepts / by_rule.num_failures
+    due = missed * (1 - declared.false_reject.other) + (1 - missed) * declared.false_accept.other
+    low, high = wilson(measured.false_accepts, measured.num_failures)
+    assert low <= due <= high
+    assert measured.num_failures >= 80
+
+
+def offline_rates(folder: Path, settings: OfflineSettings) -> Rates:
+    """Of planted failures of manner, which the judge knows as `other`."""
+    made = [
+        planted
+        for source in sources()[1::8]
+        for name in ("nl_rude", "nl_curt", "nl_jargon", "nl_rambling")
+        if (planted := plant(name, source))
+    ]
+
+    async def run() -> Rates:
+        own = folder / str(settings.judge_errors.false_accept.did)
+        own.mkdir()
+        async with model(create_app(settings), own) as llm:
+            outcomes = []
+            for number, planted in enumerate(made):
+                rubric = Rubric(criteria=(planted.criterion,))
+                opinions = await judge(llm, rubric, planted.messages, item=str(number))
+                outcomes.append((False, opinions[planted.criterion.id].passed))
+        return rates_of(outcomes)
+
+    return asyncio.run(run())
