@@ -28,7 +28,7 @@ from synth.rubric import JUDGED, CallCheck, CommunicateCheck, Criterion, PolicyC
 PLANTS_VERSION = 1
 """Raised when the same episode would be given other plants."""
 
-_ID = re.compile(r"(.*?)(\d+)")
+_ID = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _MANNER = re.compile(r"\b(?:polite|manner|tone|friendly|courteous)\b", re.IGNORECASE)
 _SAYS = re.compile(r"\bsays clearly\b", re.IGNORECASE)
@@ -157,9 +157,7 @@ class _Edit:
 
 
 def _wrong_argument(edit: _Edit) -> tuple[Criterion | None, str]:
-    schemas = {
-        t["name"]: (t["input_schema"] or {}).get("properties", {}) for t in edit.source.tools
-    }
+    schemas = {tool["name"]: _properties(tool["input_schema"]) for tool in edit.source.tools}
     for call in reversed(edit.writes()):
         arguments = call["arguments"] if isinstance(call["arguments"], dict) else {}
         for key in edit.rng.sample(sorted(arguments), len(arguments)):
@@ -487,6 +485,12 @@ def _spellings(value: str | int | float) -> Iterable[tuple[str, str]]:
         yield value, other
 
 
+def _properties(schema: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
+    """Those that say more of a value than that there may be one."""
+    own = (schema or {}).get("properties") or {}
+    return {name: found for name, found in own.items() if isinstance(found, Mapping)}
+
+
 _PLAIN: dict[str, Any] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
 
@@ -494,7 +498,7 @@ def _filled(schema: Mapping[str, Any], edit: _Edit) -> dict[str, Any]:
     """Arguments that a schema asks for, with values of no meaning."""
     found = {}
     for name in schema.get("required", ()):
-        own = schema.get("properties", {}).get(name, {})
+        own = _properties(schema).get(name, {})
         kinds = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
         plain = kinds.get(
             str(own.get("type")), f"{name.replace('_', ' ')} {edit.rng.randint(1, 9)}"
