@@ -13,8 +13,11 @@ from records.schemas import Row
 if TYPE_CHECKING:
     from records.store import Dataset
 
-KEEP = 16
-"""Parts kept in memory: those of the shards in flight, which lie side by side."""
+KEEP = 1000
+"""Rows kept in memory, as parts: those of the shards in flight, which lie side by side."""
+
+FEWEST = 4
+"""Parts that are kept however many rows they have: two shards, each across two parts."""
 
 
 class RowsBy(Mapping[str, list[Row]]):
@@ -23,7 +26,7 @@ class RowsBy(Mapping[str, list[Row]]):
 
     def __init__(self, dataset: "Dataset", table: str, column: str, *, keep: int = KEEP) -> None:
         self._dataset, self._table, self._column = dataset, table, column
-        self._keep = keep
+        self._keep, self._kept = keep, 0
         self._parts: OrderedDict[int, dict[str, list[Row]]] = OrderedDict()
         self._where: dict[str, tuple[int, ...]] = {}
         for number, values in dataset.column(table, column):
@@ -48,12 +51,14 @@ class RowsBy(Mapping[str, list[Row]]):
         if number in self._parts:
             self._parts.move_to_end(number)
             return self._parts[number]
+        while len(self._parts) >= FEWEST and self._kept > self._keep:
+            _, oldest = self._parts.popitem(last=False)
+            self._kept -= sum(map(len, oldest.values()))
         rows: dict[str, list[Row]] = {}
         for row in self._dataset.rows_of_commit(self._table, number):
             rows.setdefault(row[self._column], []).append(row)
+            self._kept += 1
         self._parts[number] = rows
-        if len(self._parts) > self._keep:
-            self._parts.popitem(last=False)
         return rows
 
 

@@ -37,7 +37,7 @@ def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded
         tool_calls=RowsBy(dataset, "tool_calls", "trajectory_id"),
         tasks=RowBy(dataset, "tasks", "task_id"),
         agents=RowBy(dataset, "agents", "agent_id"),
-        tools=RowBy(dataset, "tools", "tool_id", keep=64),
+        tools=RowBy(dataset, "tools", "tool_id"),
         rubric=rubric,
     )
 
