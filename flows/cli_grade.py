@@ -18,6 +18,10 @@ Flag = Parameter(negative="")
 Set = Annotated[list[str], Parameter(name="--set", negative="")]
 
 
+TABLE_WIDTH = 132
+"""Columns of the table at least."""
+
+
 def register(app: App) -> None:
     app.command(grade)
 
@@ -135,7 +139,9 @@ def _print(table: list[dict[str, Any]]) -> None:
             _share(row["kappa"]),
             row["standing"] or "",
         )
-    Console().print(shown)
+    console = Console()
+    console.width = max(console.width, TABLE_WIDTH)  # a figure cut short is none
+    console.print(shown)
 
 
 def _share(value: float | None) -> str:

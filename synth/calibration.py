@@ -272,11 +272,15 @@ class Rates(NamedTuple):
     def row(self) -> Row:
         return self._asdict() | {
             "fpr": self.fpr,
-            "fpr_interval": wilson(self.false_accepts, self.num_failures),
+            "fpr_interval": _interval(self.false_accepts, self.num_failures),
             "tpr": self.tpr,
-            "tpr_interval": wilson(self.true_accepts, self.num_fine),
+            "tpr_interval": _interval(self.true_accepts, self.num_fine),
             "kappa": self.kappa,
         }
+
+
+def _interval(count: int, n: int) -> tuple[float, float] | None:
+    return tuple(wilson(count, n)) if n else None
 
 
 def kappa(both: int, judge_only: int, code_only: int, neither: int) -> float | None:
