@@ -280,7 +280,7 @@ class Rates(NamedTuple):
 
 
 def _interval(count: int, n: int) -> tuple[float, float] | None:
-    return tuple(wilson(count, n)) if n else None
+    return wilson(count, n) if n else None
 
 
 def kappa(both: int, judge_only: int, code_only: int, neither: int) -> float | None:
