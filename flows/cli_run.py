@@ -190,8 +190,12 @@ def _execute(
     flow: str, config: "RunConfig", path: Path, *, command: str, retry_failed: bool = False
 ) -> None:
     from flows.entry import run_flow, say
+    from records.store import Dataset
+    from synth.grading_stages import warning_about
 
     begun = time.monotonic()
     run_flow(flow, config, path, command=command, retry_failed=retry_failed)
+    if warning := warning_about(Dataset.open(path), config):
+        say(warning)
     say(f"done in {time.monotonic() - begun:.0f} s; dataset {path}, report {path / 'report.html'}")
     say(f'look at it: synth sql "select * from stages" --dataset {path}')

@@ -9,6 +9,7 @@ from flows.entry import run_flow, say
 from records.query import run_sql
 from records.store import Dataset
 from synth.config import RunConfig
+from synth.grading_stages import warning_about
 from synth.simulator import SimulateConfig
 
 STAGE_SECONDS = {
@@ -18,6 +19,7 @@ STAGE_SECONDS = {
     "tasks": 110.0,
     "rollouts": 150.0,
     "grading": 40.0,
+    "calibration": 20.0,
     "curation": 10.0,
 }
 """Six and a half minutes in all on two cores; a slower machine makes fewer items."""
@@ -59,6 +61,8 @@ def run_demo(config: RunConfig, path: Path) -> None:
     statuses = dataset.item_statuses("tools").values()
     for reason, number in Counter(s.reason for s in statuses if s.status == "dropped").items():
         say(f"skipped    {number} MCP servers: {WHY_SKIPPED.get(reason or '', reason)}")
+    if warning := warning_about(dataset, config):
+        say(warning)
     at = "" if str(path) == "data/demo" else f" --dataset {path}"
     example = run_sql(
         dataset, "select trajectory_id from trajectories where accepted order by 1 limit 1"
