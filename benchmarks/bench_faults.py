@@ -46,13 +46,15 @@ class Fault(NamedTuple):
     around: Callable[[Path], Iterator[None]] | None = None
 
 
-def killing_servers(_: Path) -> Iterator[None]:
-    """Kill an MCP server of this process now and then."""
+def killing_servers(folder: Path) -> Iterator[None]:
+    """Kill three of this process's MCP servers with their sandboxes, once there are episodes."""
     stop = threading.Event()
     killed: list[int] = []
 
     def work() -> None:
-        while not stop.wait(1.5):
+        while not stop.wait(0.3) and len(killed) < 3:
+            if not list(folder.glob("plans/*/rollouts.json")):
+                continue
             for path in Path("/proc").glob("[0-9]*"):
                 try:
                     words = (path / "cmdline").read_bytes()
@@ -146,10 +148,13 @@ def survive(fault: Fault, folder: Path, num_tasks: int) -> tuple[int, int, str]:
             except (SynthError, OSError) as error:
                 stops += 1
                 print(f"(stopped: {str(error)[:100]})")
-                subprocess.run(["mount", "-o", "remount,size=200m", str(hurt)], check=True)
+                if hurt.is_mount():
+                    subprocess.run(["mount", "-o", "remount,size=200m", str(hurt)], check=True)
         differ = [
             name for name, data in content_of(whole).items() if content_of(hurt)[name] != data
         ]
+    if fault.budgets and not stops:
+        problem = "the budget was never met"
     if differ:
         problem = f"tables differ: {', '.join(differ)}"
     return stops, read_log(log).requests - asked, problem

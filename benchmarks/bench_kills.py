@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from records.canonical import CONTENT, canonical_bytes
+from records.errors import TransientError
 from records.store import Dataset
 from synth.llm.config import RoleConfig
 from synth.llm.probe import probe
@@ -151,7 +152,13 @@ def work(config: Path, folder: Path) -> None:
 
                 async def one(index: int, stage: Any = stage, plan: Any = plan) -> None:
                     async with opened.turn(stage, plan, index):
-                        await opened.run_shard(stage, plan, index)
+                        for retries_left in (2, 1, 0):  # as the flow does
+                            try:
+                                await opened.run_shard(stage, plan, index)
+                                break
+                            except TransientError:
+                                if not retries_left:
+                                    raise
 
                 await asyncio.gather(*map(one, plan.open_shards))
 
