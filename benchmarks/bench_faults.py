@@ -9,12 +9,9 @@ For kills see `bench_kills.py`, for the sandboxes' own faults `synth sandbox fau
 """
 
 import argparse
-import os
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,36 +39,7 @@ class Fault(NamedTuple):
     role: dict[str, float] = {}  # noqa: RUF012
     budgets: tuple[BudgetConfig, ...] = ()
     """One after the other, each met, before the run goes on without."""
-    servers: tuple[str, ...] = ()
     around: Callable[[Path], Iterator[None]] | None = None
-
-
-def killing_servers(folder: Path) -> Iterator[None]:
-    """Kill three of this process's MCP servers with their sandboxes, once there are episodes."""
-    stop = threading.Event()
-    killed: list[int] = []
-
-    def work() -> None:
-        while not stop.wait(0.3) and len(killed) < 3:
-            if not list(folder.glob("plans/*/rollouts.json")):
-                continue
-            for path in Path("/proc").glob("[0-9]*"):
-                try:
-                    words = (path / "cmdline").read_bytes()
-                    parent = (path / "stat").read_text().rsplit(")", 1)[1].split()[1]
-                except OSError:
-                    continue
-                if words.startswith((b"bwrap", b"/usr/bin/bwrap")) and parent == str(os.getpid()):
-                    os.kill(int(path.name), signal.SIGKILL)
-                    killed.append(int(path.name))
-                    break
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
-    print(f"(killed {len(killed)} sandboxes with their servers)")
 
 
 def small_disk(folder: Path) -> Iterator[None]:
@@ -100,7 +68,6 @@ FAULTS = (
         budgets=(BudgetConfig(stages={"rollouts": LimitConfig(tokens=50_000)}),),
     ),
     Fault("disk full (tmpfs), then grown", around=small_disk),
-    Fault("MCP servers killed in mid-run", servers=("time",), around=killing_servers),
 )
 
 
@@ -110,7 +77,7 @@ def config_of(fault: Fault, url: str, num_tasks: int) -> RunConfig:
         name="faults",
         roles=dict.fromkeys(ROLES, role),
         domains=("clinic_desk", "web_shop"),
-        servers=fault.servers,
+        servers=(),
         code=(),
         num_tasks=num_tasks,
         shard_size=6,
