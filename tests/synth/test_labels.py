@@ -43,7 +43,7 @@ def filled(path: Path, *labels: tuple[str, str]) -> list[dict[str, str]]:
     for line, (label, labeller) in zip(lines, labels, strict=False):
         line |= {"label": label, "labeller": labeller}
     with path.open("w", newline="") as handle:
-        writer = csv.DictWriter(handle, COLUMNS)
+        writer: csv.DictWriter[str] = csv.DictWriter(handle, COLUMNS)
         writer.writeheader()
         writer.writerows(lines)
     return lines
