@@ -22,13 +22,13 @@ from synth.intervals import wilson
 from synth.judge import judge
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
-from synth.planting import (
+from synth.planting.episodes import Source
+from synth.planting.registry import (
     ATTACKS,
     BY_CODE,
     BY_WORDS,
     PLANTS_VERSION,
     Planted,
-    Source,
     claims_undone_work,
     code_says,
     plant,

@@ -18,7 +18,7 @@ from synth.hack_check import hack_check
 from synth.judge import judge, prompt_version
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
-from synth.planting import Source
+from synth.planting.episodes import Source
 from synth.reward import evidence_of, rubric_of
 from synth.rubric import Rubric
 from synth.rubric_patch import RubricPatch

@@ -24,7 +24,7 @@ from synth.curation import Candidate, candidate_of, decide_all
 from synth.executors import code_world_in
 from synth.extensions import load_extensions
 from synth.grading import Recorded, grade, grading_id_of, plan_grading
-from synth.planting import Source
+from synth.planting.episodes import Source
 from synth.rubric_patch import RubricPatch
 from synth.run import Run, Shard
 from synth.stages import Item, ItemResult, dropped

@@ -8,7 +8,7 @@ from typing import Any
 
 from records.schemas import Row
 from synth.judge import transcript_of
-from synth.planting import Source
+from synth.planting.episodes import Source
 from synth.tasks.proving import reference_messages
 from tests.synth.task_cases import Case, cases
 

@@ -30,7 +30,8 @@ from synth.intervals import wilson
 from synth.judge import judge
 from synth.offline import create_app
 from synth.offline.settings import AspectRates, JudgeErrors, OfflineSettings
-from synth.planting import Source, plant
+from synth.planting.episodes import Source
+from synth.planting.registry import plant
 from synth.rubric import Rubric
 from synth.stages import Item
 from tests.synth.planting_work import Oracle, sources

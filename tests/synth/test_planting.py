@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from synth.checks import BUILT_IN
-from synth.planted_words import CHANNELS
-from synth.planting import ATTACKS, BY_CODE, BY_WORDS, claims_undone_work, code_says, plant
+from synth.planting.attacks import CHANNELS
+from synth.planting.registry import ATTACKS, BY_CODE, BY_WORDS, claims_undone_work, code_says, plant
 from synth.reward import evidence_of
 from synth.rubric import JUDGED
 from tests.synth.planting_work import sources

@@ -1,0 +1,1 @@
+"""Failures planted in stored episodes that passed: what the judge is tried with."""
