@@ -8,7 +8,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from records.schemas import Row
+import pyarrow as pa
+
+from records.columns import decode, spec_of
+from records.schemas import Row, TableSpec
 
 if TYPE_CHECKING:
     from records.store import Dataset
@@ -27,7 +30,7 @@ class RowsBy(Mapping[str, list[Row]]):
     def __init__(self, dataset: "Dataset", table: str, column: str, *, keep: int = KEEP) -> None:
         self._dataset, self._table, self._column = dataset, table, column
         self._keep, self._kept = keep, 0
-        self._parts: OrderedDict[int, dict[str, list[Row]]] = OrderedDict()
+        self._parts: OrderedDict[int, _Part] = OrderedDict()
         self._where: dict[str, tuple[int, ...]] = {}
         for number, values in dataset.column(table, column):
             here = (number,)  # shared by all keys of the part
@@ -36,7 +39,7 @@ class RowsBy(Mapping[str, list[Row]]):
                 self._where[value] = here if before is None else before + here
 
     def __getitem__(self, key: str) -> list[Row]:
-        return [row for number in self._where[key] for row in self._part(number).get(key, ())]
+        return [row for number in self._where[key] for row in self._part(number)[key]]
 
     def __contains__(self, key: object) -> bool:  # the default would read the part
         return key in self._where
@@ -47,19 +50,34 @@ class RowsBy(Mapping[str, list[Row]]):
     def __len__(self) -> int:
         return len(self._where)
 
-    def _part(self, number: int) -> dict[str, list[Row]]:
+    def _part(self, number: int) -> "_Part":
         if number in self._parts:
             self._parts.move_to_end(number)
             return self._parts[number]
         while len(self._parts) >= FEWEST and self._kept > self._keep:
             _, oldest = self._parts.popitem(last=False)
-            self._kept -= sum(map(len, oldest.values()))
-        rows: dict[str, list[Row]] = {}
-        for row in self._dataset.rows_of_commit(self._table, number):
-            rows.setdefault(row[self._column], []).append(row)
-            self._kept += 1
-        self._parts[number] = rows
-        return rows
+            self._kept -= oldest.stored.num_rows
+        stored = self._dataset.arrow_of_commit(self._table, number)
+        self._parts[number] = _Part(spec_of(self._table), stored, self._column)
+        self._kept += stored.num_rows
+        return self._parts[number]
+
+
+class _Part:
+    """The rows of one commit; each is made of its columns when it is first asked for."""
+
+    def __init__(self, spec: TableSpec, stored: pa.Table, column: str) -> None:
+        self._spec, self.stored = spec, stored
+        self._places: dict[str, list[int]] = {}
+        for place, value in enumerate(stored[column].to_pylist()):
+            self._places.setdefault(value, []).append(place)
+        self._made: dict[str, list[Row]] = {}
+
+    def __getitem__(self, key: str) -> list[Row]:
+        """Empty where a newer commit's rows have taken the place of these."""
+        if key not in self._made:
+            self._made[key] = decode(self._spec, self.stored.take(self._places.get(key, [])))
+        return self._made[key]
 
 
 class RowBy(Mapping[str, Row]):

@@ -187,25 +187,21 @@ class Dataset:
             with self._log.lock:
                 yield number, self._log.read_part(number, part, [column])[column].to_pylist()
 
-    def rows_of_commit(
+    def arrow_of_commit(
         self, table: str, number: int, columns: Sequence[str] | None = None
-    ) -> list[Row]:
-        """The rows that a commit brought and that still count, as `rows` gives them, in the order
-        in which they were committed."""
+    ) -> pa.Table:
+        """The rows that a commit brought and that still count, in the order in which they were
+        committed; without `columns` those that `rows` gives."""
         spec = spec_of(table)
         wanted = list(columns) if columns is not None else given_columns(spec)
         with self._log.lock:
-            found = [part for part in self._log.commits[number - 1].parts if part.table == table]
-            return [
-                row
-                for part in found
-                for row in decode(spec, self._log.read_part(number, part, wanted))
-            ]
+            [part] = [p for p in self._log.commits[number - 1].parts if p.table == table]
+            return self._log.read_part(number, part, wanted)
 
     def in_commits(self, table: str, columns: Sequence[str] | None = None) -> Iterator[list[Row]]:
-        """`rows_of_commit` for every commit that brought rows of the table, one after another."""
+        """The rows of every commit that brought some of the table, one commit after another."""
         for number, _ in self._parts(table):
-            yield self.rows_of_commit(table, number, columns)
+            yield decode(spec_of(table), self.arrow_of_commit(table, number, columns))
 
     def _parts(self, table: str) -> list[tuple[int, Part]]:
         spec_of(table)

@@ -101,22 +101,27 @@ class CalibrationStage(Judged):
             [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
             passed = [i for (i,) in db.execute(_PASSED, [self.grading_id]).fetchall()]
         chosen = sample(passed, graded=graded, seed=config.seed, config=config.judging)
-        return plan_calibration(
-            self._sources(chosen),
+        sources = self._sources(chosen)
+        items = plan_calibration(
+            [sources[i] for i in chosen],
             grading_id=self.grading_id,
             graded=graded,
             config=config.judging,
             kinds=self.kinds,
         )
+        # what lies together is read together
+        place = {trajectory_id: n for n, trajectory_id in enumerate(sources)}
+        return sorted(items, key=lambda item: place[item.data["trajectory_id"]])
 
-    def _sources(self, chosen: list[str]) -> list[Source]:
-        """In the order of `chosen`, read in that of the commits: a bounded sample, kept whole."""
-        wanted, found = set(chosen), {}
-        for rows in self.run.dataset.in_commits("trajectories", ("trajectory_id",)):
-            for row in rows:
-                if (i := row["trajectory_id"]) in wanted:
-                    found[i] = self.recorded.source(i)
-        return [found[i] for i in chosen]
+    def _sources(self, chosen: list[str]) -> dict[str, Source]:
+        """By trajectory, read in the order of the commits: a bounded sample, kept whole."""
+        wanted = set(chosen)
+        return {
+            i: self.recorded.source(i)
+            for _, ids in self.run.dataset.column("trajectories", "trajectory_id")
+            for i in ids
+            if i in wanted
+        }
 
     async def make(self, item: Item, shard: Shard) -> ItemResult:
         if not item.data["confirmed"]:
