@@ -59,6 +59,8 @@ class Workers:
         self._concurrency = _parts(config.concurrency, number)
         self._live = [max(1, part) for part in _parts(live_servers, number)]
         self._workers: list[_Worker | None] = [None] * number
+        self._starting = [asyncio.Lock() for _ in range(number)]
+        """One of each lane: shards that are opened together share its process."""
         self.openings = Openings(self._concurrency, config.shard_size)
 
     def take(self, stage: Stage, plan: StagePlan) -> bool:
@@ -71,11 +73,12 @@ class Workers:
     async def make(self, stage: Stage, plan: StagePlan, work: ShardWork) -> ShardMade:
         """TransientError if the worker dies; else as `Run.make_shard`."""
         with self.openings.held(work.key, len(work.items)) as lane:
-            worker = self._workers[lane]
-            if worker is None or worker.ended:
-                worker = self._workers[lane] = await _Worker.start(
-                    self._run, self, self._concurrency[lane], self._live[lane]
-                )
+            async with self._starting[lane]:
+                worker = self._workers[lane]
+                if worker is None or worker.ended:
+                    worker = self._workers[lane] = await _Worker.start(
+                        self._run, self, self._concurrency[lane], self._live[lane]
+                    )
             return await worker.make(stage, plan, work)
 
     def stop(self, error: Exception) -> None:
@@ -143,11 +146,10 @@ class _Worker:
 
     async def end(self) -> None:
         self.channel.send("end")
-        try:
-            await asyncio.wait_for(self._listening, END_S)
-        except TimeoutError:
+        await asyncio.wait([self._listening], timeout=END_S)  # which cancels nothing
+        if not self.ended:
             self._process.kill()
-            await self._listening
+        await self._listening
         self.channel.close()
 
     async def _listen(self) -> None:

@@ -117,6 +117,18 @@ def test_a_killed_worker_is_replaced_and_its_shards_made_again(
 
 
 @pytest.mark.slow
+def test_shards_that_are_opened_together_share_their_lane_s_process(
+    tmp_path: Path, expected: dict[str, bytes]
+) -> None:
+    seen: set[int] = set()
+    config = with_workers(2, concurrency=64, shard_size=1)
+    asyncio.run(pipeline(tmp_path / "d", config, lambda *_: seen.update(children())))
+    assert len(seen) == 2
+    assert not children()
+    assert content_of(tmp_path / "d") == expected
+
+
+@pytest.mark.slow
 def test_the_budget_is_one_for_all_workers(tmp_path: Path, expected: dict[str, bytes]) -> None:
     asyncio.run(pipeline(tmp_path / "whole", with_workers(2)))
     whole = spent(tmp_path / "whole")
