@@ -11,19 +11,24 @@ from synth.rubric import CallCheck, StateCheck
 from synth.tasks.goals import Step
 from synth.tasks.proving import reference_messages
 from synth.tasks.rubrics import expected_changes
-from tests.synth.task_cases import Case, cases, domains
+from tests.synth.task_cases import PER_DOMAIN, Case, cases, domains
 from tool_specs.domain import Domain
 from tool_specs.drawing import draw_arguments, draw_success
 from tool_specs.interpreter import World, breaches
 
 
+def some() -> tuple[Case, ...]:
+    """Half of the tasks that others try: enough of every variant but the unclear ones."""
+    return cases(PER_DOMAIN // 2)
+
+
 @cache
 def writing() -> list[Case]:
-    return [c for c in cases() if c.draft.variant == "normal" and c.play().changes]
+    return [c for c in some() if c.draft.variant == "normal" and c.play().changes]
 
 
 def asking() -> list[Case]:
-    return [c for c in cases() if any(goal.asks for goal in c.draft.goals)]
+    return [c for c in some() if any(goal.asks for goal in c.draft.goals)]
 
 
 def told(case: Case) -> set[str]:
@@ -122,7 +127,7 @@ def test_broken_format_fails_the_format() -> None:
 
 
 def test_broken_policy_fails_the_policy() -> None:
-    forbidden = [c for c in cases() if c.draft.variant == "against_policy"]
+    forbidden = [c for c in some() if c.draft.variant == "against_policy"]
     for case in forbidden:
         goal = case.draft.goals[-1]
         deed = Step(tool=goal.tool, arguments=goal.arguments)
@@ -151,7 +156,7 @@ def test_a_breach_without_effect_fails_the_policy_alone() -> None:
 
 
 def test_forbidden_call_fails_its_criterion() -> None:
-    wary = [c for c in cases() if any(r.id == "never_1" for r in c.rubric.criteria)]
+    wary = [c for c in some() if any(r.id == "never_1" for r in c.rubric.criteria)]
     for case in wary:
         criterion = next(r for r in case.rubric.criteria if r.id == "never_1")
         check = CallCheck.model_validate(criterion.check)
@@ -161,7 +166,7 @@ def test_forbidden_call_fails_its_criterion() -> None:
 
 
 def test_calls_where_none_is_needed_fail_their_criterion() -> None:
-    for case in (c for c in cases() if c.draft.variant == "no_tool"):
+    for case in (c for c in some() if c.draft.variant == "no_tool"):
         read = next(name for name, tool in case.tools.items() if tool.read_only)
         needless = Step(tool=read, arguments={})
         assert case.failed(case.play([needless])) == {"no_call"}
@@ -178,9 +183,11 @@ def test_wrong_order_fails_the_order_alone() -> None:
 
 
 def unclear() -> list[Case]:
+    """Rare, so looked for among all tasks: who asks is slow."""
     return [c for c in cases() if c.draft.variant == "unclear_tool"]
 
 
+@pytest.mark.slow
 def test_acting_before_asking_fails_the_asking_alone() -> None:
     for case in unclear():
         right = case.play()
@@ -191,6 +198,7 @@ def test_acting_before_asking_fails_the_asking_alone() -> None:
     assert len(unclear()) >= 5
 
 
+@pytest.mark.slow
 def test_the_tool_that_was_not_meant_fails_its_criterion() -> None:
     for case in unclear():
         wrong = next(c for c in case.rubric.criteria if c.id == "not_meant_1")
