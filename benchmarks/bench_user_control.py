@@ -42,8 +42,8 @@ from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
 from synth.openai_server.server import OpenAIServer
 from synth.outcomes import OutcomeConfig
-from synth.pipeline import catalogue_of
 from synth.rollout import assistant_message, episode_seed
+from synth.sources import catalogue_of
 from synth.user import LlmUser, Scene, UserTurn
 from synth.user_faults import Fault, Talk, UserFault
 

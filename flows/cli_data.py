@@ -184,8 +184,8 @@ def replay(
         Print the comparison as JSON.
     """
     from synth.config_files import recorded_config
-    from synth.pipeline import catalogue_of
     from synth.replay import replay as replay_trajectory
+    from synth.sources import catalogue_of
     from synth.view import full_id
 
     store = open_dataset(dataset)

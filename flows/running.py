@@ -33,8 +33,8 @@ from synth.llm.client import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probe import probe
 from synth.offline.app import create_app
-from synth.pipeline import check_sources
 from synth.run import ConfigT, Run
+from synth.sources import check_sources
 from synth.workers import Workers
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")

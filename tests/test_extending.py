@@ -14,10 +14,10 @@ import pytest
 from flows.cli import app, run
 from records.store import Dataset
 from synth.config_files import load_config, recorded_config
-from synth.pipeline import catalogue_of
 from synth.replay import replay
 from synth.report import report_html
 from synth.reward import rubric_of
+from synth.sources import catalogue_of
 from tests.flows.pipeline_work import run_pipeline
 
 ROOT = Path(__file__).parents[1]

@@ -11,8 +11,8 @@ from records.errors import ConfigError
 from records.store import Dataset
 from synth.config import RunConfig
 from synth.evolved_domains import evolved_domains
-from synth.pipeline import catalogue_of
 from synth.replay import replay
+from synth.sources import catalogue_of
 from tests.flows.pipeline_work import run_pipeline
 from tests.synth.evolution.boats import generator, plain_tools
 from tests.synth.evolution.work import config_for, content_of, rows_of, run_evolution
