@@ -189,9 +189,16 @@ def agent_plans(run: Run[RunConfig]) -> list[AgentPlan]:
 
 
 def repeats_of(run: Run[RunConfig], plans: Sequence[AgentPlan]) -> dict[str, str]:
-    """agent_id -> the agent that it repeats, among the committed ones of the run."""
-    rows = run.dataset.rows("agents", ("agent_id", "system_prompt", "tool_ids"))
-    return near_repeats(plans, {row["agent_id"]: row for row in rows})
+    """agent_id -> the agent that it repeats, among the committed ones of the run. Looked for anew
+    when other agents are planned, or agents were committed since."""
+
+    def look() -> dict[str, str]:
+        rows = run.dataset.rows("agents", ("agent_id", "system_prompt", "tool_ids"))
+        return near_repeats(plans, {row["agent_id"]: row for row in rows})
+
+    parts = (part for commit in run.dataset.commits() for part in commit.parts)
+    committed = tuple(part.name for part in parts if part.table == "agents")
+    return run.once("repeats", (tuple(plan.item_id for plan in plans), committed), look)
 
 
 class PersonaStage:

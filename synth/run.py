@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from synth.workers import Workers
 
 ConfigT = TypeVar("ConfigT", bound=JobConfig)
+T = TypeVar("T")
 
 ITEM_ATTEMPTS = 3
 """How often an item is tried when something outside it fails: endpoint down, sandbox lost."""
@@ -189,6 +190,8 @@ class Run(Generic[ConfigT]):
     """Processes that make shards; without them all are made in this one."""
     slots: asyncio.Semaphore = field(init=False)
     openings: Openings = field(init=False)
+    _worked_out: dict[str, tuple[Hashable, Any]] = field(default_factory=dict, init=False)
+    """What -> what it was worked out of, and what came of it."""
 
     def __post_init__(self) -> None:
         concurrency = self.config.concurrency
@@ -198,6 +201,14 @@ class Run(Generic[ConfigT]):
     @property
     def run_id(self) -> str:
         return self.config.run_id
+
+    def once(self, what: str, of: Hashable, work_out: Callable[[], T]) -> T:
+        """What `work_out` gives, kept until it is asked for `of` something else: a stage plans
+        anew what those before it have planned. Shared: do not change it."""
+        known = self._worked_out.get(what)
+        if known is None or known[0] != of:
+            known = self._worked_out[what] = (of, work_out())
+        return known[1]
 
     def plan(self, stage: Stage) -> StagePlan:
         items = {item.item_id: item for item in stage.plan()}
