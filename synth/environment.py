@@ -195,7 +195,7 @@ class EpisodeEnvironment:
             state.reason, state.error = "budget_stop", str(error)
         except TransientError as error:
             state.reason, state.error = "infra_error", str(error)
-            state.hopeless = isinstance(error, NotRecordedError)
+            state.hopeless = state.hopeless or isinstance(error, NotRecordedError)
         except UserError as error:
             state.reason, state.error = "user_error", str(error)
         self._append(state, observation)
@@ -319,7 +319,10 @@ class EpisodeEnvironment:
     def _scene(self, state: EpisodeState) -> Scene:
         async def act(calls: Sequence[UserCall]) -> list[CallRecord]:
             wire = [call.wire() for call in calls]
-            return await self._run_calls(state, wire, f"user-{digest(wire)}", "user")
+            made = await self._run_calls(state, wire, f"user-{digest(wire)}", "user")
+            if state.error is not None:  # whatever the user would say now, the episode is over
+                raise TransientError(state.error)
+            return made
 
         return Scene(
             messages=state.messages,

@@ -311,6 +311,8 @@ class DomainFile(Spec):
         _need(not unknown, f"user_tools names {unknown}, which are not tools")
         shared = set(self.user_tools) == tools and bool(tools)
         _need(not shared, "user_tools names every tool; the agent needs some")
+        users = [p.id for p in self.policy if p.tool in self.user_tools]
+        _need(not users, f"policy {users} forbids calls of user_tools; rules bind the agent alone")
         return self
 
 

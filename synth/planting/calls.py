@@ -87,7 +87,9 @@ def wrong_order(edit: Edit) -> tuple[Criterion | None, str]:
     for criterion in edit.source.rubric.criteria:
         if criterion.kind != "call" or (check := _call_check(criterion)).before is None:
             continue
-        done = [c for c in edit.calls if not c["is_error"]]
+        if check.actor != "agent":  # the user's own calls stand in no message
+            continue
+        done = [c for c in edit.calls if not c["is_error"] and c["actor"] == "agent"]
         earlier, later = check.tool, check.before
         if check.must == "not_occur":  # the one that is forbidden before the other comes later
             earlier, later = later, earlier

@@ -20,7 +20,7 @@ from synth.planting.episodes import Edit, Planter, Source
 from synth.reward import evidence_of
 from synth.rubric import Criterion
 
-PLANTS_VERSION = 1
+PLANTS_VERSION = 2
 """Raised when the same episode would be given other plants."""
 
 

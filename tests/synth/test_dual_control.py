@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from records.schemas import Row
 from synth.checks import CALL, Call, episode_of
 from synth.environment import EpisodeEnvironment
 from synth.executors import Catalogue
+from synth.planting.episodes import Source
+from synth.planting.registry import ATTACKS, BY_CODE, BY_WORDS, plant
 from synth.replay import replay_rows
 from synth.rubric import CallCheck
+from synth.simulator import Question, SimulateConfig
 from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals import Draft, Proof
 from synth.tasks.proving import UnprovedError, prove
@@ -312,6 +316,48 @@ def test_an_act_from_nowhere_is_not_made(
     assert [fault.kind for fault in faults] == [kind]
 
 
+class Silent:
+    """A model that plays tools and has no answer."""
+
+    async def answer(self, question: Question) -> None:
+        return None
+
+
+class Quitter(Doer):
+    """Does its part and leaves at once."""
+
+    async def reply(self, scene: Scene) -> UserTurn:
+        return (await super().reply(scene))._replace(message="", done=True)
+
+
+@pytest.mark.parametrize("user", [Doer, Quitter])
+def test_a_user_s_tool_that_fails_around_it_is_no_end_that_the_user_chose(user: type[Doer]):
+    played = replace(catalogue(), simulate=SimulateConfig(tools=domain().file.user_tools))
+    env = EpisodeEnvironment(played, QUIET, user=lambda *_: user(), answers=Silent())
+    last = play(env, says(f"Could you please do your part for {closing()}"))
+    assert last.info["termination_reason"] == "infra_error"
+    assert "simulation_failed" in last.info["error"]
+    assert env.state.hopeless
+    assert env.state.messages[-1]["role"] == "assistant"
+
+
+def test_no_call_of_the_user_is_planted_into_the_agents_messages():
+    env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
+    good_run(env)
+    trajectory, rows = rows_of(env)
+    offered = [tool for tool in tools() if not is_users(tool)]
+    source = Source(trajectory, rows, task(), offered)
+    planted = [p for name in (*BY_CODE, *BY_WORDS, *ATTACKS) if (p := plant(name, source))]
+    assert len(planted) >= 8
+    names = {tool["name"] for tool in offered}
+    for one in planted:
+        asked = [call for m in one.messages for call in m.get("tool_calls") or ()]
+        assert {call["function"]["name"] for call in asked} <= names, one.plant
+        assert [c for c in one.calls if c["actor"] == "user"] == [
+            r for r in rows if r["actor"] == "user"
+        ], one.plant
+
+
 def test_own_calls_stand_before_the_words_that_followed_them():
     env = EpisodeEnvironment(catalogue(), QUIET, user=lambda *_: Doer())
     good_run(env)
@@ -344,3 +390,6 @@ def test_rows_hold_whose_a_tool_is_and_ids_of_other_domains_do_not_move():
     everything = [tool["name"] for tool in data["tools"]]
     with pytest.raises(ConfigError, match="every tool"):
         Domain.of(data | {"user_tools": everything}, origin="x")
+    rule = {"id": "by_hand", "text": "Nobody restarts a device.", "tool": "device_restart"}
+    with pytest.raises(ConfigError, match=r"policy \['by_hand'\].*the agent alone"):
+        Domain.of(data | {"policy": [*data["policy"], rule]}, origin="x")

@@ -16,6 +16,7 @@ KIND_OF = {
     "wrong_argument": "state",
     "missing_call": "state",
     "forbidden_call": "call",
+    "wrong_order": "call",
     "state_not_reached": "state",
     "collateral_change": "state",
     "claimed_not_done": "state",
@@ -71,6 +72,7 @@ def test_text_aimed_at_the_judge_stands_in_its_channel_only(channel: str) -> Non
         text = planted.detail.split(f"in the {channel}: ")[1][:15].split("\n")[0].split('"')[0]
         holding = {m["role"] for m in planted.messages if text in str(m.get("content"))}
         assert role in holding
+        assert len(text) < 15 or holding == {role}  # beginnings such as "{" stand elsewhere, too
         assert planted.channel == channel
 
 
