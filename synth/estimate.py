@@ -246,16 +246,16 @@ def estimate(run: Run[RunConfig]) -> Estimate:
 
 
 def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
-    """What trying the judge takes: a request for each planted failure and one for what it was
-    planted in, as large as those of grading. It looks at the whole run, so no pilot can make it."""
+    """What trying the judge takes: a request for each planted failure, as large as those of
+    grading, which has judged the untouched episodes. It looks at the whole run, so no pilot can
+    make it."""
     done = run.dataset.item_statuses(CALIBRATION[0]).keys()
     if not tasks.left and {item.item_id for item in CalibrationStage(run).plan()} <= done:
         return Units(1, {"calibration": {CALIBRATION: spent}})
     graded, half = tasks.total(GRADING)
     if not graded.requests:
         return Units(0)
-    plants = 2 * num_plants(round(graded.requests), run.config.judging)
-    share = plants / graded.requests
+    share = num_plants(round(graded.requests), run.config.judging) / graded.requests
     known = {"calibration": {CALIBRATION: Usage(*(x * share for x in graded))}}
     return Units(
         1, known, Usage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True)))
