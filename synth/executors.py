@@ -163,7 +163,7 @@ class Catalogue:
     simulate: SimulateConfig = field(default_factory=SimulateConfig)
     """Which tools a model plays."""
     cassette: Cassette | None = None
-    """RecordedCalls answers of the servers named in `recorded`."""
+    """Recorded answers of the servers named in `recorded`."""
     recorded: frozenset[str] = frozenset()
     """Servers that cannot run here and are answered from the cassette."""
     played: frozenset[str] = frozenset()

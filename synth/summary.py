@@ -265,7 +265,7 @@ FROM (
   SELECT trajectory_id, is_error, injected_outcome IS NOT NULL AS injected,
     coalesce(injected_outcome, error_code, 'error') AS kind,
     coalesce(recovered, false) AS recovered
-  FROM tool_calls)
+  FROM tool_calls WHERE actor = 'agent')
 WHERE is_error OR injected GROUP BY ALL ORDER BY injected DESC, n DESC, kind"""
 
 _RECOVERY = """

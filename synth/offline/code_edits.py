@@ -26,7 +26,6 @@ _CONDITION = re.compile(r"\b(if|while|elif|and|or|return) (?!not\b)")
 _NOT = re.compile(r"\bnot (?!in\b)")
 _PAIR = re.compile(r"\(([^(),]+), ([^(),=]+)(?=[,)])")
 _DEFINES = re.compile(r"^( *)(?:def|class) (\w+)")
-_SKIPPED = re.compile(r"\s*(?:#|import\b|from\b|$)")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 
 
