@@ -76,7 +76,12 @@ class _Part:
     def __getitem__(self, key: str) -> list[Row]:
         """Empty where a newer commit's rows have taken the place of these."""
         if key not in self._made:
-            self._made[key] = decode(self._spec, self.stored.take(self._places.get(key, [])))
+            places = self._places.get(key, [])
+            if places and places[-1] - places[0] < len(places):  # side by side: nothing is copied
+                rows = self.stored.slice(places[0], len(places))
+            else:
+                rows = self.stored.take(places)
+            self._made[key] = decode(self._spec, rows)
         return self._made[key]
 
 
