@@ -20,7 +20,8 @@ from synth.llm.config import RoleConfig
 from synth.llm.endpoint import ASGIApp, SendError
 
 TOOL_ROLES = frozenset({"agent"})
-"""Roles that are given tools."""
+"""Roles whose calls of tools are tried. A simulated user that owns tools calls them, too, and is
+not tried: few tasks need it."""
 
 TRIES = 3
 """A model may fail once by chance; one that fails three times does not work."""
