@@ -40,6 +40,7 @@ class TrainConfig(Config):
     out: str
     """Folder of the run: checkpoints, metrics, curves, the finished model."""
     data: DataConfig
+    """What is learnt from, and how it is cut into steps."""
     preset: str | None = "tiny"
     """Shape of a new model, by name; its vocabulary is the tokenizer's."""
     shape: ModelConfig | None = None
@@ -47,11 +48,13 @@ class TrainConfig(Config):
     start_from: str | None = None
     """Folder of an exported model to go on from, instead of a new one."""
     steps: int = Field(default=200, ge=1, le=10_000_000)
+    """Optimizer steps in all."""
     peak_lr: float = Field(default=2e-3, gt=0.0)
     """Highest learning rate, where no `schedule` is given."""
     schedule: Schedule | None = None
     """By tokens. None: warm-up over 2% of the steps, constant, cosine over the last 30%."""
     optimizer: OptimizerConfig = OptimizerConfig()
+    """Muon for matrices, AdamW for the rest."""
     clip_norm: float = Field(default=1.0, gt=0.0)
     """Largest norm of the gradient."""
     qk_clip_tau: float | None = Field(default=100.0, gt=0.0)
@@ -71,7 +74,9 @@ class TrainConfig(Config):
     keep: int = Field(default=2, ge=1)
     """Checkpoints that are kept."""
     seed: int = Field(default=0, ge=0)
+    """Of the first weights and of the order of rows."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: a GPU where torch sees one."""
 
     @model_validator(mode="after")
     def _one_start(self) -> Self:

@@ -12,12 +12,19 @@ from typing import NamedTuple
 
 import pytest
 
-from synth.config import RunConfig
+from records.config import Config
+from synth.config import GradeConfig, RunConfig
 from synth.evolution.config import EvolveConfig
 from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.prefect_api import artifacts, ended_run, flow_runs, log_lines, post
+from trainer.settings import TrainConfig
 
-FLOWS = ["build-tasks", "build-tools", "curate", "dry-run", "evolve-tools", "pipeline", "rollouts"]
+CONFIGS: dict[str, type[Config]] = dict.fromkeys(
+    ("build-tasks", "build-tools", "curate", "dry-run", "pipeline", "rollouts"), RunConfig
+)
+CONFIGS |= {"evolve-tools": EvolveConfig, "grade": GradeConfig}
+CONFIGS |= {"pretrain": TrainConfig, "sft": TrainConfig}
+"""What the form of each flow asks for."""
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +65,7 @@ def deployments(url: str) -> dict[str, dict]:
     """Served deployments by the name of their flow, once all are registered."""
     deadline = time.monotonic() + 60
     found: list[dict] = []
-    while len(found) < len(FLOWS) and time.monotonic() < deadline:
+    while len(found) < len(CONFIGS) and time.monotonic() < deadline:
         time.sleep(0.2)
         found = post(url, "/deployments/filter")
     names = {flow["id"]: flow["name"] for flow in post(url, "/flows/filter")}
@@ -67,15 +74,15 @@ def deployments(url: str) -> dict[str, dict]:
 
 def test_flows_are_served_with_typed_forms_and_run_from_the_api(served: Served) -> None:
     found = deployments(served.url)
-    assert sorted(found) == FLOWS
+    assert found.keys() == CONFIGS.keys()
     for name, deployment in found.items():
         schema = deployment["parameter_openapi_schema"]
-        assert "data root" in schema["properties"]["dataset"]["description"]
-        config_of = EvolveConfig if name == "evolve-tools" else RunConfig
-        fields = schema["definitions"][config_of.__name__]["properties"]
-        assert fields.keys() == config_of.model_fields.keys()
+        fields = schema["definitions"][CONFIGS[name].__name__]["properties"]
+        assert fields.keys() == CONFIGS[name].model_fields.keys()
         assert all(field.get("description") for field in fields.values())
-        assert fields["concurrency"]["maximum"] == 4096
+        if CONFIGS[name] is not TrainConfig:
+            assert "data root" in schema["properties"]["dataset"]["description"]
+            assert fields["concurrency"]["maximum"] == 4096
 
     start = f"/deployments/{found['dry-run']['id']}/create_flow_run"
     config = {"name": "from-the-api", "domains": ["web_shop"], "servers": [], "seed": 3}

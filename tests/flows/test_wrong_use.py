@@ -38,7 +38,10 @@ def test_unknown_setting(synth: Synth, tmp_path: Path) -> None:
         ("concurrency=0", ("concurrency", "0", "greater than or equal to 1")),
         ("shard_size=many", ("shard_size", "many", "integer")),
         ("roles.agent.temprature=1", ("roles.agent.temprature", "did you mean 'temperature'")),
-        ("roles.juge.max_tokens=1", ("roles.juge", "'generator', 'agent', 'user' or 'judge'")),
+        (
+            "roles.juge.max_tokens=1",
+            ("roles.juge", "'simulator' or 'judge'"),
+        ),
         ("concurrency", ("key=value", "concurrency")),
         ('servers=["gti"]', ("'gti'", "git", "time")),
         ('domains=["no_such"]', ("no_such",)),

@@ -76,7 +76,7 @@ def test_a_wrong_query_names_what_is_wrong_and_the_tables(
     with pytest.raises(ConfigError) as refused:
         run_sql(dataset, query)
     assert says in str(refused.value)
-    assert "tables: agents, curation, domains" in str(refused.value)
+    assert "tables: agents, calibration, curation" in str(refused.value)
 
 
 @pytest.mark.parametrize(
