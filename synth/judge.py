@@ -28,6 +28,10 @@ QUOTE_CHARS = 1_000
 """Longest quote that is looked at and kept."""
 
 
+MIN_QUOTED = 4
+"""Letters and digits of a quote that shows anything: "Done" does, "e" does not."""
+
+
 class Opinion(NamedTuple):
     passed: bool
     """False also where the judge passed it and nothing in the transcript supports that."""
@@ -108,10 +112,12 @@ def _final(opinion: Opinion) -> Opinion:
 def is_quoted(quote: str, said: str) -> bool:
     """Whether `said` (see `_said`) holds the quote, part for part where it leaves words out.
 
-    Case, spacing, kinds of quotation marks and escapes of JSON make no difference.
+    Case, spacing, kinds of quotation marks and escapes of JSON make no difference. A quote of fewer
+    than MIN_QUOTED letters and digits could stand anywhere.
     """
     parts = [part for part in map(_plain, re.split(r"\.{3}|\u2026", quote)) if part]
-    return bool(parts) and all(part in said for part in parts)
+    long_enough = sum(map(str.isalnum, "".join(parts))) >= MIN_QUOTED
+    return long_enough and all(part in said for part in parts)
 
 
 def _said(transcript: Sequence[Mapping[str, Any]]) -> str:

@@ -16,17 +16,14 @@ add:                      # whole criteria, as a task's rubric holds them
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from records.config import Config
 from records.errors import ConfigError
 from records.schemas import Row
 from synth.checks import Kinds
 from synth.rubric import NAME, Criterion, Rubric
-
-MAX_BYTES = 1_000_000
-"""Of a file with a rubric."""
+from tool_specs.loading import load_definition
 
 
 class Change(Config):
@@ -85,14 +82,4 @@ class RubricPatch(Config):
 
 def load_rubric(path: Path) -> RubricPatch:
     """ConfigError naming the file and the field, its value and what is allowed."""
-    try:
-        text = path.read_bytes()
-        if len(text) > MAX_BYTES:
-            raise ConfigError(f"{path} has {len(text)} bytes; a rubric has at most {MAX_BYTES}")
-        return RubricPatch.model_validate(yaml.safe_load(text) or {})
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as YAML: {error}") from error
-    except ValidationError as error:
-        (first, *_) = error.errors()
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigError(f"{path}: {place} = {first['input']!r}: {first['msg']}") from error
+    return load_definition(RubricPatch, path)
