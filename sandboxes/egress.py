@@ -160,6 +160,8 @@ class Request(NamedTuple):
 def request_of(head: bytes) -> Request:
     """What the head of a request asks for. RefusedError for one that no proxy understands."""
     lines = head.decode("latin-1").split("\r\n")
+    if any("\r" in line or "\n" in line for line in lines):  # some servers end a line there
+        raise RefusedError(400, "the request has a line that does not end in CRLF")
     method, _, rest = lines[0].partition(" ")
     target, _, version = rest.partition(" ")
     try:
@@ -175,7 +177,8 @@ def request_of(head: bytes) -> Request:
         raise RefusedError(400, "other schemes than http go through CONNECT")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     # one request a connection, and the name that was allowed, whatever the headers say
-    own = [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
+    name = parts.netloc.rpartition("@")[2]
+    own = [f"{method} {path} HTTP/1.1", f"Host: {name}", "Connection: close"]
     skipped = ("host", "connection", "keep-alive", "proxy-connection", "proxy-authorization")
     own += [line for line in lines[1:-2] if line.partition(":")[0].strip().lower() not in skipped]
     return Request(host, port, "\r\n".join([*own, "", ""]).encode("latin-1"))
@@ -188,14 +191,29 @@ async def looked_up(host: str, known: Address | None) -> list[Address]:
         return [known]
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a label may be empty, or too long
         raise RefusedError(502, f"{host} cannot be looked up") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-    if public := [address for address in addresses if address.is_global]:
+    if public := [address for address in addresses if is_public(address)]:
         return public
     raise RefusedError(
         403, f"{host} leads to no public address; declare {host}=ADDRESS if that is meant"
     )
+
+
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+
+
+def is_public(address: Address) -> bool:
+    """Judged by the IPv4 address where an IPv6 one leads to that."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in NAT64:
+            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if inner := address.ipv4_mapped or address.sixtofour:
+            return is_public(inner)
+        return address.is_global and address in GLOBAL_UNICAST
+    return address.is_global and not address.is_multicast
 
 
 async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

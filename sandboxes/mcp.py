@@ -84,7 +84,8 @@ class McpServer:
         except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
             return McpResult(clip(self._redactor.text(error.message)), is_error=True)
         except (RuntimeError, ValidationError) as error:
-            raise ItemError("bad_server_answer", f"{self.config.name}.{name}: {error}") from error
+            said = self._redactor.text(str(error))
+            raise ItemError("bad_server_answer", f"{self.config.name}.{name}: {said}") from error
         return McpResult(clip(self._redactor.text(text_of(result))), bool(result.is_error))
 
     async def state(self) -> dict[str, list[str]]:
@@ -144,7 +145,7 @@ class McpServer:
         except TimeoutError:
             problem = f"did not answer within {self.config.start_timeout_s:g} s"
         except (MCPError, ValidationError, RuntimeError, OSError) as error:
-            problem = f"did not start: {error}"
+            problem = f"did not start: {self._redactor.text(str(error))}"
         else:
             return
         await asyncio.sleep(0)  # let the end of its output arrive

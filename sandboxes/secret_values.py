@@ -57,14 +57,20 @@ class Redactor:
     """Puts `[secret NAME]` in the place of every value, in any case of letters."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self._names = {text.lower(): name for name, v in values.items() for text in spellings(v)}
-        longest_first = sorted(self._names, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+        names = {text: name for name, v in values.items() for text in spellings(v)}
+        longest_first = sorted(names, key=len, reverse=True)
+        self._names = [names[text] for text in longest_first]
+        """Of each group: what matched may have other letters than its spelling (s for a long s)."""
+        groups = "|".join(f"({re.escape(text)})" for text in longest_first)
+        self._pattern = re.compile(groups, re.IGNORECASE)
 
     def text(self, text: str) -> str:
         if not self._names:
             return text
-        return self._pattern.sub(lambda found: f"[secret {self._names[found[0].lower()]}]", text)
+        return self._pattern.sub(self._in_place, text)
+
+    def _in_place(self, found: re.Match[str]) -> str:
+        return f"[secret {self._names[(found.lastindex or 0) - 1]}]"
 
     def line(self, line: bytes) -> bytes:
         """A line that is still to be parsed; one without a secret is passed on as it is."""

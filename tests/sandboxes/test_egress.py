@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
-from sandboxes.egress import Egress, destination, looked_up, open_egress, request_of
+from sandboxes.egress import (
+    Egress,
+    RefusedError,
+    destination,
+    is_public,
+    looked_up,
+    open_egress,
+    request_of,
+)
 from sandboxes.importing import import_server
 from sandboxes.launch import server_of_command
 from sandboxes.local import available
@@ -120,6 +129,31 @@ def test_a_name_that_leads_to_a_private_address_is_refused() -> None:
         asyncio.run(looked_up("localhost", None))
 
 
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("8.8.8.8", True),
+        ("2001:4860:4860::8888", True),
+        ("64:ff9b::808:808", True),
+        ("169.254.169.254", False),
+        ("239.1.1.1", False),
+        ("::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("64:ff9b::a9fe:a9fe", False),
+        ("2002:a00:1::", False),
+        ("fec0::1", False),
+        ("ff0e::1", False),
+    ],
+)
+def test_no_spelling_of_a_private_address_is_public(address: str, public: bool) -> None:
+    assert is_public(ip_address(address)) is public
+
+
+def test_a_name_that_is_none_cannot_be_looked_up() -> None:
+    with pytest.raises(RefusedError, match="looked up"):
+        asyncio.run(looked_up("a..b", None))
+
+
 def test_a_tunnel_carries_bytes_both_ways_and_ends() -> None:
     async def run() -> None:
         async with internet() as (_, port):
@@ -149,6 +183,7 @@ def test_a_tunnel_carries_bytes_both_ways_and_ends() -> None:
         b"CONNECT shop.example:99999 HTTP/1.1\r\n\r\n",
         b"CONNECT [::1 HTTP/1.1\r\n\r\n",
         b"\x16\x03\x01\x02\r\n\r\n",
+        b"GET http://shop.example/ HTTP/1.1\r\nX: 1\nHost: evil.example\r\n\r\n",
     ],
 )
 def test_rubbish_is_refused(head: bytes) -> None:
@@ -259,6 +294,11 @@ def test_every_common_spelling_is_found(value: str, before: str) -> None:
     assert redactor.value({value: [1, None, value]}) == {
         "[secret TOKEN]": [1, None, "[secret TOKEN]"]
     }
+
+
+def test_letters_that_only_match_without_case_are_redacted_too() -> None:
+    assert Redactor({"TOKEN": "secret-0815"}).text("\u017fecret-0815") == "[secret TOKEN]"
+    assert Redactor({"TOKEN": "\u0130-secret-08"}).text("\u0130-secret-08") == "[secret TOKEN]"
 
 
 def test_a_server_that_declares_no_writes_is_only_read() -> None:
