@@ -4,12 +4,13 @@ The server has no users and no passwords, so whoever reaches it can start a flow
 must not be a way to the rest of the disk. Commands name any path: who runs them has the shell.
 """
 
+import ipaddress
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from flows.settings import data_root, flow_keys
 from records.errors import ConfigError
-from sandboxes.servers import load_server
+from sandboxes.servers import ServerConfig, load_server
 from synth.config import JobConfig
 
 
@@ -26,13 +27,8 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
                 "the flows are served"
             )
     check_paths(_paths(config, dataset))
-    for server, name in _secrets(config):
-        if name not in flow_keys():
-            raise ConfigError(
-                f"server {server} gets the secret {name}, which is not among the keys "
-                "that flows started from the UI may use; name it in SYNTH_FLOW_KEYS (commas "
-                "between) where the flows are served"
-            )
+    for server in _own_servers(config):
+        _check_server(server)
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "
@@ -51,12 +47,38 @@ def check_paths(paths: Iterable[tuple[str, str]]) -> None:
             )
 
 
-def _secrets(config: JobConfig) -> Iterator[tuple[str, str]]:
-    """Server and variable, of every definition file that is there; built-in servers have none."""
+def _own_servers(config: JobConfig) -> Iterator[ServerConfig]:
+    """Of every definition file that is there; built-in servers are shown nothing of the host."""
     for name in getattr(config, "servers", ()):
         if name.endswith((".yaml", ".yml")) and Path(name).is_file():
-            server = load_server(Path(name))
-            yield from ((server.name, secret) for secret in server.secrets)
+            yield load_server(Path(name))
+
+
+def _check_server(server: ServerConfig) -> None:
+    """What a definition may show its server of this machine, and where it may lead it."""
+    for name in server.secrets:
+        if name not in flow_keys():
+            raise ConfigError(
+                f"server {server.name} gets the secret {name}, which is not among the keys "
+                "that flows started from the UI may use; name it in SYNTH_FLOW_KEYS (commas "
+                "between) where the flows are served"
+            )
+    check_paths((f"binds of server {server.name}", bind.source) for bind in server.binds)
+    for host in server.hosts:
+        if "=" in host or _is_address(host):
+            raise ConfigError(
+                f"server {server.name} may reach {host!r}, an address of its own choice; a flow "
+                "that is started from the UI reaches names only, which lead to public addresses"
+            )
+
+
+def _is_address(host: str) -> bool:
+    bare = host.rpartition(":")[0] if host.count(":") == 1 else host
+    try:
+        ipaddress.ip_address(bare.strip("[]"))
+    except ValueError:
+        return host.startswith("[")
+    return True
 
 
 def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:

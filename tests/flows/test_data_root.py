@@ -73,6 +73,28 @@ def test_secrets_of_servers_are_those_given_to_flows(
     check_parameters(config, "data/demo")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("binds: [{source: /etc, target: /opt/mine}]", "binds of server shop = '/etc'"),
+        ("hosts: ['wiki.corp=169.254.169.254']", "an address of its own choice"),
+        ("hosts: ['10.1.2.3:80']", "an address of its own choice"),
+        ("hosts: [shop.example]", None),
+    ],
+)
+def test_servers_of_flows_are_shown_and_reach_nothing_of_the_machine(
+    root: Path, line: str, told: str | None
+) -> None:
+    own = root / "shop.yaml"
+    own.write_text(f"name: shop\ncommand: [shop]\n{line}\n")
+    config = RunConfig.model_validate({"servers": [str(own)]})
+    if told is None:
+        check_parameters(config, "data/demo")
+        return
+    with pytest.raises(ConfigError, match=told):
+        check_parameters(config, "data/demo")
+
+
 def test_keys_are_those_given_to_flows(monkeypatch: pytest.MonkeyPatch) -> None:
     config = RunConfig.model_validate(
         {"roles": {"agent": {"base_url": "https://example.com/v1", "api_key_env": "HOUSE_KEY"}}}
