@@ -2,11 +2,17 @@
 
 import json
 import time
+import urllib.error
 import urllib.request
 from typing import Any
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 WAIT_S = 120.0
+
+
+BUSY = 503
+"""What the server answers while its database is locked by another write: ask again, as Prefect's
+own client does."""
 
 
 def post(url: str, path: str, **body: Any) -> Any:
@@ -15,8 +21,15 @@ def post(url: str, path: str, **body: Any) -> Any:
         data=json.dumps(body).encode(),
         headers={"content-type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code != BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 def flow_runs(url: str, *names: str) -> dict[str, dict[str, Any]]:
