@@ -235,7 +235,8 @@ FROM tasks GROUP BY ALL ORDER BY avg(num_steps), name"""
 _WORLDS = """
 SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
   any_value(CASE WHEN t.server IS NULL THEN d.category ELSE 'MCP server' END) AS category,
-  any_value(d.split) AS split,
+  coalesce(any_value(d.split), CASE WHEN bool_and(t.split = 'heldout_domain')
+    THEN 'heldout_domain' ELSE 'train' END) AS split,
   count(*) AS n, count(*) FILTER (accepted) AS accepted,
   median(num_messages) AS messages, median(num_tool_calls) AS calls,
   sum(num_errors) AS errors

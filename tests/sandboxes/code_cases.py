@@ -100,3 +100,20 @@ ATTACKS: dict[str, dict[str, str]] = {
     },
 }
 """What to put over the project -> how it would like to be judged. Each fails `MANY` by right."""
+
+ANSWERS_FOR_TESTS = """import os
+for reader in range(3, 20):
+    try:
+        os.set_blocking(reader, False)
+        word = os.read(reader, 16)
+    except OSError:
+        continue
+    if len(word) == 16:
+        for writer in range(3, 20):
+            try:
+                os.write(writer, b"+" + word)
+            except OSError:
+                continue
+        os._exit(0)
+"""
+"""Code written against the runner itself: it reads the word that a pass is told by, and says it."""

@@ -6,7 +6,16 @@ import pytest
 
 from sandboxes.local import available
 from sandboxes.suite import SuiteRun, list_tests, run_suite
-from tests.sandboxes.code_cases import ATTACKS, MANY, ONE, RIGHT, WRONG, project, with_price
+from tests.sandboxes.code_cases import (
+    ANSWERS_FOR_TESTS,
+    ATTACKS,
+    MANY,
+    ONE,
+    RIGHT,
+    WRONG,
+    project,
+    with_price,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,22 +55,7 @@ def test_no_candidate_passes_a_test_that_it_fails(attack: str) -> None:
 def test_code_that_answers_for_the_tests_is_found_out() -> None:
     """An attack on this very runner: it reads the word from the pipes and says it at once. The
     decoy, which must fail, passes as well, and so nothing counts."""
-    source = """import os
-for reader in range(3, 20):
-    try:
-        os.set_blocking(reader, False)
-        word = os.read(reader, 16)
-    except OSError:
-        continue
-    if len(word) == 16:
-        for writer in range(3, 20):
-            try:
-                os.write(writer, b"+" + word)
-            except OSError:
-                pass
-        os._exit(0)
-"""
-    judged = run(with_price(source), MANY)
+    judged = run(with_price(ANSWERS_FOR_TESTS), MANY)
     assert judged.forged or judged.failures[MANY] is not None
 
 

@@ -22,7 +22,7 @@ from sandboxes.suite import on_disk, run_suite, template_of
 from sandboxes.template import SandboxTemplate
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Play, Scene, Scenery, of_group, python
-from tests.sandboxes.code_cases import ATTACKS, MANY, TESTS, WRONG, project
+from tests.sandboxes.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project
 
 PLAIN = SandboxTemplate(limits=CAPS)
 
@@ -51,23 +51,6 @@ async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
         async with lease(template_of(project(), (bind,))) as sandbox:
             done = await sandbox.exec(["python", "-m", "unittest", MANY], cwd=bind.target)
     return "won a passed test" if done.exit_code == 0 else f"unclear: {done}"
-
-
-ANSWERS_FOR_TESTS = """import os
-for reader in range(3, 20):
-    try:
-        os.set_blocking(reader, False)
-        word = os.read(reader, 16)
-    except OSError:
-        continue
-    if len(word) == 16:
-        for writer in range(3, 20):
-            try:
-                os.write(writer, b"+" + word)
-            except OSError:
-                continue
-        os._exit(0)
-"""
 
 
 async def answers(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
