@@ -1,0 +1,1 @@
+"""Text rewritten for pretraining: knowledge in styles and perspectives, mathematics as notes."""
