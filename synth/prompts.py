@@ -18,6 +18,7 @@ import jinja2.meta
 from records.digest import digest
 
 FOLDER = Path(__file__).parent / "prompts"
+_BACKTICKS = re.compile(r"`+")
 _PART = re.compile(r"^# (system|user|assistant)[ \t]*$", re.MULTILINE)
 
 
@@ -40,6 +41,14 @@ def fenced(value: Any) -> str:
     return f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```"
 
 
+def block(text: str) -> str:
+    """`text` in a fence that is longer than any run of backticks in it, so that nothing in the text
+    can end it. An empty text is an empty block."""
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(4, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
 def one_line(value: Any) -> str:
     """Text on one line, so that a value with line breaks cannot pose as a heading."""
     return " ".join(str(value).split())
@@ -55,7 +64,7 @@ def _load(name: str, folder: Path) -> _Template:
         lstrip_blocks=True,
         autoescape=False,
     )
-    environment.filters |= {"fenced": fenced, "one_line": one_line}
+    environment.filters |= {"fenced": fenced, "block": block, "one_line": one_line}
     pieces = _PART.split(source)
     if pieces[0].strip() or len(pieces) == 1:
         raise ValueError(f"prompt {name!r} must begin with a line '# system' or '# user'")
@@ -75,7 +84,7 @@ def _load(name: str, folder: Path) -> _Template:
 def render(name: str, **values: Any) -> Prompt:
     """The messages of `prompts/<name>.md` filled with `values`.
 
-    Filters for data: `fenced` (a json block) and `one_line`.
+    Filters for data: `fenced` (a json block), `block` (text as it is) and `one_line`.
     """
     template = _load(name, FOLDER)
     if unknown := values.keys() - template.names:
