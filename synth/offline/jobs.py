@@ -11,6 +11,7 @@ from synth.offline.generator_brief import write_brief
 from synth.offline.generator_issue import write_issue
 from synth.offline.generator_persona import write_persona
 from synth.offline.judge import judge
+from synth.offline.rewriter import rewrite, wish_of
 from synth.offline.settings import OfflineSettings
 from synth.offline.tools.domain import write_domain
 from synth.offline.tools.job import write_tools
@@ -38,6 +39,8 @@ def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:
     schema, text = request.json_schema, request.messages[-1]["content"]
     if schema is None and dual_control.users_turn(request):
         return dual_control.act(request)
+    if schema is None and (wish := wish_of(request)) is not None:
+        return rewrite(request, wish, settings)
     if schema is None:
         return agent(request, settings)
     job = _JOBS.get(request.schema_name or "")

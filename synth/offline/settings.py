@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from records.config import Config
+from synth.offline.rewriter_errors import RewriterErrors
 from synth.offline.tools.slips import ToolMistakes
 from synth.offline.user_slips import UserErrors
 from synth.offline.world_errors import SimulatorErrors
@@ -67,6 +68,7 @@ class OfflineSettings(Config):
     user_errors: UserErrors = UserErrors()
     judge_errors: JudgeErrors = JudgeErrors()
     simulator_errors: SimulatorErrors = SimulatorErrors()
+    rewriter_errors: RewriterErrors = RewriterErrors()
     misbehave: Misbehaviour = Misbehaviour()
     latency_s: float = Field(default=0.0, ge=0.0, le=60.0)
     """Fixed part of the time to answer."""

@@ -1,0 +1,76 @@
+"""What the rewriter gets wrong on purpose, so that what looks for it has something to find."""
+
+import re
+from random import Random
+
+from records.config import Config
+from synth.openai_server.misbehaviour import Rate
+
+
+class RewriterErrors(Config):
+    """Chance of each mistake per rewritten part, drawn by the request; at most one in a part."""
+
+    drops_sentence: Rate = 0.01
+    """A sentence is left out, where there are several."""
+    changes_number: Rate = 0.01
+    """A number becomes another, in words or in a formula."""
+    invents_sentence: Rate = 0.01
+    """A statement is added that the part does not make."""
+    negates: Rate = 0.005
+    """A statement becomes its opposite."""
+    copies: Rate = 0.005
+    """The part comes back as it is."""
+
+
+_INVENTED = (
+    "It was proposed by Halvorsen in {year} and met with resistance for a long while.",
+    "A survey of {year} found that most people prefer it that way.",
+    "Older editions from before {year} do not have it at all.",
+    "It is about {count} times as fast as what came before.",
+)
+_NUMBER = re.compile(r"(?<![\w.,\\^_{\[])\d+(?![\w\]])")
+_STATED = re.compile(r" (is|are|can|will|must|does|has been) (?!not\b)")
+
+
+def drawn(errors: RewriterErrors, rng: Random, factor: float) -> str | None:
+    """The mistake of this part, None for none."""
+    draw = rng.random()
+    for kind, rate in errors.model_dump().items():
+        draw -= rate * factor
+        if draw < 0:
+            return kind
+    return None
+
+
+def without_one(sentences: list[str], rng: Random) -> list[str]:
+    """All but one of several sentences; what announces the next block stays."""
+    places = [k for k, sentence in enumerate(sentences) if not sentence.endswith(":")]
+    if len(sentences) < 2 or not places:
+        return sentences
+    place = rng.choice(places)
+    return [*sentences[:place], *sentences[place + 1 :]]
+
+
+def with_invention(sentences: list[str], rng: Random) -> list[str]:
+    words = rng.choice(_INVENTED).format(year=rng.randrange(1950, 2020), count=rng.randrange(3, 90))
+    place = rng.randrange(len(sentences) + 1)
+    return [*sentences[:place], words, *sentences[place:]]
+
+
+def with_other_number(text: str, rng: Random) -> str:
+    """`text` with one of its numbers changed; as it is where it has none."""
+    found = list(_NUMBER.finditer(text))
+    if not found:
+        return text
+    at = rng.choice(found)
+    other = str(int(at[0]) + rng.choice((1, 2, 3, 10)))
+    return f"{text[: at.start()]}{other}{text[at.end() :]}"
+
+
+def negated(text: str, rng: Random) -> str:
+    """`text` with one of its statements denied; as it is where no verb of a few is found."""
+    found = list(_STATED.finditer(text))
+    if not found:
+        return text
+    at = rng.choice(found)
+    return f"{text[: at.end()]}not {text[at.end() :]}"
