@@ -16,6 +16,8 @@ from records.schemas import Row
 from records.seeds import rng_of
 from synth.llm.budget import NOTHING, Amount, Budget
 from synth.llm.config import OFFLINE, RoleConfig
+from synth.llm.embeddings import PATH as EMBEDDINGS
+from synth.llm.embeddings import embedding_body, read_embeddings, vectors_of
 from synth.llm.endpoint import ASGIApp, Endpoint, SendError
 from synth.llm.ledger import journalled_rows, new_row, to_journal
 from synth.llm.limiter import Gate, Signal
@@ -122,7 +124,13 @@ class _Request(NamedTuple):
     body: bytes
     key: str
     worst: Amount
+    worst_tokens: tuple[int, int]
+    """Prompt and completion."""
     row: Callable[[], Row]
+    path: str
+    """Below the base URL."""
+    read: Callable[[bytes], Answer]
+    """May raise BadBodyError."""
 
 
 class LLM:
@@ -205,6 +213,21 @@ class LLM:
             check=check,
         )
 
+    async def embed(
+        self, role: str, texts: Sequence[str], *, item: str, step: str
+    ) -> list[list[float]]:
+        """A vector for each text, of one size. Cached, paid and retried as `chat` is, whose errors
+        it raises; one request, so no more texts than the server takes."""
+        config, _ = self._gateway.role(role)
+        body = embedding_body(config, role, texts, item=item)
+
+        def read(raw: bytes, key: str) -> Answer:
+            return read_embeddings(raw, count=len(texts), fallback_tokens=len(body))
+
+        at = {"item": item, "role": role, "step": step, "attempt": 0}
+        made = await self._fetch(body, (len(body), 0), read, path=EMBEDDINGS, at=at)
+        return vectors_of(made.content)
+
     async def _ask(
         self,
         role: str,
@@ -216,7 +239,7 @@ class LLM:
         schema: tuple[str, dict[str, Any]] | None = None,
         attempt: int = 0,
     ) -> Completion:
-        config, endpoint = self._gateway.role(role)
+        config, _ = self._gateway.role(role)
         body = request_body(
             config,
             role,
@@ -226,30 +249,50 @@ class LLM:
             tools=tools,
             schema=schema,
         )
+        worst = (len(body), config.max_tokens)
+
+        def read(raw: bytes, key: str) -> Answer:
+            # ids hang on the place, not on the try, so that reruns give the same rows
+            return parse_answer(raw, call_prefix=f"call_{key}", fallback_usage=worst)
+
+        at = {"item": item, "role": role, "step": step, "attempt": attempt}
+        return await self._fetch(body, worst, read, path="/chat/completions", at=at)
+
+    async def _fetch(
+        self,
+        body: bytes,
+        worst: tuple[int, int],
+        read: Callable[[bytes, str], Answer],
+        *,
+        path: str,
+        at: Mapping[str, Any],
+    ) -> Completion:
+        """From the journal, or paid for. `worst`: prompt and completion tokens at most; `at`: item,
+        role, step and attempt."""
+        item, role = at["item"], at["role"]
+        config, endpoint = self._gateway.role(role)
         hashed = request_hash(body)
-        key = digest(hashed, item, role, step, attempt)
+        key = digest(hashed, item, role, at["step"], at["attempt"])
         model = config.model_of(item, role)
 
         def row() -> Row:
             return new_row(
                 invocation_id=self._invocation_id,
                 stage=self._stage,
-                item=item,
-                role=role,
-                step=step,
-                attempt=attempt,
                 model=model,
                 request_hash=hashed,
+                **at,
             )
 
         entry = self._journal.cached(key)
         if entry is not None:
             self._rows.append(row() | {"cache_hit": True, "status": "ok"})
             return _completion(Answer(**entry["answer"]), model, cached=True)
-        worst_usd = config.cost_usd(len(body), config.max_tokens)
-        worst = Amount(worst_usd, len(body) + config.max_tokens)
-        answer = await self._with_retries(_Request(config, endpoint, body, key, worst, row))
-        return _completion(answer, model, cached=False)
+        amount = Amount(config.cost_usd(*worst), sum(worst))
+        request = _Request(
+            config, endpoint, body, key, amount, worst, row, path, lambda raw: read(raw, key)
+        )
+        return _completion(await self._with_retries(request), model, cached=False)
 
     async def _with_retries(self, request: _Request) -> Answer:
         tries = request.config.retries + 1
@@ -281,13 +324,13 @@ class LLM:
         budget, row = self._gateway.budget, request.row()
         async with request.endpoint.gate.slot() as slot:
             await budget.reserve(self._stage, request.worst)
-            self._charge(row, request.config, len(request.body), request.config.max_tokens)
+            self._charge(row, request.config, *request.worst_tokens)
             used = request.worst
             start = time.perf_counter()
             try:
                 if budget.limited:  # a kill from here on must not lose what this may have cost
                     self._journal.remember(row["call_id"], {"row": to_journal(row)})
-                answer = await self._post(request, row["call_id"])
+                answer = await self._post(request)
                 row["latency_s"] = time.perf_counter() - start
                 row["status"] = "ok"
                 self._charge(row, request.config, answer.prompt_tokens, answer.completion_tokens)
@@ -309,12 +352,11 @@ class LLM:
                 if row["status"] != "ok" and (used != NOTHING or budget.limited):
                     self._journal.remember(f"{row['call_id']}-end", {"row": to_journal(row)})
 
-    async def _post(self, request: _Request, call_id: str) -> Answer:
-        raw = await request.endpoint.post(request.body, timeout_s=request.config.timeout_s)
-        worst = (len(request.body), request.config.max_tokens)
+    async def _post(self, request: _Request) -> Answer:
+        timeout_s = request.config.timeout_s
+        raw = await request.endpoint.post(request.body, path=request.path, timeout_s=timeout_s)
         try:
-            # ids hang on the place, not on the try, so that reruns give the same rows
-            return parse_answer(raw, call_prefix=f"call_{request.key}", fallback_usage=worst)
+            return request.read(raw)
         except BadBodyError as error:
             raise SendError("bad_body", f"{request.endpoint.url}: {error}", billed=True) from None
 

@@ -125,14 +125,12 @@ class Endpoint:
         # read from the environment by the client, and none of a foreign endpoint's business
         self._client.organization = self._client.project = self._client.admin_api_key = None
 
-    async def post(self, body: bytes, *, timeout_s: float) -> bytes:
-        """The body of the answer to a chat request, any bytes. Raises SendError."""
+    async def post(self, body: bytes, *, path: str, timeout_s: float) -> bytes:
+        """The body of the answer to a request, any bytes. Raises SendError."""
         try:
             # the client's own time-out counts per read, and does not exist in process
             async with asyncio.timeout(timeout_s):
-                response = await self._client.post(
-                    "/chat/completions", cast_to=httpx2.Response, content=body
-                )
+                response = await self._client.post(path, cast_to=httpx2.Response, content=body)
         except openai.APIStatusError as error:
             raise self._refused(error) from None
         except TimeoutError:

@@ -1,0 +1,59 @@
+"""From what on a rewrite is dropped: one threshold a layer, each with its reason for a drop."""
+
+from pydantic import Field
+
+from records.config import Config
+
+
+class FidelityConfig(Config):
+    """Shares are of the source's facts that the rewrite holds; limits count what it added."""
+
+    min_numbers: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Share of the numbers kept; below: `numbers_lost`."""
+    max_new_numbers: int = Field(default=0, ge=0)
+    """Numbers that the source does not hold; above: `numbers_added`."""
+    min_units: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Share of the values that kept their unit; below, or with another unit: `units_changed`."""
+    min_dates: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Share of the dates and times kept; below, or with a new one: `dates_changed`."""
+    min_names: float = Field(default=0.75, ge=0.0, le=1.0)
+    """Share of the names and identifiers kept; below: `names_lost`."""
+    max_new_names: int = Field(default=0, ge=0)
+    """Names that the source does not hold; above: `names_added`."""
+    min_quotations: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Share of the quotations kept word for word; below, or with a new one: `quotation_changed`."""
+    min_code: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Share of the code blocks kept line for line; below, or with a new one: `code_changed`."""
+    min_cells: float = Field(default=0.95, ge=0.0, le=1.0)
+    """Share of the tables' cells kept; below: `table_lost`."""
+    min_headings: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Share of the headings whose words are kept; below: `heading_lost`."""
+    min_formulas: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Share of the formulas kept, as trees; below: `formula_lost`."""
+    max_new_formulas: int | None = Field(default=None, ge=0)
+    """Formulas that the source does not hold; above: `formula_added`. None: notes may work out
+    more, as long as every closed equation in it is true."""
+    conflict_at: float = Field(default=0.6, ge=0.0, le=1.0)
+    """How alike two sentences must be for a difference between them to count: `contradicted`."""
+    lost_at: float = Field(default=0.15, ge=0.0, le=1.0)
+    """A sentence of the source that is covered less is lost: `sentence_lost`."""
+    added_at: float = Field(default=0.15, ge=0.0, le=1.0)
+    """A sentence of the rewrite that is covered less is invented: `sentence_added`."""
+    min_recall: float = Field(default=0.3, ge=0.0, le=1.0)
+    """Mean coverage of the source's sentences; below: `misaligned`."""
+    min_precision: float = Field(default=0.3, ge=0.0, le=1.0)
+    """Mean coverage of the rewrite's sentences; below: `misaligned`."""
+    min_similarity: float = Field(default=0.5, ge=0.0, le=1.0)
+    """In place of the four above where an embedder aligned: its mean cosine, both ways."""
+    min_length: float = Field(default=0.5, ge=0.0)
+    """Words of the rewrite by words of the source; below: `too_short`."""
+    max_length: float = Field(default=2.5, gt=0.0)
+    """Above: `too_long`."""
+    max_repetition: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of repeated runs of words beyond those of the source; above: `repetitive`."""
+    max_copied: float = Field(default=0.7, ge=0.0, le=1.0)
+    """Share of the words in runs that the source holds; above: `copied`."""
+    max_claims_added: int = Field(default=0, ge=0)
+    """Claims that the judge found new or contradicted; above: `claim_added`."""
+    max_claims_lost: int = Field(default=0, ge=0)
+    """Claims that the judge found missing; above: `claim_lost`."""

@@ -1,0 +1,39 @@
+"""Sentence by sentence by meaning: cosines between the embeddings of a model."""
+
+import numpy as np
+
+from synth.fidelity.alignment import Alignment, Match, alignment_of
+from synth.fidelity.text import Text
+from synth.llm.client import LLM
+
+AT_ONCE = 64
+"""Sentences a request."""
+
+
+async def aligned(llm: LLM, source: str, rewrite: str, *, item: str, step: str) -> Alignment:
+    """By the role `embedder`. Raises what `LLM.embed` raises."""
+    ours, theirs = Text(source), Text(rewrite)
+    texts = [sentence.text for sentence in (*ours.sentences, *theirs.sentences)]
+    vectors: list[list[float]] = []
+    for start in range(0, len(texts), AT_ONCE):
+        part = texts[start : start + AT_ONCE]
+        vectors += await llm.embed("embedder", part, item=item, step=f"{step}.{start}")
+    n = len(ours.sentences)
+    if not n or n == len(texts):
+        return alignment_of("embedder", ours, theirs, _unmatched(n), _unmatched(len(texts) - n))
+    unit = np.array(vectors, dtype=np.float64)
+    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
+    cosines = unit[:n] @ unit[n:].T
+    return alignment_of("embedder", ours, theirs, _nearest(cosines), _nearest(cosines.T))
+
+
+def _nearest(cosines: np.ndarray) -> list[Match]:
+    best = cosines.argmax(axis=1)
+    return [
+        Match(index, int(other), float(np.clip(cosines[index, other], 0.0, 1.0)))
+        for index, other in enumerate(best)
+    ]
+
+
+def _unmatched(n: int) -> list[Match]:
+    return [Match(index, None, 0.0) for index in range(n)]

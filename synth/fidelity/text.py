@@ -1,0 +1,350 @@
+"""A text taken apart once: headings, code, tables, formulas, and sentences of prose.
+
+Every scan is one pass over the text, or a pattern whose work at each place is bounded, so hostile
+text costs no more than its length. Understood: Markdown, doctest prompts, and the indented code of
+plain-text documentation (an indented block after a line that ends with a colon).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+Kind = Literal["heading", "code", "table", "item", "prose"]
+
+MAX_FORMULA = 4_000
+"""Characters between two formula marks; what is longer is prose with a stray mark in it."""
+
+INDENT = 3
+"""Blanks before a line from which it may be code."""
+
+_FENCE = re.compile(r" {0,8}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
+_UNDERLINE = re.compile(r"[ \t]*([=\-*~^\"#+])\1{2,}[ \t]*$")
+_ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)]|\(?[a-z][.)])[ \t]+(?=\S)")
+_TABLE = re.compile(r"[ \t]*\|.*\|")
+_RULE = re.compile(r"[\s|:+=-]*$")
+_MARK = re.compile(
+    r"\$\$?|\\[()\[\]]|`+|\n[ \t]*\n|\\(?:begin|end)\{(?:equation|align|aligned|gather)\*?\}"
+)
+_CLOSES = {"\\(": "\\)", "\\[": "\\]"}
+_STOP = re.compile(r"[.!?]+[\"')\]\u201d\u2019*_]*\s+|[\u3002\uff01\uff1f]+")
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|dr|mr|mrs|ms|prof|st|fig|no|approx|ca|resp|al|inc|z\.b|bzw)"
+    r"|(?<![\w.])[A-Za-z])\.$",
+    re.IGNORECASE,
+)
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+_HAS_CJK = re.compile(f"[{_CJK}]")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_WORD_OR_SIGN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:['\u2019][^\W_{_CJK}]+)*")
+
+
+class Block(NamedTuple):
+    kind: Kind
+    text: str
+    """Without its marks. Lines of prose are joined by a blank; those of code are as they were."""
+
+
+class Sentence(NamedTuple):
+    text: str
+    paragraph: int
+    """Index among the paragraphs and list items of its text."""
+
+
+class Text:
+    """What the layers read of one text. Made once, each part when it is first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        return list(_blocks(self.text))
+
+    @cached_property
+    def _parts(self) -> tuple[list[tuple[Block, str]], list[str], list[str]]:
+        """Blocks that hold prose, with what is left of each; formulas; code spans."""
+        rests: list[tuple[Block, str]] = []
+        formulas: list[str] = []
+        spans: list[str] = []
+        for block in self.blocks:
+            if block.kind != "code":
+                rest, formulas_here, spans_here = parted_marks(block.text)
+                formulas += formulas_here
+                spans += spans_here
+                rests.append((block, rest))
+        return rests, formulas, spans
+
+    @cached_property
+    def formulas(self) -> list[str]:
+        """What stands between formula marks, in order, without the marks."""
+        return self._parts[1]
+
+    @cached_property
+    def spans(self) -> list[str]:
+        """Inline code."""
+        return self._parts[2]
+
+    @cached_property
+    def code(self) -> list[str]:
+        return [block.text for block in self.blocks if block.kind == "code"]
+
+    @cached_property
+    def headings(self) -> list[str]:
+        return [block.text for block in self.blocks if block.kind == "heading"]
+
+    @cached_property
+    def cells(self) -> list[str]:
+        """Of all tables, in order."""
+        rows = (row for b in self.blocks if b.kind == "table" for row in b.text.splitlines())
+        return [
+            cell
+            for row in rows
+            if not _RULE.fullmatch(row)
+            for cell in (" ".join(part.split()) for part in row.strip(" |").split("|"))
+            if cell
+        ]
+
+    @cached_property
+    def prose(self) -> str:
+        """Paragraphs and list items, a blank line between two; no code, formulas or headings."""
+        return "\n\n".join(self.paragraphs)
+
+    @cached_property
+    def paragraphs(self) -> list[str]:
+        return [rest for block, rest in self._parts[0] if block.kind in ("prose", "item")]
+
+    @cached_property
+    def stated(self) -> str:
+        """Where facts are looked for: the prose and the cells of tables."""
+        return self.prose + "\n\n" + "\n\n".join(self.cells) if self.cells else self.prose
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Of the prose, in lower case."""
+        return words_of(self.prose)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Every word and its parts anywhere in the text, in lower case, code included."""
+        return frozenset(re.findall(r"[^\W_]+", self.text.casefold().replace("'s", " ")))
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        return [
+            Sentence(sentence, index)
+            for index, paragraph in enumerate(self.paragraphs)
+            for sentence in sentences_of(paragraph)
+        ]
+
+    @cached_property
+    def squeezed(self) -> str:
+        """The whole text as quotations and code are looked for in it: see `squeeze`."""
+        return squeeze(self.text)
+
+
+_SQUEEZED = str.maketrans(
+    {
+        **dict.fromkeys('"\u201c\u201d\u00ab\u00bb\u201e', None),
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u2013": "-",
+        "\u2014": "-",
+        "\u2212": "-",
+        "\u2026": "...",
+        "*": None,
+        "`": None,
+    }
+)
+
+
+def squeeze(text: str) -> str:
+    """Case, white space, kinds of dashes and quotation marks make no difference any more."""
+    return "".join(text.translate(_SQUEEZED).casefold().split())
+
+
+def words_of(text: str) -> list[str]:
+    """In lower case. Each sign of Chinese and Japanese is a word."""
+    pattern = _WORD_OR_SIGN if _HAS_CJK.search(text) else _WORD
+    return pattern.findall(text.casefold())
+
+
+def sentences_of(paragraph: str) -> list[str]:
+    sentences: list[str] = []
+    start = 0
+    for stop in _STOP.finditer(paragraph):
+        after = paragraph[stop.end() : stop.end() + 1]
+        if stop[0][0] == "." and (
+            after.islower()
+            or _ABBREVIATED.search(paragraph, max(start, stop.start() - 8), stop.start() + 1)
+        ):
+            continue
+        sentences.append(paragraph[start : stop.end()].strip())
+        start = stop.end()
+    sentences.append(paragraph[start:].strip())
+    return [sentence for sentence in sentences if sentence and _WORD.search(sentence)]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """A word without the endings of English inflection: rough, and the same on both sides."""
+    word = word.removesuffix("'s").removesuffix("\u2019s")
+    for ending, least, put in _ENDINGS:
+        if word.endswith(ending) and len(word) >= least + len(ending):
+            return word.removesuffix(ending) + put
+    return word
+
+
+_ENDINGS = (
+    ("isation", 3, "iz"),
+    ("ization", 3, "iz"),
+    ("ations", 3, ""),
+    ("ation", 3, ""),
+    ("ities", 3, ""),
+    ("ments", 3, ""),
+    ("ness", 3, ""),
+    ("ment", 3, ""),
+    ("ings", 3, ""),
+    ("ions", 3, ""),
+    ("ing", 3, ""),
+    ("ion", 3, ""),
+    ("ity", 3, ""),
+    ("ies", 2, "y"),
+    ("ied", 2, "y"),
+    ("ous", 3, ""),
+    ("ers", 3, ""),
+    ("ise", 3, "iz"),
+    ("ize", 3, "iz"),
+    ("sses", 2, "ss"),
+    ("ed", 3, ""),
+    ("er", 4, ""),
+    ("ly", 3, ""),
+    ("es", 3, ""),
+    ("ss", 1, "ss"),
+    ("s", 2, ""),
+    ("e", 3, ""),
+)
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    lines = text.replace("\r\n", "\n").split("\n")
+    i, after_colon = 0, False
+    while i < len(lines):
+        line = lines[i]
+        if not line.strip():
+            i += 1
+            continue
+        kind, end, content = _block_at(lines, i, after_colon=after_colon)
+        if content:
+            yield Block(kind, content)
+        after_colon = kind in ("prose", "item") and content.endswith(":")
+        i = end
+
+
+def _block_at(lines: Sequence[str], i: int, *, after_colon: bool) -> tuple[Kind, int, str]:
+    """(kind, index of the line after it, content) of the block that begins at line `i`."""
+    line = lines[i]
+    if fence := _FENCE.match(line):
+        end = _end_of_fence(lines, i + 1, fence[1])
+        closed = end > i + 1 and lines[end - 1].strip().startswith(fence[1])
+        return "code", end, "\n".join(lines[i + 1 : end - 1 if closed else end])
+    if line.lstrip().startswith(">>> "):
+        end = _while(lines, i, lambda other: bool(other.strip()))
+        return "code", end, "\n".join(lines[i:end])
+    if heading := _HEADING.match(line):
+        return "heading", i + 1, heading[1].rstrip("# \t")
+    if i + 1 < len(lines) and _UNDERLINE.match(lines[i + 1]) and not _TABLE.match(line):
+        return "heading", i + 2, line.strip()
+    if _TABLE.match(line):
+        end = _while(lines, i, lambda other: _TABLE.match(other) is not None)
+        return "table", end, "\n".join(lines[i:end])
+    if _UNDERLINE.match(line):
+        return "prose", i + 1, ""
+    item = _ITEM.match(line)
+    if after_colon and not item and _indent(line) >= INDENT:
+        end = _while(lines, i, lambda other: _indent(other) >= INDENT or not other.strip())
+        return "code", end, "\n".join(lines[i:end]).rstrip()
+    return ("item" if item else "prose"), *_paragraph(lines, i, len(item[0]) if item else 0)
+
+
+def _paragraph(lines: Sequence[str], i: int, skip: int) -> tuple[int, str]:
+    """Up to a blank line or the beginning of something else."""
+    parts = [lines[i][skip:].strip()]
+    end = i + 1
+    while end < len(lines) and lines[end].strip():
+        line = lines[end]
+        if _ITEM.match(line) or _HEADING.match(line) or _FENCE.match(line) or _TABLE.match(line):
+            break
+        if end + 1 < len(lines) and _UNDERLINE.match(lines[end + 1]):
+            break
+        parts.append(line.strip().removeprefix("> "))
+        end += 1
+    return end, " ".join(parts)
+
+
+def _end_of_fence(lines: Sequence[str], i: int, mark: str) -> int:
+    for end in range(i, len(lines)):
+        if lines[end].strip().startswith(mark):
+            return end + 1
+    return len(lines)
+
+
+def _while(lines: Sequence[str], i: int, holds: Callable[[str], bool]) -> int:
+    end = i + 1
+    while end < len(lines) and holds(lines[end]):
+        end += 1
+    return end
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def parted_marks(text: str) -> tuple[str, list[str], list[str]]:
+    """The text with formulas blanked and code spans left without marks; formulas; code spans.
+
+    A dollar opens a formula only before a sign, and closes it only after one and before no digit,
+    so that "$5 and $10" are prices.
+    """
+    if "$" not in text and "\\" not in text and "`" not in text:
+        return text, [], []
+    formulas: list[str] = []
+    spans: list[str] = []
+    kept: list[str] = []
+    done, mark = 0, ""
+    begin = opened = 0  # where the opening mark begins and where it ends
+    for found in _MARK.finditer(text):
+        token, start, end = found[0], found.start(), found.end()
+        if mark and (token[0] == "\n" or start - opened > MAX_FORMULA):
+            mark = ""
+        if not mark:
+            if _opens(token, text, end):
+                mark, opened, begin = token, end, start
+            continue
+        if not _closes(mark, token, text, opened, start, end):
+            if mark == "$" and token == "$" and _opens(token, text, end):
+                opened, begin = end, start
+            continue
+        inner = text[opened:start]
+        kept.append(text[done:begin])
+        kept.append(inner if mark[0] == "`" else " ")
+        (spans if mark[0] == "`" else formulas).append(inner.strip())
+        done, mark = end, ""
+    kept.append(text[done:])
+    return "".join(kept), [f for f in formulas if f], [s for s in spans if s]
+
+
+def _opens(token: str, text: str, end: int) -> bool:
+    if token == "$":
+        return not text[end : end + 1].isspace()
+    return token[0] in "$`" or token in _CLOSES or token.startswith("\\begin")
+
+
+def _closes(mark: str, token: str, text: str, opened: int, start: int, end: int) -> bool:
+    if mark == "$":
+        before, after = text[start - 1 : start], text[end : end + 1]
+        return token == "$" and start > opened and not before.isspace() and not after.isdigit()
+    if mark.startswith("\\begin"):
+        return token == mark.replace("begin", "end", 1)
+    return token == _CLOSES.get(mark, mark)
