@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 DATASET ?= data/demo
 ARGS ?=
+SEEDS ?= 1
 BIN := .venv/bin
 UV_VERSION := 0.13.8
 EXTRAS := flows,k8s,demo,export,train,curves,dev
@@ -11,7 +12,7 @@ TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
-.PHONY: help setup system npm-servers demo test test-fast check format bench serve lock clean
+.PHONY: help setup system npm-servers demo test test-fast check format bench ablations serve lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -76,6 +77,9 @@ format: .venv/ready ## let ruff rewrite the files
 bench: setup ## measure, and run what is marked scale
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 	@$(BIN)/python -m pytest -m scale
+
+ablations: setup ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
+	@$(BIN)/python -m benchmarks.ablations --seeds $(SEEDS) $(ARGS)
 
 serve: setup ## Prefect server with its UI, and the deployments
 	@$(BIN)/synth serve

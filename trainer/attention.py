@@ -10,7 +10,8 @@ ones, C = features of the latent.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -155,7 +156,7 @@ class LatentAttention(nn.Module):
         self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, context: Context, mask: BlockMask
     ) -> tuple[Tensor, Tensor | None]:
         """On CUDA: exact maxima without the score matrices."""
-        out, aux = flex_attention(
+        out, aux = _fused_flex()(
             q_BHTK,
             k_BHSK,
             v_BHSV,
@@ -166,6 +167,12 @@ class LatentAttention(nn.Module):
         if aux.max_scores is None:
             return out, None
         return out, aux.max_scores.detach().float().amax(dim=(0, 2))
+
+
+@cache
+def _fused_flex() -> Callable[..., Any]:
+    """Compiled at the first use: as it comes, flex attention makes whole score matrices."""
+    return torch.compile(flex_attention)
 
 
 def _as_tensor(mask: Tensor | BlockMask) -> Tensor:

@@ -1,14 +1,18 @@
 """One line of metrics a step: on the terminal, in `metrics.jsonl`, for TensorBoard, as a page."""
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-from torch.utils.tensorboard import SummaryWriter
+from typing import TYPE_CHECKING, Any, Self
 
 from records.files import write_atomic
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+log = logging.getLogger(__name__)
 
 FILE = "metrics.jsonl"
 
@@ -25,7 +29,7 @@ class Metrics:
         text = "".join(json.dumps(line) + "\n" for line in kept)
         write_atomic(self._path, text.encode())
         self._file = self._path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=from_step + 1)
+        self._board = _board(folder / "tensorboard", from_step)
 
     def __enter__(self) -> Self:
         return self
@@ -37,14 +41,26 @@ class Metrics:
         trace: TracebackType | None,
     ) -> None:
         self._file.close()
-        self._board.close()
+        if self._board is not None:
+            self._board.close()
 
     def write(self, line: Line) -> None:
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
-        for name, value in line.items():
-            if isinstance(value, int | float) and name != "step":
-                self._board.add_scalar(name, value, line["step"])
+        if self._board is not None:
+            for name, value in line.items():
+                if isinstance(value, int | float) and name != "step":
+                    self._board.add_scalar(name, value, line["step"])
+
+
+def _board(folder: Path, from_step: int) -> "SummaryWriter | None":
+    """None where tensorboard is not installed: the curves are drawn without it."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        log.info("tensorboard is not installed: no event files are written")
+        return None
+    return SummaryWriter(str(folder), purge_step=from_step + 1)
 
 
 def read_metrics(folder: Path) -> list[Line]:

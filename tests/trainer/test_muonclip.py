@@ -1,5 +1,6 @@
 """MuonClip against its plain form, against torch, and at the edges where others break."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,16 @@ def test_updates_have_the_size_that_was_asked_for(
     measured = (weight.detach() - before).square().mean().sqrt().item()
     assert measured == pytest.approx(0.2, rel=0.05)
     assert optimizer.last_update_rms == pytest.approx(measured, rel=1e-4)
+
+
+@pytest.mark.parametrize("rank", [1, 8, 32])
+def test_an_update_of_low_rank_is_smaller_by_the_root_of_its_share(rank: int) -> None:
+    """What is zero stays zero: only so many of the 64 singular values are brought to 1."""
+    torch.manual_seed(0)
+    gradient = torch.randn(64, rank) @ torch.randn(rank, 64)
+    made = orthogonalize(gradient[None], "polar_express") * math.sqrt(64) * 0.2
+    measured = made.square().mean().sqrt().item()
+    assert measured == pytest.approx(0.2 * math.sqrt(rank / 64), rel=0.12)
 
 
 def test_orthogonal_means_orthogonal() -> None:

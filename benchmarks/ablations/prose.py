@@ -1,0 +1,81 @@
+"""Prose that every machine with Python has: its language reference and the docstrings of its
+library. Another version of Python has other words; results say which corpus they are of."""
+
+import ast
+import json
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import NamedTuple
+
+from records.digest import digest
+from records.files import write_atomic
+from records.seeds import share_of
+from trainer.corpus import Corpus, make_corpus
+from trainer.sources import SourceConfig
+from trainer.tokenizer import load_tokenizer, train_tokenizer
+
+VOCAB = 1024
+HELD_OUT = 0.05
+"""Share of the texts that losses are told of and none is trained on."""
+SHORTEST = 200
+"""Characters of a text that is worth reading."""
+
+LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "pydoc_data"}
+"""Folders of the library that hold no prose."""
+
+
+class Prose(NamedTuple):
+    train: Corpus
+    held_out: Corpus
+    vocab_size: int
+
+
+def prose(folder: Path) -> Prose:
+    """Tokenised once into `folder`."""
+    parts = {"train": folder / "train.jsonl", "held_out": folder / "held_out.jsonl"}
+    if not (folder / "tokenizer").exists():
+        _write(parts)
+        texts = (json.loads(line)["text"] for line in parts["train"].open(encoding="utf-8"))
+        train_tokenizer(texts, vocab_size=VOCAB).save(folder / "tokenizer")
+    tokenizer = load_tokenizer(folder / "tokenizer")
+    train, held_out = (
+        make_corpus((SourceConfig(path=str(path)),), tokenizer, folder / name, view="pretrain")
+        for name, path in parts.items()
+    )
+    return Prose(train, held_out, tokenizer.size)
+
+
+def _write(parts: dict[str, Path]) -> None:
+    lines: dict[str, list[str]] = {name: [] for name in parts}
+    for text in _texts():
+        side = "held_out" if share_of(digest(text), "held_out") < HELD_OUT else "train"
+        lines[side].append(json.dumps({"text": text}) + "\n")
+    for name, path in parts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, "".join(lines[name]).encode())
+
+
+def _texts() -> Iterator[str]:
+    seen: set[str] = set()
+    for text in (*(topics[name] for name in sorted(topics)), *_docstrings()):
+        if len(text) >= SHORTEST and text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _docstrings() -> Iterator[str]:
+    library = Path(sysconfig.get_paths()["stdlib"])
+    for path in sorted(library.rglob("*.py")):
+        if LEFT_OUT & set(path.relative_to(library).parts):
+            continue
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield ast.get_docstring(node) or ""

@@ -1,0 +1,336 @@
+"""Tokens a second of a training step, beside transformers' DeepSeek-V3 with torch's Muon.
+
+    python benchmarks/bench_trainer.py [--preset tiny] [--row-tokens 512] [--rows 8] [--repeats 5]
+                                       [--threads 2] [--device cpu | cuda]
+
+On a CPU three ways take the same packed rows from the same weights, in turns within each repeat:
+- `ours`: the step of `python -m trainer`, QK-Clip and router balance included;
+- `transformers`: `DeepseekV3ForCausalLM` with sdpa attention and the fastest of its three forms of
+  experts here, `torch.optim.Muon` for the same matrices as ours (those of experts as 2-D views) and
+  `torch.optim.AdamW` for the rest. Documents are kept apart by their positions, so both learn the
+  same targets: the first losses are printed and must agree;
+- `transformers, experts by AdamW`: as most would set it up, because Muon refuses stacks. Less work.
+
+One JSON line each (median tokens/s over the repeats, range, the optimiser's share of the time) and
+one for each ratio, of the same repeat. On CUDA there is no comparison but tokens/s, MFU and memory
+of Moonlight's shape with as many layers as fit.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.measured import show, spread
+from trainer.corpus import Corpus
+from trainer.exchange import export_model
+from trainer.model import Decoder
+from trainer.model_config import PRESETS, ModelConfig
+from trainer.muon import OptimizerConfig, optimizer_of
+from trainer.packing import IGNORE, Batch, Packer
+from trainer.settings import DataConfig, TrainConfig, bytes_needed
+from trainer.size import size_of, train_flops_per_token
+from trainer.sources import SourceConfig
+from trainer.step import Stepper
+from trainer.training import PEAK_FLOPS
+
+LR = 1e-3
+EXPERTS = ("eager", "batched_mm", "grouped_mm")
+"""Forms in which transformers runs experts."""
+
+FILLED = 0.9
+"""Share of a GPU's free memory that the estimate of a step may take."""
+
+
+class Took(NamedTuple):
+    step_s: float
+    optimizer_s: float
+    loss: float
+
+
+class Way(Protocol):
+    def step(self, batch: Batch) -> Took: ...
+
+
+class Watch:
+    """Adds up the time inside `step` of some optimisers."""
+
+    def __init__(self, *optimizers: torch.optim.Optimizer) -> None:
+        self.seconds, self._begun = 0.0, 0.0
+        for optimizer in optimizers:
+            optimizer.register_step_pre_hook(self._start)
+            optimizer.register_step_post_hook(self._stop)
+
+    def _start(self, *_: Any) -> None:
+        self._begun = time.perf_counter()
+
+    def _stop(self, *_: Any) -> None:
+        self.seconds += time.perf_counter() - self._begun
+
+
+class Ours:
+    def __init__(self, model: Decoder, config: TrainConfig) -> None:
+        optimizer = optimizer_of(model, config.optimizer, lr=LR)
+        self.stepper, self.watch = Stepper(model, optimizer, config), Watch(optimizer)
+
+    def step(self, batch: Batch) -> Took:
+        begun, before = time.perf_counter(), self.watch.seconds
+        result = self.stepper.step(batch)
+        took = time.perf_counter() - begun
+        return Took(took, self.watch.seconds - before, result.loss)
+
+
+class Theirs:
+    def __init__(self, folder: Path, config: TrainConfig, *, experts: str, muon: bool) -> None:
+        """`muon`: for the experts, too, a matrix at a time."""
+        from transformers import DeepseekV3ForCausalLM
+
+        self.model = DeepseekV3ForCausalLM.from_pretrained(
+            folder, attn_implementation="sdpa", experts_implementation=experts
+        )
+        self.model.train()
+        self.rows, self.clip_norm = config.data.micro_rows, config.clip_norm
+        matrices: list[nn.Parameter] = []
+        rest: list[nn.Parameter] = []
+        self.views: list[tuple[nn.Parameter, nn.Parameter, tuple[Any, ...]]] = []
+        for name, p in self.model.named_parameters():
+            if p.ndim == 3 and muon:
+                self.views += [(nn.Parameter(p.data[at]), p, at) for at in _matrices_in(name, p)]
+            elif p.ndim == 2 and name.startswith("model.layers."):
+                matrices.append(p)
+            else:
+                rest.append(p)
+        matrices += [view for view, _, _ in self.views]
+        own = config.optimizer
+        self.optimizers = (
+            torch.optim.Muon(
+                matrices,
+                lr=LR,
+                weight_decay=own.weight_decay,
+                momentum=own.momentum,
+                nesterov=own.nesterov,
+                adjust_lr_fn="match_rms_adamw",
+            ),
+            torch.optim.AdamW(
+                rest, lr=LR, betas=(own.beta1, own.beta2), weight_decay=own.weight_decay
+            ),
+        )
+        self.watch = Watch(*self.optimizers)
+
+    def step(self, batch: Batch) -> Took:
+        begun, before = time.perf_counter(), self.watch.seconds
+        total, loss = batch.num_targets, 0.0
+        self.model.zero_grad(set_to_none=True)
+        for ids, targets, documents in zip(*(t.split(self.rows) for t in batch), strict=True):
+            labels = torch.full_like(targets, IGNORE)
+            labels[:, 1:] = targets[:, :-1]  # theirs are shifted inside
+            output = self.model(
+                input_ids=ids,
+                position_ids=_positions(documents),
+                labels=labels,
+                num_items_in_batch=total,
+                use_cache=False,
+            )
+            output.loss.backward()
+            loss += output.loss.item()
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        for view, stack, at in self.views:
+            assert stack.grad is not None
+            view.grad = stack.grad[at]
+        for optimizer in self.optimizers:
+            optimizer.step()
+        took = time.perf_counter() - begun
+        return Took(took, self.watch.seconds - before, loss)
+
+
+def _matrices_in(name: str, stack: nn.Parameter) -> Iterator[tuple[Any, ...]]:
+    """Where the matrices of experts lie in a stack; gates and ups share one."""
+    half = stack.shape[1] // 2
+    for expert in range(len(stack)):
+        if name.endswith("gate_up_proj"):
+            yield from ((expert, slice(0, half)), (expert, slice(half, None)))
+        else:
+            yield (expert,)
+
+
+def _positions(documents_BT: Tensor) -> Tensor:
+    """Places of tokens within their documents."""
+    index_T = torch.arange(documents_BT.shape[1])
+    starts = torch.ones_like(documents_BT, dtype=torch.bool)
+    starts[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
+    return index_T - (index_T * starts).cummax(-1).values
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="tiny", choices=PRESETS)
+    parser.add_argument("--row-tokens", type=int, default=512)
+    parser.add_argument("--rows", type=int, default=8, help="of a step")
+    parser.add_argument("--micro-rows", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=3, help="timed together")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    measured = on_gpu if options.device == "cuda" else beside_transformers
+    for measurement in measured(options):
+        show(measurement)
+
+
+def beside_transformers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    shape = PRESETS[options.preset]
+    config = config_of(options)
+    batches = packed(shape, config)
+    torch.manual_seed(0)
+    model = Decoder(shape)
+    with tempfile.TemporaryDirectory() as folder:
+        export_model(model, Path(folder))
+        # the model itself is trained, so every other one is read before it moves
+        first = next(batches)
+        forms = {
+            form: Theirs(Path(folder), config, experts=form, muon=True).step(first).step_s
+            for form in EXPERTS
+            for _ in range(2)  # the second one counts
+        }
+        best = min(forms, key=lambda form: forms[form])
+        ways: dict[str, Way] = {
+            "ours": Ours(model, config),
+            "transformers": Theirs(Path(folder), config, experts=best, muon=True),
+            "transformers, experts by AdamW": Theirs(
+                Path(folder), config, experts=best, muon=False
+            ),
+        }
+    losses = {name: way.step(first).loss for name, way in ways.items()}  # and a warm-up
+    taken: dict[str, list[list[Took]]] = {name: [] for name in ways}
+    for _ in range(options.repeats):
+        group = [next(batches) for _ in range(options.steps)]
+        for name, way in ways.items():
+            taken[name].append([way.step(batch) for batch in group])
+    yield from _told(options, taken, losses, {"experts": best, "forms_step_s": _rounded(forms)})
+
+
+def _told(
+    options: argparse.Namespace,
+    taken: dict[str, list[list[Took]]],
+    losses: dict[str, float],
+    other: dict[str, Any],
+) -> Iterator[dict[str, Any]]:
+    step_tokens = options.rows * options.row_tokens
+    speeds = {
+        name: [step_tokens * len(group) / sum(t.step_s for t in group) for group in groups]
+        for name, groups in taken.items()
+    }
+    for name, groups in taken.items():
+        shares = [sum(t.optimizer_s for t in g) / sum(t.step_s for t in g) for g in groups]
+        yield {
+            "name": "trainer_step",
+            "way": name,
+            "parameters": vars(options) | {"model": size_of(PRESETS[options.preset])._asdict()},
+            **spread(speeds[name], 0),
+            "unit": "tokens/s",
+            "optimizer_share": spread(shares, 3),
+            "first_loss": round(losses[name], 4),
+            **({} if name == "ours" else other),
+        }
+    for name in list(taken)[1:]:
+        ratios = [a / b for a, b in zip(speeds["ours"], speeds[name], strict=True)]
+        yield {
+            "name": "trainer_step_ratio",
+            "of": f"ours / {name}",
+            **spread(ratios, 2),
+            "unit": "times the tokens/s",
+        }
+
+
+def config_of(options: argparse.Namespace) -> TrainConfig:
+    data = DataConfig(
+        sources=(SourceConfig(path="drawn at random"),),
+        row_tokens=options.row_tokens,
+        batch_rows=options.rows,
+        micro_rows=options.micro_rows,
+    )
+    return TrainConfig(out="none", data=data, preset=options.preset, optimizer=OptimizerConfig())
+
+
+def packed(shape: ModelConfig, config: TrainConfig) -> Iterator[Batch]:
+    """Rows of documents of random tokens, a sixteenth of a row to a whole one long."""
+    rng = np.random.default_rng(0)
+    row = config.data.row_tokens
+    lengths = rng.integers(row // 16, row + 1, size=8 * config.data.batch_rows)
+    total = int(lengths.sum())
+    corpus = Corpus(
+        tokens=rng.integers(0, shape.vocab_size, size=total, dtype=np.int32),
+        learnt=np.ones(total, dtype=np.uint8),
+        starts=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        sources=np.zeros(len(lengths), dtype=np.int32),
+        weights=(1.0,),
+        left_out={},
+        fingerprint="random",
+    )
+    packer = Packer(corpus, row, seed=0, pad=0)
+    for batch, _ in packer.batches(config.data.batch_rows):
+        yield batch
+
+
+def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Moonlight's shape with as many layers as fit, bf16 with fp32 masters."""
+    device = torch.device("cuda")
+    config = config_of(options)
+    free = torch.cuda.mem_get_info(device)[0]
+    whole = PRESETS["moonlight-16b-a3b"]
+    fitting = [
+        shape
+        for layers in range(2, whole.num_layers + 1)
+        if bytes_needed(config, shape := whole.model_copy(update={"num_layers": layers}), device)
+        < FILLED * free
+    ]
+    if not fitting:
+        raise SystemExit(f"two layers of Moonlight's shape do not fit into {free / 2**30:.0f} GiB")
+    shape = fitting[-1]
+    torch.manual_seed(0)
+    with device:
+        model = Decoder(shape)
+    model.cast(torch.bfloat16)
+    way, batches = Ours(model, config), packed(shape, config)
+    speeds: list[float] = []
+    for number in range(options.repeats + 2):  # two to warm up and compile
+        batch = Batch(*(t.to(device) for t in next(batches)))
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        way.step(batch)
+        torch.cuda.synchronize()
+        if number > 1:
+            speeds.append(config.step_tokens / (time.perf_counter() - begun))
+    flops = train_flops_per_token(shape, config.data.row_tokens)
+    gpu = torch.cuda.get_device_name(device)
+    peak = next((peak for part, peak in PEAK_FLOPS.items() if part in gpu), None)
+    yield {
+        "name": "trainer_gpu",
+        "gpu": gpu,
+        "parameters": vars(options)
+        | {"layers": shape.num_layers, "model": size_of(shape)._asdict()},
+        **spread(speeds, 0),
+        "unit": "tokens/s",
+        "mfu": round(statistics.median(speeds) * flops / peak, 3) if peak else None,
+        "memory_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 1),
+    }
+
+
+def _rounded(seconds: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in seconds.items()}
+
+
+if __name__ == "__main__":
+    main()
