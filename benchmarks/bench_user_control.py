@@ -9,6 +9,8 @@ provider's own functions; what was found is what `LlmUser` wrote down. Prints on
 the false alarms on turns without a fault, with 95% intervals (Wilson). A second false-alarm rate is
 that of turns written by hand, the way people and models put things (`user_turns.json`). The words
 of the first are a template policy's: how a hosted model's faults are found is not shown by it.
+Two more lines are about calls of the user's own tools (`user_acts.json`, written by hand): whether
+the agent's words asked for the act, or only held a word of it in passing.
 """
 
 import argparse
@@ -45,12 +47,15 @@ from synth.outcomes import OutcomeConfig
 from synth.rollout import assistant_message, episode_seed
 from synth.sources import catalogue_of
 from synth.user import LlmUser, Scene, UserTurn
-from synth.user_faults import Fault, Talk, UserFault
+from synth.user_faults import Fault, Talk, UserFault, was_spoken_of
+from tool_specs.catalogue import tool_rows
+from tool_specs.domain import load_domains
 
 CONFIG = RunConfig(domains=("all",), servers=(), code=())
 CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
 EPISODE = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}), user_retries=4)
 HAND_WRITTEN = Path(__file__).with_name("user_turns.json")
+ACTS = Path(__file__).with_name("user_acts.json")
 
 
 class Meter:
@@ -103,6 +108,7 @@ def main() -> None:
         asyncio.run(play(Dataset.open(dataset), meter, given.turns, Path(folder)))
     report(meter, show_all=given.show)
     report_by_hand(show_all=given.show)
+    report_acts(show_all=given.show)
 
 
 def settings_at(rate: float) -> OfflineSettings:
@@ -204,6 +210,23 @@ def report_by_hand(*, show_all: bool) -> None:
     show({"measure": "false alarm by hand", "n": good, "alarms": alarms} | _interval(alarms, good))
     show({"measure": "detection by hand", "n": bad, "found": found, "named": named}
          | _interval(found, bad))  # fmt: skip
+
+
+def report_acts(*, show_all: bool) -> None:
+    """Words that ask for a call of the user's own tool, and words that touch it in passing."""
+    found: dict[str, list[bool]] = {"asked": [], "passing": []}
+    for case in json.loads(ACTS.read_text()):
+        (domain,) = load_domains([case["domain"]])
+        tool = next(row for row in tool_rows(domain) if row["name"] == case["tool"])
+        for sort, answers in found.items():
+            for words in case[sort]:
+                arguments = json.dumps(case["arguments"])
+                answers.append(was_spoken_of(tool, arguments, ["Hello.", words]))
+                if show_all and answers[-1] != (sort == "asked"):
+                    print(sort, case["tool"], repr(words), file=sys.stderr)
+    for sort, answers in found.items():
+        right, n = sum(said == (sort == "asked") for said in answers), len(answers)
+        show({"measure": f"act {sort}", "n": n, "told rightly": right} | _interval(right, n))
 
 
 async def _judged(scene: Mapping[str, Any], text: str, *, done: bool) -> Fault | None:

@@ -241,7 +241,7 @@ class LlmUser:
         grounds = Grounds([*talk.known, *talk.own, *talk.heard])
         for call in calls:
             tool = self._tools.get(call.name)
-            spoken = tool and was_spoken_of(call.name, tool["description"], talk.heard)
+            spoken = tool and was_spoken_of(tool, call.arguments, talk.heard)
             kind = "unasked_act" if not spoken else "invented_fact"
             if not spoken or invented(call.arguments, grounds, answering=False):
                 words = f"{call.name} {call.arguments}"[:WORDS_KEPT]

@@ -5,6 +5,7 @@ costs a request, and a turn that stays faulty costs the trajectory. What a rule 
 to the reader of the trajectory.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -229,10 +230,13 @@ _SMALL = frozenset(
 """Words that say nothing about which wish is meant."""
 
 
+_ENDING = re.compile(r"(?:ing|ed|(?<![aeiou])(?:ies|y)|es|s|e)$")
+
+
 def _content(text: str) -> frozenset[str]:
     """The words that carry the meaning, without the commonest endings."""
     words = re.findall(r"[\w']+", text.casefold())
-    return frozenset(re.sub(r"(?:ing|ed|es|s|e)$", "", w) or w for w in words if w not in _SMALL)
+    return frozenset(_ENDING.sub("", w) or w for w in words if w not in _SMALL)
 
 
 def _says(wish: str, text: str) -> bool:
@@ -257,8 +261,45 @@ def _holds(message: str, earlier: str) -> bool:
     return f" {' '.join(before)} " in f" {' '.join(words)} "
 
 
-def was_spoken_of(name: str, description: str, heard: Sequence[str]) -> bool:
-    """Whether the assistant's words touch on what the user's own tool does."""
-    told = frozenset().union(*(_content(text) for text in heard[1:])) if heard[1:] else frozenset()
-    about = _content(name.replace("_", " ")) | _content(description.split(".")[0])
-    return bool(about & told)
+_FILLING = _content("does not only one ones own also again new")
+"""Words of a tool's description that tell nothing of what it is about."""
+
+_PLEA = re.compile(
+    r"\b(?:please|(?:can|could|would|will) you|you(?:'ll| will)? (?:need|have|should|must|can))\b",
+    re.IGNORECASE,
+)
+
+
+def was_spoken_of(tool: Mapping[str, Any], arguments: str, heard: Sequence[str]) -> bool:
+    """Whether the assistant has spoken of what this call of the user's own tool does.
+
+    Two messages in a row must hold the act (the word that the description begins with) and another
+    of the tool's words or a value of the call; or most of its other words; or, as people put it
+    who say it in words of their own, a plea, another of its words and a value. The object alone
+    ("I have found the device") is no word about the act.
+    """
+    first = tool["description"].split(".")[0]
+    act, *_ = [*re.findall(r"[\w']+", first), ""]
+    acts = _content(act)
+    named = _content(f"{tool['name'].replace('_', ' ')} {first}") - _FILLING
+    values = [v.casefold() for v in _values(arguments) if len(v) >= TELLING]
+    spoken = heard[1:]
+    for pair in zip(["", *spoken], spoken, strict=False):
+        said = "\n".join(pair)
+        words = _content(said)
+        others = (named - acts) & words
+        valued = any(value in said.casefold() for value in values)
+        asked = valued and bool(others) and bool(_PLEA.search(said))
+        most = len(others) >= 2 and 2 * len(others) > len(named - acts)
+        if (acts & words and (others or valued)) or asked or most:
+            return True
+    return False
+
+
+def _values(arguments: str) -> list[str]:
+    """The values of a call, as far as its text is a JSON object of plain ones."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return []
+    return [str(value) for value in given.values()] if isinstance(given, dict) else []

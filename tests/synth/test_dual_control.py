@@ -26,7 +26,7 @@ from synth.tasks.goals import Draft, Proof
 from synth.tasks.proving import UnprovedError, prove
 from synth.transcript import OWN_TOOLS, turns_of
 from synth.user import LlmUser, Scene, UserCall, UserTurn, conversation_for_user
-from synth.user_faults import UserFault
+from synth.user_faults import UserFault, was_spoken_of
 from tests.synth.clinic import PERSONA, QUIET, calls, says
 from tests.synth.scripted import ScriptedApp, model
 from tool_specs.catalogue import domain_id, domain_of_rows, domain_row, is_users, tool_rows
@@ -314,6 +314,51 @@ def test_an_act_from_nowhere_is_not_made(
     faults: list[UserFault] = []
     reply(app, tmp_path, heard, faults)
     assert [fault.kind for fault in faults] == [kind]
+
+
+def spoken(name: str, *heard: str) -> bool:
+    """Whether these words of the agent speak of a call of that tool on the printer plug."""
+    tool = next(tool for tool in tools() if tool["name"] == name)
+    return was_spoken_of(tool, '{"name": "Printer plug"}', ["Hello.", *heard])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("device_restart", "Could you please restart the device and tell me when it is done?"),
+        ("device_restart", "Please restart the Printer plug."),
+        ("device_restart", "The device must be restarted by hand."),
+        ("device_restart", "Could you press the button on the Printer plug for me?"),
+        ("batteries_replace", "Its battery is at 3 percent, so please replace it."),
+        ("batteries_replace", "Could you put fresh batteries into the device?"),
+        ("batteries_replace", "You need to change the batteries of the Printer plug."),
+    ],
+)
+def test_what_was_asked_for_was_spoken_of(name: str, words: str):
+    assert spoken(name, words)
+    assert spoken(name, "Thank you.", words, "Is it done?")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("device_restart", "I have found the device."),
+        ("device_restart", "The device is called Printer plug and it is offline."),
+        ("device_restart", "Which device do you mean?"),
+        ("device_restart", "I will restart the search."),
+        ("batteries_replace", "The Printer plug is a device without a schedule."),
+        ("batteries_replace", "The battery is at 3 percent."),
+    ],
+)
+def test_a_word_in_passing_asks_for_no_act(name: str, words: str):
+    assert not spoken(name, words)
+    assert not spoken(name)
+
+
+def test_the_act_and_its_object_may_stand_in_two_messages_in_a_row():
+    first, second = "The device is offline.", "Please restart it."
+    assert spoken("device_restart", first, second)
+    assert not spoken("device_restart", first, "One moment.", "Shall I look further?", second)
 
 
 class Silent:
