@@ -67,7 +67,8 @@ def run(
         beside the dataset, and spend nothing.
     estimate
         Make only a pilot, some of the run's own tasks up to their verdicts, and print what the
-        whole run will cost. The run itself goes on from there and pays for none of it again.
+        whole run will cost. The run itself goes on from there and pays for none of it again, but
+        for the tasks of an agent that turns out to repeat one outside the pilot.
     pilot
         Tasks of the pilot that `--estimate` makes.
     json_

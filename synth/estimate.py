@@ -1,5 +1,6 @@
-"""What a run will cost, from a pilot of its own items: really made, committed, and so never paid
-twice.
+"""What a run will cost, from a pilot of its own items: really made, committed, and so not paid
+twice. One exception: the pilot makes few agents, so it cannot know that one of them repeats another
+that only the run makes. The tasks of such an agent are made again by the run, with the other.
 
 A pilot makes some of the run's tasks, drawn by the run's id from all of them, with the agents and
 personas that they need, and everything up to the verdicts on them. The unit that is drawn is the
