@@ -15,7 +15,7 @@ from synth.calibration import (
     warning_of,
 )
 from synth.grading_stages import trials
-from synth.labels import calibrated_kinds, label_rates
+from synth.labels import Shared, calibrated_kinds, label_rates, shared_labels
 from synth.rubric import JUDGED
 
 
@@ -27,7 +27,9 @@ class JudgeReport:
     """Rates by checker and kind, with intervals."""
     standing: Standing | None
     num_labels: int
-    """Of people, on the kind that only the judge decides."""
+    """Criteria of the kind that only the judge decides, labelled by people."""
+    shared: Shared
+    """Those that several people labelled, and how often they agreed."""
     calibrated: bool
     warning: str | None
 
@@ -46,7 +48,10 @@ class JudgeReport:
             )
         mark = "calibrated" if self.calibrated else "not calibrated"
         standing = (self.standing or "unmeasured").replace("_", " ")
-        return f"judge on {JUDGED}: {standing}, {mark} ({self.num_labels} labels){rates}"
+        shared = ""
+        if self.shared.num:
+            shared = f", labellers agreed on {self.shared.agreed} of {self.shared.num}"
+        return f"judge on {JUDGED}: {standing}, {mark} ({self.num_labels} labels{shared}){rates}"
 
 
 def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport:
@@ -56,7 +61,7 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
             found = db.execute(_GRADING).fetchone()
         grading_id = found[0] if found else None
     if grading_id is None:
-        return JudgeReport(None, [], None, 0, calibrated=False, warning=None)
+        return JudgeReport(None, [], None, 0, Shared(), calibrated=False, warning=None)
     rows, floor = trials(dataset, grading_id), _floor(dataset)
     table, labels = as_table(rows, floor), label_rates(dataset, grading_id)
     for kind, rates in labels.items():
@@ -69,6 +74,7 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         table,
         standing,
         own.num_fine + own.num_failures if own else 0,
+        shared_labels(dataset).get(JUDGED, Shared()),
         calibrated=JUDGED in calibrated_kinds(labels, CALIBRATED_AT),
         warning=warning_of(standing, judge_rates(rows)),
     )

@@ -1,7 +1,8 @@
 """People's verdicts on criteria: out as a CSV file that a spreadsheet opens, back in as rows.
 
 A line is a criterion of a trajectory. Labels decide only whether a kind that the judge decides may
-be called calibrated, so the judge's own verdict is not shown to whoever labels.
+be called calibrated, so the judge's own verdict is not shown to whoever labels. Several people may
+label one criterion: the majority counts, once, and how often they agree is published beside it.
 """
 
 import csv
@@ -198,13 +199,29 @@ def _problem(cells: Mapping[str, str], known: _Known) -> str | None:
 
 
 def label_rates(dataset: Dataset, grading_id: str) -> dict[str, Rates]:
-    """The judge of a grading against people's labels, by kind; `unsure` counts for nothing."""
+    """The judge of a grading against people's labels, by kind. Each criterion of a trajectory
+    counts once, however many labelled it: by what most of them say, `unsure` left out; a tie counts
+    for nothing."""
     with dataset.connect() as db:
         found = db.execute(_AGREEMENT, [grading_id]).fetchall()
     kinds = sorted({kind for kind, _, _ in found})
     return {
         k: rates_of((label, passed) for kind, label, passed in found if kind == k) for k in kinds
     }
+
+
+class Shared(NamedTuple):
+    """Criteria that more than one person labelled with pass or fail."""
+
+    num: int = 0
+    agreed: int = 0
+    """Those on which all of them say the same."""
+
+
+def shared_labels(dataset: Dataset) -> dict[str, Shared]:
+    """How well people agree with one another, by kind."""
+    with dataset.connect() as db:
+        return {kind: Shared(n, agreed) for kind, n, agreed in db.execute(_SHARED).fetchall()}
 
 
 def _added_words(dataset: Dataset) -> dict[str, str]:
@@ -257,12 +274,21 @@ _VERDICTS = """
 SELECT trajectory_id, criterion_id, any_value(kind), any_value(split)
 FROM verdicts GROUP BY ALL"""
 
-_AGREEMENT = """
-SELECT v.kind, label = 'pass', v.passed
-FROM labels JOIN verdicts AS v USING (trajectory_id, criterion_id)
-WHERE v.grading_id = $1 AND v.checked_by = 'judge' AND label IN ('pass', 'fail')"""
+_VOTES = """
+SELECT trajectory_id, criterion_id, any_value(kind) AS kind,
+  count(*) FILTER (label = 'pass') AS passes, count(*) FILTER (label = 'fail') AS fails
+FROM labels GROUP BY trajectory_id, criterion_id"""
+
+_AGREEMENT = f"""
+SELECT v.kind, passes > fails, v.passed
+FROM ({_VOTES}) JOIN verdicts AS v USING (trajectory_id, criterion_id)
+WHERE v.grading_id = $1 AND v.checked_by = 'judge' AND passes != fails"""
+
+_SHARED = f"""
+SELECT kind, count(*), count(*) FILTER (passes = 0 OR fails = 0)
+FROM ({_VOTES}) WHERE passes + fails > 1 GROUP BY kind"""
 
 
 def calibrated_kinds(rates: Mapping[str, Rates], least: int) -> Sequence[str]:
-    """Kinds with so many labels at least."""
+    """Kinds with so many labelled criteria at least."""
     return [kind for kind, r in rates.items() if r.num_fine + r.num_failures >= least]

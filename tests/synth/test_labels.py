@@ -7,7 +7,16 @@ import pytest
 
 from records.errors import ConfigError
 from records.store import Dataset
-from synth.labels import COLUMNS, calibrated_kinds, export_labels, import_labels, label_rates
+from synth.judge_report import judge_report
+from synth.labels import (
+    COLUMNS,
+    Shared,
+    calibrated_kinds,
+    export_labels,
+    import_labels,
+    label_rates,
+    shared_labels,
+)
 from tests.records.rows import row
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
@@ -115,3 +124,26 @@ def test_rates_by_labels_leave_out_the_unsure(dataset: Dataset, tmp_path: Path) 
     assert rates["nl"].num_failures == 1
     assert calibrated_kinds(rates, 3) == ["nl"]
     assert calibrated_kinds(rates, 4) == []
+
+
+def test_a_criterion_with_many_labellers_counts_once_by_their_majority(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    out = tmp_path / "l.csv"
+    export_labels(dataset, out, count=4)
+    by_person = {
+        "a": ("pass", "pass", "fail", "unsure"),
+        "b": ("pass", "fail", "fail", "pass"),
+        "c": ("fail", "unsure", "fail", "unsure"),
+    }
+    for person, labels in by_person.items():
+        filled(out, *((label, person) for label in labels))
+        import_labels(dataset, out)
+    assert len(dataset.rows("labels")) == 12
+    rates = label_rates(dataset, "grading-1")
+    # passed by most, a tie, failed by all, passed by the only one who is sure
+    assert (rates["nl"].num_fine, rates["nl"].num_failures) == (2, 1)
+    assert shared_labels(dataset) == {"nl": Shared(num=3, agreed=1)}
+    report = judge_report(dataset, "grading-1")
+    assert (report.num_labels, report.calibrated) == (3, False)
+    assert "(3 labels, labellers agreed on 1 of 3)" in report.words
