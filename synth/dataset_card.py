@@ -69,7 +69,8 @@ MEANINGS = {
     "score": "Share of the rubric's weight that was reached, 0 to 1",
     "tool_licenses": "Licences of the tools that are shown",
     "judge_mark": "What the judge's word on criteria without a check is worth: calibrated, "
-    "not_calibrated, below_floor (it counted for nothing), unmeasured; null where it was not asked",
+    "not_calibrated, uncertain (its rate is within the floor, its interval is not), below_floor "
+    "(it counted for nothing), unmeasured; null where it was not asked",
     "task_id": "Attempts at one task share it",
     "server": "MCP server that executed the calls; null for synthetic tools",
     "variant": "normal, or why the task cannot be done as asked",

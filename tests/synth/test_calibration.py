@@ -138,7 +138,34 @@ def test_without_plants_a_kind_is_unmeasured() -> None:
     assert planned(JudgingConfig(plant_share=0.0)) == []
     assert judged_standing([], FloorConfig()) == "unmeasured"
     assert standing_of(Rates(9, 0, 9, 9), FloorConfig()) == "unmeasured"
-    assert standing_of(Rates(10, 0, 9, 9), FloorConfig()) == "measured"
+    assert standing_of(Rates(10, 0, 9, 9), FloorConfig()) == "uncertain"
+    assert standing_of(Rates(16, 0, 9, 9), FloorConfig()) == "measured"
+
+
+def test_a_rate_within_the_floor_by_chance_is_uncertain_and_said() -> None:
+    few, many = Rates(20, 3, 40, 38), Rates(400, 60, 40, 38)
+    assert standing_of(few, FloorConfig()) == "uncertain"
+    assert standing_of(many, FloorConfig()) == "measured"
+    assert "up to 0.36 cannot be ruled out" in (warning_of("uncertain", {"nl": few}) or "")
+
+
+def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> None:
+    def tried_with(channel: str | None, *, passed: bool) -> Row:
+        row = {"kind": "nl", "channel": channel, "expected": False, "code_passed": None}
+        return row | {"judge_passed": passed}
+
+    rows = [tried_with(None, passed=False)] * 30 + [tried_with("file", passed=True)] * 5
+    table = {(row["who"], row["kind"]): row for row in as_table(rows, FloorConfig())}
+    counts = {
+        who: (row["false_accepts"], row["num_failures"])
+        for (who, kind), row in table.items()
+        if kind == "nl"
+    }
+    assert counts == {
+        "judge": (5, 35),
+        "judge, nothing aimed at it": (0, 30),
+        "judge, aimed at": (5, 5),
+    }
 
 
 def test_plants_are_spread_over_failures_and_bounded() -> None:
@@ -171,9 +198,11 @@ def test_standing_is_what_the_floor_says(fa: int, tr: int, ta: int, fr: int) -> 
         assert standing == "unmeasured"
     elif fa > floor.max_false_accept * (fa + tr):
         assert standing == "below_floor"
-    elif standing == "measured":
+    elif standing != "below_floor":
         assert rates.kappa is not None
         assert rates.kappa >= floor.min_kappa
+        _, high = wilson(fa, fa + tr)
+        assert (standing == "measured") == (high <= floor.max_false_accept)
 
 
 NL = {"id": "tone", "kind": "nl", "words": "w", "weight": 1.0}
