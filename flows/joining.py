@@ -10,7 +10,11 @@ from prefect.runtime import flow_run
 from flows.data_root import check_parameters
 from flows.ownership import claim_this_flow_run
 from flows.running import current_run, open_run
+from synth.config import JobConfig, RunConfig
 from synth.run import ConfigT, Run
+from synth.sources import template_simulator
+
+log = logging.getLogger("synth.flows")
 
 
 @asynccontextmanager
@@ -24,11 +28,19 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
     await claim_this_flow_run()
     if run := current_run():
         assert run.config == config, "a child flow was given another configuration than its run"
+        run.once("warned", (), lambda: _warn(config))
         yield run
         return
     check_parameters(config, dataset)
     async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
+        run.once("warned", (), lambda: _warn(config))
         yield run
+
+
+def _warn(config: JobConfig) -> None:
+    """Of settings that are allowed and likely not meant, in the first flow of a run."""
+    if isinstance(config, RunConfig) and (warning := template_simulator(config)):
+        log.warning("%s", warning)
 
 
 def send_logs_to_ui() -> None:

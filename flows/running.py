@@ -34,7 +34,7 @@ from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probe import probe
 from synth.offline.app import create_app
 from synth.run import ConfigT, Run
-from synth.sources import check_sources
+from synth.sources import calls_tools, check_sources
 from synth.workers import Workers
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
@@ -73,6 +73,7 @@ async def open_run(
                 probed += await probe(
                     role,
                     own,
+                    calls_tools=calls_tools(config, role),
                     invocation_id=invocation_id,
                     budget=budget,
                     offline_app=lambda: app,

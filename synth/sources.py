@@ -17,10 +17,11 @@ from sandboxes.servers import ServerConfig, builtin_servers, load_server
 from synth.cassette import cassette_at
 from synth.coding import worlds as coding
 from synth.coding.worlds import code_worlds
-from synth.config import RunConfig
+from synth.config import JobConfig, Role, RunConfig
 from synth.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.executors import Catalogue, OpenServer
 from synth.extensions import load_extensions
+from synth.llm.config import OFFLINE
 from synth.played_sources import PlayedSource, played_domains, sources_to_play
 from tool_specs.catalogue import domain_id, tool_ids
 from tool_specs.domain import Domain, builtin_names, load_domains
@@ -80,6 +81,33 @@ def _check_played(config: RunConfig, *, named: bool) -> None:
             f"simulate.tools names {', '.join(unknown)}, which no domain of the run has; allowed: "
             f"without_semantics, all, or names of tools ({', '.join(sorted(known)[:8])}, ...)"
         )
+
+
+def calls_tools(config: JobConfig, role: Role) -> bool:
+    """Whether the role's calls of tools are to be tried before the run: the agent's, and those of a
+    hosted user where users own tools. The offline provider's user is no endpoint to be tried."""
+    if role != "user" or not isinstance(config, RunConfig):
+        return role == "agent"
+    if config.roles[role].base_url == OFFLINE or not config.tasks.dual_control:
+        return False
+    # an evolved domain has what its file has, and which one it is the dataset knows
+    evolved = any(map(is_evolved, config.domains))
+    return any(domain.file.user_tools for domain in domains_of(config)) or evolved
+
+
+def template_simulator(config: RunConfig) -> str | None:
+    """What is to be said where rules play tools in a run whose other roles are models of an
+    endpoint: nobody names the role, and its answers are no model's. None where that is not so."""
+    played = config.simulate.sources or config.simulate.tools != "without_semantics"
+    hosted = sorted(role for role, own in config.roles.items() if own.base_url != OFFLINE)
+    if not played or not hosted or config.roles["simulator"].base_url != OFFLINE:
+        return None
+    return (
+        "THE TEMPLATE POLICY PLAYS TOOLS: simulate names tools that a model is to play, and "
+        f"roles.simulator is the offline provider, while {', '.join(hosted)} "
+        f"{'is' if len(hosted) == 1 else 'are'} hosted. Its answers follow rules of this program; "
+        "give roles.simulator an endpoint, or simulate no tools"
+    )
 
 
 def why_left_out(server: ServerConfig) -> str | None:

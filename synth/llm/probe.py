@@ -19,10 +19,6 @@ from synth.llm.client import LLM, Completion, Gateway
 from synth.llm.config import RoleConfig
 from synth.llm.endpoint import ASGIApp, SendError
 
-TOOL_ROLES = frozenset({"agent"})
-"""Roles whose calls of tools are tried. A simulated user that owns tools calls them, too, and is
-not tried: few tasks need it."""
-
 TRIES = 3
 """A model may fail once by chance; one that fails three times does not work."""
 
@@ -63,6 +59,7 @@ async def probe(
     role: str,
     config: RoleConfig,
     *,
+    calls_tools: bool,
     invocation_id: str,
     budget: Budget | None = None,
     offline_app: Callable[[], ASGIApp] | None = None,
@@ -70,14 +67,14 @@ async def probe(
     """Raise ConfigError saying which failure was seen; else the ledger rows (stage `probe`).
 
     Every role: the endpoint answers, takes the key and, where it lists its models, has ours. A
-    role with tools: each model calls a tool and then answers in words, at two requests a model.
+    role that `calls_tools`: each model calls a tool, then answers in words: two requests a model.
     """
     rows: list[Row] = []
     for model in config.models:
         alone = config.model_copy(update={"models": (model,)})
         async with Gateway({role: alone}, budget=budget, offline_app=offline_app) as gateway:
             await _check_listed(gateway, role, model.name)
-            if role not in TOOL_ROLES:
+            if not calls_tools:
                 continue
             with (  # of no use to a later probe: the endpoint may have changed
                 tempfile.TemporaryDirectory(prefix="synth-probe-") as folder,

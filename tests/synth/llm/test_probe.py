@@ -32,7 +32,12 @@ def working(number: int, body: Body) -> Body:
 def probed(script: Script, name: str = "agent", **changes: Any) -> list[Any]:
     async def run() -> list[Any]:
         async with serve(script) as server:
-            rows = await probe(name, role(server.url, **changes), invocation_id="inv")
+            rows = await probe(
+                name,
+                role(server.url, **changes),
+                calls_tools=name != "judge",
+                invocation_id="inv",
+            )
             assert len(rows) == len(server.requests)
             return rows
 
@@ -120,7 +125,9 @@ HARMLESS: set[BrokenCalls] = {"equal_ids", "finish_stop"}
 
 def probe_of(how: BrokenCalls) -> list[Any]:
     app = create_app(OfflineSettings(misbehave=Misbehaviour(tool_calls=how)))
-    coming = probe("agent", RoleConfig(), invocation_id="inv", offline_app=lambda: app)
+    coming = probe(
+        "agent", RoleConfig(), calls_tools=True, invocation_id="inv", offline_app=lambda: app
+    )
     return asyncio.run(coming)
 
 
@@ -155,15 +162,18 @@ def test_server_that_refuses_tools_is_a_configuration_error() -> None:
 def test_unreachable_endpoint_is_refused_at_once(name: str) -> None:
     config = RoleConfig(base_url="http://127.0.0.1:9/v1")
     with pytest.raises(ConfigError, match=rf"roles\.{name}: unreachable: http://127\.0\.0\.1:9/v1"):
-        asyncio.run(probe(name, config, invocation_id="inv"))
+        asyncio.run(probe(name, config, calls_tools=False, invocation_id="inv"))
 
 
 def test_probe_spends_within_the_budget() -> None:
     async def run() -> None:
         async with serve(working) as server:
             budget = Budget(BudgetConfig(tokens=10))
+            coming = probe(
+                "agent", role(server.url), calls_tools=True, invocation_id="inv", budget=budget
+            )
             with pytest.raises(BudgetError, match="the run: tokens 0 spent of 10"):
-                await probe("agent", role(server.url), invocation_id="inv", budget=budget)
+                await coming
             assert server.requests == []
 
     asyncio.run(run())
