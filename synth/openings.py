@@ -35,7 +35,12 @@ class Openings:
         if self._waiting or not self._wanted():
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((shard, items, turn))
-            await turn
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # its turn had come, and nobody will use it
+                    self._close(shard)
+                raise
         else:
             self._open(shard, items)
         try:

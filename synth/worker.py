@@ -177,12 +177,11 @@ class Worker:
             if self._stage is None or self._stage[0] != plan_id:
                 self._stage = plan_id, kind(self._run)
             made = await self._run.make_shard(self._stage[1], work)
-        except Exception as error:
-            self._budget.report()
-            self._channel.send("failed", number, _sendable(error), error is self._run.stop)
-        else:
             self._budget.report()
             self._channel.send("made", number, made)
+        except Exception as error:  # of sending, too: the run waits for one of the two
+            self._budget.report()
+            self._channel.send("failed", number, _sendable(error), error is self._run.stop)
 
 
 def _sendable(error: Exception) -> Exception:

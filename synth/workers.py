@@ -7,6 +7,7 @@ on how many workers there are.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import os
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from records.errors import BudgetError, TransientError
+from records.errors import BudgetError, SynthError, TransientError
 from synth.channel import Channel
 from synth.config import RunConfig
 from synth.llm.budget import Amount
@@ -135,11 +136,12 @@ class _Worker:
         made: asyncio.Future[ShardMade] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         self._jobs[number] = _Job(made, work, contextvars.copy_context())
-        self.channel.send("make", number, type(stage), plan.plan_id, work)
-        if self._run.stop is not None:
-            self.channel.send("stop", self._run.stop)
-        await self.channel.flush()
         try:
+            self.channel.send("make", number, type(stage), plan.plan_id, work)
+            if self._run.stop is not None:
+                self.channel.send("stop", self._run.stop)
+            with contextlib.suppress(ConnectionError):  # it has just died: `made` will say so
+                await self.channel.flush()
             return await made
         finally:
             del self._jobs[number]
@@ -153,18 +155,28 @@ class _Worker:
         self.channel.close()
 
     async def _listen(self) -> None:
-        while message := await self.channel.receive():
-            self._hear(*message)
+        """Until the process is gone. Whatever happens here, no job is left waiting."""
+        defect: SynthError | None = None
+        try:
+            while message := await self.channel.receive():
+                self._hear(*message)
+        except Exception as error:
+            defect = _defect("a worker process sent what the run cannot use", error)
+            self._process.kill()
         for asked in self._asked:
             asked.cancel()
         await asyncio.gather(*self._asked, return_exceptions=True)
         status = await asyncio.to_thread(self._process.wait)
-        self._give_back()
-        for number, job in self._jobs.items():
-            if not job.made.done():
-                self._run.on_progress(job.work.stage, -self._finished[number], job.work.total)
-                died = f"the worker process of {job.work.stage} shard {job.work.index} ended"
-                job.made.set_exception(TransientError(f"{died} with status {status}"))
+        try:
+            self._give_back()
+        except Exception as error:
+            defect = _defect("what a worker process held could not be given back", error)
+        left = [(number, job) for number, job in self._jobs.items() if not job.made.done()]
+        for _, job in left:
+            died = f"the worker process of {job.work.stage} shard {job.work.index} ended"
+            job.made.set_exception(defect or TransientError(f"{died} with status {status}"))
+        for number, job in left:
+            self._run.on_progress(job.work.stage, -self._finished[number], job.work.total)
 
     def _hear(self, what: str, *values: Any) -> None:
         match what, *values:
@@ -221,6 +233,8 @@ class _Worker:
             except BudgetError as error:
                 self._stop(error)
                 value = error
+            except Exception as error:  # who asked must hear of it, or its item waits for ever
+                value = _defect("a worker process asked for what the run cannot give", error)
             self.channel.send("answer", number, value)
 
         asked = asyncio.create_task(grant())
@@ -246,6 +260,12 @@ class _Worker:
                 self._run.gateway.budget.settle(stage, worst, worst)
         self._slots.clear()
         self._reserved.clear()
+
+
+def _defect(what: str, error: Exception) -> SynthError:
+    """Of this program: the log has the traceback. Trying again would meet it again."""
+    log.error("%s", what, exc_info=error)
+    return SynthError(f"{what}: {type(error).__name__}: {error}")
 
 
 def _spawned() -> tuple[subprocess.Popen[bytes], socket.socket]:

@@ -89,6 +89,30 @@ def test_a_shard_goes_to_the_lane_with_the_least_to_do() -> None:
     openings.started("a")  # a message that comes late is about nothing
 
 
+def test_who_is_cancelled_just_when_its_turn_comes_gives_it_back() -> None:
+    async def run() -> None:
+        openings = Openings([1], shard_size=1)
+        opened: list[str] = []
+
+        async def one(shard: str) -> None:
+            async with openings.turn(shard, 1):
+                opened.append(shard)
+                await asyncio.sleep(0)
+
+        with openings.held("first", 1):
+            waiting = [asyncio.create_task(one(shard)) for shard in ("given up", "next")]
+            await asyncio.sleep(0)
+        waiting[0].cancel()  # after its turn was given, before it could run
+        with pytest.raises(asyncio.CancelledError):
+            await waiting[0]
+        await asyncio.wait_for(waiting[1], 5)
+        assert opened == ["next"]
+        async with asyncio.timeout(5), openings.turn("last", 1):
+            pass
+
+    asyncio.run(run())
+
+
 def test_who_is_cancelled_while_waiting_opens_nothing() -> None:
     async def run() -> None:
         openings = Openings([1], shard_size=1)
