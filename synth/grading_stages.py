@@ -19,7 +19,7 @@ from synth.calibration import (
 )
 from synth.coding.bench import Bench
 from synth.coding.worlds import code_worlds
-from synth.config import JudgedConfig
+from synth.config import GradeConfig, JudgedConfig
 from synth.curation import Candidate, candidate_of, decide_all
 from synth.executors import code_world_in
 from synth.extensions import load_extensions
@@ -65,6 +65,12 @@ class Judged:
         return [row for row in found if row["grading_id"] == self.grading_id]
 
 
+def criteria_of(dataset: Dataset) -> set[str]:
+    """Ids of the criteria that rubrics of tasks have."""
+    with dataset.connect() as db:
+        return {i for (i,) in db.execute(_CRITERIA).fetchall()}
+
+
 class GradingStage(Judged):
     name = "grading"
     spread = True
@@ -75,6 +81,10 @@ class GradingStage(Judged):
         self.bench = Bench(lambda task: code_world_in(worlds, task))
 
     def plan(self) -> list[Item]:
+        rubric = self.run.config.judging.rubric
+        # a pilot's few tasks need not have what those of the whole run will
+        if rubric is not None and rubric.change and isinstance(self.run.config, GradeConfig):
+            rubric.check_ids(criteria_of(self.run.dataset))
         ended = ("trajectory_id", "termination_reason")
         rows = self.run.dataset.in_commits("trajectories", ended)
         return plan_grading(chain.from_iterable(rows), grading_id=self.grading_id)
@@ -192,6 +202,9 @@ def warning_about(dataset: Dataset, config: JudgedConfig) -> str | None:
     standing = judged_standing(rows, config.judging.floor)
     return warning_of(standing, judge_rates(rows))
 
+
+_CRITERIA = """
+SELECT DISTINCT unnest(json_extract_string(rubric, '$.criteria[*].id')) FROM tasks"""
 
 _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
 

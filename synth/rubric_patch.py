@@ -2,7 +2,7 @@
 
 accept_at: 0.8            # if given, of every rubric
 drop: [never_1]           # ids of criteria; a rubric without one is left as it is
-change:                   # fields of criteria that a rubric has
+change:                   # fields of criteria that a rubric has; some rubric must have it
   - {id: manner, weight: 2, mandatory: true}
 add:                      # whole criteria, as a task's rubric holds them
   - id: brief
@@ -13,6 +13,7 @@ add:                      # whole criteria, as a task's rubric holds them
     variants: [normal]    # only tasks of these variants; of all if not given
 """
 
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,15 @@ class RubricPatch(Config):
         accept_at = old.accept_at if self.accept_at is None else self.accept_at
         rubric = Rubric(accept_at=accept_at, criteria=criteria)
         return task | {"rubric": rubric.model_dump(mode="json")}
+
+    def check_ids(self, known: Set[str]) -> None:
+        """ConfigError for a criterion to be changed that no rubric has. `known`: the ids of all
+        rubrics that the patch is for. One to be dropped may be missing: then it is gone."""
+        if unknown := sorted({change.id for change in self.change} - known):
+            raise ConfigError(
+                f"rubric: change names {', '.join(unknown)}, which no rubric of the dataset has; "
+                f"its criteria: {', '.join(sorted(known))}"
+            )
 
     def check(self, kinds: Kinds) -> None:
         """ConfigError for an added criterion that nobody could check."""

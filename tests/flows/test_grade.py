@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.running import open_run
+from records.errors import ConfigError
 from records.schemas import Row
 from records.store import Dataset
 from synth.config import GradeConfig
@@ -87,6 +88,21 @@ def test_another_judge_or_rubric_is_a_grading_more(copied: Path, config: GradeCo
     assert rows_of(copied) == again
     ended = [r for r in Dataset.open(copied).rows("runs") if r["event"] == "ended"]
     assert any("judge on nl: " in row["detail"] for row in ended)
+
+
+def test_a_change_of_a_criterion_that_is_nowhere_is_refused(copied: Path) -> None:
+    before = rows_of(copied)
+    for name in ("manner", "maner"):
+        rubric = RubricPatch.model_validate({"change": [{"id": name, "weight": 2}]})
+        judging = SAME.judging.model_copy(update={"rubric": rubric})
+        config = SAME.model_copy(update={"judging": judging})
+        if name == "manner":
+            grade(copied, config)
+            before = rows_of(copied)
+            continue
+        with pytest.raises(ConfigError, match=r"change names maner, .*criteria: .*manner"):
+            grade(copied, config)
+    assert rows_of(copied) == before
 
 
 @pytest.mark.slow

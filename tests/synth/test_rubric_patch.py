@@ -71,3 +71,10 @@ def test_another_rubric_is_another_grading() -> None:
     one, two = RubricPatch(drop=("a",)), RubricPatch(drop=("b",))
     ids = {grading_id_of(RoleConfig(), BUILT_IN, patch) for patch in (None, one, two)}
     assert len(ids) == 3
+
+
+def test_a_criterion_that_no_rubric_has_is_named_with_those_there_are() -> None:
+    patch = RubricPatch.model_validate({"change": [{"id": "gaol", "weight": 2}]})
+    with pytest.raises(ConfigError, match=r"names gaol, which no .*; its criteria: goal, manner"):
+        patch.check_ids({"goal", "manner"})
+    patch.check_ids({"goal", "gaol"})
