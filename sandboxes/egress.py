@@ -20,7 +20,9 @@ import re
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 HTTPS = 443
 MAX_HEAD = 64 << 10
 HEAD_S, CONNECT_S = 30.0, 15.0
+LOOKUP_S = 15.0
 CHUNK = 64 << 10
 AT_ONCE = 64
 """Connections of one server at the same time; further ones wait."""
@@ -98,19 +101,36 @@ class Egress:
         declared = [destination(host) for host in hosts]
         self._declared = {(one.host, one.port): one.address for one in declared}
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._serving: set[asyncio.Task[None]] = set()
+        self._closed = False
         self.passed: Counter[str] = Counter()
         """Connections made, by host and port."""
         self.refused = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from inside, to its end."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         try:
             async with self._slots:
-                await self._tunnel(reader, writer)
+                if not self._closed:
+                    await self._tunnel(reader, writer)
+        except asyncio.CancelledError:
+            if not self._closed:
+                raise
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             pass  # one end went away, or never said what it wants
         finally:
+            self._serving.discard(task)
             writer.close()
+
+    async def close(self) -> None:
+        """End every connection that is open: none outlives the server that it was for."""
+        self._closed = True
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(HEAD_S):
@@ -184,15 +204,24 @@ def request_of(head: bytes) -> Request:
     return Request(host, port, "\r\n".join([*own, "", ""]).encode("latin-1"))
 
 
+_lookups = ThreadPoolExecutor(8, thread_name_prefix="egress-lookup")
+"""Threads of their own: a resolver that hangs holds one past our time limit, and would otherwise
+take those in which the rest of the program waits for files."""
+
+
 async def looked_up(host: str, known: Address | None) -> list[Address]:
     """Where to connect to. A name leads to public addresses alone, unless its entry has one: who
     owns a name could else have it lead to this machine, or to another behind its walls."""
     if known is not None:
         return [known]
+    ask = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        async with asyncio.timeout(LOOKUP_S):
+            found = await asyncio.get_running_loop().run_in_executor(_lookups, ask)
     except (OSError, UnicodeError) as error:  # a label may be empty, or too long
-        raise RefusedError(502, f"{host} cannot be looked up") from error
+        slow = isinstance(error, TimeoutError)
+        why = f"cannot be looked up within {LOOKUP_S:g} s" if slow else "cannot be looked up"
+        raise RefusedError(504 if slow else 502, f"{host} {why}") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
     if public := [address for address in addresses if is_public(address)]:
         return public
@@ -252,3 +281,4 @@ async def open_egress(egress: Egress) -> AsyncIterator[Path]:
     finally:
         server.close()
         path.unlink(missing_ok=True)
+        await egress.close()

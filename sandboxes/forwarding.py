@@ -29,6 +29,11 @@ ENV = {
 """For the server's process: where its proxy is, and whom this machine trusts."""
 
 
+def is_set_by_us(name: str) -> bool:
+    """Whether a variable of this name, in any case, says where the proxy is or whom to trust."""
+    return name.upper().endswith("_PROXY") or name.upper() in ENV
+
+
 def reaching(template: SandboxTemplate, socket: Path) -> SandboxTemplate:
     """The template with the proxy's socket in it. Its sandbox serves one server, then ends."""
     own = Path(__file__).parent / "inside" / "forward.py"

@@ -5,6 +5,7 @@ read from a git repository or a source distribution; of those only text files co
 """
 
 import io
+import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -25,6 +26,12 @@ MAX_FILE, MAX_FILES, MAX_TOTAL = 200_000, 2_000, 8_000_000
 
 MAX_DEFINITION = 2 * MAX_TOTAL
 """Bytes of a definition: text that YAML must escape or indent takes more than it is long."""
+
+REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./~^-]*")
+"""Of a git repository on this machine; what begins with a dash would be an option."""
+
+GIT_S = 60.0
+"""Wall clock for reading a commit."""
 
 STEERS_TESTS = frozenset(
     {"conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc"}
@@ -110,9 +117,22 @@ def project_of_git(
 
 
 def files_of_git(folder: Path, revision: str = "HEAD") -> dict[str, str]:
-    """The files of a commit. Nothing of the repository runs: `git archive` reads objects only."""
+    """The files of a commit. Nothing of the repository runs: `git archive` reads objects only.
+    ConfigError for a revision or a folder that is none, and one that takes too long to read."""
+    if not REVISION.fullmatch(revision):
+        raise ConfigError(
+            f"a revision is a branch, a tag or a commit, such as main, v1.2 or HEAD~1; got "
+            f"{revision!r}"
+        )
     command = ["git", "-C", str(folder), "archive", "--format=tar", revision]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S)
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"cannot read {revision} of {folder} within {GIT_S:g} s") from None
+    except FileNotFoundError:
+        raise ConfigError(f"cannot read {folder}: no program git is installed") from None
+    if b"not a valid object name" in done.stderr:
+        raise ConfigError(f"{folder} has no revision {revision!r}")
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         raise ConfigError(f"cannot read {revision} of {folder}: {said}")

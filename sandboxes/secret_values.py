@@ -21,7 +21,7 @@ MIN_CHARS = 8
 
 
 def secret_values(server: str, names: Iterable[str]) -> dict[str, str]:
-    """Variable -> value. ConfigError naming the first that is not set, or too short."""
+    """Variable -> value. ConfigError naming the first that is not set, too short or no text."""
     found = {}
     for name in names:
         value = os.environ.get(name, "")
@@ -30,6 +30,13 @@ def secret_values(server: str, names: Iterable[str]) -> dict[str, str]:
                 f"server {server} declares the secret {name}, and no environment variable of that "
                 "name is set; set it where this command runs"
             )
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:  # surrogates stand for the bytes that are no text
+            raise ConfigError(
+                f"server {server}: the secret {name} is no UTF-8 text (byte {error.start + 1} or "
+                "near it), so it cannot be kept out of what the server says; set it to text"
+            ) from None
         if len(value) < MIN_CHARS:
             raise ConfigError(
                 f"server {server}: the secret {name} has {len(value)} characters; one of under "

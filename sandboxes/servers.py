@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from records.config import Config
 from sandboxes.egress import destination
+from sandboxes.forwarding import is_set_by_us
 from sandboxes.template import Bind, Limits
 from tool_specs.loading import definitions_in, load_definition
 
@@ -204,6 +205,16 @@ class ServerConfig(Config):
     def _secrets_are_no_settings(self) -> Self:
         if both := sorted({*self.env} & {*self.secrets}):
             raise ValueError(f"env and secrets both have {both}; a secret's value stands nowhere")
+        return self
+
+    @model_validator(mode="after")
+    def _the_way_out_is_ours(self) -> Self:
+        names = {*self.secrets, *(self.env if self.hosts else ())}
+        if taken := sorted(name for name in names if is_set_by_us(name)):
+            raise ValueError(
+                f"secrets and env may not name {', '.join(taken)}: where a server has hosts, these "
+                "variables are set to the proxy that leads to them"
+            )
         return self
 
     @model_validator(mode="after")

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -13,6 +15,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
+from sandboxes import egress
 from sandboxes.egress import (
     Egress,
     RefusedError,
@@ -154,11 +157,57 @@ def test_a_name_that_is_none_cannot_be_looked_up() -> None:
         asyncio.run(looked_up("a..b", None))
 
 
+def test_a_look_up_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def hang(*_: object, **__: object) -> list[object]:
+        answered.wait(60)
+        return []
+
+    monkeypatch.setattr(egress.socket, "getaddrinfo", hang)
+    monkeypatch.setattr(egress, "LOOKUP_S", 0.05)
+    try:
+        with pytest.raises(RefusedError, match=r"slow.example cannot be looked up within 0.05 s"):
+            asyncio.run(looked_up("slow.example", None))
+    finally:
+        answered.set()
+
+
+def test_no_tunnel_outlives_its_server() -> None:
+    async def run() -> None:
+        lost = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            lost.set()
+            writer.close()
+
+        there = await asyncio.start_server(silent, "127.0.0.1", 0)
+        port = there.sockets[0].getsockname()[1]
+        shop = Egress("shop", [f"shop.example:{port}=127.0.0.1"])
+        async with open_egress(shop) as path:
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(f"CONNECT shop.example:{port} HTTP/1.1\r\n\r\n".encode())
+            assert b"200" in await reader.readline()
+            late_reader, late = await asyncio.open_unix_connection(path)  # has yet to say a word
+            while len(shop._serving) < 2:  # noqa: ASYNC110  no event tells it
+                await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await lost.wait()
+            assert b"200" not in await reader.read()
+            assert await late_reader.read() == b""
+        for own in (writer, late):
+            own.close()
+        there.close()
+
+    asyncio.run(run())
+
+
 def test_a_tunnel_carries_bytes_both_ways_and_ends() -> None:
     async def run() -> None:
         async with internet() as (_, port):
-            egress = Egress("shop", [f"shop.example:{port}=127.0.0.1"])
-            async with open_egress(egress) as path:
+            shop = Egress("shop", [f"shop.example:{port}=127.0.0.1"])
+            async with open_egress(shop) as path:
                 for host, expected in (("shop.example", b"200"), ("evil.example", b"403")):
                     reader, writer = await asyncio.open_unix_connection(path)
                     writer.write(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode())
@@ -168,7 +217,7 @@ def test_a_tunnel_carries_bytes_both_ways_and_ends() -> None:
                         writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                         assert b"hello from /x" in await reader.read()
                     writer.close()
-            assert (egress.passed.total(), egress.refused) == (1, 1)
+            assert (shop.passed.total(), shop.refused) == (1, 1)
             assert not path.exists()
 
     asyncio.run(run())
@@ -253,6 +302,24 @@ def test_rows_of_an_import_hold_no_secret(secret: str) -> None:
     rows = asyncio.run(import_server(config(secrets=(NAME,), samples={"tell": {}})))
     assert secret not in str(rows)
     assert f"[secret {NAME}]" in str(rows)
+
+
+@pytest.mark.parametrize(
+    "name", ["HTTP_PROXY", "https_proxy", "No_Proxy", "FTP_PROXY", "ssl_cert_file"]
+)
+def test_no_secret_is_named_like_what_the_way_out_sets(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"may not name {name}"):
+        ServerConfig(name="shop", command=("shop",), secrets=(name,))
+    with pytest.raises(ValidationError, match=f"may not name {name}"):
+        ServerConfig(name="shop", command=("shop",), env={name: "x"}, hosts=("a.example",))
+    ServerConfig(name="shop", command=("shop",), env={name: "x"})
+
+
+def test_a_secret_that_is_no_text_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environb, NAME.encode(), b"token-\xff\xfe-0815")
+    with pytest.raises(ConfigError, match=rf"shop: the secret {NAME} is no UTF-8 text") as told:
+        secret_values("shop", [NAME])
+    assert "0815" not in str(told.value)
 
 
 @pytest.mark.parametrize("value", ["", "short"])

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import ConfigError, ItemError
+from sandboxes import projects
 from sandboxes.local import available
 from sandboxes.mutations import OPERATORS, Operator, in_rounds, mutations_of, undo
 from sandboxes.projects import Project, builtin_projects, project_of_git, project_of_sdist
@@ -142,8 +143,13 @@ def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> N
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *command], check=True)
     assert project_of_git(tmp_path / "r", name="shop") == project()
-    with pytest.raises(ConfigError, match="nowhere"):
+    assert project_of_git(tmp_path / "r", name="shop", revision="HEAD~0") == project()
+    with pytest.raises(ConfigError, match="has no revision 'nowhere'"):
         project_of_git(tmp_path / "r", name="shop", revision="nowhere")
+    for option in ("--output=stolen", "-v", "", "HEAD main"):
+        with pytest.raises(ConfigError, match=r"a revision is a branch, .*; got "):
+            project_of_git(tmp_path / "r", name="shop", revision=option)
+    assert not (tmp_path / "stolen").exists()
     archive = tmp_path / "shop-1.0.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(tmp_path / "r" / "shop", "shop-1.0/shop")
@@ -151,6 +157,19 @@ def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> N
         evil = tarfile.TarInfo("shop-1.0/../../outside.py")
         tar.addfile(evil, io.BytesIO(b""))
     assert project_of_sdist(archive, name="shop") == project()
+
+
+def test_a_git_that_hangs_or_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="no program git is installed"):
+        project_of_git(tmp_path, name="shop")
+    (tmp_path / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setattr(projects, "GIT_S", 0.05)
+    with pytest.raises(ConfigError, match=r"cannot read HEAD of .* within 0.05 s"):
+        project_of_git(tmp_path, name="shop")
 
 
 @pytest.mark.parametrize("path", ["../a.py", "/a.py", "a/../b.py", "a//b.py"])
