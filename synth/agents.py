@@ -27,7 +27,7 @@ from tool_specs.catalogue import is_users
 from tool_specs.dependencies import Graph
 from tool_specs.toolsets import Sampler
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 PROMPT = "gen_agent"
 
 CAPABILITIES = (
@@ -313,16 +313,8 @@ async def make_agent(plan: AgentPlan, llm: LLM, *, generator: RoleConfig) -> Row
         "capability": plan.capability,
         "expertise": plan.expertise,
         "behaviour": plan.behaviour,
-        "system_prompt": _with_setting(words["system_prompt"].strip(), source),
+        "system_prompt": words["system_prompt"].strip(),
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": prompt.version,
         "split": split_of(source.split, [tool["split"] for tool in plan.tools]),
     }
-
-
-def _with_setting(prompt: str, source: Source) -> str:
-    """The prompt, with a server's description where it lacks it: paths and names that stand there
-    are nowhere else, neither in what users say nor in what tools answer."""
-    if source.server is None or not source.description or source.description in prompt:
-        return prompt
-    return f"{prompt}\n\n{source.description}"

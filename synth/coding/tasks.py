@@ -23,6 +23,9 @@ from synth.rubric import JUDGED, Criterion, FormatCheck, Rubric, TestCheck
 from synth.tasks.goals import Draft, Goal, Proof, Step
 from synth.tasks.proving import UnprovedError, check_passes, observed_chars
 
+WORDS_VERSION = 2
+"""Raised when the same task would be told of otherwise."""
+
 MAX_TURNS = 48
 TOKEN_BUDGET = 60_000
 """Of an episode on code: finding a mistake takes looking around and several tries."""
@@ -133,13 +136,13 @@ class CodeTasks:
         if not failing or len(right.passed) < len(problem.cases):
             raise UnprovedError("problem_unsound", problem.name)
         passing = tuple(name for name in problem.cases if name not in failing)
-        message = f"The program is to do this: {problem.statement}"
-        examples = [
-            {"name": f"example {number}", "doc": case.about, "message": message}
-            for number, case in enumerate(problem.examples, 1)
-        ]
+        # hidden tests are nobody's to name: what an issue can tell is the statement, and that the
+        # program does something else
+        seen = f"{draft.failures[failing[0]]} for some inputs"
+        statement = " ".join(problem.statement.split())
+        told = [{"name": problem.name, "doc": statement, "message": seen}]
         fix = Replacement(problem.draft, problem.reference)
-        return Planted([], problem.file, fix, failing, passing, examples)
+        return Planted([], problem.file, fix, failing, passing, told)
 
     async def _prove(self, world: CodeWorld, draft: Draft, rubric: Rubric) -> int:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""

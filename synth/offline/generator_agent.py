@@ -21,7 +21,6 @@ _MANNER = (
     "You are known as someone who {capability}. Your experience: {expertise}. Style: {behaviour}.",
     "You are one who {capability}. Keep this manner: {behaviour}. Your experience: {expertise}.",
 )
-_RULES = ("These rules bind you:", "Keep to these rules without exception:", "House rules:")
 
 
 def write_agent(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
@@ -35,7 +34,6 @@ def write_agent(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     things = [str(phrase_of(str(t.get("name")), str(t.get("description")))) for t in tools[:6]]
     parts = [
         rng.choice(_OPENINGS).format(name=name, title=title),
-        str(domain.get("description") or "").strip(),
         rng.choice(_CAN).format(things=joined(things, "or")) if things else "",
         rng.choice(_MANNER).format(
             expertise=wanted.get("expertise", "experienced"),
@@ -43,7 +41,4 @@ def write_agent(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
             capability=wanted.get("capability", "solves what can be solved"),
         ),
     ]
-    policy = domain.get("policy") or []
-    if policy:
-        parts.append("\n".join([rng.choice(_RULES), *(f"- {rule}" for rule in policy)]))
     return {"name": f"{name}, {title}", "system_prompt": "\n".join(p for p in parts if p)}

@@ -14,7 +14,7 @@ _TITLES = (
     "Problem with {what}",
 )
 _EXPECTED = ("I expected this: {doc}", "It should be like this: {doc}", "What I count on: {doc}")
-_SEEN = ("Instead I get: {message}.", "What I see is: {message}.", "But: {message}.")
+_SEEN = ("Instead I get: {message}.", "What I see is: {message}.", "What comes of it: {message}.")
 _MORE = ("The same goes for {others}.", "I also see it with {others}.")
 _ASK = (
     "Could you put it right?",
@@ -39,7 +39,9 @@ def write_issue(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     if others:
         parts.append(rng.choice(_MORE).format(others=", ".join(others)))
     parts.append(rng.choice(_ASK))
-    subject = rng.choice(_TITLES).format(title=title, what=what)
+    once = what.casefold() == title.casefold()
+    titles = _TITLES[1:] if once else _TITLES
+    subject = rng.choice(titles).format(title=title, what=what)
     return {"title": subject[:1].upper() + subject[1:], "body": " ".join(parts)}
 
 

@@ -21,7 +21,7 @@ from sandboxes.servers import ServerConfig
 from synth.cassette import NotRecordedError, OpenForProof
 from synth.coding.issues import PROMPT as ISSUE_PROMPT
 from synth.coding.issues import write_issue
-from synth.coding.tasks import MAX_TURNS, TOKEN_BUDGET, CodeTasks
+from synth.coding.tasks import MAX_TURNS, TOKEN_BUDGET, WORDS_VERSION, CodeTasks
 from synth.coding.worlds import is_code
 from synth.extensions import NO_EXTENSIONS, Extensions
 from synth.llm.client import LLM
@@ -175,7 +175,9 @@ def plan_tasks(
         parents = [
             row[key] if row else None for row, key in ((agent, "agent_id"), (persona, "persona_id"))
         ]
-        own = [version_of(ISSUE_PROMPT)] if agent and is_code(agent) else []
+        own: list[Any] = []
+        if agent and is_code(agent):
+            own += [version_of(ISSUE_PROMPT), WORDS_VERSION]
         own += simulation(agent) if agent else ()
         item_id = digest(base, i, parents, *own)
         plans.append(TaskPlan(item_id=item_id, agent=agent, persona=persona))

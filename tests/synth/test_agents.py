@@ -24,7 +24,7 @@ from tests.synth.task_cases import domains
 from tool_specs.catalogue import domain_row, tool_rows
 from tool_specs.dependencies import Graph
 
-GOLDEN_AGENTS = {4: "5393fdd4facb611f"}
+GOLDEN_AGENTS = {5: "60bd510d447ba9e8"}
 GOLDEN_PERSONAS = {1: "874efaa08a8f3eab"}
 COLUMNS = {"run_id", "schema_version"}
 
@@ -172,7 +172,10 @@ def test_rows_have_the_columns_of_the_table(tmp_path: Path) -> None:
         assert set(row) == set(TABLES["agents"].schema.names) - COLUMNS
         assert row["agent_id"] == plan.item_id
         assert row["model"] == "template-policy"
-        assert plan.source.server is None or plan.source.description in row["system_prompt"]
+        # the episode gives them to the agent, once, whoever wrote the prompt
+        for text in (plan.source.description, *plan.source.policy):
+            assert text
+            assert text not in row["system_prompt"]
 
 
 def test_personas_vary_and_rows_have_the_columns(tmp_path: Path) -> None:
