@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
 Flag = Parameter(negative="")
+UNCUT = 1_000_000
+"""Columns of a table that goes to a file or a program, which has no edge to cut an id at."""
+
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -59,7 +62,7 @@ def print_result(result: "Result", *, json_: bool) -> None:
     table = Table(*result.columns)
     for row in result.rows:
         table.add_row(*(Text("" if value is None else str(value)) for value in row))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else UNCUT).print(table)
 
 
 def view(trajectory_id: str, *, dataset: Dataset = None) -> None:

@@ -1,4 +1,4 @@
-"""`synth replay` and `synth diff --bytes` as a user calls them, and what they end with."""
+"""`synth sql`, `synth replay` and `synth diff --bytes` as a user calls them, and how they end."""
 
 import json
 import shutil
@@ -49,6 +49,16 @@ def test_replay_ends_with_1_and_names_what_differs(refusal: Synth, copy: Path) -
     assert done.returncode == 1
     assert "call 0: observation" in done.stdout
     assert f"{i} does not replay" in done.stderr
+
+
+def test_a_table_that_goes_to_a_program_is_not_cut(refusal: Synth, copy: Path) -> None:
+    query = "select trajectory_id, task_id, repeat('x', 500) as x from trajectories order by 1"
+    done = refusal("sql", query, "--dataset", "copy")
+    assert done.returncode == 0, done.stderr
+    for row in Dataset.open(copy).rows("trajectories"):
+        line = next(line for line in done.stdout.splitlines() if row["trajectory_id"] in line)
+        assert row["task_id"] in line
+        assert "x" * 500 in line
 
 
 def test_replay_of_nothing_is_wrong_use(refusal: Synth, copy: Path) -> None:
