@@ -172,12 +172,17 @@ def _found(f: Fidelity, config: FidelityConfig) -> list[tuple[str, bool]]:
         ("table_lost", f.tables.share < config.min_cells),
         ("heading_lost", f.headings.share < config.min_headings),
         *_of_maths(f.maths, config),
-        ("contradicted", any(c.closeness >= config.conflict_at for c in f.conflicts)),
+        ("contradicted", any(_counts(conflict, config) for conflict in f.conflicts)),
         *_of_alignment(alignment, config),
         ("claim_added", claims is not None and len(claims.added) > config.max_claims_added),
         ("claim_lost", claims is not None and len(claims.lost) > config.max_claims_lost),
         ("copied", f.copied > config.max_copied),
     ]
+
+
+def _counts(conflict: Conflict, config: FidelityConfig) -> bool:
+    at = config.negation_at if conflict.kind == "negation" else config.conflict_at
+    return conflict.closeness >= at
 
 
 def _of_maths(maths: Maths | None, config: FidelityConfig) -> list[tuple[str, bool]]:
@@ -198,8 +203,10 @@ def _of_alignment(alignment: Alignment | None, config: FidelityConfig) -> list[t
     if alignment.method != "words":
         low = min(alignment.recall, alignment.precision) < config.min_similarity
         return [("misaligned", low)]
-    lost = min((m.score for m in alignment.source), default=1.0) < config.lost_at
-    added = min((m.score for m in alignment.rewrite), default=1.0) < config.added_at
+    lost_at = max(config.lost_at, alignment.recall - config.outlier_by)
+    added_at = max(config.added_at, alignment.precision - config.outlier_by)
+    lost = min((m.score for m in alignment.source), default=1.0) < lost_at
+    added = min((m.score for m in alignment.rewrite), default=1.0) < added_at
     low = alignment.recall < config.min_recall or alignment.precision < config.min_precision
     return [("sentence_lost", lost), ("sentence_added", added), ("misaligned", low)]
 

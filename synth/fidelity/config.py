@@ -35,10 +35,15 @@ class FidelityConfig(Config):
     more, as long as every closed equation in it is true."""
     conflict_at: float = Field(default=0.6, ge=0.0, le=1.0)
     """How alike two sentences must be for a difference between them to count: `contradicted`."""
+    negation_at: float = Field(default=0.5, ge=0.0, le=1.0)
+    """The same for a word that one text denies and the other one states."""
     lost_at: float = Field(default=0.15, ge=0.0, le=1.0)
     """A sentence of the source that is covered less is lost: `sentence_lost`."""
     added_at: float = Field(default=0.15, ge=0.0, le=1.0)
     """A sentence of the rewrite that is covered less is invented: `sentence_added`."""
+    outlier_by: float = Field(default=0.55, ge=0.0, le=1.0)
+    """So is one that is covered less than the text's sentences on average by this much: where the
+    words stay close to the source's, a new sentence shows sooner."""
     min_recall: float = Field(default=0.3, ge=0.0, le=1.0)
     """Mean coverage of the source's sentences; below: `misaligned`."""
     min_precision: float = Field(default=0.3, ge=0.0, le=1.0)
@@ -51,7 +56,7 @@ class FidelityConfig(Config):
     """Above: `too_long`."""
     max_repetition: float = Field(default=0.1, ge=0.0, le=1.0)
     """Share of repeated runs of words beyond those of the source; above: `repetitive`."""
-    max_copied: float = Field(default=0.7, ge=0.0, le=1.0)
+    max_copied: float = Field(default=0.9, ge=0.0, le=1.0)
     """Share of the words in runs that the source holds; above: `copied`."""
     max_claims_added: int = Field(default=0, ge=0)
     """Claims that the judge found new or contradicted; above: `claim_added`."""

@@ -5,12 +5,12 @@ free paraphrase is never blamed, and a free contradiction is not seen: that is t
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from synth.fidelity.alignment import Alignment
-from synth.fidelity.stopwords import NEGATIONS
-from synth.fidelity.text import Text, words_of
+from synth.fidelity.stopwords import NEGATIONS, STOPWORDS
+from synth.fidelity.text import Text, stem, words_of
 
 _OPPOSITES = (
     "before after|increase decrease|increases decreases|increased decreased|rise fall|rises falls"
@@ -27,6 +27,26 @@ for _pair in _OPPOSITES.split("|"):
     _OPPOSITE.setdefault(_one, set()).add(_other)
     _OPPOSITE.setdefault(_other, set()).add(_one)
 _PREFIXES = ("un", "in", "im", "non", "dis", "ir")
+_DENYING = (
+    "refus",
+    "forbid",
+    "prevent",
+    "avoid",
+    "lack",
+    "miss",
+    "except",
+    "unless",
+    "un",
+    "rather",
+)
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|[.,;:!?]")
+
+REACH = 4
+"""Words after a negation among which is what it denies."""
+
+NEAR = 5
+"""Words around a word among which is what denies it."""
+
 _FACT = re.compile(r"(?<![\w.])\d[\d.,]*\b|(?<=[a-z,;] )[A-Z][^\W\d_]{2,}")
 
 
@@ -41,9 +61,24 @@ class Conflict(NamedTuple):
 
 
 def conflicts_of(source: Text, rewrite: Text, alignment: Alignment) -> tuple[Conflict, ...]:
-    """Between best matches, in order of the rewrite."""
-    best = {match.sentence: match for match in alignment.source}
+    """Denials first, which are looked for between a sentence and its best match and what stands
+    beside that; then what else differs between two sentences that are each other's best."""
     found: list[Conflict] = []
+    denials = (rewrite, source, alignment.rewrite), (source, rewrite, alignment.source)
+    for one, other, matches in denials:
+        for match in matches:
+            if match.other is None:
+                continue
+            ours = one.sentences[match.sentence].text
+            theirs = other.sentences[match.other].text
+            if denied := _denied(ours, theirs, _around(other, match.other)):
+                pair = (theirs, ours) if one is rewrite else (ours, theirs)
+                found.append(Conflict("negation", denied, *pair, match.score))
+    return (*found, *_exchanges(source, rewrite, alignment))
+
+
+def _exchanges(source: Text, rewrite: Text, alignment: Alignment) -> Iterator[Conflict]:
+    best = {match.sentence: match for match in alignment.source}
     for match in alignment.rewrite:
         back = best.get(match.other) if match.other is not None else None
         if back is None or back.other != match.sentence:
@@ -52,29 +87,21 @@ def conflicts_of(source: Text, rewrite: Text, alignment: Alignment) -> tuple[Con
         around = _around(source, back.sentence), _around(rewrite, match.sentence)
         closeness = min(match.score, back.score)
         for kind, what in _differences(ours, theirs, *around):
-            found.append(Conflict(kind, what, ours, theirs, closeness))
-    return tuple(found)
+            yield Conflict(kind, what, ours, theirs, closeness)
 
 
 def _differences(
     ours: str, theirs: str, around_ours: str, around_theirs: str
-) -> list[tuple[str, str]]:
-    mine, others = words_of(ours), words_of(theirs)
-    known, known_others = set(mine), set(others)
-    found: list[tuple[str, str]] = []
-    flips = _flips(known, known_others)
-    before, after = _negations(mine), _negations(others)
-    if (len(before) + len(after) + flips) % 2:
-        found.append(("negation", f"{' '.join(before) or '-'} / {' '.join(after) or '-'}"))
+) -> Iterator[tuple[str, str]]:
+    known, known_others = set(words_of(ours)), set(words_of(theirs))
     for word in known - known_others:
         if against := (_OPPOSITE.get(word, set()) & known_others) - known:
-            found.append(("opposite", f"{word} / {min(against)}"))
+            yield "opposite", f"{word} / {min(against)}"
     gone, new = _facts(ours) - _facts(around_theirs), _facts(theirs) - _facts(around_ours)
-    gone -= {fact for fact in gone if fact.casefold() in known_others}
-    new -= {fact for fact in new if fact.casefold() in known}
+    gone = {fact for fact in gone if fact.casefold() not in known_others}
+    new = {fact for fact in new if fact.casefold() not in known}
     if gone and new:
-        found.append(("exchange", f"{min(gone)} / {min(new)}"))
-    return found
+        yield "exchange", f"{min(gone)} / {min(new)}"
 
 
 def _facts(text: str) -> set[str]:
@@ -82,19 +109,49 @@ def _facts(text: str) -> set[str]:
     return {fact.replace(",", "").rstrip(".") for fact in _FACT.findall(text)}
 
 
-def _negations(words: Sequence[str]) -> list[str]:
-    return [w for w in words if w in NEGATIONS or w.endswith(("n't", "n\u2019t"))]
+def _denied(sentence: str, other: str, around: str) -> str | None:
+    """A word that the sentence denies, and that the other one states and nothing near it denies."""
+    tokens = _TOKEN.findall(around.casefold())
+    stated = set(map(stem, words_of(other)))
+    for negation, word in _negated(_TOKEN.findall(sentence.casefold())):
+        if stem(word) in stated and not _is_denied(stem(word), tokens):
+            return f"{negation} {word}"
+    return None
 
 
-def _flips(ours: set[str], theirs: set[str]) -> int:
-    """Words that one sentence has with a prefix of negation and the other one without."""
-    return sum(
-        prefix + word in b and prefix + word not in a and word not in b
-        for a, b in ((ours, theirs), (theirs, ours))
-        for word in a
-        if len(word) > 3
-        for prefix in _PREFIXES
-    )
+def _negated(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(negation, the telling word that it denies), where one follows closely."""
+    for index, token in enumerate(tokens):
+        if not _denies_what_follows(token):
+            continue
+        for word in tokens[index + 1 : index + 1 + REACH]:
+            if not word[0].isalnum():
+                break
+            if word not in STOPWORDS:
+                yield token, word
+                break
+
+
+def _is_denied(stemmed: str, tokens: Sequence[str]) -> bool:
+    """Also by a word such as "refuse" or a prefix, which deny in their own way."""
+    for index, token in enumerate(tokens):
+        near = tokens[max(0, index - NEAR) : index + NEAR]
+        if stem(token) == stemmed and any(map(_is_denying, near)):
+            return True
+    return any(prefix + stemmed == stem(token) for token in tokens for prefix in _PREFIXES)
+
+
+def _denies_what_follows(token: str) -> bool:
+    """ "No" and "without" deny a thing, which the other text may well name: "needs no ticket"."""
+    return token in ("not", "never", "cannot") or token.endswith(("n't", "n\u2019t"))
+
+
+def _is_negation(token: str) -> bool:
+    return token in NEGATIONS or token.endswith(("n't", "n\u2019t"))
+
+
+def _is_denying(token: str) -> bool:
+    return _is_negation(token) or token.startswith(_DENYING)
 
 
 def _around(text: Text, sentence: int) -> str:

@@ -1,16 +1,17 @@
 """Names: people, places, things with capitals inside a sentence, and identifiers of programs.
 
-A word with a capital at the beginning of a sentence says nothing by it, unless more capitals
-follow or it stands with one inside a sentence too.
+A word with a capital at the beginning of a sentence says nothing by it, unless it stands with one
+inside a sentence too.
 """
 
 import re
 from collections.abc import Iterator
 
 from synth.fidelity.text import Text
+from synth.fidelity.units import UNITS
 
 _IDENTIFIER = re.compile(
-    r"(?<![\w.])(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"  # os.path.join
+    r"(?<![\w.])(?:[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+"  # os.path.join
     r"|[A-Za-z]\w*_\w+|_+[A-Za-z]\w*"  # snake_case, __init__
     r"|[A-Za-z]*[a-z][A-Z]\w*"  # camelCase, TypeError
     r"|[A-Z]{2,}[A-Z0-9]*(?![a-z])"  # NASA, HTTP2
@@ -50,8 +51,6 @@ def names_of(text: Text) -> dict[str, str]:
         for index, word in enumerate(words):
             alone_at_start = begins and index == 0
             (at_start if alone_at_start else inside).setdefault(_key(word), word)
-            if begins and index == 1 and len(words[0]) > 2:
-                inside.setdefault(_key(words[0]), words[0])
     found |= {key: word for key, word in inside.items() if is_name(key)}
     found |= {key: word for key, word in at_start.items() if key in found}
     for identifier in identifiers_of(text):
@@ -69,7 +68,7 @@ def identifiers_of(text: Text) -> Iterator[str]:
 
 
 def is_name(key: str) -> bool:
-    return len(key) > 1 and key not in _NO_NAMES
+    return len(key) > 1 and not {key, key.removesuffix("s")} & (_NO_NAMES | UNITS.keys())
 
 
 def stands_in(key: str, text: Text) -> bool:
@@ -78,7 +77,10 @@ def stands_in(key: str, text: Text) -> bool:
     vocabulary = text.vocabulary
     if not parts:
         return key in text.text
-    return all(part in vocabulary or part + "s" in vocabulary for part in parts)
+    return all(
+        part in vocabulary or part + "s" in vocabulary or part.removesuffix("s") in vocabulary
+        for part in parts
+    )
 
 
 def _capitalised(stated: str) -> Iterator[tuple[list[str], bool]]:

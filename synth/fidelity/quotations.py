@@ -8,8 +8,8 @@ MIN_WORDS = 3
 """Fewer words in marks are an expression or an emphasis, not somebody's words."""
 
 _QUOTED = re.compile(
-    r"\"([^\"\n]{3,600})\"|\u201c([^\u201c\u201d\n]{3,600})\u201d"
-    r"|\u00ab([^\u00ab\u00bb\n]{3,600})\u00bb|\u201e([^\u201e\u201c\u201d\n]{3,600})[\u201c\u201d]"
+    r"(?<![\w\"])\"(?=\S)([^\"\n]{1,600})(?<=\S)\"(?!\w)|\u201c([^\u201c\u201d\n]{1,600})\u201d"
+    r"|\u00ab([^\u00ab\u00bb\n]{1,600})\u00bb|\u201e([^\u201e\u201c\u201d\n]{1,600})[\u201c\u201d]"
 )
 
 

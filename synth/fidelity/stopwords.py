@@ -12,7 +12,7 @@ _WORDS = (
     " question answer note"
 )
 _NEGATING = "not no never none nothing nobody neither nor cannot without hardly don't doesn't isn't"
-NEGATIONS = frozenset(_NEGATING.split()) | {"unable", "fails", "failed", "fail", "lacks"}
+NEGATIONS = frozenset(_NEGATING.split())
 """They decide what a sentence says, but not which sentence it is."""
 
 STOPWORDS = frozenset(_WORDS.split()) | NEGATIONS

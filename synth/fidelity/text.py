@@ -15,6 +15,9 @@ Kind = Literal["heading", "code", "table", "item", "prose"]
 MAX_FORMULA = 4_000
 """Characters between two formula marks; what is longer is prose with a stray mark in it."""
 
+MIN_CELL = 5
+"""Words of a table's cell that is read as a paragraph."""
+
 INDENT = 3
 """Blanks before a line from which it may be code."""
 
@@ -31,7 +34,7 @@ _CLOSES = {"\\(": "\\)", "\\[": "\\]"}
 _STOP = re.compile(r"[.!?]+[\"')\]\u201d\u2019*_]*\s+|[\u3002\uff01\uff1f]+")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|dr|mr|mrs|ms|prof|st|fig|no|approx|ca|resp|al|inc|z\.b|bzw)"
-    r"|(?<![\w.])[A-Za-z])\.$",
+    r"|(?<![\w.\u00b0])[A-Za-z])\.$",
     re.IGNORECASE,
 )
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
@@ -97,28 +100,29 @@ class Text:
     @cached_property
     def cells(self) -> list[str]:
         """Of all tables, in order."""
-        rows = (row for b in self.blocks if b.kind == "table" for row in b.text.splitlines())
-        return [
-            cell
-            for row in rows
-            if not _RULE.fullmatch(row)
-            for cell in (" ".join(part.split()) for part in row.strip(" |").split("|"))
-            if cell
-        ]
+        return [c for b, rest in self._parts[0] if b.kind == "table" for c in cells_of(rest)]
 
     @cached_property
     def prose(self) -> str:
-        """Paragraphs and list items, a blank line between two; no code, formulas or headings."""
+        """All paragraphs, a blank line between two; no code, formulas or headings."""
         return "\n\n".join(self.paragraphs)
 
     @cached_property
     def paragraphs(self) -> list[str]:
-        return [rest for block, rest in self._parts[0] if block.kind in ("prose", "item")]
+        """Of a table the cells that say something, a paragraph each."""
+        return [
+            part
+            for block, rest in self._parts[0]
+            if block.kind != "heading"
+            for part in ([rest] if block.kind != "table" else cells_of(rest))
+            if block.kind != "table" or len(part.split()) >= MIN_CELL
+        ]
 
     @cached_property
     def stated(self) -> str:
         """Where facts are looked for: the prose and the cells of tables."""
-        return self.prose + "\n\n" + "\n\n".join(self.cells) if self.cells else self.prose
+        short = [cell for cell in self.cells if len(cell.split()) < MIN_CELL]
+        return "\n\n".join([*self.paragraphs, *short])
 
     @cached_property
     def words(self) -> list[str]:
@@ -162,6 +166,12 @@ _SQUEEZED = str.maketrans(
 def squeeze(text: str) -> str:
     """Case, white space, kinds of dashes and quotation marks make no difference any more."""
     return "".join(text.translate(_SQUEEZED).casefold().split())
+
+
+def cells_of(table: str) -> list[str]:
+    rows = [row for row in table.splitlines() if not _RULE.fullmatch(row)]
+    cells = (" ".join(part.split()) for row in rows for part in row.strip(" |").split("|"))
+    return [cell for cell in cells if cell]
 
 
 def words_of(text: str) -> list[str]:

@@ -1,0 +1,220 @@
+"""What the layers of fidelity find, and what they take for a change by mistake.
+
+    python benchmarks/bench_fidelity.py [--half tune|report] [--seed 0] [--show] [--markdown]
+
+Faithful rewrites are the controls: pairs written by hand (`fidelity_pairs.md`), and what the
+offline rewriter, with its mistakes switched off, makes of CPython's topics and of the set of
+mathematics. A control that a verdict drops is a false alarm. Each control that is kept is then
+spoiled in one place by each planter of `synth/fidelity/corruptions.py`, and counts as found when
+the verdict drops it. Passages fall into two halves by the digest of their source: thresholds were
+chosen on `tune`, the figures that are kept come from `report`. Also prints the speed of all layers
+together. 95% intervals are Wilson's. The offline rewriter is a template policy: its words are
+easier to follow than a model's.
+"""
+
+import argparse
+import json
+import pydoc_data.topics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.measured import show
+from records.seeds import rng_of, share_of
+from synth.fidelity.checks import Kind, fidelity_of, reasons_of
+from synth.fidelity.config import FidelityConfig
+from synth.fidelity.corruptions import PLANTERS, foreign_sentence
+from synth.fidelity.text import Text
+from synth.intervals import wilson
+from synth.offline.jobs import answer_of
+from synth.offline.rewriter_errors import RewriterErrors
+from synth.offline.settings import OfflineSettings
+from synth.openai_server.request import parse_chat
+from synth.prompts import render
+from synth.rephrasing.instructions import LEARNING_NOTES, instruction, instructions
+
+PAIRS = Path(__file__).with_name("fidelity_pairs.md")
+NO_MISTAKES = OfflineSettings(
+    rewriter_errors=RewriterErrors(**dict.fromkeys(RewriterErrors.model_fields, 0.0))
+)
+PASSAGE_WORDS = (60, 250)
+"""Of a passage of CPython's topics."""
+
+
+class Case(NamedTuple):
+    group: str
+    kind: Kind
+    source: str
+    rewrite: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=["tune", "report"], default="report")
+    parser.add_argument("--seed", type=int, default=0, help="other places are spoiled")
+    parser.add_argument("--show", action="store_true", help="print what is missed or mistaken")
+    parser.add_argument("--markdown", action="store_true", help="print tables for people")
+    given = parser.parse_args()
+    everything = [*by_hand(), *topics(), *mathematics()]
+    cases = [case for case in everything if half_of(case) == given.half]
+    kept, alarms = controls(cases, show_all=given.show)
+    found = spoiled(kept, seed=given.seed, show_all=given.show)
+    rows = [*alarm_rows(cases, alarms), *detection_rows(found)]
+    for row in rows:
+        show({"half": given.half, **row})
+    show({"measurement": "speed", **speed(everything)})
+    if given.markdown:
+        print(table(rows))
+
+
+def half_of(case: Case) -> str:
+    return "tune" if share_of(case.source, "half") < 0.5 else "report"
+
+
+def by_hand() -> Iterator[Case]:
+    for part in PAIRS.read_text(encoding="utf-8").split("\n## ")[1:]:
+        _genre, _, body = part.partition("\n")
+        source, _, rewrite = body.partition("\n---\n")
+        yield Case("by hand", "knowledge", source.strip(), rewrite.strip())
+
+
+def topics(most: int = 150) -> Iterator[Case]:
+    """Passages of prose of CPython's language reference, each in a style of its own."""
+    styles = list(instructions("styles").values())
+    views = list(instructions("perspectives").values())
+    passages = [p for text in pydoc_data.topics.topics.values() for p in passages_of(text)]
+    for number, passage in enumerate(sorted(set(passages))[:: max(1, len(passages) // most)]):
+        style, view = styles[number % len(styles)], views[number % len(views)]
+        yield Case("topics", "knowledge", passage, rewritten(passage, style.text, view.text))
+
+
+def passages_of(text: str) -> Iterator[str]:
+    low, high = PASSAGE_WORDS
+    passage: list[str] = []
+    for paragraph in [*Text(text).paragraphs, ""]:
+        words = len(paragraph.split())
+        if sum(len(p.split()) for p in passage) + words > high or words < 8:
+            if sum(len(p.split()) for p in passage) >= low:
+                yield "\n\n".join(passage)
+            passage = []
+        if words >= 8:
+            passage.append(paragraph)
+
+
+def mathematics() -> Iterator[Case]:
+    path = Path(sys.path[0]) / "synth" / "rephrasing" / "maths" / "problems.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    notes = instruction("maths", LEARNING_NOTES).text
+    for problem in map(json.loads, lines):
+        if problem["language"] == "en":
+            text = f"{problem['problem']}\n\n{problem['solution']}\n\nAnswer: {problem['answer']}"
+            yield Case("mathematics", "maths", text, rewritten(text, notes, ""))
+
+
+def rewritten(part: str, style: str, perspective: str) -> str:
+    given = {"whole": True, "source": part, "style": style, "perspective": perspective}
+    messages = render("rewrite_chunk", **given, written="", part=part).messages
+    request = parse_chat({"model": "template-policy", "messages": messages})
+    answer = answer_of(request, NO_MISTAKES).content
+    return answer.partition("<rewrite>\n")[2].rpartition("\n</rewrite>")[0] or answer
+
+
+def found_in(case: Case, rewrite: str) -> list[str]:
+    """All but `copied`: what is too close to its source is faithful all the same."""
+    reasons = reasons_of(fidelity_of(case.source, rewrite, kind=case.kind), FidelityConfig())
+    return [reason for reason in reasons if reason != "copied"]
+
+
+def controls(cases: list[Case], *, show_all: bool) -> tuple[list[Case], dict[str, Counter[str]]]:
+    """Those that are kept, and why the others are not, by group."""
+    kept: list[Case] = []
+    alarms: dict[str, Counter[str]] = {case.group: Counter() for case in cases}
+    for case in cases:
+        reasons = found_in(case, case.rewrite)
+        alarms[case.group].update(reasons)
+        if reasons:
+            alarms[case.group]["any"] += 1
+            if show_all:
+                print("ALARM", case.group, explained(case, case.rewrite, reasons))
+        else:
+            kept.append(case)
+    return kept, alarms
+
+
+def spoiled(
+    kept: list[Case], *, seed: int, show_all: bool
+) -> dict[tuple[str, str], list[list[str]]]:
+    """The reasons given for each spoiled control, by group and kind."""
+    others = [case.source for case in kept if case.group == "by hand"]
+    planters = PLANTERS | {"foreign_sentence": partial(foreign_sentence, others=others)}
+    found: dict[tuple[str, str], list[list[str]]] = {}
+    for case in kept:
+        for kind, planter in planters.items():
+            planted = planter(case.rewrite, rng_of(case.source, f"plant:{kind}", seed))
+            if planted is None or planted.text == case.rewrite:
+                continue
+            reasons = found_in(case, planted.text)
+            found.setdefault((case.group, kind), []).append(reasons)
+            if show_all and not reasons:
+                print("MISSED", case.group, kind, planted.what)
+    return found
+
+
+def explained(case: Case, rewrite: str, reasons: list[str]) -> str:
+    columns = fidelity_of(case.source, rewrite, kind=case.kind).columns()
+    telling = ("numbers", "units", "dates", "names", "quotations", "conflicts", "maths")
+    return json.dumps({"reasons": reasons} | {k: columns[k] for k in telling}, ensure_ascii=False)
+
+
+def alarm_rows(cases: list[Case], alarms: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
+    sizes = Counter(case.group for case in cases)
+    for group, n in sizes.items():
+        hits = alarms[group]["any"]
+        by = {reason: count for reason, count in alarms[group].most_common() if reason != "any"}
+        yield {"measurement": "false alarms", "group": group, **rate(hits, n), "by": by}
+
+
+def detection_rows(found: dict[tuple[str, str], list[list[str]]]) -> Iterator[dict[str, Any]]:
+    for (group, kind), reasons in sorted(found.items()):
+        by = Counter(reason for given in reasons for reason in given)
+        row = {"measurement": "detection", "group": group, "kind": kind}
+        yield {**row, **rate(sum(map(bool, reasons)), len(reasons)), "by": dict(by.most_common(4))}
+
+
+def rate(hits: int, n: int) -> dict[str, Any]:
+    low, high = wilson(hits, n)
+    share = round(hits / n, 3) if n else None
+    return {"n": n, "hits": hits, "rate": share, "interval": [round(low, 3), round(high, 3)]}
+
+
+def speed(cases: list[Case]) -> dict[str, Any]:
+    """MB of source and rewrite together, a second of one core, over all layers of code."""
+    size = sum(len(case.source.encode()) + len(case.rewrite.encode()) for case in cases)
+    start = time.process_time()
+    for case in cases:
+        fidelity_of(case.source, case.rewrite, kind=case.kind)
+    seconds = time.process_time() - start
+    return {"mb": round(size / 1e6, 3), "mb_per_s": round(size / 1e6 / seconds, 2)}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| group | planted | n | found | share | 95% interval (Wilson) | by |"]
+    lines.append("|---|---|---:|---:|---:|---|---|")
+    for row in rows:
+        low, high = row["interval"]
+        by = ", ".join(f"{reason} {count}" for reason, count in row["by"].items())
+        lines.append(
+            f"| {row['group']} | {row.get('kind', 'nothing')} | {row['n']} | {row['hits']} |"
+            f" {row['rate']:.3f} | {low:.3f} to {high:.3f} | {by} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
