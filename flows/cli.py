@@ -18,6 +18,7 @@ from flows import (
     cli_domain,
     cli_grade,
     cli_label,
+    cli_rephrase,
     cli_run,
     cli_sandbox,
     cli_tools,
@@ -34,6 +35,7 @@ app = App(
 cli_run.register(app)
 cli_data.register(app)
 cli_grade.register(app)
+cli_rephrase.register(app)
 cli_label.register(app)
 cli_tools.register(app)
 cli_domain.register(app)

@@ -35,9 +35,9 @@ def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
     """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
 
     Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
-    agents, personas, tools, proposals, domains, verdicts, calibration, labels, curation, llm_calls,
-    stages, runs,
-    timings, and the readers' views sft and rl. Try `synth sql "show tables"`.
+    agents, personas, tools, proposals, domains, verdicts, calibration, labels, curation,
+    rephrasings (with the newest selection's word), selection, llm_calls, stages, runs, timings, and
+    the readers' views sft, rl and pretrain. Try `synth sql "show tables"`.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ def print_result(result: "Result", *, json_: bool) -> None:
 def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
     """Print one trajectory to be read: the conversation, the calls, the verdicts.
 
+    The id of a rewritten text prints that beside its source, with what was measured of it.
+
     Parameters
     ----------
     trajectory_id
@@ -75,9 +77,14 @@ def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     """
+    from synth.rephrasing.view import beginning_with, show_rephrasing
     from synth.view import show_trajectory
 
-    show_trajectory(open_dataset(dataset), trajectory_id)
+    store = open_dataset(dataset)
+    if rephrasing_id := beginning_with(store, trajectory_id):
+        show_rephrasing(store, rephrasing_id)
+    else:
+        show_trajectory(store, trajectory_id)
 
 
 def report(path: str | None = None, *, out: Path | None = None) -> None:
@@ -186,6 +193,7 @@ def replay(
     json_
         Print the comparison as JSON.
     """
+    from synth.config import RunConfig
     from synth.config_files import recorded_config
     from synth.replay import replay as replay_trajectory
     from synth.sources import catalogue_of
@@ -196,6 +204,7 @@ def replay(
     rows = store.rows("trajectories", ["trajectory_id", "run_id"])
     run_id = next(row["run_id"] for row in rows if row["trajectory_id"] == full)
     config = recorded_config(store, run_id)
+    assert isinstance(config, RunConfig), "trajectories come from pipelines"
     world, episode = catalogue_of(store, config), config.rollouts.episode
     found = asyncio.run(replay_trajectory(store, full, world, episode, cassette=cassette))
     if json_:

@@ -115,12 +115,12 @@ def resume(
     set_
         A setting to change that is no part of the run's identity: budget, concurrency, prices.
     """
-    from records.settings import with_overrides
-    from synth.config_files import recorded_config, validate
+    from flows.cli_rephrase import run_rephrase
+    from synth.config import RunConfig
+    from synth.config_files import recorded_config
 
     store = open_dataset(dataset)
-    recorded = recorded_config(store, run_id)
-    config = validate(with_overrides(recorded.model_dump(mode="json"), set_), where=run_id)
+    config = recorded_config(store, run_id, set_)
     if config.run_id != run_id:
         why = (
             f"--set {' '.join(set_)} changes what rows say; set budgets, prices, concurrency or "
@@ -130,9 +130,11 @@ def resume(
             "with the same config makes a new run, which keeps the rows that are the same"
         )
         raise ConfigError(f"{run_id} would become another run, {config.run_id}: {why}")
-    _execute(
-        "pipeline", config, store.root, command=f"synth resume {run_id}", retry_failed=retry_failed
-    )
+    command = f"synth resume {run_id}"
+    if isinstance(config, RunConfig):
+        _execute("pipeline", config, store.root, command=command, retry_failed=retry_failed)
+    else:
+        run_rephrase(config, store.root, command=command, retry_failed=retry_failed)
 
 
 def serve(*, port: Port | None = None) -> None:

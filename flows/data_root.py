@@ -12,6 +12,7 @@ from flows.settings import data_root, flow_keys
 from records.errors import ConfigError
 from sandboxes.servers import ServerConfig, load_server
 from synth.config import JobConfig
+from synth.rephrasing.sources import BUILT_IN, is_on_hub
 
 
 def check_parameters(config: JobConfig, dataset: str) -> None:
@@ -83,6 +84,9 @@ def _is_address(host: str) -> bool:
 
 def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
     yield "dataset", dataset
+    for source in getattr(config, "sources", ()):
+        if source.path not in BUILT_IN and not is_on_hub(source):
+            yield "config.sources.path", source.path
     for setting in ("domains", "servers", "code"):
         for name in getattr(config, setting, ()):
             if name.endswith((".yaml", ".yml")):  # else the name of a built-in one

@@ -33,6 +33,8 @@ from synth.llm.client import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probe import probe
 from synth.offline.app import create_app
+from synth.rephrasing.config import RephraseConfig
+from synth.rephrasing.stage import sources_of
 from synth.run import ConfigT, Run
 from synth.sources import calls_tools, check_sources
 from synth.workers import Workers
@@ -135,12 +137,14 @@ async def _workers(run: Run[Any], live: int | None) -> AsyncIterator[None]:
 
 
 def _check(config: JobConfig) -> None:
-    """ConfigError for a domain or server that cannot be used."""
+    """ConfigError for a domain, server or source that cannot be used."""
     match config:
         case RunConfig():
             check_sources(config)
         case EvolveConfig():
             check_domains(config)
+        case RephraseConfig():
+            sources_of(config)
 
 
 def current_run() -> Run[Any] | None:

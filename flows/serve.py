@@ -14,6 +14,7 @@ from flows.grade import grade
 from flows.ownership import OURS
 from flows.pipeline import pipeline
 from flows.pretrain import pretrain
+from flows.rephrase import rephrase
 from flows.rollouts import rollouts
 from flows.sft import sft
 
@@ -26,6 +27,7 @@ FLOWS = (
     rollouts,
     curate,
     grade,
+    rephrase,
     pretrain,
     sft,
 )

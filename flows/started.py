@@ -16,6 +16,7 @@ from flows.evolve_tools import evolve_tools
 from flows.grade import grade
 from flows.ownership import OURS, sweep_dead_runs
 from flows.pipeline import pipeline
+from flows.rephrase import rephrase
 from records.errors import SynthError
 from synth.config import JobConfig
 
@@ -24,6 +25,7 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "dry_run": dry_run,
     "evolve_tools": evolve_tools,
     "grade": grade,
+    "rephrase": rephrase,
 }
 
 ATTEMPTS = 3

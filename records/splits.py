@@ -5,20 +5,31 @@ from typing import Literal
 
 from records.seeds import share_of
 
-Split = Literal["train", "heldout_task", "heldout_tool", "heldout_domain"]
+Split = Literal["train", "heldout_document", "heldout_task", "heldout_tool", "heldout_domain"]
 
-SPLITS: tuple[Split, ...] = ("train", "heldout_task", "heldout_tool", "heldout_domain")
+SPLITS: tuple[Split, ...] = (
+    "train",
+    "heldout_document",
+    "heldout_task",
+    "heldout_tool",
+    "heldout_domain",
+)
 """From weakest to strongest: a stronger one says that more of the row is new to a model."""
 
 HELDOUT_SHARE = 0.1
-"""Share of tools, and of tasks, that their own digest holds out."""
+"""Share of tools, of tasks and of source texts that their own digest holds out."""
+
+_HELD_OUT: dict[str, Split] = {
+    "document": "heldout_document",
+    "task": "heldout_task",
+    "tool": "heldout_tool",
+}
 
 
-def own_split(kind: Literal["tool", "task"], item_id: str) -> Split:
-    """What the digest of a tool or a task says of it, whatever its parents say."""
-    if share_of(item_id, f"heldout_{kind}") >= HELDOUT_SHARE:
-        return "train"
-    return "heldout_tool" if kind == "tool" else "heldout_task"
+def own_split(kind: Literal["document", "tool", "task"], item_id: str) -> Split:
+    """What the digest of a text, tool or task says of it, whatever its parents say."""
+    held_out = share_of(item_id, f"heldout_{kind}") < HELDOUT_SHARE
+    return _HELD_OUT[kind] if held_out else "train"
 
 
 def split_of(own: str, parents: Iterable[str] = ()) -> Split:

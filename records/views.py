@@ -1,4 +1,4 @@
-"""DuckDB views over the committed parts: one per table, `sft` and `rl` for trainers.
+"""DuckDB views over the committed parts: one per table; `sft`, `rl`, `pretrain` for trainers.
 
 `views.sql` in the dataset's folder is the same statements with paths relative to that folder, so
 the folder may move. Read it from the folder, or tell DuckDB where the folder is:
@@ -7,7 +7,8 @@ the folder may move. Read it from the folder, or tell DuckDB where the folder is
     duckdb -cmd "SET file_search_path = 'data/demo'" -init data/demo/views.sql
 
 The view `trajectories` has, beside the table's columns, those of the newest curation (highest
-commit number), null where there is none.
+commit number), null where there is none. In the view `rephrasings` the newest selection has its say
+in `kept` and `drop_reason`, and `repeats` names the rewrite that one repeats.
 """
 
 import re
@@ -44,6 +45,10 @@ FROM trajectories WHERE accepted;
 
 CREATE OR REPLACE VIEW rl AS
 SELECT task_id, split, agent_id, rubric, initial_state, seed FROM tasks;
+
+CREATE OR REPLACE VIEW pretrain AS
+SELECT rephrasing_id AS doc_id, split, source_path AS source, text, 1.0::DOUBLE AS weight
+FROM rephrasings WHERE kept;
 """
 
 
@@ -88,6 +93,8 @@ class _Writer:
         body = self._live_rows(spec)
         if spec.name == "trajectories":
             body = self._with_curation(body)
+        if spec.name == "rephrasings":
+            body = self._with_selection(spec, body)
         return f"\nCREATE OR REPLACE VIEW {spec.name} AS\n{body};\n"
 
     def _live_rows(self, spec: TableSpec, *, numbered: bool = False) -> str:
@@ -161,6 +168,23 @@ class _Writer:
             "QUALIFY row_number() OVER (PARTITION BY trajectory_id\n"
             "  ORDER BY commit_number DESC, curation_id) = 1\n"
             ") AS newest USING (trajectory_id)"
+        )
+
+    def _with_selection(self, spec: TableSpec, rephrasings: str) -> str:
+        """What the newest selection drops is not kept, and says why."""
+        replaced = {
+            "kept": "own.kept AND newest.drop_reason IS NULL AS kept",
+            "drop_reason": "coalesce(own.drop_reason, newest.drop_reason) AS drop_reason",
+        }
+        names = ", ".join(replaced.get(name, f"own.{name}") for name in spec.schema.names)
+        return (
+            f"SELECT {names}, newest.repeats\n"
+            f"FROM (\n{rephrasings}\n) AS own\nLEFT JOIN (\n"
+            "SELECT rephrasing_id, drop_reason, repeats FROM (\n"
+            f"{self._live_rows(TABLES['selection'], numbered=True)}\n)\n"
+            "QUALIFY row_number() OVER (PARTITION BY rephrasing_id\n"
+            "  ORDER BY commit_number DESC, selection_id) = 1\n"
+            ") AS newest USING (rephrasing_id)"
         )
 
 

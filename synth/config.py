@@ -18,7 +18,7 @@ from synth.rollout import RolloutConfig
 from synth.simulator import SimulateConfig
 from synth.tasks.stage import TaskConfig
 
-Role = Literal["generator", "agent", "user", "simulator", "judge"]
+Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
 
 STAGES = (
     "tools",

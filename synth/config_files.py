@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import ConfigError
-from records.settings import read_settings, validate_as
+from records.settings import read_settings, validate_as, with_overrides
 from records.store import Dataset
 from synth.config import RunConfig
+from synth.rephrasing.config import RephraseConfig
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -18,8 +19,10 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     return validate(read_settings(path, overrides), where=str(path))
 
 
-def recorded_config(dataset: Dataset, run_id: str) -> RunConfig:
-    """The configuration that a run of this dataset was last started with."""
+def recorded_config(
+    dataset: Dataset, run_id: str, overrides: Sequence[str] = ()
+) -> RunConfig | RephraseConfig:
+    """The configuration that a run of this dataset was last started with, with `overrides`."""
     rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config", "command"])
     mine = [row for row in rows if row["run_id"] == run_id and row["event"] == "started"]
     if not mine:
@@ -32,7 +35,9 @@ def recorded_config(dataset: Dataset, run_id: str) -> RunConfig:
         raise ConfigError(
             f"run {run_id} is an evolution; `synth tools evolve` with the same settings resumes it"
         )
-    return validate(newest["config"], where=f"the recorded configuration of run {run_id}")
+    kind = RephraseConfig if "chunk_tokens" in newest["config"] else RunConfig
+    values = with_overrides(newest["config"], overrides)
+    return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
 
 
 def validate(values: dict[str, Any], *, where: str) -> RunConfig:

@@ -49,9 +49,8 @@ def report_html(dataset: Dataset, *, seed: int = 0) -> str:
     summary = summarise(dataset)
     ids = transcript.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
     coverage = coverage_of(dataset, seed=seed)
-    css = (_FOLDER / "report.css").read_text(encoding="utf-8")
-    css_digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return _template().render(
+    return page(
+        "report.html.j2",
         summary=summary,
         tiles=_tiles(summary),
         charts={name: _columns(rows) for name, rows in summary.distributions.items()},
@@ -60,9 +59,15 @@ def report_html(dataset: Dataset, *, seed: int = 0) -> str:
         coverage=coverage,
         distances=DISTANCES,
         map_data=_as_data(coverage.svg),
-        css=Markup(css),
-        css_hash=f"sha256-{css_digest}",
     )
+
+
+def page(template: str, **values: Any) -> str:
+    """A page of one of the templates beside this file, which is also given `css` and, for its
+    content security policy, `css_hash`. Every value is made visible and escaped."""
+    css = (_FOLDER / "report.css").read_text(encoding="utf-8")
+    css_digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return _template(template).render(css=Markup(css), css_hash=f"sha256-{css_digest}", **values)
 
 
 def _as_data(svg: str | None) -> str | None:
@@ -186,7 +191,7 @@ def _columns(rows: list[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown
     )
@@ -197,7 +202,7 @@ def _template() -> jinja2.Template:
         "usd": usd,
         "shortened": lambda text: shortened(text, SHOWN_CHARS),
     }
-    return environment.from_string((_FOLDER / "report.html.j2").read_text(encoding="utf-8"))
+    return environment.from_string((_FOLDER / name).read_text(encoding="utf-8"))
 
 
 def _shown(value: Any) -> Any:

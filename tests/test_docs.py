@@ -10,6 +10,7 @@ from cyclopts import App
 from flows.cli import app, run
 from records.settings import read_settings, validate_as
 from synth.config_files import load_config
+from synth.rephrasing.config import RephraseConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -31,7 +32,10 @@ def options(config: Path) -> str:
 
 @pytest.mark.parametrize("config", sorted((ROOT / "configs").glob("*.toml")), ids=options)
 def test_every_example_config_is_valid(config: Path) -> None:
-    assert load_config(config).run_id
+    if config.stem == "rephrase":
+        assert validate_as(RephraseConfig, read_settings(config), where=str(config)).run_id
+    else:
+        assert load_config(config).run_id
 
 
 @pytest.mark.parametrize("config", sorted((ROOT / "configs/training").glob("*.toml")), ids=options)

@@ -24,5 +24,5 @@ def test_a_tenth_is_held_out() -> None:
 
 
 def test_unknown_split_is_named() -> None:
-    with pytest.raises(ValueError, match=r"unknown split 'test'; allowed: train, heldout_task"):
+    with pytest.raises(ValueError, match=r"unknown split 'test'; allowed: train, heldout_document"):
         split_of("train", ["test"])

@@ -1,0 +1,39 @@
+"""Texts rewritten for pretraining, with their fidelity measured."""
+
+import logging
+
+from prefect import flow
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+
+from flows.joining import joined_run
+from flows.settings import DEFAULT_DATASET, DatasetParameter
+from flows.shard_tasks import run_stage
+from synth.rephrasing import rephrase as job
+from synth.rephrasing.config import RephraseConfig
+from synth.rephrasing.report import summary_markdown, write_report
+from synth.run import StageReport
+
+log = logging.getLogger("synth.flows")
+
+
+@flow(name="rephrase", flow_run_name="rephrase-{config.name}")
+async def rephrase(
+    config: RephraseConfig = RephraseConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+) -> list[StageReport]:
+    """Write `rephrasings` and their `selection`; `rephrasing.html` is the report."""
+    async with joined_run(config, dataset) as run:
+        reports = await job.rephrase(run, run_stage)
+        for report in reports:
+            log.info("%s: %s", report.stage, report.summary())
+        path = write_report(run.dataset)
+        await acreate_table_artifact(
+            key="rephrase-yields",
+            table=[report.row() for report in reports],
+            description="requested = kept + dropped + failed + pending",
+        )
+        await acreate_markdown_artifact(
+            key="rephrase-summary",
+            markdown=summary_markdown(run.dataset),
+            description=f"Whole report, rewrites beside their sources: {path.resolve()}",
+        )
+        return reports

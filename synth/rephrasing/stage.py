@@ -1,0 +1,231 @@
+"""The stage `rephrase`: an item is one rewrite of one document.
+
+The plan holds places, no texts: it reads every source once from end to end, and `make` reads the
+document again by its place. Ids hang on the texts themselves, so a text is the same item wherever
+it lies, and a text that stands twice is rewritten once.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from records.digest import digest
+from records.errors import ItemError
+from records.schemas import Row
+from records.sizes import TOKEN_COUNTER, count_tokens
+from records.splits import own_split
+from records.store import ItemStatus
+from synth.fidelity.checks import Fidelity, fidelity_of, verdict
+from synth.fidelity.claims import judged_claims, prompt_version
+from synth.fidelity.embedded import aligned
+from synth.fidelity.language import language_of
+from synth.llm.client import LLM
+from synth.prompts import version_of
+from synth.rephrasing.assignment import ENGLISH, Assigner, Assignment
+from synth.rephrasing.chunks import Document, Span, documents_of
+from synth.rephrasing.config import RephraseConfig
+from synth.rephrasing.gates import GATES
+from synth.rephrasing.instructions import TRANSLATE
+from synth.rephrasing.sources import source_of
+from synth.rephrasing.texts import Place, Source, Text
+from synth.rephrasing.writing import PROMPT, Writer, Written
+from synth.run import Run, Shard
+from synth.stages import KEPT, Item, ItemResult, dropped
+
+STAGE_VERSION = 1
+"""Raised when the same text would be rewritten otherwise by the same answers."""
+
+NAME = "rephrase"
+
+UNDETERMINED = "und"
+
+
+class At(NamedTuple):
+    """A rewrite that is to be made: of which document, and which one of it."""
+
+    source: int
+    """Number of the source in the configuration."""
+    place: Place
+    part: int
+    parts: int
+    """Documents that the text was cut into."""
+    span: Span
+    rewrite: int
+    again: int
+    """How often the text stood in the sources before: it is rewritten once."""
+
+
+class RephraseStage:
+    name = NAME
+
+    def __init__(self, run: Run[RephraseConfig]) -> None:
+        self.run = run
+        self.config = run.config
+        self.assigner = Assigner(self.config)
+        self.sources = [source_of(source) for source in self.config.sources]
+        self.base = base_of(self.config, self.assigner)
+
+    def plan(self) -> list[Item]:
+        return list(self._items())
+
+    def _items(self) -> Iterator[Item]:
+        seen: dict[int, int] = {}
+        for number, (config, source) in enumerate(
+            zip(self.config.sources, self.sources, strict=True)
+        ):
+            for taken, (place, text) in enumerate(source.texts()):
+                if taken == config.max_documents:
+                    break
+                source_id = source_id_of(text.text)
+                again = seen.get(key := int(source_id, 16), 0)
+                seen[key] = again + 1
+                spans = documents_of(text.text, most=self.config.max_document_tokens)
+                for part, span in enumerate(spans):
+                    for rewrite in range(self.config.rewrites):
+                        at = At(number, place, part, len(spans), span, rewrite, again)
+                        yield Item(self._item_id(source_id, at), {"at": at})
+
+    def _item_id(self, source_id: str, at: At) -> str:
+        kind = self.config.sources[at.source].kind
+        return digest(self.base, kind, source_id, at.part, at.rewrite, at.again)
+
+    async def make(self, item: Item, shard: Shard) -> ItemResult:
+        at: At = item.data["at"]
+        if at.again:
+            return dropped("repeated_source")
+        text = await asyncio.to_thread(self.sources[at.source].read, at.place)
+        source_id = source_id_of(text.text)
+        if self._item_id(source_id, at) != item.item_id:
+            raise ItemError("source_changed", f"{text.name} changed since the run was planned")
+        excerpt = text.text[at.span.start : at.span.end]
+        document = Document(excerpt, chunk_tokens=self.config.chunk_tokens)
+        if all(part.is_verbatim for part in document.parts):
+            return dropped("nothing_to_rewrite")
+        if text.language is None:
+            guessed = language_of(text.text)
+            text = text._replace(language=None if guessed == UNDETERMINED else guessed)
+        kind = self.config.sources[at.source].kind
+        assigned = self.assigner.of(source_id, at.rewrite, kind=kind, language=text.language)
+        written = await Writer(
+            document,
+            shard.llm,
+            item=item.item_id,
+            style=assigned.style,
+            perspective=assigned.perspective,
+            context=self.config.context,
+        ).write()
+        reason, fidelity = await self._checked(
+            item, text._replace(text=excerpt), written.text, assigned, shard.llm
+        )
+        row = self._row(item, text, source_id, excerpt, assigned, written) | {
+            **fidelity.columns(),
+            "kept": reason is None,
+            "drop_reason": reason,
+        }
+        status = KEPT if reason is None else ItemStatus("dropped", reason)
+        return ItemResult({"rephrasings": [row]}, status)
+
+    async def _checked(
+        self,
+        item: Item,
+        text: Text,
+        rewrite: str,
+        assigned: Assignment,
+        llm: LLM,
+    ) -> tuple[str | None, Fidelity]:
+        """Why the rewrite is dropped, if it is. The judge sees only what is not."""
+        config, item_id, source = self.config, item.item_id, text.text
+        at: At = item.data["at"]
+        alignment = None
+        if config.align == "embedder":
+            alignment = await aligned(llm, source, rewrite, item=item_id, step="align")
+        wanted = ENGLISH if assigned.style.name == TRANSLATE else None
+        fidelity = await asyncio.to_thread(
+            fidelity_of,
+            source,
+            rewrite,
+            kind=config.sources[at.source].kind,
+            language=wanted,
+            answer=text.answer,
+            alignment=alignment,
+        )
+        reason = verdict(fidelity, config.fidelity) or self._gated(rewrite)
+        if reason is None and config.judge_claims:
+            claims = await judged_claims(llm, source, rewrite, item=item_id, step="claims")
+            fidelity = fidelity._replace(claims=claims)
+            reason = verdict(fidelity, config.fidelity)
+        return reason, fidelity
+
+    def _gated(self, text: str) -> str | None:
+        return next((name for name in self.config.gates if GATES[name](text)), None)
+
+    def _row(
+        self,
+        item: Item,
+        text: Text,
+        source_id: str,
+        excerpt: str,
+        assigned: Assignment,
+        written: Written,
+    ) -> Row:
+        at: At = item.data["at"]
+        source, reader = self.config.sources[at.source], self.sources[at.source]
+        return {
+            "rephrasing_id": item.item_id,
+            "source_id": source_id,
+            "source_hash": hashlib.sha256(excerpt.encode()).hexdigest(),
+            "source_path": source.path,
+            "source_name": text.name,
+            "source_language": text.language,
+            "source_part": at.part,
+            "source_parts": at.parts,
+            "source_span": list(at.span),
+            "kind": source.kind,
+            "rewrite": at.rewrite,
+            "style": assigned.style.name,
+            "perspective": assigned.perspective.name,
+            "source_text": excerpt,
+            "text": written.text,
+            "chunks": [chunk._asdict() for chunk in written.chunks],
+            "source_tokens": count_tokens(excerpt),
+            "text_tokens": count_tokens(written.text),
+            "prompt_tokens": written.prompt_tokens,
+            "completion_tokens": written.completion_tokens,
+            "model": self.config.roles["rewriter"].model_of(item.item_id, "rewriter"),
+            "prompt_versions": {
+                "rewrite": written.prompt_version,
+                "style": assigned.style.version,
+                "perspective": assigned.perspective.version,
+            },
+            "license": reader.license,
+            "split": own_split("document", source_id),
+        }
+
+
+def source_id_of(text: str) -> str:
+    """Of a text's content alone; its split hangs on it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def base_of(config: RephraseConfig, assigner: Assigner) -> str:
+    """What decides every rewrite of a run beside its text."""
+    settings: dict[str, Any] = config.identity()
+    for name in ("sources", "selection"):
+        settings.pop(name)
+    settings["roles"] = {role: own.identity() for role, own in config.roles_asked().items()}
+    return digest(
+        NAME,
+        STAGE_VERSION,
+        TOKEN_COUNTER,
+        settings,
+        version_of(PROMPT),
+        prompt_version() if config.judge_claims else None,
+        assigner.versions,
+    )
+
+
+def sources_of(config: RephraseConfig) -> list[Source]:
+    """ConfigError for a source that cannot be read, a style or perspective that nobody knows."""
+    Assigner(config)
+    return [source_of(source) for source in config.sources]

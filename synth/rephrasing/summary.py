@@ -1,0 +1,115 @@
+"""What a dataset's rewrites came to, in numbers."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+
+from records.schemas import Row
+from records.store import Dataset
+from synth.rephrasing.config import STAGES
+from synth.summary import TEMPLATE_POLICY, yields
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    dataset: str
+    template_policy: bool
+    """Some text was written by the offline provider: its numbers say so wherever they stand."""
+    totals: Row
+    """`rewrites`, `kept`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
+    `prompt_tokens`, `completion_tokens` (what the answers used), `requests`, `cost_usd`,
+    `usd_per_million_kept`, `held_out`."""
+    yields: list[Row]
+    """A stage each: requested = kept + dropped + failed + pending."""
+    drops: list[Row]
+    """Why rewrites were dropped."""
+    styles: list[Row]
+    """By style: rewrites, kept, and tokens of the text by tokens of the source."""
+    perspectives: list[Row]
+    sources: list[Row]
+    models: list[Row]
+
+    @property
+    def label(self) -> str:
+        """What quality figures carry: "template policy" where the offline provider played."""
+        return "template policy" if self.template_policy else ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarise(dataset: Dataset) -> Summary:
+    """Of all rephrasing runs of the dataset; zeros where there were none."""
+    with dataset.connect() as db:
+        models = _rows(db, _BY.format(name="model"))
+        return Summary(
+            dataset=dataset.root.name,
+            template_policy=any(row["name"].startswith(TEMPLATE_POLICY) for row in models),
+            totals=_rows(db, _TOTALS)[0],
+            yields=[row for row in yields(dataset) if row["stage"] in STAGES],
+            drops=_rows(db, _DROPS),
+            styles=_rows(db, _BY.format(name="style")),
+            perspectives=_rows(db, _BY.format(name="perspective")),
+            sources=_rows(db, _BY.format(name="source_path")),
+            models=models,
+        )
+
+
+def lines(summary: Summary) -> list[str]:
+    """For a person at the terminal."""
+    t = summary.totals
+    label = f" ({summary.label})" if summary.label else ""
+    said = [
+        f"{t['kept']} of {t['rewrites']} rewrites of {t['documents']} documents kept{label}",
+        f"tokens: {t['source_tokens']:,} of sources, {t['text_tokens']:,} written, "
+        f"{t['kept_tokens']:,} of them kept",
+        f"asked: {t['requests']:,} requests, {t['prompt_tokens']:,} tokens in, "
+        f"{t['completion_tokens']:,} out, {t['cost_usd']:.4f} USD",
+    ]
+    if t["usd_per_million_kept"] is not None and t["cost_usd"]:
+        said.append(f"{t['usd_per_million_kept']:.2f} USD for a million kept tokens")
+    if summary.drops:
+        dropped = ", ".join(f"{row['name']} {row['n']}" for row in summary.drops)
+        said.append(f"dropped: {dropped}")
+    return said
+
+
+def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
+    found = db.execute(query)
+    names = [column[0] for column in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+_TOTALS = """
+WITH calls AS (
+  SELECT count(*) FILTER (NOT cache_hit) AS requests,
+         coalesce(sum(prompt_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS prompt_tokens,
+         coalesce(sum(completion_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS completion_tokens,
+         coalesce(sum(cost_usd) FILTER (NOT cache_hit), 0) AS cost_usd
+  FROM llm_calls WHERE stage = 'rephrase'
+), made AS (
+  SELECT count(*) AS rewrites,
+         count(*) FILTER (kept) AS kept,
+         count(DISTINCT (source_id, source_part)) AS documents,
+         coalesce(sum(source_tokens), 0)::BIGINT AS source_tokens,
+         coalesce(sum(text_tokens), 0)::BIGINT AS text_tokens,
+         coalesce(sum(text_tokens) FILTER (kept), 0)::BIGINT AS kept_tokens,
+         count(*) FILTER (kept AND split != 'train') AS held_out
+  FROM rephrasings
+)
+SELECT *, CASE WHEN kept_tokens > 0 THEN cost_usd * 1e6 / kept_tokens END AS usd_per_million_kept
+FROM made, calls
+"""
+
+_DROPS = """
+SELECT drop_reason AS name, count(*) AS n FROM rephrasings WHERE NOT kept
+GROUP BY 1 ORDER BY n DESC, name
+"""
+
+_BY = """
+SELECT {name} AS name, count(*) AS n, count(*) FILTER (kept) AS kept,
+       sum(text_tokens) / sum(source_tokens) AS length,
+       sum(text_tokens) FILTER (kept) AS kept_tokens
+FROM rephrasings GROUP BY 1 ORDER BY n DESC, name
+"""

@@ -1,0 +1,60 @@
+"""One rewrite printed on a terminal beside its source."""
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from records.schemas import Row
+from records.store import Dataset
+from synth.foreign_text import one_line, visible
+
+LAYERS = (
+    *("numbers", "units", "dates", "names", "quotations", "code", "tables", "headings"),
+    *("maths", "conflicts", "claims", "alignment", "language", "repetition", "overlap"),
+)
+"""Columns of fidelity, in the order in which they are shown."""
+
+
+def beginning_with(dataset: Dataset, beginning: str) -> str | None:
+    """The one rewrite whose id begins so, or None."""
+    found = [i for i in dataset.ids("rephrasings") if beginning and i.startswith(beginning)]
+    return found[0] if len(found) == 1 else None
+
+
+def show_rephrasing(
+    dataset: Dataset, rephrasing_id: str, *, console: Console | None = None
+) -> None:
+    """Print the rewrite, its source at its side, and what was measured of it."""
+    with dataset.connect() as db:
+        found = db.execute("SELECT * FROM rephrasings WHERE rephrasing_id = $1", [rephrasing_id])
+        names = [column[0] for column in found.description or ()]
+        row = dict(zip(names, found.fetchall()[0], strict=True))
+    (console or Console()).print(_rendered(row))
+
+
+def _rendered(row: Row) -> Group:
+    facts = Table(box=None, show_header=False)
+    part = f", part {row['source_part'] + 1} of {row['source_parts']}"
+    for name, value in (
+        ("rewrite", row["rephrasing_id"]),
+        ("source", row["source_name"] + (part if row["source_parts"] > 1 else "")),
+        ("form", f"{row['style']}, {row['perspective']}"),
+        ("written by", row["model"]),
+        ("fate", "kept" if row["kept"] else f"dropped: {row['drop_reason']}"),
+        ("tokens", f"{row['source_tokens']} of the source, {row['text_tokens']} written"),
+    ):
+        facts.add_row(Text(name, style="bright_black"), Text(one_line(value)))
+    measured = Table("layer", box=None)
+    measured.add_column("what was found", overflow="fold")
+    for name in LAYERS:
+        if row[name] is not None:
+            measured.add_row(name, Text(one_line(row[name])))
+    texts = Table(box=None, expand=True, show_header=False)
+    texts.add_column(ratio=1, overflow="fold")
+    texts.add_column(ratio=1, overflow="fold")
+    texts.add_row(
+        Panel(Text(visible(row["source_text"])), title="source"),
+        Panel(Text(visible(row["text"])), title="rewrite"),
+    )
+    return Group(facts, texts, measured)

@@ -1,0 +1,107 @@
+"""Gates, near-duplicates, and who is rewritten how."""
+
+from collections import Counter
+
+import pytest
+
+from synth.rephrasing.assignment import Assigner
+from synth.rephrasing.config import RephraseConfig
+from synth.rephrasing.gates import personal_data, toxicity
+from synth.rephrasing.similarity import near_repeats, sketch
+from tool_specs.duplicates import jaccard
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Write to jane.miller@mailhost.org today.", "email"),
+        ("Write to someone@example.com today.", None),
+        ("Write to root@localhost.", None),
+        ("Call +49 30 901820 now.", "phone"),
+        ("Phone: (030) 9018-2047.", "phone"),
+        ("Call +1 202 555-0143 now.", None),
+        ("It has 20240501 rows and 1234567890 bytes.", None),
+        ("Card 4539 1488 0343 6467.", "card"),
+        ("Card 4539 1488 0343 6468.", None),
+        ("Zeros 4000 0000 0000 0000.", None),
+        ("Pay to DE89 3704 0044 0532 0130 00.", "iban"),
+        ("Pay to DE89 3704 0044 0532 0130 01.", None),
+        ("The host 8.8.4.4 answered.", "ip_address"),
+        ("The hosts 127.0.0.1, 10.1.2.3 and 192.0.2.7 answered; version 3.11.4.1.", None),
+        ("Call the method object.__new__(cls[, ...]) with @property.", None),
+    ],
+)
+def test_personal_data_is_told_by_its_form(text: str, kind: str | None) -> None:
+    assert personal_data(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Just kill yourself.", True),
+        ("I will kill you.", True),
+        ("To kill all processes, send SIGKILL; killing a child process is final.", False),
+        ("The assassin killed the king; the class was retarded by friction.", False),
+        ("The Scunthorpe class assesses the analysis.", False),
+    ],
+)
+def test_toxicity_finds_plain_cases(text: str, found: bool) -> None:
+    assert (toxicity(text) is not None) == found
+
+
+def texts(number: int) -> str:
+    return " ".join(f"word{(k * (number + 3)) % 97} and{k}" for k in range(60 + number))
+
+
+def test_every_near_pair_is_found_and_no_other() -> None:
+    base = [texts(n) for n in range(40)]
+    near = [text.replace("word0 ", "wordx ") for text in base[:20]]
+    many = [*base, *near, "", "short text", "short text"]
+    from synth.rephrasing.similarity import shingles
+
+    found = near_repeats([sketch(t) for t in many], lambda n: many[n], near=0.8)
+    expected: dict[int, int] = {}
+    for later in range(len(many)):
+        for earlier in range(later):
+            alike = jaccard(shingles(many[later]), shingles(many[earlier])) >= 0.8
+            if alike and earlier not in expected:
+                expected[later] = earlier
+                break
+    assert found.keys() == expected.keys()
+    assert len(found) >= 15
+
+
+def test_rewrites_of_a_text_differ_in_style_and_perspective() -> None:
+    config = RephraseConfig()
+    assigner = Assigner(config)
+    firsts = Counter()
+    for n in range(300):
+        made = [
+            assigner.of(f"text-{n}", rewrite, kind="knowledge", language="en")
+            for rewrite in range(8)
+        ]
+        assert len({one.style.name for one in made}) == 8
+        assert len({one.perspective.name for one in made}) == 8
+        firsts[made[0].style.name] += 1
+    assert len(firsts) >= 12
+    assert max(firsts.values()) < 3 * min(firsts.values())
+    again = Assigner(config).of("text-1", 3, kind="knowledge", language="en")
+    assert again == assigner.of("text-1", 3, kind="knowledge", language="en")
+
+
+def test_many_rewrites_repeat_no_pair_while_there_are_others() -> None:
+    config = RephraseConfig(
+        styles=("faq", "essay", "dialogue"), perspectives=("beginner", "examiner", "sceptic")
+    )
+    made = [Assigner(config).of("t", n, kind="knowledge", language=None) for n in range(9)]
+    assert len({(one.style.name, one.perspective.name) for one in made}) == 9
+
+
+def test_mathematics_becomes_notes_and_english() -> None:
+    assigner = Assigner(RephraseConfig())
+
+    def names(language: str | None) -> list[str]:
+        return [assigner.of("t", n, kind="maths", language=language).style.name for n in (0, 1)]
+
+    assert names("en") == names(None) == ["learning_notes", "learning_notes"]
+    assert names("pl") == ["translate_to_english", "learning_notes"]
