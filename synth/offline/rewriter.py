@@ -30,7 +30,7 @@ from synth.offline.rewriter_reading import (
     stretches,
     wish_of,
 )
-from synth.offline.rewriter_wording import in_safe_order, point_of, reworded
+from synth.offline.rewriter_wording import in_safe_order, parted, point_of, reworded
 from synth.offline.settings import OfflineSettings
 from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
@@ -78,7 +78,8 @@ def _rewritten(wish: Wish, rng: Random, mistake: str | None, *, is_maths: bool) 
 
 
 def _sentences(stretch: Stretch, kept: Kept) -> tuple[str, ...]:
-    return tuple(sentences_of(kept.out(stretch.text)))
+    sentences = sentences_of(kept.out(stretch.text))
+    return tuple(half for sentence in sentences for half in parted(sentence))
 
 
 def _set_out(parts: list[Stretch], wish: Wish, rng: Random) -> str:
@@ -97,11 +98,11 @@ def _set_out(parts: list[Stretch], wish: Wish, rng: Random) -> str:
                 blocks.append(line)
         else:
             sentences = halves(part.sentences) if view.splits else part.sentences
-            for said in announced(reworded(one, rng) for one in sentences):
-                points = [point_of(one) for one in said]
+            for said in announced(sentences):
+                points = [point_of(one, rng) for one in said]
                 points = limits_first(points) if view.limits_first else in_safe_order(points, rng)
                 made = form(with_leads(points, view, rng), rng, number)
-                blocks += said if said[0].endswith(":") else made
+                blocks += [points[0].text] if said[0].endswith(":") else made
                 number = next_number(blocks[-1]) if next_number(blocks[-1]) > 1 else number
         was_bullet = part.kind == "bullet"
     return "\n\n".join(blocks)

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from synth.offline.rewriter_wording import Point, lower_first, upper_first
+from synth.offline.rewriter_phrases import upper_first
+from synth.offline.rewriter_wording import Point, lower_first
 
 Form = Callable[[Sequence[Point], Random, int], list[str]]
 """Points, and the number that the next numbered entry has, to blocks of text."""
 
-_COUNTED = re.compile(r"^(?:Question )?(\d+)\. ", re.MULTILINE)
+_COUNTED = re.compile(r"^(\d+)\. ", re.MULTILINE)
+_CELL_WORDS = 16
 _LINKS = ("Besides, ", "At the same time, ", "In the same way, ", "What is more, ", "Further, ")
 _EVENTS = ("To begin with, ", "As things go on, ", "After that, ", "From there on, ", "Then ")
 _LETTER = ("You will see that ", "Keep in mind that ", "You should know that ", "As you go on, ")
@@ -105,10 +107,6 @@ def _question(point: Point) -> str:
     return f"What about {point.topic or 'that'}?"
 
 
-def _answer(point: Point) -> str:
-    return point.outcome if point.condition else point.text
-
-
 def _grouped(points: Sequence[Point], size: int) -> list[list[Point]]:
     """Runs of points; what is tied to a sentence stays with it."""
     groups: list[list[Point]] = []
@@ -122,10 +120,6 @@ def _grouped(points: Sequence[Point], size: int) -> list[list[Point]]:
 
 def _said(points: Sequence[Point]) -> str:
     return " ".join(point.text for point in points)
-
-
-def _answered(group: Sequence[Point]) -> str:
-    return " ".join([_answer(group[0]), *(point.text for point in group[1:])])
 
 
 def _prose(points: Sequence[Point], rng: Random, number: int) -> list[str]:
@@ -146,13 +140,12 @@ def _termed(point: Point) -> str:
 
 def _pairs(points: Sequence[Point], rng: Random, number: int) -> list[str]:
     return [
-        f"**Q:** {_question(group[0])}\n\n**A:** {_answered(group)}"
-        for group in _grouped(points, 1)
+        f"**Q:** {_question(group[0])}\n\n**A:** {_said(group)}" for group in _grouped(points, 1)
     ]
 
 
 def _worries(points: Sequence[Point], rng: Random, number: int) -> list[str]:
-    return [f"**{_question(group[0])}**\n\n{_answered(group)}" for group in _grouped(points, 3)]
+    return [f"**{_question(group[0])}**\n\n{_said(group)}" for group in _grouped(points, 3)]
 
 
 def _steps(points: Sequence[Point], rng: Random, number: int) -> list[str]:
@@ -168,7 +161,7 @@ def _talk(points: Sequence[Point], rng: Random, number: int) -> list[str]:
     for group in _grouped(points, 2):
         doubt = rng.choice(_DOUBTS).format(topic=group[0].topic or "that")
         asked = _question(group[0]) if group[0].condition or rng.random() < 0.5 else doubt
-        blocks += [f"Asker: {asked}", f"Expert: {_answered(group)}"]
+        blocks += [f"Asker: {asked}", f"Expert: {_said(group)}"]
     return blocks
 
 
@@ -212,16 +205,25 @@ def _essay(points: Sequence[Point], rng: Random, number: int) -> list[str]:
 
 def _exam(points: Sequence[Point], rng: Random, number: int) -> list[str]:
     return [
-        f"Question {number + k}. {_question(group[0])}\n\nAnswer: {_answered(group)}"
+        f"{number + k}. {_question(group[0])}\n\nAnswer: {_said(group)}"
         for k, group in enumerate(_grouped(points, 1))
     ]
 
 
 def _table(points: Sequence[Point], rng: Random, number: int) -> list[str]:
-    if any("|" in point.text for point in points):
-        return _entries(points, rng, number)
-    rows = [f"| {upper_first(g[0].topic or '-')} | {_said(g)} |" for g in _grouped(points, 1)]
-    return ["\n".join(["| What | What holds |", "|---|---|", *rows])]
+    """Short statements with a subject side by side, the others as sentences below."""
+    groups = _grouped(points, 1)
+    rows = [g for g in groups if g[0].verb and len(g) == 1 and _fits(g[0])]
+    rest = [point for group in groups if group not in rows for point in group]
+    if len(rows) < 2:
+        return [_said(points)]
+    lines = [f"| {upper_first(g[0].topic)} | {g[0].text} |" for g in rows]
+    table = "\n".join(["| What | What holds |", "|---|---|", *lines])
+    return [table, _said(rest)] if rest else [table]
+
+
+def _fits(point: Point) -> bool:
+    return "|" not in point.text and len(point.text.split()) <= _CELL_WORDS
 
 
 def _card(points: Sequence[Point], rng: Random, number: int) -> list[str]:

@@ -4,11 +4,22 @@ import re
 from random import Random
 
 from synth.offline.rewriter_forms import next_number
+from synth.offline.rewriter_phrases import upper_first
 from synth.offline.rewriter_reading import SIGNS, Stretch
-from synth.offline.rewriter_wording import reworded
+from synth.offline.rewriter_wording import lower_first, reworded
 
-_WANTED = ("**Given and asked.**", "**The task.**", "**What is asked.**")
+_WANTED = ("**Given and asked:**", "**The task:**", "**What is asked:**")
 _ANSWER = ("**Final answer:**", "**Result:**", "**The answer:**")
+_DENIES = re.compile(r"\b(?:not|no|none|neither|never)\b", re.I)
+_CONCLUDES = re.compile(r"; |,? (?=(?:so(?! that)|hence|thus|therefore) )")
+_KINDS = (
+    ("Conclusion", re.compile(r"(?:so|hence|thus|therefore|it follows)\b", re.I)),
+    ("Check", re.compile(r"(?:indeed|as a check|check|in fact)\b", re.I)),
+    ("Calculation", re.compile(r"\w+ing\b|(?:add|subtract|multiply|divide|expand)\b", re.I)),
+    ("Substitution", re.compile(r"(?:insert|put|set|let|replace)\b", re.I)),
+    ("Case", re.compile(r"(?:if|for|when|with|in|of)\b", re.I)),
+    ("Known", re.compile(r"(?:the|a|an|there|this|these|each|every|all|its|it)\b", re.I)),
+)
 _BARE = re.compile(rf"[{SIGNS}\s\d.,;=+()/-]{{1,60}}")
 
 
@@ -19,7 +30,7 @@ def learning_notes(parts: list[Stretch], written: str, rng: Random) -> str:
     wanted = rng.choice(_WANTED) if not written.strip() else ""
     blocks: list[str] = []
     for stretch in parts:
-        said = [reworded(one, rng) for one in stretch.sentences]
+        said = [reworded(one, rng) for one in _taken_apart(stretch)]
         if stretch.kind == "structure":
             blocks.append(stretch.text)
         elif stretch.kind == "prose" and wanted:
@@ -30,6 +41,27 @@ def learning_notes(parts: list[Stretch], written: str, rng: Random) -> str:
         elif stretch.kind == "bullet":
             blocks.append(stretch.mark + " ".join(said))
         else:
-            blocks.append("\n".join(f"{number + k}. {one}" for k, one in enumerate(said)))
+            blocks.append("\n".join(f"{number + k}. {_named(one)}" for k, one in enumerate(said)))
             number += len(said)
     return "\n\n".join(blocks)
+
+
+def _taken_apart(stretch: Stretch) -> list[str]:
+    """One thought a sentence: cut where a semicolon or a conclusion begins another, unless what is
+    denied in one half would be missed in the other."""
+    cut = [
+        half
+        for one in stretch.sentences
+        for half in ([one] if _DENIES.search(one) else _CONCLUDES.split(one))
+    ]
+    return [
+        one if one.endswith((".", ":", "?", "!")) else f"{one}." for one in map(upper_first, cut)
+    ]
+
+
+def _named(step: str) -> str:
+    """The step with what kind of step it is, by its first words, where these tell."""
+    for kind, words in _KINDS:
+        if words.match(step):
+            return f"{kind}: {lower_first(step)}"
+    return step

@@ -8,79 +8,10 @@ import re
 from random import Random
 from typing import NamedTuple
 
+from synth.offline.rewriter_phrases import exchanged, upper_first
 from synth.offline.rewriter_reading import SIGNS
-from synth.offline.words import table
+from synth.offline.words import STOP, table
 
-_PHRASES = """
-for example > for instance | for instance > for example | however > even so | therefore > hence
-thus > hence | hence > therefore | in order to > so as to | such as > like | because > since
-although > even though | a number of > several | returns > gives back | return > give back
-returned > given back | usually > as a rule | typically > as a rule | creates > makes
-create > make | created > made | contains > holds | contain > hold | containing > holding
-specified > given | specifies > states | specify > state | obtained > got | obtain > get
-allows > permits | allow > permit | allowed > permitted | similar to > much like
-instead of > rather than | rather than > instead of | immediately > at once
-with respect to > as regards | begins > starts | begin > start | starts > begins
-occurs > happens | occur > happen | occurred > happened | evaluated > worked out
-provides > offers | provide > offer | provided by > offered by | required > needed
-requires > needs | require > need | previously > earlier | previous > earlier
-additional > further | entire > whole | multiple > several | note that > observe that
-performed > carried out | performs > carries out | perform > carry out | attempts to > tries to
-attempt to > try to | attempted > tried | determines > decides | often > in many cases
-sometimes > at times | always > in every case | shows > makes plain | used to > employed to
-uses > makes use of | using > by means of | via > by way of | simply > just | invoked > called
-consists of > is made up of | consist of > are made up of | supported > catered for
-supports > caters for | currently > at present | especially > above all
-particularly > above all | in particular > above all | depending on > according to
-depends on > hangs on | depend on > hang on | ensures > makes sure | ensure > make sure
-behavior > behaviour | raised > thrown | raises > throws | raise > throw | changed > altered
-describes > tells of | described > told of | otherwise > if not | e.g. > for example
-i.e. > that is | inside > within | within > inside | large > big | prior to > before
-subsequent > later | as well as > and also | are not > aren't | is not > isn't
-does not > doesn't | do not > don't | cannot > can't | so > thus | gives > yields
-yields > gives | we get > we obtain | we obtain > we get | exactly > precisely | only > just
-whether > if | each > every | compute > work out | calculate > work out | determine > work out
-equals > is equal to | put > set | whenever > each time
-""".strip()
-_TABLE = {
-    old.strip(): new.strip()
-    for rule in re.split(r"[|\n]", _PHRASES)
-    for old, new in [rule.split(" > ")]
-}
-_UNSAFE_BEFORE = {
-    "using": "when |by |of |for |and |or |before |after |without |if |than ",
-    "only": "the |an ",
-    "multiple": "a |common |least |smallest |every |any ",
-    "return": "the |a ",
-    "raise": "the |a ",
-    "put": "be |is |are |was ",
-    "so": "do |does |did |or |and ",
-}
-_UNSAFE_AFTER = {
-    "each": "of|other|is|has",
-    "so": "that|far|as|long|on|called|many|much|few|large|small",
-    "because": "of",
-    "only": "if",
-    "used to": "be",
-    "raise": "to|a|statement",
-    "raised": "to",
-    "put": "into|in|on|off",
-    "return": "value|values|type|to|from|statement|code",
-    "returned": "to",
-    "multiple": "of|inheritance",
-    "whether": "or",
-    "exactly": "when|if",
-}
-"""Words in whose company a phrase means something else."""
-
-
-def _rule(old: str) -> re.Pattern[str]:
-    before = "".join(f"(?<!{words})" for words in _UNSAFE_BEFORE.get(old, "").split("|") if words)
-    after = f"(?! (?:{_UNSAFE_AFTER[old]})\\b)" if old in _UNSAFE_AFTER else ""
-    return re.compile(rf"(?<![\w'-]){before}{re.escape(old)}(?![\w'-]){after}", re.IGNORECASE)
-
-
-_RULES = [_rule(old) for old in sorted(_TABLE, key=len, reverse=True)]
 _JOINS = "if|when|unless|because|since|although|while|after|before|once|where"
 _FIRST = re.compile(
     rf"({_JOINS})\b ([^,;:]{{8,160}}), (?:then )?(?!and |or |but |nor )([^;:]{{8,}}[^.;:])\.", re.I
@@ -105,7 +36,10 @@ _PLAIN_FIRST = frozenset(
         "a an the this that these those it its if when unless because since although while after"
         " before once where in on at by for from with to as each every all any some most many such"
         " there their they we you one no not both how what which who his her our your so then thus"
-        " hence therefore note observe only also but and or several other another"
+        " hence therefore note observe only also but and or several other another strictly spelled"
+        " put inside within just likewise to using however further earlier later under over until"
+        " going notice remember till during whenever several above otherwise here now use"
+        " see give take"
     )
 )
 _NAMED = re.compile(
@@ -117,6 +51,14 @@ _NAMED = re.compile(
 _NO_TOPIC = re.compile(
     r"\b(?:it|they|there|this|that|these|those|you|we|he|she|which|who|if)\b", re.I
 )
+_MODALS = {"must": ("has to", "have to"), "can": ("is able to", "are able to")}
+_TWO = re.compile(r"([^;:]{30,}?), (and|but) ([^;:]{20,})")
+_BINDING = re.compile(
+    r"\b(?:if|when|whenever|unless|because|since|while|after|before|once|until|that|which|who"
+    r"|where|either|both|neither|whether|between|in case|provided|although|though|as|not|no"
+    r"|none)\b",
+    re.I,
+)
 
 
 class Point(NamedTuple):
@@ -124,27 +66,26 @@ class Point(NamedTuple):
 
     text: str
     topic: str
-    """What it is about, as it stands in it: its subject, or some words of it."""
+    """What it is about, in the words of the source: its subject, or some words of it."""
     verb: str
     """After the subject; empty where the topic is no subject."""
     condition: str
-    """Of a sentence of the form "if this, that"."""
-    outcome: str
+    """Of a sentence of the form "if this, that"; else empty."""
     is_tied: bool
     """Speaks of the sentence before it."""
 
 
-def point_of(sentence: str) -> Point:
+def point_of(sentence: str, rng: Random) -> Point:
+    """The sentence said anew; what it is about is told in its old words."""
     found = _FIRST.fullmatch(sentence)
     conditional = found is not None and found[1].lower() in ("if", "when", "unless")
     condition = f"{found[1].lower()} {found[2]}" if found and conditional else ""
-    outcome = upper_first(f"{found[3]}.") if found and conditional else ""
     named = _NAMED.match(sentence)
     topic, verb = (named[1], named[2]) if named else ("", "")
     if not topic or _NO_TOPIC.search(topic):
         topic, verb = _some_words(sentence), ""
     is_tied = bool(_TIED.match(sentence))
-    return Point(sentence, lower_first(topic), verb, condition, outcome, is_tied)
+    return Point(reworded(sentence, rng), lower_first(topic), verb, condition, is_tied)
 
 
 def _some_words(sentence: str) -> str:
@@ -152,7 +93,8 @@ def _some_words(sentence: str) -> str:
     runs = re.findall(rf"(?:[\w{SIGNS}'-]+ ?)+", sentence)
     kept: list[str] = []
     for word in " ".join(runs).split():
-        if len(word) > 3 or word[0] >= "\U000f0000":
+        telling = word.lower() not in STOP and "'" not in word and len(word) > 2
+        if telling or word[0] >= "\U000f0000":
             kept.append(word)
         elif kept:
             break
@@ -164,8 +106,8 @@ def _some_words(sentence: str) -> str:
 def reworded(sentence: str, rng: Random) -> str:
     """The sentence with its clauses turned round where that is safe, and some words exchanged."""
     if sentence.endswith(":") or len(sentence.split()) < 4:
-        return _exchanged(sentence, rng)
-    return _exchanged(_turned(sentence, rng), rng)
+        return exchanged(sentence, rng)
+    return exchanged(_obliged(_turned(sentence, rng)), rng)
 
 
 def _turned(sentence: str, rng: Random) -> str:
@@ -185,25 +127,25 @@ def _turned(sentence: str, rng: Random) -> str:
     return sentence
 
 
-def _exchanged(text: str, rng: Random) -> str:
-    """Most of the phrases that the table knows are exchanged, each place once."""
-    done: dict[str, str] = {}
-    for rule in _RULES:
-
-        def put(found: re.Match[str]) -> str:
-            if rng.random() < 0.15:
-                return found[0]
-            new = _TABLE[found[0].lower()]
-            sign = chr(0x100000 + len(done))
-            done[sign] = upper_first(new) if found[0][0].isupper() else new
-            return sign
-
-        text = rule.sub(put, text)
-    return re.sub("[\U00100000-\U0010fffd]", lambda found: done[found[0]], text)
+def _obliged(sentence: str) -> str:
+    """What must or can be, said in full after a plain subject, whose last word tells its number."""
+    named = _NAMED.match(sentence)
+    if not named or named[2] not in _MODALS or _NO_TOPIC.search(named[1]):
+        return sentence
+    words, after = named[1].split(), sentence[named.end() :]
+    if after.startswith((" not", ",")) or len(words) > 3 or not words[-1].isalpha():
+        return sentence
+    many = words[-1].endswith("s") and not words[-1].endswith(("ss", "us", "is"))
+    return f"{named[1]} {_MODALS[named[2]][many]}{after}"
 
 
-def upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def parted(sentence: str) -> list[str]:
+    """Two sentences where two plain statements are joined and nothing binds them together."""
+    found = _TWO.fullmatch(sentence)
+    if not found or _BINDING.search(sentence) or not _NAMED.match(found[3]):
+        return [sentence]
+    join = "However" if found[2] == "but" else "Also"
+    return [f"{found[1]}.", f"{join}, {found[3]}"]
 
 
 def lower_first(text: str) -> str:

@@ -1,0 +1,176 @@
+"""Phrases that say the same, and the company in which they do not."""
+
+import re
+from random import Random
+
+_PHRASES = """
+for example > for instance | for instance > for example | however > even so | therefore > hence
+thus > hence | hence > therefore | in order to > so as to | such as > like | because > since
+although > even though | a number of > several | returns > gives back | return > give back
+returned > given back | usually > as a rule | typically > as a rule | creates > makes
+create > make | created > made | contains > holds | contain > hold | containing > holding
+specified > given | specifies > states | specify > state | obtained > got | obtain > get
+allows > permits | allow > permit | allowed > permitted | similar to > much like
+instead of > rather than | rather than > instead of | immediately > at once
+with respect to > as regards | begins > starts | begin > start | starts > begins
+occurs > happens | occur > happen | occurred > happened | evaluated > worked out
+provides > offers | provide > offer | provided by > offered by | required > needed
+requires > needs | require > need | previously > earlier | previous > earlier
+additional > further | entire > whole | multiple > several | note that > observe that
+performed > carried out | performs > carries out | perform > carry out | attempts to > tries to
+attempt to > try to | attempted > tried | determines > decides | often > in many cases
+sometimes > at times | always > in every case | shows > makes plain | used to > employed to
+uses > makes use of | using > by means of | via > by way of | simply > just | invoked > called
+consists of > is made up of | consist of > are made up of | supported > catered for
+supports > caters for | currently > at present | especially > above all | particularly > above all
+in particular > above all | depending on > according to | depends on > hangs on
+depend on > hang on | ensures > makes sure | ensure > make sure | behavior > behaviour
+all the > all of the | any > any given | raised > thrown | raises > throws | raise > throw
+describes > tells of | described > set out | otherwise > in any other case | inside > within
+within > inside | large > big | prior to > before | subsequent > later | as well as > and also
+are not > aren't | is not > isn't | does not > doesn't | do not > don't | cannot > can't
+so > thus | gives > yields | yields > gives | we get > we obtain | we obtain > we get
+exactly > precisely | only > just | each > every | compute > work out | calculate > work out
+determine > work out | equals > is equal to | put > set | whenever > each time | which > that
+it is > it's | they are > they're | should > ought to | the same > the very same | when > whenever
+used > employed | useful > of use | new > fresh | also > likewise | passed to > handed to
+passed as > handed over as | based on > built on | corresponding > matching
+corresponds to > matches | correspond to > match | special > particular | certain > particular
+normally > as a rule | current > present | in this case > here | in addition > on top of that
+as soon as > once | in which > where | such that > so that | due to > owing to | implies > entails
+means that > signifies that | refer to > point to | refers to > points to | applies to > holds for
+apply to > hold for | results in > leads to | result in > lead to | causes > brings about
+caused by > brought about by | appear > turn up | appears > turns up | includes > takes in
+include > take in | removed > taken away | accepts > takes | accept > take
+treated as > handled as | until > till | many > a good many
+some > certain | was not > wasn't | were not > weren't | has not > hasn't | will not > won't
+should not > shouldn't | by default > unless told otherwise | consider > take
+implemented > realised | implement > realise | implements > realises | written as > put as
+kind > sort | kinds > sorts | initially > at first | finally > in the end | supplied > handed in
+directly > straight | fully > wholly | completely > wholly | explicitly > in so many words
+automatically > by itself | successfully > with success | possible > feasible | necessary > needed
+notably > above all | nevertheless > even so | mainly > for the most part | purpose > aim
+purposes > aims | frequently > in many cases | regardless of > no matter | if > in case
+executed > run | executes > runs | execute > run | convenient > handy | insert > put in
+equivalent to > the same as | displayed > shown | details > particulars | achieve > reach
+extracted > taken | passing > handing | more information > more on this | really > actually
+leaving > quitting | placed > put | excess > surplus | already > by now | equal to > the same as
+acceptable > fine | match > fit | collected > gathered | originally > at first
+possibly > perhaps | enclosed in > put between | separated by > parted by | followed by > and then
+usual > customary | except > apart from | effect > result | easily > with ease | merely > just
+rarely > seldom | happens > comes about | shown > made plain | begin with > start with
+end with > close with | have the same > share the same
+""".strip()
+_TABLE = {
+    old.strip(): new.strip()
+    for rule in re.split(r"[|\n]", _PHRASES)
+    for old, new in [rule.split(" > ")]
+}
+_UNSAFE_BEFORE = {
+    "attempt to": "an |the |no ",
+    "if": "only |even |as |check |whether |see |and |or |determine |but |what |not |know ",
+    "match": "a |the |first ",
+    "effect": "take |takes |no |in ",
+    "usual": "as ",
+    "except": "all ",
+    "insert": "an ",
+    "execute": "the |an ",
+    "any": "if |not |in |by |at ",
+    "using": "when |by |of |for |and |or |before |after |without |if |than ",
+    "only": "the |an ",
+    "multiple": "a |common |least |smallest |every |any ",
+    "return": "the |a ",
+    "raise": "the |a ",
+    "put": "be |is |are |was ",
+    "so": "do |does |did |or |and ",
+    "which": ", |in |of |to |for |by |on |from |at |with |as |under |after |through |than ",
+    "used": "be |get ",
+    "some": "in ",
+    "many": "as |how |so |too ",
+    "special": "a |no ",
+    "new": "a ",
+    "current": "a |electric ",
+    "consider": "to |not ",
+    "accept": "not ",
+    "include": "not ",
+    "certain": "a |be |is ",
+    "explicitly": "a |an ",
+    "kind": "a |the ",
+    "possible": "as |if |where |when |all ",
+    "necessary": "if |as |when |where ",
+    "it is": "if |as |that |than |what |where ",
+    "used to": "get |be ",
+    "appear": "not ",
+    "refer to": "not |please ",
+}
+_UNSAFE_AFTER = {
+    "if": "any|so|not|and|else|needed|possible|necessary|statement|clause",
+    "match": "statement|object|objects",
+    "except": "clause|block|for|that",
+    "executed": "by",
+    "each": "of|other|is|has",
+    "so": "that|far|as|long|on|called|many|much|few|large|small",
+    "because": "of",
+    "only": "if",
+    "used to": "be",
+    "raise": "to|a|statement",
+    "raised": "to",
+    "put": "into|in|on|off",
+    "return": "value|values|type|to|from|statement|code",
+    "returned": "to",
+    "multiple": "of|inheritance",
+    "whether": "or",
+    "exactly": "when|if",
+    "any": "of|other|given|more|time|way|longer|one",
+    "which": "is|are|of|one|way|to|case",
+    "used": "to",
+    "it is": "not",
+    "they are": "not",
+    "should": "not",
+    "some": "of",
+    "many": "of",
+    "also": "see|known",
+    "when": "and|or",
+    "kind": "regards",
+    "new": "york|line|in",
+    "appears": "to",
+    "appear": "to",
+    "finally": "clause|block|suite|statement",
+    "special": "method|methods|case",
+}
+"""Words in whose company a phrase means something else."""
+
+
+def _rule(old: str) -> re.Pattern[str]:
+    before = "".join(f"(?<!{words})" for words in _UNSAFE_BEFORE.get(old, "").split("|") if words)
+    after = f"(?! (?:{_UNSAFE_AFTER[old]})\\b)" if old in _UNSAFE_AFTER else ""
+    return re.compile(rf"(?<![\w'-]){before}{re.escape(old)}(?![\w'-]){after}", re.IGNORECASE)
+
+
+_RULES = [_rule(old) for old in sorted(_TABLE, key=len, reverse=True)]
+
+_FEW_WORDS = 5
+
+
+def exchanged(text: str, rng: Random) -> str:
+    """Most of the phrases that the table knows are exchanged, each place once. A capital inside the
+    sentence may be part of a title, which stays; so does a sentence of few words."""
+    if len(re.findall(r"[A-Za-z']+", text)) < _FEW_WORDS:
+        return text
+    done: dict[str, str] = {}
+    for rule in _RULES:
+
+        def put(found: re.Match[str]) -> str:
+            if rng.random() < 0.15 or (found[0][0].isupper() and found.start()):
+                return found[0]
+            new = _TABLE[found[0].lower()]
+            sign = chr(0x100000 + len(done))
+            done[sign] = upper_first(new) if found[0][0].isupper() else new
+            return sign
+
+        text = rule.sub(put, text)
+    return re.sub("[\U00100000-\U0010fffd]", lambda found: done[found[0]], text)
+
+
+def upper_first(text: str) -> str:
+    return text[:1].upper() + text[1:]
