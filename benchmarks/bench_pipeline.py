@@ -6,13 +6,15 @@
 The endpoint is `synth offline-llm` in a process of its own, which waits `--latency` seconds before
 it answers. A case makes tasks with the embedded provider (not measured), then rolls out `--waves`
 tasks for each place in flight against the endpoint: the whole stage, with journals and commits.
+`max_in_flight` bounds the requests; an eighth more episodes are under way, so that a request is
+ready whenever one is answered while another episode works on its tools.
 The baseline of the same case is raw aiohttp, the same number in flight, sending the agents' first
 requests again: what this endpoint gives on this machine to a client that does nothing else.
 
 One JSON line a case:
 - `trajectories_s`, `requests_s`: in the steady part, from 20% to 80% of the stage's wall time.
 - `of_ideal`: requests_s over in flight / latency; `baseline_of_ideal` likewise.
-- `ours`: share of an episode's time in which it did not wait for the endpoint, steady part.
+- `idle`: share of the places at the endpoint that held no request, steady part.
 - `cpu_s_per_trajectory`: of this process and its workers, their start included.
 """
 
@@ -38,6 +40,9 @@ from synth.config import RunConfig
 from synth.llm.config import RoleConfig
 from synth.pipeline import STAGES, RolloutStage
 from synth.run import Run
+
+SPARE = 8
+"""One episode more for so many requests in flight."""
 
 CALLS = """
 SELECT epoch(started_at) AS began, epoch(started_at) + latency_s AS ended
@@ -72,7 +77,7 @@ def measured(
         servers=(),
         code=(),
         num_tasks=count,
-        concurrency=in_flight,
+        concurrency=in_flight + in_flight // SPARE,
         shard_size=max(8, min(100, in_flight // 2)),
         workers=args.workers,
     )
@@ -97,7 +102,7 @@ def measured(
         "of_ideal": round(rates.requests_s / ideal, 3),
         "baseline_requests_s": round(raw, 1),
         "baseline_of_ideal": round(raw / ideal, 3),
-        "ours": round(1 - rates.in_flight / in_flight, 3),
+        "idle": round(1 - rates.in_flight / in_flight, 3),
         "cpu_s_per_trajectory": round(cpu / made, 4),
     }
 

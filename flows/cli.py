@@ -24,6 +24,7 @@ from flows import (
     cli_tools,
 )
 from records.errors import BudgetError, ConfigError, SynthError
+from records.memory import share_heaps
 
 app = App(
     name="synth",
@@ -45,6 +46,7 @@ cli_sandbox.register(app)
 
 def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is Ctrl-C
+    share_heaps()
     code = run(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()

@@ -80,7 +80,8 @@ class JobConfig(Config):
     budget: BudgetConfig = BudgetConfig()
     """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
     concurrency: int = Field(default=16, ge=1, le=4096)
-    """Items in flight at once."""
+    """Items in flight at once. A few more than an endpoint's `max_in_flight` (an eighth) keep it
+    full while some items work on their tools."""
     shard_size: int = Field(default=30, ge=1, le=100_000)
     """Items a commit: small loses little work to a kill, large makes fewer files."""
     max_failed: float = Field(default=0.2, ge=0.0, le=1.0)

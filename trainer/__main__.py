@@ -47,6 +47,29 @@ def sft(config: Path, /, *, set_: Settings = ()) -> None:
     _train("sft", config, set_)
 
 
+@app.command(name="eval")
+def eval_(config: Path, /, *, set_: Settings = ()) -> None:
+    """Let a model play held-out tasks of a dataset to their end, and score what it did.
+
+    Prints task success, call validity, exact calls and broken policies, each with its interval,
+    for unseen tasks, unseen tools and unseen domains; `out` has them as JSON, and the
+    conversations.
+
+    Args:
+        config: TOML file of settings; configs/ has examples.
+    """
+    from trainer.scores import table
+    from trainer.scoring import ScoreConfig, score
+
+    def tell(done: int, of: int) -> None:
+        logging.getLogger(__name__).info("%d of %d episodes", done, of)
+
+    values = read_settings(config, set_)
+    done = score(validate_as(ScoreConfig, values, where=str(config)), on_played=tell)
+    print(table(done.scores))  # noqa: T201
+    print(f"\n{done.folder}")  # noqa: T201
+
+
 @app.command
 def generate(
     model: Path, /, *, prompt: str, max_tokens: int = 200, temperature: float = 0.0, seed: int = 0
@@ -61,11 +84,11 @@ def generate(
         seed: Of the draws.
     """
     from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
-    from trainer.exchange import import_model
+    from trainer.exchange import import_model, model_folder
     from trainer.inference import Sampler, Sampling
     from trainer.tokenizer import load_tokenizer
 
-    folder = _model_folder(model)
+    folder = model_folder(model)
     tokenizer = load_tokenizer(folder)
     asked = encode_chat(tokenizer, [{"role": "user", "content": prompt}]).ids
     asked += prompt_for_answer(tokenizer)
@@ -87,12 +110,12 @@ def export(
         out: Folder to write; must not exist.
         model_type: deepseek_v3 loads in transformers, kimi_k2 in vLLM and SGLang.
     """
-    from trainer.exchange import export_model, import_model
+    from trainer.exchange import export_model, import_model, model_folder
     from trainer.tokenizer import load_tokenizer
 
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
-    source = _model_folder(run)
+    source = model_folder(run)
     export_model(import_model(source), out, model_type=model_type)
     load_tokenizer(source).save(out)
     print(out)  # noqa: T201
@@ -110,11 +133,6 @@ def import_(model: Path, /) -> None:
 
     size = size_of(import_model(model).config)
     print(f"{model}: {size.total:,} parameters, {size.active:,} active a token")  # noqa: T201
-
-
-def _model_folder(path: Path) -> Path:
-    """Of a run its finished model, else the folder itself."""
-    return path / "model" if (path / "model").is_dir() else path
 
 
 def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:

@@ -40,6 +40,3 @@ class LatentCache:
         self.key_LBSR[layer][slots_N[:, None], at_NT] = key
         end = int(at_NT.max()) + 1
         return self.latent_LBSC[layer][slots_N, :end], self.key_LBSR[layer][slots_N, :end]
-
-    def free(self, slot: int) -> None:
-        self.lengths_B[slot] = 0

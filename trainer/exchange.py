@@ -162,6 +162,11 @@ def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Ten
     yield shard
 
 
+def model_folder(path: Path) -> Path:
+    """Of a training run its finished model, else the folder itself."""
+    return path / "model" if (path / "model").is_dir() else path
+
+
 def import_model(folder: Path, *, shapes_only: bool = False) -> Decoder:
     """The model of a folder in their format, or its shapes on the meta device. ConfigError for one
     that is missing, damaged, not of this architecture, or not whole."""

@@ -1,13 +1,14 @@
 """Sampling from a model: many sequences at a time, each with its own cache slot and seed.
 
-A sequence that ends frees its slot for the next one at once (continuous batching). A conversation
-may keep its slot between turns: what follows is appended to what the cache holds.
+A sequence that ends frees its slot for the next one at once (continuous batching). A slot remembers
+what it holds: a prompt that begins so, as a conversation's next turn does, is read on from there.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
@@ -35,20 +36,32 @@ class Generated(NamedTuple):
     finish_reason: Literal["stop", "length"]
 
 
+class Guide(Protocol):
+    """Says which tokens may come next in one answer: see `trainer.enforcer`."""
+
+    def allows(self, token: int) -> bool: ...
+
+    def take(self, token: int) -> None: ...
+
+
 @dataclass
 class _Sequence:
     number: int
     prompt: Sequence[int]
     generator: torch.Generator
+    guide: Guide | None
     room: int
     """Tokens that may still be written."""
     slot: int = -1
+    known: int = 0
+    """Tokens of the prompt that the slot holds already."""
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
 
 
 class Sampler:
-    """One model, a fixed number of slots. Not for concurrent use."""
+    """One model, a fixed number of slots. Not for concurrent use, nor for a model that is trained
+    on meanwhile: what the slots hold would be another model's."""
 
     def __init__(self, model: Decoder, *, slots: int = 16, tokens: int | None = None) -> None:
         """`tokens`: that a slot can hold; by default what the model takes."""
@@ -61,7 +74,10 @@ class Sampler:
             device=weight.device,
             dtype=weight.dtype,
         )
-        self._free = deque(range(slots))
+        self._free = list(range(slots))
+        """The one freed longest ago first."""
+        self._held: list[list[int]] = [[] for _ in range(slots)]
+        """Tokens that each slot's cache holds."""
 
     @torch.no_grad()
     def generate(
@@ -71,21 +87,23 @@ class Sampler:
         *,
         stop: int,
         seeds: Sequence[int] | None = None,
+        guides: Sequence[Guide] | None = None,
     ) -> list[Generated]:
         """An answer to each prompt, in their order. What row i draws hangs on its seed alone.
 
-        ConfigError for a prompt that is empty or leaves no room in a slot.
+        ConfigError for a prompt that is empty or leaves no room in a slot, and where a guide allows
+        no token at all.
         """
-        waiting = deque(self._sequences(prompts, sampling, seeds))
+        waiting = deque(self._sequences(prompts, sampling, seeds, guides))
         done: dict[int, Generated] = {}
         active: list[_Sequence] = []
         while waiting or active:
             fresh: list[_Sequence] = []
             while waiting and self._free:
                 fresh.append(waiting.popleft())
-                fresh[-1].slot = self._free.popleft()
+                self._take_slot(fresh[-1])
             if fresh:
-                self._advance(fresh, [s.prompt for s in fresh], sampling)
+                self._advance(fresh, [s.prompt[s.known :] for s in fresh], sampling)
             else:
                 self._advance(active, [s.ids[-1:] for s in active], sampling)
             active += fresh
@@ -93,15 +111,28 @@ class Sampler:
             for sequence in active:
                 if result := _ended(sequence, stop):
                     done[sequence.number] = result
-                    self.cache.free(sequence.slot)
                     self._free.append(sequence.slot)
                 else:
                     still.append(sequence)
             active = still
         return [done[n] for n in range(len(prompts))]
 
+    def _take_slot(self, sequence: _Sequence) -> None:
+        """The free slot that holds most of the prompt's beginning. The last token is read in any
+        case: what follows it is to be drawn."""
+        prompt = list(sequence.prompt)
+        shared = [_shared(self._held[slot], prompt[:-1]) for slot in self._free]
+        place = max(range(len(self._free)), key=shared.__getitem__)
+        sequence.slot, sequence.known = self._free.pop(place), shared[place]
+        self._held[sequence.slot] = prompt[: sequence.known]
+        self.cache.lengths_B[sequence.slot] = sequence.known
+
     def _sequences(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int] | None
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        seeds: Sequence[int] | None,
+        guides: Sequence[Guide] | None,
     ) -> list[_Sequence]:
         made = []
         for number, prompt in enumerate(prompts):
@@ -112,7 +143,9 @@ class Sampler:
                     f"{self.cache.capacity}, and at least one of them is for the answer"
                 )
             generator = torch.Generator().manual_seed(seeds[number] if seeds else number)
-            made.append(_Sequence(number, prompt, generator, room=min(room, sampling.max_tokens)))
+            guide = guides[number] if guides else None
+            room = min(room, sampling.max_tokens)
+            made.append(_Sequence(number, prompt, generator, guide, room))
         return made
 
     def _advance(
@@ -127,9 +160,12 @@ class Sampler:
         logits = self.model.logits(self.model.extend(ids, counts, slots, self.cache)).float()
         logprobs = logits.log_softmax(-1)
         for row, sequence in enumerate(sequences):
-            token = _draw(logits[row].cpu(), sampling, sequence.generator)
+            self._held[sequence.slot].extend(new[row])
+            token = _draw(logits[row].cpu(), sampling, sequence)
             sequence.ids.append(token)
             sequence.logprobs.append(logprobs[row, token].item())
+            if sequence.guide is not None:
+                sequence.guide.take(token)
 
 
 def _ended(sequence: _Sequence, stop: int) -> Generated | None:
@@ -140,7 +176,28 @@ def _ended(sequence: _Sequence, stop: int) -> Generated | None:
     return None
 
 
-def _draw(logits_V: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
+def _shared(held: list[int], prompt: list[int]) -> int:
+    """Tokens that both begin with."""
+    most = min(len(held), len(prompt))
+    return bisect_left(range(1, most + 1), True, key=lambda n: held[:n] != prompt[:n])
+
+
+def _draw(logits_V: Tensor, sampling: Sampling, sequence: _Sequence) -> int:
+    """The next token. One that the guide does not allow is set aside, and the draw made again:
+    the same as drawing among those that it allows, without asking about all of them."""
+    guide = sequence.guide
+    while True:
+        token = _drawn(logits_V, sampling, sequence.generator)
+        if guide is None or guide.allows(token):
+            return token
+        logits_V[token] = -torch.inf
+        if not logits_V.isfinite().any():
+            raise ConfigError(
+                f"prompt {sequence.number}: no token of the vocabulary may follow what was written"
+            )
+
+
+def _drawn(logits_V: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
     if sampling.temperature == 0.0:
         return int(logits_V.argmax())
     shares = (logits_V / sampling.temperature).softmax(-1)

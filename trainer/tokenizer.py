@@ -31,6 +31,18 @@ SPECIAL = (
 FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 
 
+def _byte_alphabet() -> dict[str, int]:
+    """Letter -> byte of byte-level BPE (GPT-2): printable bytes stand for themselves, the others
+    take the letters from U+0100 on, in their order."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = [chr(byte) for byte in printable] + [chr(256 + n) for n in range(len(others))]
+    return dict(zip(letters, [*printable, *others], strict=True))
+
+
+_BYTES = _byte_alphabet()
+
+
 class Tokenizer:
     """A Hugging Face `tokenizer.json` with K2's special tokens."""
 
@@ -69,6 +81,14 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Special tokens included."""
         return self._backend.decode(list(ids), skip_special_tokens=False)
+
+    def bytes_of(self, token: int) -> bytes | None:
+        """What a token of byte-level BPE stands for, which may be a part of a letter; None for a
+        number that is no token, or for a token spelt otherwise."""
+        spelt = self._backend.id_to_token(token)
+        if spelt is None or not all(letter in _BYTES for letter in spelt):
+            return None
+        return bytes(_BYTES[letter] for letter in spelt)
 
     def save(self, folder: Path) -> None:
         """As a directory that transformers' AutoTokenizer loads."""

@@ -8,7 +8,7 @@ import json
 import logging
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from trainer.muon import optimizer_of, set_lr
 from trainer.packing import Batch, Packer, Place
 from trainer.settings import TrainConfig, check_memory, device_of
 from trainer.size import train_flops_per_token
-from trainer.sources import Conversation, samples_of
+from trainer.sources import Conversation, SourceConfig, View, samples_of
 from trainer.step import Stepper, StepResult
 from trainer.tokenizer import FILE as TOKENIZER_FILE
 from trainer.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
@@ -211,13 +211,19 @@ def _tokenizer(config: TrainConfig) -> Tokenizer:
     if given is not None:
         tokenizer = load_tokenizer(Path(given))
     else:
-        tokenizer = train_tokenizer(_texts(config), vocab_size=config.new_shape.vocab_size)
+        sources = ((source, config.stage) for source in config.data.sources)
+        tokenizer = tokenizer_of(sources, vocab_size=config.new_shape.vocab_size)
     return tokenizer
 
 
-def _texts(config: TrainConfig) -> Iterator[str]:
-    for source in config.data.sources:
-        for sample in islice(samples_of(source, config.stage), TOKENIZER_ROWS):
+def tokenizer_of(sources: Iterable[tuple[SourceConfig, View]], *, vocab_size: int) -> Tokenizer:
+    """A new byte-level BPE, trained on the sources; the view says what of a dataset."""
+    return train_tokenizer(_texts(sources), vocab_size=vocab_size)
+
+
+def _texts(sources: Iterable[tuple[SourceConfig, View]]) -> Iterator[str]:
+    for source, view in sources:
+        for sample in islice(samples_of(source, view), TOKENIZER_ROWS):
             if isinstance(sample.body, Conversation):
                 yield json.dumps(list(sample.body.tools), ensure_ascii=False)
                 for message in sample.body.messages:

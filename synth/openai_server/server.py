@@ -5,6 +5,7 @@ The answerer is given the request and nothing else. It may be told to misbehave,
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
@@ -36,8 +37,8 @@ class OpenAIServer:
         jitter_s: float = 0.0,
         embedding_size: int = 256,
     ) -> None:
-        """`latency_s` is the fixed part of the time to answer, `jitter_s` the largest part that
-        the request's digest draws."""
+        """`latency_s` is the fixed part of the time to answer, from the request's arrival to the
+        first byte sent; `jitter_s` the largest part that the request's digest draws."""
         self._answer, self._models = answer, list(models)
         self._rates, self._saboteur = misbehave, Saboteur(misbehave)
         self._latency_s, self._jitter_s = latency_s, jitter_s
@@ -83,13 +84,10 @@ class OpenAIServer:
             known = ", ".join(self._models)
             message = f"the model {request.model!r} does not exist; this server has {known}"
             raise RequestError(message, "model", status=404, code="model_not_found")
-        delay = self._latency_s
-        if self._jitter_s:
-            delay += self._jitter_s * rng_of(request.key, "latency").random()
-        if delay:
-            await asyncio.sleep(delay)
+        begun = time.monotonic()
         failure = self._saboteur.failure_of(request)
         if failure in ("rate_limit", "server_error", "hang"):
+            await self._wait(request, begun)
             return await self._fail(failure, send)
         answer = self._answer(request)
         if failure in ("malformed", "prose"):
@@ -97,6 +95,7 @@ class OpenAIServer:
         whole = completion(request, answer, verbosity=self._rates.verbosity)
         if self._rates.tool_calls and request.tools:
             break_calls(whole, request.messages, self._rates.tool_calls)
+        await self._wait(request, begun)
         if request.stream:
             events = list(stream(request, whole))
             return await _stream(send, events[: len(events) // 2] if failure else events)
@@ -104,6 +103,14 @@ class OpenAIServer:
         if failure == "truncated":
             body = body[: len(body) // 2]
         return await _reply(send, 200, body)
+
+    async def _wait(self, request: ChatRequest, begun: float) -> None:
+        """Until the answer is due: working it out is a part of the latency."""
+        delay = self._latency_s
+        if self._jitter_s:
+            delay += self._jitter_s * rng_of(request.key, "latency").random()
+        if (left := begun + delay - time.monotonic()) > 0:
+            await asyncio.sleep(left)
 
     async def _fail(self, failure: str, send: Send) -> None:
         rates = self._rates

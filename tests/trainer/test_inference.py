@@ -1,5 +1,7 @@
 """Generation with a cache gives what the model without one says, whatever shares the batch."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -112,3 +114,27 @@ def test_prompts_that_do_not_fit_are_refused() -> None:
             sampler.generate([prompt], stop=NEVER)
     (made,) = sampler.generate([[1] * 6], Sampling(max_tokens=50), stop=NEVER)
     assert len(made.ids) == 2
+
+
+def test_a_conversation_is_read_on_from_what_its_slot_holds() -> None:
+    """Same answers as without anything held, and only the new tokens are fed."""
+    model = model_of("plain")
+    sampler = Sampler(model, slots=2)
+    fed: list[int] = []
+    extend = model.extend
+
+    def counted(ids: torch.Tensor, counts: torch.Tensor, *rest: Any) -> torch.Tensor:
+        fed.append(int(counts.sum()))
+        return extend(ids, counts, *rest)
+
+    model.extend = counted  # type: ignore[method-assign]
+    sampling = Sampling(max_tokens=4)
+    first = prompts_of(20, 31)
+    said = sampler.generate(first, sampling, stop=NEVER)
+    longer = [[*p, *g.ids, 7, 8] for p, g in zip(first, said, strict=True)]
+    branch = [*first[0][:10], 3, 4, 5]
+    fed.clear()
+    made = sampler.generate([*longer[::-1], branch], sampling, stop=NEVER)
+    assert fed[0] == 2 * 3  # the last drawn token was never read, and two are new
+    for prompt, generated in zip([*longer[::-1], branch], made, strict=True):
+        assert generated.ids == greedy_without_cache(model, prompt, 4)

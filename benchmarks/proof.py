@@ -1,0 +1,306 @@
+"""Does the data teach? A small model from nothing, before and after fine-tuning, on unseen tasks.
+
+    python benchmarks/proof.py [--seeds 1] [--out data/proof] [--short]
+
+For each seed: a dataset is made (configs/proof/data.toml), a model pretrained on prose, fine-tuned
+on what was accepted, and scored by playing tasks that it has not seen, with tools and domains that
+it has not seen beside them. The baselines play the same tasks: the model that was only pretrained;
+one fine-tuned for as many tokens on all trajectories, accepted or not; and the nearest example of
+the training data. What is there already is kept: a proof that was stopped goes on.
+
+The table goes to stdout, and to `<out>/proof.md`.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.prose import write_prose
+
+from benchmarks.measured import machine
+from records.files import write_atomic
+from records.settings import read_settings, validate_as
+from records.store import Dataset
+from synth.rubric import Rubric
+from trainer.policies import NearestExample, Policy
+from trainer.scores import KINDS, Share, told
+from trainer.scoring import SCORES, ScoreConfig, policy_of, score_policy
+from trainer.sources import SourceConfig, View
+from trainer.training import tokenizer_of
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGS = ROOT / "configs" / "proof"
+
+SHORT: dict[str, tuple[str, ...]] = {
+    "data": ("num_tasks=400",),
+    "pretrain": ("steps=10",),
+    "sft": ("steps=60",),
+    "scores": ("tasks=12",),
+}
+"""Shows every part at work within a few minutes; a model so young can do next to nothing."""
+
+TRAINED = {
+    "sft": "fine-tuned on accepted trajectories",
+    "unfiltered": "fine-tuned on all trajectories",
+    "pretrained": "pretrained only",
+}
+POLICIES = {
+    "sft": TRAINED["sft"],
+    "sft-constrained": f"{TRAINED['sft']}, constrained decoding",
+    "unfiltered": f"{TRAINED['unfiltered']}, as many tokens",
+    "pretrained": TRAINED["pretrained"],
+    "pretrained-constrained": f"{TRAINED['pretrained']}, constrained decoding",
+    "nearest": "nearest training example",
+    "teacher": "the teacher: template policy",
+}
+"""Rows of the table, in their order."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=1, help="runs with seeds 0, 1, ...")
+    parser.add_argument("--out", type=Path, default=Path("data/proof"))
+    parser.add_argument("--short", action="store_true", help="minutes instead of an hour")
+    args = parser.parse_args()
+    proofs = [
+        Proof(args.out / f"seed-{seed}", seed, short=args.short) for seed in range(args.seeds)
+    ]
+    for proof in proofs:
+        proof.run()
+    text = report(proofs, short=args.short)
+    write_atomic(args.out / "proof.md", text.encode())
+    print(text)
+
+
+class Proof:
+    """One seed, in a folder of its own."""
+
+    def __init__(self, folder: Path, seed: int, *, short: bool) -> None:
+        self.folder, self.seed, self.short = folder, seed, short
+        self.data = folder / "data"
+        self._clock = folder / "seconds.json"
+
+    def run(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._timed("data", self._make_data)
+        self._timed("pretraining", self._pretrain)
+        self._timed("fine-tuning, both at once", self._fine_tune)
+        self._timed("scoring", self._score)
+
+    def _make_data(self) -> None:
+        words = self._config("data", seed=self.seed)
+        self._run("flows.cli", "run", *words, "--dataset", self.data)
+
+    def _pretrain(self) -> None:
+        prose, tokenizer = self.folder / "prose.jsonl", self.folder / "tokenizer"
+        if not prose.exists():
+            write_prose(prose)
+        if not tokenizer.exists():  # of the conversations: they are what it has to be short on
+            data = SourceConfig(path=str(self.data))
+            sources: list[tuple[SourceConfig, View]]
+            sources = [(data, "sft"), (SourceConfig(path=str(prose)), "pretrain")]
+            tokenizer_of(sources, vocab_size=4096).save(tokenizer)
+        self._train("pretrain", "pretrained", prose, tokenizer=tokenizer)
+
+    def _fine_tune(self) -> None:
+        everything = self.folder / "unfiltered.jsonl"
+        if not everything.exists():
+            write_unfiltered(Dataset.open(self.data), everything)
+        start = {"start_from": self.folder / "pretrained" / "model"}
+        runs = [
+            self._training("sft", "sft", self.data, **start),
+            self._training("sft", "unfiltered", everything, **start),
+        ]
+        # a thread each: two models of this size gain more side by side than one from two threads
+        together(runs, env={"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2))})
+
+    def _score(self) -> None:
+        for name in TRAINED:
+            self._scored(name, name)
+        for name in ("sft", "pretrained"):
+            self._scored(f"{name}-constrained", name, constrained=True)
+        out = self.folder / "scores" / "nearest"
+        if not (out / SCORES).exists():
+            words = self._config("scores", **self._places("sft", "nearest"))
+            config = validate_as(ScoreConfig, read_settings(Path(words[0]), words[2::2]), where="-")
+            nearest = NearestExample(SourceConfig(path=str(self.data)))
+            score_policy(SameTasks(nearest, policy_of(config)), config, out, about="nearest")
+
+    def _scored(self, name: str, model: str, *, constrained: bool = False) -> None:
+        if (self.folder / "scores" / name / SCORES).exists():
+            return
+        settings = self._places(model, name)
+        self._run("trainer", "eval", *self._config("scores", **settings, constrained=constrained))
+
+    def _places(self, model: str, name: str) -> dict[str, Path]:
+        out = self.folder / "scores" / name
+        return {"model": self.folder / model, "dataset": self.data, "out": out}
+
+    def _train(self, stage: str, name: str, source: Path, **settings: Any) -> None:
+        together([self._training(stage, name, source, **settings)])
+
+    def _training(self, stage: str, name: str, source: Path, **settings: Any) -> list[str]:
+        if (tokenizer := settings.pop("tokenizer", None)) is not None:
+            settings["data.tokenizer"] = tokenizer
+        sources = f'[{{path = "{source}"}}]'
+        settings |= {"out": self.folder / name, "data.sources": sources, "seed": self.seed}
+        return ["trainer", stage, *self._config(stage, **settings)]
+
+    def _config(self, name: str, **settings: Any) -> list[str]:
+        """A config file and what is changed of it, as words of a command."""
+        changes = [f"{key}={_toml(value)}" for key, value in settings.items()]
+        if self.short:
+            changes += SHORT[name]
+        return [str(CONFIGS / f"{name}.toml"), *(w for one in changes for w in ("--set", one))]
+
+    def _run(self, *command: Any) -> None:
+        together([[str(word) for word in command]])
+
+    def _timed(self, what: str, work: Callable[[], None]) -> None:
+        """Seconds add up over the runs that it took."""
+        begun = time.monotonic()
+        try:
+            work()
+        finally:
+            seconds = self.seconds()
+            seconds[what] = seconds.get(what, 0.0) + time.monotonic() - begun
+            write_atomic(self._clock, json.dumps(seconds).encode())
+
+    def seconds(self) -> dict[str, float]:
+        return json.loads(self._clock.read_text()) if self._clock.exists() else {}
+
+    def scores(self, name: str) -> dict[str, Any]:
+        return json.loads((self.folder / "scores" / name / SCORES).read_text())
+
+
+class SameTasks:
+    """Answers of one policy on the tasks that another is asked, which its tokens decide."""
+
+    def __init__(self, answering: Policy, measuring: Policy) -> None:
+        self.answers, self.prompt_tokens = answering.answers, measuring.prompt_tokens
+
+
+def together(commands: Sequence[Sequence[str]], env: Mapping[str, str] = {}) -> None:
+    """Run modules side by side. The first that fails ends the proof, with its last words."""
+    running = [
+        subprocess.Popen([sys.executable, "-m", *words], cwd=ROOT, env={**os.environ, **env})
+        for words in commands
+    ]
+    codes = [one.wait() for one in running]
+    for words, code in zip(commands, codes, strict=True):
+        if code:
+            sys.exit(f"{' '.join(words)}: exit code {code}; start the proof again to go on")
+
+
+def write_unfiltered(dataset: Dataset, path: Path) -> None:
+    """All trajectories of the training split that ended by themselves, every assistant turn to be
+    learnt: what one would have without rubrics, checks and curation."""
+    with dataset.connect() as db:
+        rows = db.execute(
+            "SELECT trajectory_id, split, messages, tools FROM trajectories WHERE split = 'train' "
+            "AND termination_reason NOT IN ('user_error', 'infra_error') ORDER BY trajectory_id"
+        )
+        names = [column[0] for column in rows.description or ()]
+        lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows.fetchall())
+        write_atomic(path, ("\n".join(lines) + "\n").encode())
+
+
+def teacher_scores(proof: Proof) -> dict[str, Share]:
+    """Split -> how the template policy itself did on the tasks that the models were scored on."""
+    asked = {one["task_id"]: one["split"] for one in proof.scores("sft")["episodes"]}
+    dataset = Dataset.open(proof.data)
+    accept_at = {
+        row["task_id"]: Rubric.model_validate(row["rubric"]).accept_at
+        for row in dataset.rows("tasks", ("task_id", "rubric"))
+        if row["task_id"] in asked
+    }
+    hits: dict[str, list[bool]] = {}
+    for row in dataset.rows("trajectories", ("trajectory_id", "task_id", "objective_reward")):
+        if (task := row["task_id"]) in asked:
+            good = row["objective_reward"] >= accept_at[task]
+            hits.setdefault(asked[task], []).append(good)
+    return {split: Share(sum(found), len(found)) for split, found in hits.items()}
+
+
+def report(proofs: Sequence[Proof], *, short: bool) -> str:
+    """Markdown: success and validity by policy and split, over all seeds together."""
+    made = machine()
+    command = f"python benchmarks/proof.py --seeds {len(proofs)}{' --short' if short else ''}"
+    parts = [
+        "# Does the data teach?",
+        f"    {command}\n\nCommit {made['commit']}, {made['hardware']}, load at the start "
+        f"{made['load']}, {len(proofs)} seed(s). Data by the offline provider: a **template "
+        "policy**, whose language is regular; a model's data would be harder to learn from and "
+        "worth more. Shares with 95% intervals (Wilson), episodes of all seeds together.",
+        _table(proofs, "success", "Task success"),
+        _table(proofs, "valid_calls", "Valid calls"),
+        _table(proofs, "exact_calls", "Calls of the reference plan made with the same arguments"),
+        _table(proofs, "without_breach", "Episodes in which no policy was broken"),
+        "## What it took\n\n" + "\n".join(_cost(proof) for proof in proofs),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(proofs: Sequence[Proof], what: str, title: str) -> str:
+    splits = [one["split"] for one in proofs[0].scores("sft")["scores"]]
+    lines = [
+        f"## {title}\n",
+        f"| | {' | '.join(KINDS[split] for split in splits)} |",
+        f"|---|{'---|' * len(splits)}",
+    ]
+    for name, words in POLICIES.items():
+        found = [shares_of(proof, name, what) for proof in proofs]
+        if not all(found):
+            continue
+        cells = [told(_sum([shares[s] for shares in found if s in shares])) for s in splits]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def shares_of(proof: Proof, name: str, what: str) -> dict[str, Share]:
+    if name == "teacher":
+        return teacher_scores(proof) if what == "success" else {}
+    rows = proof.scores(name)["scores"]
+    return {row["split"]: Share(row[what]["hits"], row[what]["n"]) for row in rows}
+
+
+def _sum(shares: Sequence[Share]) -> Share:
+    return Share(sum(s.hits for s in shares), sum(s.n for s in shares))
+
+
+def _cost(proof: Proof) -> str:
+    seconds = proof.seconds()
+    told_ = ", ".join(f"{what} {took / 60:.1f}" for what, took in seconds.items())
+    total = sum(seconds.values()) / 60
+    return f"- seed {proof.seed}: {total:.1f} minutes ({told_}); {_sizes(proof)}"
+
+
+def _sizes(proof: Proof) -> str:
+    with Dataset.open(proof.data).connect() as db:
+        [(made, kept)] = db.execute(
+            "SELECT count(*), count(*) FILTER (accepted AND split = 'train') FROM trajectories"
+        ).fetchall()
+    left_out = proof.scores("sft")["left_out"]
+    return f"{made} trajectories, {kept} of them learnt from; tasks left out of scoring: {left_out}"
+
+
+def _toml(value: Any) -> str:
+    return (
+        json.dumps(str(value))
+        if isinstance(value, Path)
+        else json.dumps(value)
+        if isinstance(value, bool)
+        else str(value)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Whatever a model would like to write, what the enforcer lets through is a valid answer."""
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from records.errors import ConfigError
+from tests.trainer.configs import CONFIGS
+from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
+from trainer.enforcer import Enforcer
+from trainer.inference import Sampler, Sampling
+from trainer.json_prefix import as_bytes, fit_of
+from trainer.model import Decoder
+from trainer.tokenizer import Tokenizer, train_tokenizer
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "unit": {"type": "string", "enum": ["kelvin", "Grad \u00e4", "celsius"]},
+        "days": {"type": "integer"},
+        "share": {"type": ["number", "null"]},
+        "spots": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"x": {"type": "number"}},
+                "required": ["x"],
+            },
+        },
+        "exact": {"type": "boolean"},
+    },
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": "Tell.", "parameters": schema}}
+    for name, schema in (("forecast", SCHEMA), ("now", {"type": "object", "properties": {}}))
+]
+
+VALUES = st.fixed_dictionaries(
+    {"city": st.text(max_size=8), "days": st.integers()},
+    optional={
+        "unit": st.sampled_from(["kelvin", "Grad \u00e4", "celsius"]),
+        "share": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        "spots": st.lists(st.fixed_dictionaries({"x": st.integers() | st.just(0.5)}), max_size=2),
+        "exact": st.booleans(),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    texts = [json.dumps(TOOLS, ensure_ascii=False), '{"city": "Oslo", "days": 3, "unit": "kelvin"}']
+    return train_tokenizer(texts * 3, vocab_size=400)
+
+
+@given(VALUES, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
+    value: dict[str, Any], ascii_: bool
+) -> None:
+    if len(repr(value.get("share"))) > 30:
+        return
+    text = as_bytes(json.dumps(value, ensure_ascii=False))
+    assert fit_of(text, SCHEMA) == "whole"
+    for end in range(len(text)):
+        assert fit_of(text[:end], SCHEMA) == "prefix", text[:end]
+
+
+@given(VALUES, st.data())
+@settings(max_examples=300, deadline=None)
+def test_what_is_whole_is_valid_json_under_the_schema(value: dict[str, Any], data: Any) -> None:
+    """Valid values with a letter changed, dropped or doubled: `whole` is never said in error, and
+    whatever json and jsonschema take is never refused for its words."""
+    text = json.dumps(value)
+    at = data.draw(st.integers(0, len(text) - 1))
+    letter = data.draw(st.sampled_from(list('{}[]",:0e.-ntx\\ ')))
+    changed = data.draw(
+        st.sampled_from([text[:at] + letter + text[at + 1 :], text[:at] + text[at + 1 :]])
+    )
+    if fit_of(changed, SCHEMA) == "whole":
+        jsonschema.validate(json.loads(changed), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"town"',
+        '{"city": 3',
+        '{"days": 1.',
+        '{"days": 01',
+        '{"unit": "kelvins',
+        '{"city": "a", "city"',
+        '{"exact": maybe',
+        '{"city": "a"}',
+        "[",
+        '{"city": "a\n',
+        '{"city": "a", "days": 2}}',
+        '{"city":   ',
+        '{"spots": [{}]',
+        '{"city": "\\x',
+        '{"city": "\\u00g',
+        '{"share": ' + "1" * 39 + ".",
+        '{"share": 1.e',
+    ],
+)
+def test_what_cannot_become_valid_is_refused(text: str) -> None:
+    assert fit_of(text, SCHEMA) == "no"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_writing_under_the_enforcer_is_a_valid_answer(
+    tokenizer: Tokenizer, seed: int
+) -> None:
+    """Tokens drawn blindly among those that are allowed, with a liking for calls and for ends."""
+    rng = random.Random(seed)
+    enforcer = Enforcer(tokenizer, TOOLS, calls_before=2, max_calls=3)
+    liked = [tokenizer.special[mark] for mark in tokenizer.special]
+    liked += [n for n in range(tokenizer.size) if tokenizer.bytes_of(n) in (b'"', b"}", b"]", b"1")]
+    ids: list[int] = []
+    while not ids or ids[-1] != tokenizer.special[END]:
+        wished = rng.sample(liked, len(liked)) if rng.random() < 0.7 else []
+        order = [*wished, *rng.sample(range(tokenizer.size), tokenizer.size)]
+        token = next((t for t in order if enforcer.allows(t)), None)
+        assert token is not None, f"no way on from {tokenizer.decode(ids)[-200:]!r}"
+        enforcer.take(token)
+        ids.append(token)
+        assert len(ids) < 5000
+    answer = parse_answer(tokenizer, ids)
+    assert answer.broken is None
+    assert answer.content.strip() or answer.tool_calls
+    for number, call in enumerate(answer.tool_calls, start=2):
+        assert call["id"] == f"functions.{call['function']['name']}:{number}"
+        [tool] = [t for t in TOOLS if t["function"]["name"] == call["function"]["name"]]
+        given_ = json.loads(call["function"]["arguments"])
+        jsonschema.validate(given_, tool["function"]["parameters"])
+
+
+def test_an_untrained_model_writes_valid_calls_only(tokenizer: Tokenizer) -> None:
+    torch.manual_seed(0)
+    config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})
+    model = Decoder(config.model_copy(update={"max_positions": 2048})).eval()
+    asked = encode_chat(tokenizer, [{"role": "user", "content": "Weather?"}], TOOLS).ids
+    prompts = [asked + prompt_for_answer(tokenizer)] * 6
+    guides = [Enforcer(tokenizer, TOOLS, max_calls=2) for _ in prompts]
+    made = Sampler(model, slots=3).generate(
+        prompts,
+        Sampling(temperature=1.0, max_tokens=400),
+        stop=tokenizer.special[END],
+        seeds=range(6),
+        guides=guides,
+    )
+    for one in made:
+        answer = parse_answer(tokenizer, one.ids)
+        if one.finish_reason == "stop":
+            assert answer.broken is None
+        for call in answer.tool_calls[:-1] if answer.broken else answer.tool_calls:
+            [tool] = [t for t in TOOLS if t["function"]["name"] == call["function"]["name"]]
+            arguments = json.loads(call["function"]["arguments"])
+            jsonschema.validate(arguments, tool["function"]["parameters"])
+
+
+class Mute:
+    def allows(self, token: int) -> bool:
+        return False
+
+    def take(self, token: int) -> None:
+        raise AssertionError
+
+
+def test_a_guide_that_allows_nothing_is_an_error_and_no_endless_loop() -> None:
+    torch.manual_seed(0)
+    sampler = Sampler(Decoder(CONFIGS["plain"]).eval(), slots=1)
+    with pytest.raises(ConfigError, match="no token of the vocabulary"):
+        sampler.generate([[1, 2]], Sampling(), stop=0, guides=[Mute()])

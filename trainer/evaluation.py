@@ -1,0 +1,299 @@
+"""Scoring on the episode environment: a policy plays held-out tasks of a dataset to their end.
+
+Episodes go in rounds, all of a group together: everybody who waits for the assistant is answered at
+once, then every environment takes its step. So the answers of a policy hang on the tasks and the
+group's size alone, never on timing. The simulated user is that of the dataset's run, and what it
+says is journalled: an evaluation that was stopped pays nothing twice.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import canonical_json
+from records.errors import ConfigError
+from records.journal import ShardJournal
+from records.schemas import Row
+from records.seeds import seed_of, share_of
+from records.splits import Split
+from records.store import Dataset
+from sandboxes.warm import WarmServers
+from synth.calls import FORMAT_ERRORS
+from synth.config import RunConfig
+from synth.config_files import recorded_config
+from synth.environment import OUTSIDE, EpisodeConfig, EpisodeEnvironment, Step
+from synth.executors import Catalogue
+from synth.llm.client import LLM, Gateway
+from synth.offline.app import create_app
+from synth.reward import decide_by_code, rubric_of
+from synth.simulator import ModelAnswers
+from synth.sources import catalogue_of
+from synth.user import LlmUser
+from trainer.chat import Answer
+from trainer.policies import Asked, Policy, num_calls
+from trainer.scores import Played
+
+PLAYERS = ("user", "simulator")
+"""Roles of the dataset's run that play along."""
+
+
+class EvalConfig(Config):
+    """Which tasks are played, and within which bounds."""
+
+    dataset: str
+    """Folder of the dataset whose tasks are played."""
+    splits: tuple[Split, ...] = ("heldout_task", "heldout_tool", "heldout_domain")
+    """Unseen tasks, unseen tools, unseen domains; `train` plays tasks that were trained on."""
+    tasks: int = Field(default=100, ge=1)
+    """Tasks of each split, at most; which ones is drawn by digest."""
+    attempts: int = Field(default=1, ge=1, le=256)
+    """Episodes of each task."""
+    max_calls: int | None = Field(default=None, ge=1)
+    """Tasks whose reference plan has more calls are left out."""
+    max_prompt_tokens: int | None = Field(default=None, ge=1)
+    """Tasks whose first prompt is longer are left out."""
+    episode: EpisodeConfig = EpisodeConfig()
+    """Limits of an episode, and the outcomes that are injected."""
+    group: int = Field(default=32, ge=1, le=1024)
+    """Episodes that go on together."""
+    seed: int = Field(default=0, ge=0)
+
+
+class Chosen(NamedTuple):
+    task: Row
+    attempt: int
+
+    @property
+    def item(self) -> str:
+        """Seeds hang on it."""
+        return f"{self.task['task_id']}-{self.attempt}"
+
+
+class Evaluated(NamedTuple):
+    played: list[Played]
+    conversations: list[dict[str, Any]]
+    """For reading: `task_id`, `messages`, `ended`, `success`, in the order of `played`."""
+    left_out: dict[str, int]
+    """Tasks that were not played, by reason."""
+
+
+def evaluate(
+    policy: Policy,
+    config: EvalConfig,
+    *,
+    journal: Path,
+    on_played: Callable[[int, int], None] | None = None,
+) -> Evaluated:
+    """Play every chosen task; `on_played` is given how many of how many are over.
+
+    ConfigError for a dataset that is none or has no task to play.
+    """
+    return asyncio.run(_evaluate(policy, config, journal, on_played or (lambda done, of: None)))
+
+
+async def _evaluate(
+    policy: Policy, config: EvalConfig, journal: Path, on_played: Callable[[int, int], None]
+) -> Evaluated:
+    dataset = Dataset.open(config.dataset)
+    run = newest_run(dataset)
+    roles = {role: own for role, own in run.roles.items() if role in PLAYERS}
+    app = create_app(run.offline.settings())
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(WarmServers())
+        gateway = await stack.enter_async_context(Gateway(roles, offline_app=lambda: app))
+        notes = stack.enter_context(ShardJournal(journal))
+        llm = LLM(gateway, notes, stage="rollouts", invocation_id="evaluation")
+        catalogue = catalogue_of(dataset, run, servers.open, servers.pool.lease)
+        game = _Game(catalogue, llm, config)
+        left_out: Counter[str] = Counter()
+        chosen = await game.chosen(dataset.rows("tasks"), policy, left_out)
+        if not chosen:
+            raise ConfigError(
+                f"{config.dataset} has no task to play of the splits {', '.join(config.splits)}"
+                f"; left out: {dict(left_out) or 'none'}"
+            )
+        played: list[Played] = []
+        conversations: list[dict[str, Any]] = []
+        for start in range(0, len(chosen), config.group):
+            for one, told in await game.play(policy, chosen[start : start + config.group]):
+                played.append(one)
+                conversations.append(told)
+            on_played(len(played), len(chosen))
+    return Evaluated(played, conversations, dict(left_out))
+
+
+def newest_run(dataset: Dataset) -> RunConfig:
+    """The configuration of the newest run of the pipeline in the dataset."""
+    rows = dataset.rows("trajectories", ["trajectory_id", "run_id"])
+    runs = dataset.rows("runs", ["run_id", "event", "happened_at"])
+    rolled = {row["run_id"] for row in rows}
+    mine = [r for r in runs if r["run_id"] in rolled and r["event"] == "started"]
+    if not mine:
+        raise ConfigError(f"{dataset.root} holds no run with trajectories, so no tasks to play")
+    newest = max(mine, key=lambda row: row["happened_at"])
+    config = recorded_config(dataset, newest["run_id"])
+    if not isinstance(config, RunConfig):
+        raise ConfigError(f"run {newest['run_id']} of {dataset.root} made texts, and no trajectories")
+    return config
+
+
+class _Game:
+    """Episodes of one evaluation, on one catalogue."""
+
+    def __init__(self, catalogue: Catalogue, llm: LLM, config: EvalConfig) -> None:
+        self._catalogue, self._llm, self._config = catalogue, llm, config
+
+    async def chosen(
+        self, tasks: Sequence[Row], policy: Policy, left_out: Counter[str]
+    ) -> list[Chosen]:
+        """Of each split so many tasks; those that are left out are counted by reason."""
+        config = self._config
+        found: list[Chosen] = []
+        for split in config.splits:
+            mine = [task for task in tasks if task["split"] == split]
+            mine.sort(key=lambda task: share_of(task["task_id"], f"evaluation-{config.seed}"))
+            played = 0
+            for task in mine:
+                if played == config.tasks:
+                    break
+                if why := await self._unfit(task, policy):
+                    left_out[why] += 1
+                    continue
+                played += 1
+                found += [Chosen(task, attempt) for attempt in range(config.attempts)]
+        return found
+
+    async def _unfit(self, task: Row, policy: Policy) -> str | None:
+        config = self._config
+        tools = self._catalogue.agents[task["agent_id"]]["tool_ids"]
+        if any(tool not in self._catalogue.tools for tool in tools):
+            return "tools_not_here"
+        if config.max_calls is not None and len(task["reference_plan"]) > config.max_calls:
+            return "more_calls"
+        if config.max_prompt_tokens is not None:
+            env = self._environment(Chosen(task, 0))
+            messages, info = await env.reset(task, 0)
+            await env.close()
+            if policy.prompt_tokens(Asked(messages, info["tools"], 0)) > config.max_prompt_tokens:
+                return "longer_prompt"
+        return None
+
+    async def play(
+        self, policy: Policy, chosen: Sequence[Chosen]
+    ) -> list[tuple[Played, dict[str, Any]]]:
+        """All of them to their end, round by round."""
+        episodes = [await _begun(self._environment(one), one) for one in chosen]
+        try:
+            while open_ := [e for e in episodes if e.env.state.reason is None]:
+                asked = [e.asked(policy) for e in open_]
+                answers = await asyncio.to_thread(policy.answers, asked)
+                steps = zip(open_, answers, strict=True)
+                await asyncio.gather(*(episode.step(answer) for episode, answer in steps))
+        finally:
+            for episode in episodes:
+                await episode.env.close()
+        return [(episode.counted(), episode.told()) for episode in episodes]
+
+    def _environment(self, chosen: Chosen) -> EpisodeEnvironment:
+        item, catalogue, episode = chosen.item, self._catalogue, self._config.episode
+
+        def user(task: Row, persona: Row) -> LlmUser:
+            return LlmUser(
+                self._llm,
+                item=item,
+                persona=persona,
+                brief=task["user_brief"],
+                tools=catalogue.user_tools_of(task),
+                retries=episode.user_retries,
+            )
+
+        answers = ModelAnswers(self._llm, item=item, config=catalogue.simulate)
+        return EpisodeEnvironment(catalogue, episode, user=user, answers=answers)
+
+
+@dataclass
+class _Episode:
+    chosen: Chosen
+    env: EpisodeEnvironment
+    tools: Sequence[Mapping[str, Any]]
+    prompt_tokens: int = 0
+    broken: int = 0
+    """Answers that did not keep the template."""
+    last: Step | None = None
+
+    def asked(self, policy: Policy) -> Asked:
+        state = self.env.state
+        asked = Asked(state.messages, self.tools, seed_of(self.chosen.item, "answer", state.turn))
+        if not self.prompt_tokens:
+            self.prompt_tokens = policy.prompt_tokens(asked)
+        return asked
+
+    async def step(self, answer: Answer) -> None:
+        self.broken += answer.broken is not None
+        self.last = await self.env.step(_message(answer, num_calls(self.env.state.messages)))
+
+    def counted(self) -> Played:
+        state, task = self.env.state, self.chosen.task
+        assert state.reason is not None
+        records = [r for r in state.caller.records if r.actor == "agent"]
+        valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
+        wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
+        made = Counter(_spelt(r.name, r.arguments) for r in valid)
+        return Played(
+            task_id=task["task_id"],
+            split=task["split"],
+            ended=state.reason,
+            success=self._succeeded(),
+            reward=self.last.reward if self.last else 0.0,
+            calls=len(records) + self.broken,
+            valid_calls=len(valid),
+            wanted_calls=wanted.total(),
+            exact_calls=(wanted & made).total(),
+            breaches=sum(bool(r.breaches) for r in records),
+            turns=state.turn,
+            prompt_tokens=self.prompt_tokens,
+        )
+
+    def _succeeded(self) -> bool:
+        if self.env.state.reason in OUTSIDE or self.last is None:
+            return False
+        verdicts = self.last.info.get("verdicts") or {}
+        return decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
+
+    def told(self) -> dict[str, Any]:
+        state = self.env.state
+        return {
+            "task_id": self.chosen.task["task_id"],
+            "split": self.chosen.task["split"],
+            "ended": state.reason,
+            "success": self._succeeded(),
+            "tools": [tool["function"]["name"] for tool in self.tools],
+            "messages": state.messages,
+        }
+
+
+async def _begun(env: EpisodeEnvironment, chosen: Chosen) -> _Episode:
+    _, info = await env.reset(chosen.task, seed_of(chosen.item, "episode"))
+    return _Episode(chosen, env, info["tools"])
+
+
+def _message(answer: Answer, before: int) -> dict[str, Any]:
+    """Calls are numbered over the conversation, as the template has them."""
+    message: dict[str, Any] = {"role": "assistant", "content": answer.content}
+    if answer.tool_calls:
+        message["tool_calls"] = [
+            {"id": f"call_{before + n}", "type": "function", "function": call["function"]}
+            for n, call in enumerate(answer.tool_calls)
+        ]
+    return message
+
+
+def _spelt(tool: str, arguments: Any) -> str:
+    return canonical_json([tool, arguments])

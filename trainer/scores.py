@@ -1,0 +1,129 @@
+"""What episodes come to: shares with intervals, for each kind of unseen task."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from records.splits import SPLITS
+from synth.environment import OUTSIDE
+from synth.intervals import Interval, wilson
+
+KINDS = {
+    "train": "tasks of the training data",
+    "heldout_task": "unseen tasks",
+    "heldout_tool": "unseen tools",
+    "heldout_domain": "unseen domains",
+}
+"""Split -> how tables call it."""
+
+
+class Played(NamedTuple):
+    """One episode, counted."""
+
+    task_id: str
+    split: str
+    ended: str
+    """`termination_reason`."""
+    success: bool
+    """Every mandatory criterion that code checks is met, and the weighted share is enough."""
+    reward: float
+    calls: int
+    valid_calls: int
+    """Written in the template's form, of a tool that is there, with arguments that its schema
+    takes."""
+    wanted_calls: int
+    """Calls of the reference plan."""
+    exact_calls: int
+    """Those of them that were made with the very same arguments."""
+    breaches: int
+    """Calls that broke a policy."""
+    turns: int
+    prompt_tokens: int
+    """Of the first prompt."""
+
+
+class Share(NamedTuple):
+    hits: int
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        return self.hits / self.n if self.n else None
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.hits, self.n)
+
+
+class SplitScores(NamedTuple):
+    split: str
+    episodes: int
+    """Those that say something about the agent."""
+    left_aside: int
+    """Ended by a failure outside the agent."""
+    success: Share
+    valid_calls: Share
+    exact_calls: Share
+    without_breach: Share
+    mean_reward: float | None
+
+
+def scores_of(played: Sequence[Played]) -> list[SplitScores]:
+    """A row for each split that was played, in the order of `SPLITS`."""
+    return [
+        _of_split(split, [p for p in played if p.split == split])
+        for split in SPLITS
+        if any(p.split == split for p in played)
+    ]
+
+
+def _of_split(split: str, played: Sequence[Played]) -> SplitScores:
+    counted = [p for p in played if p.ended not in OUTSIDE]
+
+    def share(hits: Callable[[Played], int], of: Callable[[Played], int]) -> Share:
+        return Share(sum(map(hits, counted)), sum(map(of, counted)))
+
+    return SplitScores(
+        split=split,
+        episodes=len(counted),
+        left_aside=len(played) - len(counted),
+        success=share(lambda p: p.success, lambda p: 1),
+        valid_calls=share(lambda p: p.valid_calls, lambda p: p.calls),
+        exact_calls=share(lambda p: p.exact_calls, lambda p: p.wanted_calls),
+        without_breach=share(lambda p: not p.breaches, lambda p: 1),
+        mean_reward=sum(p.reward for p in counted) / len(counted) if counted else None,
+    )
+
+
+def as_json(scores: Iterable[SplitScores]) -> list[dict[str, Any]]:
+    """Shares with their counts and 95% intervals (Wilson)."""
+    return [
+        {name: _plain(value) for name, value in one._asdict().items()} | {"kind": KINDS[one.split]}
+        for one in scores
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, Share):
+        return value
+    return {"hits": value.hits, "n": value.n, "share": value.value, "interval": value.interval}
+
+
+def table(scores: Iterable[SplitScores]) -> str:
+    """As markdown, a row a split."""
+    lines = [
+        "| scored on | episodes | task success | valid calls | exact calls | no policy broken |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in scores:
+        shares = (one.success, one.valid_calls, one.exact_calls, one.without_breach)
+        cells = [KINDS[one.split], str(one.episodes), *map(told, shares)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def told(share: Share) -> str:
+    """`0.52 (0.44 to 0.60)`: the share and its interval."""
+    if share.value is None:
+        return "-"
+    low, high = share.interval
+    return f"{share.value:.2f} ({low:.2f} to {high:.2f})"

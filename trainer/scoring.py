@@ -1,0 +1,106 @@
+"""Score a model and write down what came out: `scores.json`, `scores.md`, `episodes.jsonl`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from records.files import write_atomic
+from trainer.declarations import Style
+from trainer.evaluation import EvalConfig, Evaluated, evaluate
+from trainer.exchange import model_folder
+from trainer.inference import Sampling
+from trainer.policies import ModelPolicy, Policy
+from trainer.scores import SplitScores, as_json, scores_of, table
+
+SCORES, TABLE, EPISODES, JOURNAL = (
+    "scores.json",
+    "scores.md",
+    "episodes.jsonl",
+    "journal.sqlite",
+)
+
+
+class ScoreConfig(EvalConfig):
+    """A model, the tasks that it is scored on, and how it answers."""
+
+    model: str
+    """Folder of a training run, or of an exported model."""
+    out: str
+    """Folder for the scores and the conversations behind them."""
+    declarations: Style | None = None
+    """How tools are declared; None: as in the model's training run, else JSON."""
+    constrained: bool = False
+    """Only answers that keep the template and call declared tools validly can be written."""
+    sampling: Sampling = Sampling()
+    """How tokens are drawn; by default the likeliest is taken."""
+    slots: int = Field(default=32, ge=1, le=1024)
+    """Conversations whose cache is kept at a time."""
+
+
+class Scored(NamedTuple):
+    folder: Path
+    scores: list[SplitScores]
+
+
+def score(config: ScoreConfig, *, on_played: Callable[[int, int], None] | None = None) -> Scored:
+    """ConfigError for a folder without a model, or a dataset without tasks."""
+    out = Path(config.out)
+    return score_policy(policy_of(config), config, out, about=config.model, on_played=on_played)
+
+
+def policy_of(config: ScoreConfig) -> ModelPolicy:
+    """The model that is to be scored."""
+    return ModelPolicy(
+        model_folder(Path(config.model)),
+        config.sampling,
+        style=config.declarations or style_of(Path(config.model)),
+        constrained=config.constrained,
+        slots=config.slots,
+    )
+
+
+def score_policy(
+    policy: Policy,
+    config: EvalConfig,
+    out: Path,
+    *,
+    about: str,
+    on_played: Callable[[int, int], None] | None = None,
+) -> Scored:
+    """Any policy on the same tasks; `about` says in the files whose scores they are."""
+    done = evaluate(policy, config, journal=out / JOURNAL, on_played=on_played)
+    scores = scores_of(done.played)
+    _write(out, config, done, scores, about)
+    return Scored(out, scores)
+
+
+def style_of(model: Path) -> Style:
+    """How the training run that made the model declared tools; JSON where that is not known."""
+    for folder in (model, model.parent):
+        try:
+            known = json.loads((folder / "config.json").read_text())
+        except (OSError, ValueError):
+            continue
+        if style := known.get("data", {}).get("declarations"):
+            return style
+    return "json"
+
+
+def _write(
+    out: Path, config: EvalConfig, done: Evaluated, scores: list[SplitScores], about: str
+) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {
+        "of": about,
+        "config": config.model_dump(mode="json"),
+        "scores": as_json(scores),
+        "left_out": done.left_out,
+        "episodes": [one._asdict() for one in done.played],
+    }
+    write_atomic(out / SCORES, json.dumps(found, indent=1).encode())
+    write_atomic(out / TABLE, (table(scores) + "\n").encode())
+    lines = (json.dumps(c, ensure_ascii=False) for c in done.conversations)
+    write_atomic(out / EPISODES, ("\n".join(lines) + "\n").encode())
