@@ -23,9 +23,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.prose import write_prose
-
 from benchmarks.measured import machine
+from benchmarks.prose import write_prose
 from records.files import write_atomic
 from records.settings import read_settings, validate_as
 from records.store import Dataset

@@ -140,7 +140,9 @@ def newest_run(dataset: Dataset) -> RunConfig:
     newest = max(mine, key=lambda row: row["happened_at"])
     config = recorded_config(dataset, newest["run_id"])
     if not isinstance(config, RunConfig):
-        raise ConfigError(f"run {newest['run_id']} of {dataset.root} made texts, and no trajectories")
+        raise ConfigError(
+            f"run {newest['run_id']} of {dataset.root} made texts, and no trajectories"
+        )
     return config
 
 

@@ -211,7 +211,8 @@ def _tokenizer(config: TrainConfig) -> Tokenizer:
     if given is not None:
         tokenizer = load_tokenizer(Path(given))
     else:
-        sources = ((source, config.stage) for source in config.data.sources)
+        view: View = config.stage
+        sources = ((source, view) for source in config.data.sources)
         tokenizer = tokenizer_of(sources, vocab_size=config.new_shape.vocab_size)
     return tokenizer
 

@@ -1,0 +1,204 @@
+"""Scoring plays real episodes: who repeats what was recorded does exactly as well as it did."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from flows.running import open_run
+from records.digest import canonical_json
+from records.errors import ConfigError
+from records.store import Dataset
+from synth.config import RunConfig
+from synth.environment import EpisodeConfig
+from synth.intervals import wilson
+from synth.outcomes import OutcomeConfig
+from synth.pipeline import STAGES
+from synth.reward import rubric_of
+from synth.rollout import RolloutConfig
+from tests.trainer.configs import CONFIGS
+from trainer.chat import Answer
+from trainer.evaluation import EvalConfig, evaluate
+from trainer.exchange import export_model
+from trainer.inference import Sampling
+from trainer.model import Decoder
+from trainer.policies import Asked, ModelPolicy, NearestExample
+from trainer.scores import Share, scores_of, table
+from trainer.scoring import EPISODES, SCORES, ScoreConfig, score
+from trainer.sources import SourceConfig
+from trainer.training import tokenizer_of
+
+QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}))
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the pipeline on one domain, without Prefect."""
+    folder = tmp_path_factory.mktemp("evaluation") / "data"
+    config = RunConfig(
+        domains=("parcel_depot",),
+        servers=(),
+        code=(),
+        num_tasks=16,
+        workers=1,
+        rollouts=RolloutConfig(episode=QUIET),
+    )
+
+    async def work() -> None:
+        async with open_run(config, str(folder), command="test") as run:
+            for kind in STAGES:
+                stage = kind(run)
+                plan = run.plan(stage)
+                for index in plan.open_shards:
+                    await run.run_shard(stage, plan, index)
+
+    asyncio.run(work())
+    return folder
+
+
+def of(dataset: Path, **settings: Any) -> EvalConfig:
+    given = {"splits": ("train",), "tasks": 8, "episode": QUIET}
+    return EvalConfig(dataset=str(dataset), **{**given, **settings})
+
+
+class Recorded:
+    """Says again what the assistant said in the trajectory that opened so."""
+
+    def __init__(self, dataset: Path) -> None:
+        rows = Dataset.open(dataset).rows("trajectories", ("trajectory_id", "messages"))
+        self._said = {canonical_json(row["messages"][:2]): row["messages"] for row in rows}
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        return [self._answer(list(one.messages)) for one in asked]
+
+    def _answer(self, messages: list[Any]) -> Answer:
+        whole = self._said[canonical_json(messages[:2])]
+        for then, now in zip(whole, messages, strict=False):  # the user may thank in other words
+            assert then["role"] == now["role"]
+            assert then["role"] == "user" or then == now
+        said = whole[len(messages)] if len(messages) < len(whole) else {"content": ""}
+        return Answer(said["content"] or "", list(said.get("tool_calls") or ()), None)
+
+    def prompt_tokens(self, asked: Asked) -> int:
+        return 0
+
+
+def test_repeating_the_recorded_answers_succeeds_where_they_did(
+    dataset: Path, tmp_path: Path
+) -> None:
+    done = evaluate(Recorded(dataset), of(dataset), journal=tmp_path / "j")
+    store = Dataset.open(dataset)
+    tasks = {row["task_id"]: row for row in store.rows("tasks")}
+    rows = {row["task_id"]: row for row in store.rows("trajectories")}
+    assert len(done.played) == 8
+    for one in done.played:
+        row, task = rows[one.task_id], tasks[one.task_id]
+        assert one.ended == row["termination_reason"]
+        assert one.reward == pytest.approx(row["objective_reward"])
+        assert one.success == (row["objective_reward"] >= rubric_of(task).accept_at)
+        assert one.calls == row["num_tool_calls"]
+    assert sum(one.success for one in done.played) > 0
+    assert sum(one.exact_calls for one in done.played) > 0
+
+
+class Silent:
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        return [Answer("", [], None) for _ in asked]
+
+    def prompt_tokens(self, asked: Asked) -> int:
+        return 700
+
+
+def test_silence_reaches_nothing(dataset: Path, tmp_path: Path) -> None:
+    done = evaluate(Silent(), of(dataset, attempts=2), journal=tmp_path / "j")
+    assert {one.ended for one in done.played} == {"format_error"}
+    assert not any(one.success or one.calls for one in done.played)
+    assert len(done.played) == 16
+
+
+def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: Path) -> None:
+    bounds = of(dataset, tasks=100, max_calls=1)
+    done = evaluate(Silent(), bounds, journal=tmp_path / "j")
+    tasks = Dataset.open(dataset).rows("tasks", ("task_id", "split", "reference_plan"))
+    longer = sum(len(t["reference_plan"]) > 1 and t["split"] == "train" for t in tasks)
+    assert done.left_out == {"more_calls": longer}
+    with pytest.raises(ConfigError, match="longer_prompt"):
+        evaluate(Silent(), of(dataset, max_prompt_tokens=699), journal=tmp_path / "k")
+
+
+@pytest.fixture(scope="module")
+def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Untrained, with a tokenizer of the dataset."""
+    tokenizer = tokenizer_of([(SourceConfig(path=str(dataset)), "sft")], vocab_size=1500)
+    torch.manual_seed(0)
+    shape = CONFIGS["plain"].model_copy(
+        update={"vocab_size": tokenizer.size, "max_positions": 4096}
+    )
+    folder = tmp_path_factory.mktemp("model") / "model"
+    export_model(Decoder(shape), folder)
+    tokenizer.save(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_under_the_enforcer_an_untrained_model_calls_validly_and_free_it_does_not(
+    dataset: Path, model: Path, tmp_path: Path
+) -> None:
+    sampling = Sampling(temperature=1.0, max_tokens=150)
+    found: dict[bool, Share] = {}
+    for constrained in (True, False):
+        policy = ModelPolicy(model, sampling, style="typescript", constrained=constrained)
+        done = evaluate(policy, of(dataset, tasks=4), journal=tmp_path / f"{constrained}")
+        [scores] = scores_of(done.played)
+        found[constrained] = scores.valid_calls
+        assert all(one.prompt_tokens > 100 for one in done.played)
+    whole = found[True]
+    assert whole.n == 0 or whole.hits >= whole.n - 4  # an answer may be cut in the midst of a call
+    assert found[False].hits == 0
+
+
+def test_the_nearest_example_answers_its_own_training_data_as_it_was(dataset: Path) -> None:
+    policy = NearestExample(SourceConfig(path=str(dataset)))
+    with Dataset.open(dataset).connect() as db:
+        rows = db.execute("SELECT messages, tools FROM sft WHERE split = 'train' LIMIT 5")
+        for messages, tools in rows.fetchall():
+            messages, tools = (
+                json.loads(v) if isinstance(v, str) else v for v in (messages, tools)
+            )
+            [answer] = policy.answers([Asked(messages[:2], tools or (), 0)])
+            assert answer.content == (messages[2]["content"] or "")
+            names = [call["function"]["name"] for call in messages[2].get("tool_calls") or ()]
+            assert [call["function"]["name"] for call in answer.tool_calls] == names
+
+
+@pytest.mark.slow
+def test_scores_are_written_and_come_out_the_same_again(
+    dataset: Path, model: Path, tmp_path: Path
+) -> None:
+    def scored(name: str) -> Path:
+        given = of(dataset, tasks=3).model_dump() | {"model": str(model)}
+        config = ScoreConfig(**given, out=str(tmp_path / name), sampling=Sampling(max_tokens=30))
+        return score(config).folder
+
+    first, second = scored("a"), scored("b")
+    found = json.loads((first / SCORES).read_text())
+    again = json.loads((second / SCORES).read_text())
+    assert found["episodes"] == again["episodes"]
+    assert (first / EPISODES).read_text() == (second / EPISODES).read_text()
+    assert [row["kind"] for row in found["scores"]] == ["tasks of the training data"]
+
+
+def test_a_table_has_shares_with_their_intervals() -> None:
+    assert Share(5, 10).interval == wilson(5, 10)
+    assert Share(0, 0).value is None
+    assert table([]).count("\n") == 1
+
+
+def test_a_dataset_without_runs_is_refused(tmp_path: Path) -> None:
+    Dataset.create_or_open(tmp_path / "empty")
+    with pytest.raises(ConfigError, match="no run with trajectories"):
+        evaluate(Silent(), of(tmp_path / "empty"), journal=tmp_path / "j")
