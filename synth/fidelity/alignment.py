@@ -89,13 +89,13 @@ def _matches(
         if len(words) < MIN_TELLING:
             continue
         scores: dict[int, float] = {}
-        for word in words:
+        for word in sorted(words):  # sums of floats hang on the order
             where = places.get(word, ())
             if len(where) <= MAX_PLACES:
                 for place in where:
                     scores[place] = scores.get(place, 0.0) + weights[word]
         best = sorted(scores, key=lambda place: (-scores[place], place))[:2]
-        total = sum(weights[word] for word in words)
+        total = math.fsum(weights[word] for word in words)
         covered = [(_covered(words, theirs, place, weights) / total, -place) for place in best]
         score, place = max(covered, default=(0.0, 1))
         matches.append(Match(index, best[0] if best else None, score))
@@ -107,7 +107,7 @@ def _covered(
 ) -> float:
     """Weight of the words in the sentence at `place` and in those beside it."""
     beside = others[max(0, place - 1) : place + 2]
-    return sum(weights[word] for word in words if any(word in other for other in beside))
+    return math.fsum(weights[word] for word in words if any(word in other for other in beside))
 
 
 def _stems(sentence: Sentence) -> frozenset[str]:
