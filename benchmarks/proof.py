@@ -29,9 +29,9 @@ from records.files import write_atomic
 from records.settings import read_settings, validate_as
 from records.store import Dataset
 from synth.rubric import Rubric
+from trainer.evaluation_run import SCORES, ScoreConfig, policy_of, score_policy
+from trainer.evaluation_scores import KINDS, Share, told
 from trainer.policies import NearestExample, Policy
-from trainer.scores import KINDS, Share, told
-from trainer.scoring import SCORES, ScoreConfig, policy_of, score_policy
 from trainer.sources import SourceConfig, View
 from trainer.training import tokenizer_of
 

@@ -58,8 +58,8 @@ def eval_(config: Path, /, *, set_: Settings = ()) -> None:
     Args:
         config: TOML file of settings; configs/ has examples.
     """
-    from trainer.scores import table
-    from trainer.scoring import ScoreConfig, score
+    from trainer.evaluation_run import ScoreConfig, score
+    from trainer.evaluation_scores import table
 
     def tell(done: int, of: int) -> None:
         logging.getLogger(__name__).info("%d of %d episodes", done, of)

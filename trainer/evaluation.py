@@ -37,8 +37,8 @@ from synth.simulator import ModelAnswers
 from synth.sources import catalogue_of
 from synth.user import LlmUser
 from trainer.chat import Answer
+from trainer.evaluation_scores import Played
 from trainer.policies import Asked, Policy, num_calls
-from trainer.scores import Played
 
 PLAYERS = ("user", "simulator")
 """Roles of the dataset's run that play along."""

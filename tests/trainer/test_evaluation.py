@@ -23,12 +23,12 @@ from synth.rollout import RolloutConfig
 from tests.trainer.configs import CONFIGS
 from trainer.chat import Answer
 from trainer.evaluation import EvalConfig, evaluate
+from trainer.evaluation_run import EPISODES, SCORES, ScoreConfig, score
+from trainer.evaluation_scores import Share, scores_of, table
 from trainer.exchange import export_model
 from trainer.inference import Sampling
 from trainer.model import Decoder
 from trainer.policies import Asked, ModelPolicy, NearestExample
-from trainer.scores import Share, scores_of, table
-from trainer.scoring import EPISODES, SCORES, ScoreConfig, score
 from trainer.sources import SourceConfig
 from trainer.training import tokenizer_of
 

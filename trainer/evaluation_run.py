@@ -10,10 +10,10 @@ from pydantic import Field
 from records.files import write_atomic
 from trainer.declarations import Style
 from trainer.evaluation import EvalConfig, Evaluated, evaluate
+from trainer.evaluation_scores import SplitScores, as_json, scores_of, table
 from trainer.exchange import model_folder
 from trainer.inference import Sampling
 from trainer.policies import ModelPolicy, Policy
-from trainer.scores import SplitScores, as_json, scores_of, table
 
 SCORES, TABLE, EPISODES, JOURNAL = (
     "scores.json",
