@@ -41,7 +41,7 @@ _SPOILERS = {
     "drops_sentence": errors.without_one,
     "invents_sentence": errors.with_invention,
 }
-_CANNOT = "I cannot rewrite this part: I work by rules for English text and know no other language."
+_CANNOT = "<cannot>I work by rules for English text and know no other language.</cannot>"
 
 
 def rewrite(request: ChatRequest, wish: Wish, settings: OfflineSettings) -> Answer:

@@ -29,7 +29,7 @@ from synth.rephrasing.gates import GATES
 from synth.rephrasing.instructions import TRANSLATE
 from synth.rephrasing.sources import source_of
 from synth.rephrasing.texts import Place, Source, Text
-from synth.rephrasing.writing import PROMPT, Writer, Written
+from synth.rephrasing.writing import PROMPT, DeclinedError, Writer, Written
 from synth.run import Run, Shard
 from synth.stages import KEPT, Item, ItemResult, dropped
 
@@ -107,14 +107,18 @@ class RephraseStage:
             text = text._replace(language=None if guessed == UNDETERMINED else guessed)
         kind = self.config.sources[at.source].kind
         assigned = self.assigner.of(source_id, at.rewrite, kind=kind, language=text.language)
-        written = await Writer(
+        writer = Writer(
             document,
             shard.llm,
             item=item.item_id,
             style=assigned.style,
             perspective=assigned.perspective,
             context=self.config.context,
-        ).write()
+        )
+        try:
+            written = await writer.write()
+        except DeclinedError:
+            return dropped("declined")
         reason, fidelity = await self._checked(
             item, text._replace(text=excerpt), written.text, assigned, shard.llm
         )

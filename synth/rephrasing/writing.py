@@ -35,8 +35,13 @@ RUN_WORDS = 8
 MOST_SAID_AGAIN = 0.3
 """Share of a part's runs of words that may stand in what was written before."""
 
+_CANNOT = re.compile(r"\s*<cannot>.*</cannot>\s*", re.DOTALL)
 _ANSWER = re.compile(r"<rewrite>(.*)</rewrite>", re.DOTALL)
 _WORD = re.compile(r"\w+")
+
+
+class DeclinedError(Exception):
+    """The rewriter says that it cannot do what is asked; asking again would change nothing."""
 
 
 class Fault(NamedTuple):
@@ -89,7 +94,8 @@ class Writer:
         self._version = ""
 
     async def write(self) -> Written:
-        """All parts, in their order. Raises ItemError with the fault that no repair mended."""
+        """All parts, in their order. Raises ItemError with the fault that no repair mended, and
+        DeclinedError."""
         text = ""
         chunks: list[Chunk] = []
         for number, part in enumerate(self._document.parts):
@@ -118,6 +124,8 @@ class Writer:
             )
             self._prompt_tokens += answer.prompt_tokens
             self._completion_tokens += answer.completion_tokens
+            if _CANNOT.fullmatch(answer.content):
+                raise DeclinedError
             rewritten, fault = self._read(answer, part)
             if fault is None:
                 return rewritten, attempt + 1

@@ -13,7 +13,7 @@ from records.errors import ItemError
 from synth.llm.config import RoleConfig
 from synth.rephrasing.chunks import Document
 from synth.rephrasing.instructions import instruction
-from synth.rephrasing.writing import Context, Writer, Written
+from synth.rephrasing.writing import Context, DeclinedError, Writer, Written
 from tests.synth.rephrasing.test_structure import MIXED
 from tests.synth.scripted import Answer, ScriptedApp, model
 
@@ -143,6 +143,13 @@ def test_a_fault_that_stays_fails_the_document(tmp_path: Path, name: str) -> Non
     with pytest.raises(ItemError) as caught:
         written(lambda body: spoil(blocks(body)[2]), tmp_path, MIXED)
     assert caught.value.reason == reason
+
+
+def test_a_rewriter_that_cannot_is_not_asked_again(tmp_path: Path) -> None:
+    app = ScriptedApp(lambda body: "<cannot>I know no Latin.</cannot>")
+    with pytest.raises(DeclinedError):
+        asyncio.run(_written(app, tmp_path, MIXED, "full"))
+    assert len(app.requests) == 1
 
 
 def test_what_was_said_is_not_said_again(tmp_path: Path) -> None:
