@@ -38,13 +38,29 @@ def test_every_example_config_is_valid(config: Path) -> None:
         assert load_config(config).run_id
 
 
-@pytest.mark.parametrize("config", sorted((ROOT / "configs/training").glob("*.toml")), ids=options)
-def test_every_example_of_training_is_valid(config: Path) -> None:
+EXAMPLES = ("training/sft", "training/pretrain", "proof/sft", "proof/pretrain")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_of_training_is_valid(name: str) -> None:
     from trainer.settings import TrainConfig
 
+    config = ROOT / "configs" / f"{name}.toml"
     stage = {"stage": config.stem}  # named for the command it is an example of
     made = validate_as(TrainConfig, read_settings(config) | stage, where=str(config))
     assert made.learning_rates.total_tokens <= made.steps * made.step_tokens
+
+
+@pytest.mark.parametrize("name", ["training/eval", "proof/scores"])
+def test_every_example_of_scoring_is_valid(name: str) -> None:
+    from trainer.evaluation_run import ScoreConfig
+
+    config = ROOT / "configs" / f"{name}.toml"
+    validate_as(ScoreConfig, read_settings(config), where=str(config))
+
+
+def test_the_proof_s_data_is_described_validly() -> None:
+    load_config(ROOT / "configs" / "proof" / "data.toml")
 
 
 def test_every_command_is_documented_and_has_help() -> None:
