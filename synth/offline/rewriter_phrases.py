@@ -141,35 +141,48 @@ _UNSAFE_AFTER = {
 """Words in whose company a phrase means something else."""
 
 
-def _rule(old: str) -> re.Pattern[str]:
-    before = "".join(f"(?<!{words})" for words in _UNSAFE_BEFORE.get(old, "").split("|") if words)
-    after = f"(?! (?:{_UNSAFE_AFTER[old]})\\b)" if old in _UNSAFE_AFTER else ""
-    return re.compile(rf"(?<![\w'-]){before}{re.escape(old)}(?![\w'-]){after}", re.IGNORECASE)
-
-
-_RULES = [_rule(old) for old in sorted(_TABLE, key=len, reverse=True)]
-
+_BEFORE = {old: tuple(words.split("|")) for old, words in _UNSAFE_BEFORE.items()}
+_AFTER = {old: re.compile(rf" (?:{words})\b", re.I) for old, words in _UNSAFE_AFTER.items()}
+_BY_FIRST_WORD: dict[str, list[str]] = {}
+for _old in sorted(_TABLE, key=len, reverse=True):
+    _BY_FIRST_WORD.setdefault(_old.partition(" ")[0], []).append(_old)
+_WORD = re.compile(r"(?<![\w'-])[A-Za-z]+")
+_GOES_ON = re.compile(r"[\w'-]")
+_LONGEST_BEFORE = 12
 _FEW_WORDS = 5
 
 
 def exchanged(text: str, rng: Random) -> str:
     """Most of the phrases that the table knows are exchanged, each place once. A capital inside the
     sentence may be part of a title, which stays; so does a sentence of few words."""
-    if len(re.findall(r"[A-Za-z']+", text)) < _FEW_WORDS:
+    words = list(_WORD.finditer(text))
+    if len(words) < _FEW_WORDS:
         return text
-    done: dict[str, str] = {}
-    for rule in _RULES:
+    said: list[str] = []
+    at = 0
+    for word in words:
+        start = word.start()
+        old = _phrase_at(text, start, word[0].lower()) if start >= at else None
+        is_title = start > 0 and word[0][0].isupper()
+        if old is None or is_title or rng.random() < 0.15:
+            continue
+        new = _TABLE[old]
+        said += [text[at:start], upper_first(new) if word[0][0].isupper() else new]
+        at = start + len(old)
+    return "".join([*said, text[at:]])
 
-        def put(found: re.Match[str]) -> str:
-            if rng.random() < 0.15 or (found[0][0].isupper() and found.start()):
-                return found[0]
-            new = _TABLE[found[0].lower()]
-            sign = chr(0x100000 + len(done))
-            done[sign] = upper_first(new) if found[0][0].isupper() else new
-            return sign
 
-        text = rule.sub(put, text)
-    return re.sub("[\U00100000-\U0010fffd]", lambda found: done[found[0]], text)
+def _phrase_at(text: str, start: int, first: str) -> str | None:
+    """The longest phrase of the table that begins here, None where none is safe."""
+    for old in _BY_FIRST_WORD.get(first, ()):
+        end = start + len(old)
+        if text[start:end].lower() != old or _GOES_ON.match(text, end):
+            continue
+        before = text[max(0, start - _LONGEST_BEFORE) : start].lower()
+        after = _AFTER.get(old)
+        if not before.endswith(_BEFORE.get(old, ())) and not (after and after.match(text, end)):
+            return old
+    return None
 
 
 def upper_first(text: str) -> str:
