@@ -27,8 +27,13 @@ _INVENTED = (
     "A survey of {year} found that most people prefer it that way.",
     "Older editions from before {year} do not have it at all.",
     "It is about {count} times as fast as what came before.",
+    "Those who had to work with it rejected it at first, and many still avoid it.",
+    "In colder countries another convention has been in use since long ago.",
+    "Nobody has found a simpler way so far, although several prizes were offered.",
 )
-_NUMBER = re.compile(r"(?<![\w.,\\^_{\[])\d+(?![\w\]])")
+_NUMBER = re.compile(r"^\d+\. |(?<![\w.,\\^_{\[])\d+(?![\w\]])", re.MULTILINE)
+"""The label of an entry, or a number."""
+
 _STATED = re.compile(r" (is|are|can|will|must|does|has been) (?!not\b)")
 
 
@@ -59,7 +64,7 @@ def with_invention(sentences: list[str], rng: Random) -> list[str]:
 
 def with_other_number(text: str, rng: Random) -> str:
     """`text` with one of its numbers changed; as it is where it has none."""
-    found = list(_NUMBER.finditer(text))
+    found = [number for number in _NUMBER.finditer(text) if number[0].isdigit()]
     if not found:
         return text
     at = rng.choice(found)

@@ -104,6 +104,7 @@ _UNSAFE_BEFORE = {
     "refer to": "not |please ",
 }
 _UNSAFE_AFTER = {
+    "uses": "of",
     "if": "any|so|not|and|else|needed|possible|necessary|statement|clause",
     "match": "statement|object|objects",
     "except": "clause|block|for|that",
@@ -146,6 +147,11 @@ _AFTER = {old: re.compile(rf" (?:{words})\b", re.I) for old, words in _UNSAFE_AF
 _BY_FIRST_WORD: dict[str, list[str]] = {}
 for _old in sorted(_TABLE, key=len, reverse=True):
     _BY_FIRST_WORD.setdefault(_old.partition(" ")[0], []).append(_old)
+ORDINARY = frozenset(
+    phrase.partition(" ")[0] for phrase in (*_TABLE, *_TABLE.values()) if phrase[0].islower()
+)
+"""Words that begin a phrase here: none of them is a name."""
+
 _WORD = re.compile(r"(?<![\w'-])[A-Za-z]+")
 _GOES_ON = re.compile(r"[\w'-]")
 _LONGEST_BEFORE = 12

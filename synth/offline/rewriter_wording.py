@@ -8,7 +8,7 @@ import re
 from random import Random
 from typing import NamedTuple
 
-from synth.offline.rewriter_phrases import exchanged, upper_first
+from synth.offline.rewriter_phrases import ORDINARY, exchanged, upper_first
 from synth.offline.rewriter_reading import SIGNS
 from synth.offline.words import STOP, table
 
@@ -31,15 +31,13 @@ _TIED = re.compile(
     r"|see)\b",
     re.I,
 )
-_PLAIN_FIRST = frozenset(
+_PLAIN_FIRST = ORDINARY | frozenset(
     table(
         "a an the this that these those it its if when unless because since although while after"
         " before once where in on at by for from with to as each every all any some most many such"
-        " there their they we you one no not both how what which who his her our your so then thus"
-        " hence therefore note observe only also but and or several other another strictly spelled"
-        " put inside within just likewise to using however further earlier later under over until"
-        " going notice remember till during whenever several above otherwise here now use"
-        " see give take"
+        " there their they we you one no not both how what which who his her our your then note"
+        " observe but and or several other another strictly spelled put going notice remember"
+        " over under until earlier later above now see point take"
     )
 )
 _NAMED = re.compile(
