@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from synth.fidelity.stopwords import STOPWORDS
-from synth.fidelity.text import Sentence, Text, stem, words_of
+from synth.fidelity.text import Sentence, Text, stem
 
 MAX_PLACES = 60
 """Sentences that a word may stand in and still point at one: bounds the work at this many steps a
@@ -55,8 +55,8 @@ class Alignment(NamedTuple):
 
 
 def aligned_by_words(source: Text, rewrite: Text) -> Alignment:
-    ours = [_stems(sentence) for sentence in source.sentences]
-    theirs = [_stems(sentence) for sentence in rewrite.sentences]
+    ours, theirs = map(_stems, source.sentence_words), map(_stems, rewrite.sentence_words)
+    ours, theirs = list(ours), list(theirs)
     counts = Counter(word for words in (*ours, *theirs) for word in words)
     n = len(ours) + len(theirs)
     weights = {word: math.log(1 + n / count) for word, count in counts.items()}
@@ -84,6 +84,7 @@ def _matches(
     for index, words in enumerate(theirs):
         for word in words:
             places.setdefault(word, []).append(index)
+    beside = [frozenset().union(*theirs[max(0, i - 1) : i + 2]) for i in range(len(theirs))]
     matches = []
     for index, words in enumerate(ours):
         if len(words) < MIN_TELLING:
@@ -92,27 +93,22 @@ def _matches(
         for word in sorted(words):  # sums of floats hang on the order
             where = places.get(word, ())
             if len(where) <= MAX_PLACES:
+                weight = weights[word]
                 for place in where:
-                    scores[place] = scores.get(place, 0.0) + weights[word]
+                    scores[place] = scores.get(place, 0.0) + weight
         best = sorted(scores, key=lambda place: (-scores[place], place))[:2]
-        total = math.fsum(weights[word] for word in words)
-        covered = [(_covered(words, theirs, place, weights) / total, -place) for place in best]
-        score, place = max(covered, default=(0.0, 1))
+        covered = max((_weight(words & beside[place], weights) for place in best), default=0.0)
+        score = covered / _weight(words, weights)
         matches.append(Match(index, best[0] if best else None, score))
     return matches
 
 
-def _covered(
-    words: frozenset[str], others: Sequence[frozenset[str]], place: int, weights: dict[str, float]
-) -> float:
-    """Weight of the words in the sentence at `place` and in those beside it."""
-    beside = others[max(0, place - 1) : place + 2]
-    return math.fsum(weights[word] for word in words if any(word in other for other in beside))
+def _weight(words: frozenset[str], weights: dict[str, float]) -> float:
+    return math.fsum(weights[word] for word in words)  # the same whatever the set's order
 
 
-def _stems(sentence: Sentence) -> frozenset[str]:
+def _stems(words: Sequence[str]) -> frozenset[str]:
     """Without numbers, which have a layer of their own and many spellings."""
-    words = words_of(sentence.text)
     return frozenset(
         stem(word) for word in words if word not in STOPWORDS and not word[0].isdigit()
     )

@@ -213,8 +213,10 @@ def _of_alignment(alignment: Alignment | None, config: FidelityConfig) -> list[t
 
 def _length(text: Text) -> float:
     """Words; two signs of Chinese or Japanese are about one."""
-    signs = sum(len(word) == 1 and word > "\u3000" for word in text.words)
-    return len(text.words) - signs / 2
+    words = text.words
+    if text.prose.isascii():
+        return len(words)
+    return len(words) - sum(len(word) == 1 and word > "\u3000" for word in words) / 2
 
 
 def _layer(layer: Layer) -> dict[str, Any]:

@@ -6,11 +6,12 @@ free paraphrase is never blamed, and a free contradiction is not seen: that is t
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.fidelity.alignment import Alignment
 from synth.fidelity.stopwords import NEGATIONS, STOPWORDS
-from synth.fidelity.text import Text, stem, words_of
+from synth.fidelity.text import Text, stem
 
 _OPPOSITES = (
     "before after|increase decrease|increases decreases|increased decreased|rise fall|rises falls"
@@ -41,13 +42,18 @@ _DENYING = (
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|[.,;:!?]")
 
+_MAY_DENY = re.compile(r"not|n['\u2019]t|never", re.IGNORECASE)
+
+MIN_CLOSENESS = 0.3
+"""Sentences less alike are not compared at all."""
+
 REACH = 4
 """Words after a negation among which is what it denies."""
 
 NEAR = 5
 """Words around a word among which is what denies it."""
 
-_FACT = re.compile(r"(?<![\w.])\d[\d.,]*\b|(?<=[a-z,;] )[A-Z][^\W\d_]{2,}")
+_FACT = re.compile(r"\d[\d.,]*|[A-Z][^\W\d_]{2,}")
 
 
 class Conflict(NamedTuple):
@@ -64,14 +70,16 @@ def conflicts_of(source: Text, rewrite: Text, alignment: Alignment) -> tuple[Con
     """Denials first, which are looked for between a sentence and its best match and what stands
     beside that; then what else differs between two sentences that are each other's best."""
     found: list[Conflict] = []
-    denials = (rewrite, source, alignment.rewrite), (source, rewrite, alignment.source)
-    for one, other, matches in denials:
+    for one, other, matches in (
+        (rewrite, source, alignment.rewrite),
+        (source, rewrite, alignment.source),
+    ):
         for match in matches:
-            if match.other is None:
-                continue
             ours = one.sentences[match.sentence].text
+            if match.other is None or match.score < MIN_CLOSENESS or not _MAY_DENY.search(ours):
+                continue
             theirs = other.sentences[match.other].text
-            if denied := _denied(ours, theirs, _around(other, match.other)):
+            if denied := _denied(ours, other, match.other):
                 pair = (theirs, ours) if one is rewrite else (ours, theirs)
                 found.append(Conflict("negation", denied, *pair, match.score))
     return (*found, *_exchanges(source, rewrite, alignment))
@@ -83,36 +91,43 @@ def _exchanges(source: Text, rewrite: Text, alignment: Alignment) -> Iterator[Co
         back = best.get(match.other) if match.other is not None else None
         if back is None or back.other != match.sentence:
             continue
-        ours, theirs = source.sentences[back.sentence].text, rewrite.sentences[match.sentence].text
-        around = _around(source, back.sentence), _around(rewrite, match.sentence)
         closeness = min(match.score, back.score)
-        for kind, what in _differences(ours, theirs, *around):
+        if closeness < MIN_CLOSENESS:
+            continue
+        ours, theirs = source.sentences[back.sentence].text, rewrite.sentences[match.sentence].text
+        for kind, what in _differences(source, back.sentence, rewrite, match.sentence):
             yield Conflict(kind, what, ours, theirs, closeness)
 
 
-def _differences(
-    ours: str, theirs: str, around_ours: str, around_theirs: str
-) -> Iterator[tuple[str, str]]:
-    known, known_others = set(words_of(ours)), set(words_of(theirs))
-    for word in known - known_others:
+def _differences(source: Text, i: int, rewrite: Text, j: int) -> Iterator[tuple[str, str]]:
+    known, known_others = set(source.sentence_words[i]), set(rewrite.sentence_words[j])
+    for word in sorted(known - known_others):
         if against := (_OPPOSITE.get(word, set()) & known_others) - known:
             yield "opposite", f"{word} / {min(against)}"
-    gone, new = _facts(ours) - _facts(around_theirs), _facts(theirs) - _facts(around_ours)
+    gone = _facts(source.sentences[i].text) - _facts_around(rewrite, j)
+    new = _facts(rewrite.sentences[j].text) - _facts_around(source, i)
     gone = {fact for fact in gone if fact.casefold() not in known_others}
     new = {fact for fact in new if fact.casefold() not in known}
     if gone and new:
         yield "exchange", f"{min(gone)} / {min(new)}"
 
 
-def _facts(text: str) -> set[str]:
-    """Numbers and names, in one spelling."""
-    return {fact.replace(",", "").rstrip(".") for fact in _FACT.findall(text)}
+@lru_cache(maxsize=4_096)
+def _facts(sentence: str) -> frozenset[str]:
+    """Numbers in one spelling, and words with a capital that do not begin the sentence."""
+    found = (match for match in _FACT.finditer(sentence) if match.start() or match[0].isdigit())
+    return frozenset(match[0].replace(",", "").rstrip(".") for match in found)
 
 
-def _denied(sentence: str, other: str, around: str) -> str | None:
+def _facts_around(text: Text, index: int) -> frozenset[str]:
+    beside = text.sentences[max(0, index - 1) : index + 2]
+    return frozenset().union(*(_facts(sentence.text) for sentence in beside))
+
+
+def _denied(sentence: str, other: Text, index: int) -> str | None:
     """A word that the sentence denies, and that the other one states and nothing near it denies."""
-    tokens = _TOKEN.findall(around.casefold())
-    stated = set(map(stem, words_of(other)))
+    tokens = _TOKEN.findall(_around(other, index).casefold())
+    stated = set(map(stem, other.sentence_words[index]))
     for negation, word in _negated(_TOKEN.findall(sentence.casefold())):
         if stem(word) in stated and not _is_denied(stem(word), tokens):
             return f"{negation} {word}"

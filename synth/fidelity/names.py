@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from synth.fidelity.text import Text
 from synth.fidelity.units import UNITS
 
+_TOKEN = re.compile(r"[A-Za-z_][\w.]*(?:-\d[\w-]*)?(?:\(\))?")
 _IDENTIFIER = re.compile(
-    r"(?<![\w.])(?:[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+"  # os.path.join
+    r"[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+"  # os.path.join
     r"|[A-Za-z]\w*_\w+|_+[A-Za-z]\w*"  # snake_case, __init__
     r"|[A-Za-z]*[a-z][A-Z]\w*"  # camelCase, TypeError
-    r"|[A-Z]{2,}[A-Z0-9]*(?![a-z])"  # NASA, HTTP2
+    r"|[A-Z]{2,}[A-Z0-9]*"  # NASA, HTTP2
     r"|[A-Za-z]+-?\d[\w-]*"  # x86, UTF-8
-    r"|[A-Za-z_]\w*(?=\(\)))"  # print()
 )
 _CAPITALS = re.compile(
     r"(?<![\w.])[A-Z\u00c0-\u00de][^\W\d_]*(?:['\u2019-][^\W\d_]+)*"
@@ -59,9 +59,13 @@ def names_of(text: Text) -> dict[str, str]:
 
 
 def identifiers_of(text: Text) -> Iterator[str]:
-    for match in _IDENTIFIER.finditer(text.stated):
-        if len(match[0]) <= MAX_IDENTIFIER and not match[0].isdigit():
-            yield match[0]
+    for token in dict.fromkeys(_TOKEN.findall(text.stated)):
+        if token.isalpha() and token.islower():
+            continue
+        word = token.rstrip(".")
+        called = word.endswith("()")
+        if len(word) <= MAX_IDENTIFIER and (called or _IDENTIFIER.fullmatch(word)):
+            yield word.removesuffix("()")
     for span in text.spans:
         if len(span) <= MAX_IDENTIFIER:
             yield span

@@ -32,11 +32,8 @@ _MARK = re.compile(
 )
 _CLOSES = {"\\(": "\\)", "\\[": "\\]"}
 _STOP = re.compile(r"[.!?]+[\"')\]\u201d\u2019*_]*\s+|[\u3002\uff01\uff1f]+")
-_ABBREVIATED = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|dr|mr|mrs|ms|prof|st|fig|no|approx|ca|resp|al|inc|z\.b|bzw)"
-    r"|(?<![\w.\u00b0])[A-Za-z])\.$",
-    re.IGNORECASE,
-)
+_SHORTENED = "e.g i.e etc vs cf dr mr mrs ms prof st fig no approx ca resp al inc z.b bzw"
+_ABBREVIATED = frozenset(_SHORTENED.split())
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _HAS_CJK = re.compile(f"[{_CJK}]")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
@@ -143,6 +140,11 @@ class Text:
         ]
 
     @cached_property
+    def sentence_words(self) -> list[list[str]]:
+        """Of each sentence, in lower case."""
+        return [words_of(sentence.text) for sentence in self.sentences]
+
+    @cached_property
     def squeezed(self) -> str:
         """The whole text as quotations and code are looked for in it: see `squeeze`."""
         return squeeze(self.text)
@@ -187,13 +189,19 @@ def sentences_of(paragraph: str) -> list[str]:
         after = paragraph[stop.end() : stop.end() + 1]
         if stop[0][0] == "." and (
             after.islower()
-            or _ABBREVIATED.search(paragraph, max(start, stop.start() - 8), stop.start() + 1)
+            or _is_abbreviated(paragraph[max(start, stop.start() - 8) : stop.start()])
         ):
             continue
         sentences.append(paragraph[start : stop.end()].strip())
         start = stop.end()
     sentences.append(paragraph[start:].strip())
     return [sentence for sentence in sentences if sentence and _WORD.search(sentence)]
+
+
+def _is_abbreviated(before: str) -> bool:
+    """Whether the full stop after these characters belongs to a short form or an initial."""
+    word = before.rpartition(" ")[2].strip("([\"'")
+    return (len(word) == 1 and word.isalpha()) or word.lower() in _ABBREVIATED
 
 
 @lru_cache(maxsize=65_536)

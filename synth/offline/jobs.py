@@ -6,6 +6,7 @@ from typing import Any
 
 from synth.offline import dual_control
 from synth.offline.agent import agent
+from synth.offline.claims_judge import judge_claims
 from synth.offline.generator_agent import write_agent
 from synth.offline.generator_brief import write_brief
 from synth.offline.generator_issue import write_issue
@@ -32,6 +33,7 @@ _JOBS: dict[str, Job] = {
     "domain": write_domain,
     "user_turn": user_turn,
     "judgement": judge,
+    "claims": judge_claims,
 } | WORLD_JOBS
 
 

@@ -56,6 +56,15 @@ class JudgeErrors(Config):
     """Chance that a criterion which passes by rule is failed."""
 
 
+class ClaimsErrors(Config):
+    """The errors of the judge of claims, for each sentence, on top of what its rules get wrong."""
+
+    misses: Rate = 0.04
+    """A sentence that the text does not say is found said."""
+    blames: Rate = 0.01
+    """A sentence that the text says is found absent."""
+
+
 class OfflineSettings(Config):
     """Everything that decides an answer beside the request itself."""
 
@@ -67,6 +76,7 @@ class OfflineSettings(Config):
     tool_mistakes: ToolMistakes = ToolMistakes()
     user_errors: UserErrors = UserErrors()
     judge_errors: JudgeErrors = JudgeErrors()
+    claims_errors: ClaimsErrors = ClaimsErrors()
     simulator_errors: SimulatorErrors = SimulatorErrors()
     rewriter_errors: RewriterErrors = RewriterErrors()
     misbehave: Misbehaviour = Misbehaviour()

@@ -45,6 +45,9 @@ UNCLEAR, MAX_LINES_OF_UNCLEAR = "unclear.py", 60
 MAX_LINES_OF_REWRITING = 1100
 """Of rewriting texts (`rewriter*.py`), counted by itself: grammar and forms, no conversation."""
 
+CLAIMS, MAX_LINES_OF_CLAIMS = "claims_judge.py", 80
+"""Of judging whether one text says what another one says: no conversation either."""
+
 EVERYDAY_WORDS = frozenset(
     ["client", "customer", "issue", "member", "order", "part", "person", "repair"]
 ) | {"return", "room", "time", "van"}
@@ -109,7 +112,18 @@ def test_modules_and_the_whole_stay_small() -> None:
     assert of_unclear <= MAX_LINES_OF_UNCLEAR
     of_manner = sum(n for path, n in lines.items() if path.name == MANNER)
     assert of_manner <= MAX_LINES_OF_MANNER
+    of_claims = sum(n for path, n in lines.items() if path.name == CLAIMS)
+    assert of_claims <= MAX_LINES_OF_CLAIMS
     of_rewriting = sum(n for path, n in lines.items() if path.name.startswith("rewriter"))
     assert of_rewriting <= MAX_LINES_OF_REWRITING
-    apart = of_tools + of_code + of_users + of_worlds + of_unclear + of_manner + of_rewriting
+    apart = (
+        of_tools
+        + of_code
+        + of_users
+        + of_worlds
+        + of_unclear
+        + of_manner
+        + of_rewriting
+        + of_claims
+    )
     assert sum(lines.values()) - apart <= MAX_LINES
