@@ -31,6 +31,8 @@ class Match(NamedTuple):
     """Index of the best sentence of the other text; None where no word is shared."""
     score: float
     """0 to 1."""
+    telling: int
+    """Words that tell something: of very few, none need be found again."""
 
 
 class Alignment(NamedTuple):
@@ -99,7 +101,7 @@ def _matches(
         best = sorted(scores, key=lambda place: (-scores[place], place))[:2]
         covered = max((_weight(words & beside[place], weights) for place in best), default=0.0)
         score = covered / _weight(words, weights)
-        matches.append(Match(index, best[0] if best else None, score))
+        matches.append(Match(index, best[0] if best else None, score, len(words)))
     return matches
 
 

@@ -205,8 +205,9 @@ def _of_alignment(alignment: Alignment | None, config: FidelityConfig) -> list[t
         return [("misaligned", low)]
     lost_at = max(config.lost_at, alignment.recall - config.outlier_by)
     added_at = max(config.added_at, alignment.precision - config.outlier_by)
-    lost = min((m.score for m in alignment.source), default=1.0) < lost_at
-    added = min((m.score for m in alignment.rewrite), default=1.0) < added_at
+    least = config.min_telling
+    lost = any(m.score < lost_at and m.telling >= least for m in alignment.source)
+    added = any(m.score < added_at and m.telling >= least for m in alignment.rewrite)
     low = alignment.recall < config.min_recall or alignment.precision < config.min_precision
     return [("sentence_lost", lost), ("sentence_added", added), ("misaligned", low)]
 

@@ -44,6 +44,8 @@ class FidelityConfig(Config):
     outlier_by: float = Field(default=0.55, ge=0.0, le=1.0)
     """So is one that is covered less than the text's sentences on average by this much: where the
     words stay close to the source's, a new sentence shows sooner."""
+    min_telling: int = Field(default=4, ge=1)
+    """Telling words of a sentence that can be lost or invented: of "It follows:" nothing is."""
     min_recall: float = Field(default=0.3, ge=0.0, le=1.0)
     """Mean coverage of the source's sentences; below: `misaligned`."""
     min_precision: float = Field(default=0.3, ge=0.0, le=1.0)

@@ -128,7 +128,10 @@ def _denied(sentence: str, other: Text, index: int) -> str | None:
     """A word that the sentence denies, and that the other one states and nothing near it denies."""
     tokens = _TOKEN.findall(_around(other, index).casefold())
     stated = set(map(stem, other.sentence_words[index]))
-    for negation, word in _negated(_TOKEN.findall(sentence.casefold())):
+    own = _TOKEN.findall(sentence.casefold())
+    for negation, word in _negated(own):
+        if own.count(word) > 1:
+            continue  # the sentence states it, too: "name special items, but not special"
         if stem(word) in stated and not _is_denied(stem(word), tokens):
             return f"{negation} {word}"
     return None

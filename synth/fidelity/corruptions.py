@@ -20,6 +20,7 @@ _NUMBER_WORD = re.compile(
     r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|fifteen|forty)\b"
 )
 _NUMBER_WORDS = _COUNTS.split()
+_LISTED = re.compile(r"^[ \t]*(?:Question |Step )?(\d+)[.):]", re.MULTILINE)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 _IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z]+(?:_[a-z]+|[A-Z][a-z]+|(?=\(\)))\w*")
 _STRANGERS = _STRANGE.split()
@@ -64,7 +65,10 @@ class Corruption(NamedTuple):
 
 
 def changed_number(text: str, rng: random.Random) -> Corruption | None:
+    """In figures or in words; not one that only counts the lines of a list."""
     found = [*_FIGURES.finditer(text), *_NUMBER_WORD.finditer(text)]
+    listed = {match.start(1) for match in _LISTED.finditer(text)}
+    found = [match for match in found if match.start() not in listed]
     if not found:
         return None
     match = rng.choice(found)

@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     r"|(?P<named>\\(?:mathrm|operatorname|mathbb|mathcal|mathbf|mathit|mathsf)\*?"
     r"\{[A-Za-z]{1,20}\})"
     r"|(?P<command>\\[A-Za-z]+|\\[{}|%$&#_])"
-    r"|(?P<word>[A-Za-z]+)"
+    r"|(?P<word>[A-Za-z]{1,20})"
     r"|(?P<sign>[<>!:]=|<=>|=>|->|==|.)",
     re.DOTALL,
 )

@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from synth.fidelity.dates import Moment, dates_of
 from synth.fidelity.names import names_of, stands_in
-from synth.fidelity.quantities import Quantity, Value, digits_in, quantities_of
+from synth.fidelity.quantities import Quantity, Value, digits_in, is_inside, quantities_of
 from synth.fidelity.quotations import is_quoted_in, quotations_of
 from synth.fidelity.stopwords import STOPWORDS
 from synth.fidelity.text import Text, squeeze, stem, words_of
+
+Day = tuple[int | None, int | None]
+"""Year and day of the month."""
 
 
 class Layer(NamedTuple):
@@ -35,8 +38,12 @@ class Measured:
         stated = text.stated
         self.dates = dates_of(stated)
         self.quantities = quantities_of(stated, language=language)
-        spans = [(date.start, date.end) for date in self.dates]
-        self.demanded = [q for q in self.quantities if not _within(q, spans)]
+        spans = sorted((date.start, date.end) for date in self.dates)
+        self.demanded = [q for q in self.quantities if not is_inside(q.start, spans)]
+        self._dates: dict[tuple[int | None, int | None], dict[Day, Moment]] = {}
+        for date in self.dates:
+            same = self._dates.setdefault((date.month, date.minute), {})
+            same.setdefault((date.year, date.day), date)
         apart = (*text.formulas, *text.code, *text.headings, *text.spans)
         self.values: set[Value] = {q.value for q in self.quantities}
         self.values |= digits_in("\n".join(apart))
@@ -63,7 +70,8 @@ class Measured:
         )
 
     def holds_date(self, date: Moment) -> bool:
-        return any(date.agrees(other) for other in self.dates)
+        others = self._dates.get((date.month, date.minute), {})
+        return (date.year, date.day) in others or any(map(date.agrees, others.values()))
 
 
 def numbers_kept(source: Measured, rewrite: Measured) -> Layer:
@@ -91,9 +99,10 @@ def units_kept(source: Measured, rewrite: Measured) -> Layer:
 
 
 def dates_kept(source: Measured, rewrite: Measured) -> Layer:
-    lost = [date for date in source.dates if not rewrite.holds_date(date)]
-    added = [date for date in rewrite.dates if not source.holds_date(date)]
-    return Layer(len(source.dates), _texts(lost), _texts(added))
+    ours, theirs = ({date[:4]: date for date in text.dates} for text in (source, rewrite))
+    lost = [date for date in ours.values() if not rewrite.holds_date(date)]
+    added = [date for date in theirs.values() if not source.holds_date(date)]
+    return Layer(len(ours), _texts(lost), _texts(added))
 
 
 def names_kept(source: Text, rewrite: Text) -> Layer:
@@ -163,10 +172,6 @@ def _once(quantities: Iterable[Quantity]) -> list[str]:
 
 def _texts(found: Iterable[Quantity] | Iterable[Moment]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fact.text for fact in found))
-
-
-def _within(quantity: Quantity, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= quantity.start < end for start, end in spans)
 
 
 def _form(block: str) -> str:

@@ -94,7 +94,7 @@ def quantities_of(text: str, *, language: str = "en") -> list[Quantity]:
                     found[-1] = found[-1]._replace(unit=quantity.unit)
             found.append(quantity)
     read = [(quantity.start, quantity.end) for quantity in found]
-    return found + [q for q in _spelt(text) if not _inside(q.start, read)]
+    return found + [q for q in _spelt(text) if not is_inside(q.start, read)]
 
 
 def digits_in(text: str) -> set[Value]:
@@ -102,7 +102,7 @@ def digits_in(text: str) -> set[Value]:
     return {int(run) if len(run) <= MAX_DIGITS else run for run in re.findall(r"\d+", text) if run}
 
 
-def _inside(start: int, spans: list[tuple[int, int]]) -> bool:
+def is_inside(start: int, spans: list[tuple[int, int]]) -> bool:
     """Whether the place is in one of these spans, which are in order: "5 million" is one number."""
     at = bisect_right(spans, (start, math.inf)) - 1
     return at >= 0 and start < spans[at][1]
