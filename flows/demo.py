@@ -5,11 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 from flows.cli_data import print_result
-from flows.entry import run_flow, say
+from flows.entry import run_flows, say
 from records.query import run_sql
 from records.store import Dataset
 from synth.config import RunConfig
 from synth.grading_stages import warning_about
+from synth.rephrasing.config import RephraseConfig, SourceConfig
+from synth.rephrasing.summary import lines, summarise
 from synth.simulator import SimulateConfig
 
 STAGE_SECONDS = {
@@ -27,6 +29,18 @@ STAGE_SECONDS = {
 PLAYED = ("add_allergy", "device_switch")
 """Tools that a model plays in the demo, so that it shows some; what they are is also programmed,
 and so the report has their state accuracy."""
+
+TEXTS = RephraseConfig(
+    name="demo-texts",
+    sources=(
+        SourceConfig(path="cpython", max_documents=16),
+        SourceConfig(path="maths", kind="maths", max_documents=12),
+    ),
+    shard_size=16,
+    max_failed=1.0,
+    stage_seconds={"rephrase": 30.0, "selection": 10.0},
+)
+"""The small rephrasing of the demo: some of CPython's reference and some mathematics."""
 
 QUERY = """
 select coalesce(d.name, t.server) as world,
@@ -54,7 +68,8 @@ def run_demo(config: RunConfig, path: Path) -> None:
         config = config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
     limits = ", ".join(f"{stage} {s:g}" for stage, s in config.stage_seconds.items())
     say(f"seconds a stage may take before it makes fewer items: {limits}")
-    run_flow("pipeline", config, path, command="synth demo")
+    texts = TEXTS.model_copy(update={"seed": config.seed, "offline": config.offline})
+    run_flows([("pipeline", config), ("rephrase", texts)], path, command="synth demo")
     dataset = Dataset.open(path)
     say(f"\nAccepted trajectories by world ({time.monotonic() - begun:.0f} s in all):")
     print_result(run_sql(dataset, QUERY), json_=False)
@@ -63,11 +78,16 @@ def run_demo(config: RunConfig, path: Path) -> None:
         say(f"skipped    {number} MCP servers: {WHY_SKIPPED.get(reason or '', reason)}")
     if warning := warning_about(dataset, config):
         say(warning)
+    say("\nTexts rewritten for pretraining:")
+    for line in lines(summarise(dataset)):
+        say(f"  {line}")
+    say("")
     at = "" if str(path) == "data/demo" else f" --dataset {path}"
     example = run_sql(
         dataset, "select trajectory_id from trajectories where accepted order by 1 limit 1"
     ).rows
     say(f"report     {path / 'report.html'}")
+    say(f"           {path / 'rephrasing.html'} (rewritten texts beside their sources)")
     say(f"dataset    {path} (Parquet; any DuckDB reads it through {path / 'views.sql'})")
     say("\nWhat to try next:")
     say(f'  .venv/bin/synth sql "select termination_reason, count(*) from trajectories '

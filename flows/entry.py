@@ -6,6 +6,8 @@ started, and outside any flow, so that a mistake is an error message and no fail
 
 import asyncio
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from flows.running import open_run
@@ -21,8 +23,19 @@ def run_flow(
 
     `command` is what whoever finds the dataset held is told, such as `synth demo`.
     """
+    run_flows([(name, config)], dataset, command=command, retry_failed=retry_failed)
+
+
+def run_flows(
+    flows: Sequence[tuple[str, JobConfig]],
+    dataset: Path,
+    *,
+    command: str,
+    retry_failed: bool = False,
+) -> None:
+    """As `run_flow`, one flow after another on one Prefect server, each a run of its own."""
     try:
-        asyncio.run(_run(name, config, str(dataset), command, retry_failed))
+        asyncio.run(_run(flows, str(dataset), command, retry_failed))
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as told_to_end:  # Prefect makes an exception of its own of SIGTERM
@@ -30,14 +43,17 @@ def run_flow(
 
 
 async def _run(
-    name: str, config: JobConfig, dataset: str, command: str, retry_failed: bool
+    flows: Sequence[tuple[str, JobConfig]], dataset: str, command: str, retry_failed: bool
 ) -> None:
     check_given_server()
-    async with open_run(config, dataset, command=command, retry_failed=retry_failed):
-        with prefect_server(prefect_home(), say=say):
-            from flows.started import start  # imports Prefect, which reads the environment
+    with ExitStack() as server:
+        for number, (name, config) in enumerate(flows):
+            async with open_run(config, dataset, command=command, retry_failed=retry_failed):
+                if number == 0:
+                    server.enter_context(prefect_server(prefect_home(), say=say))
+                from flows.started import start  # imports Prefect, which reads the environment
 
-            await start(name, config, dataset)
+                await start(name, config, dataset)
 
 
 def say(line: str) -> None:

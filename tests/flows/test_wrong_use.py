@@ -40,7 +40,7 @@ def test_unknown_setting(synth: Synth, tmp_path: Path) -> None:
         ("roles.agent.temprature=1", ("roles.agent.temprature", "did you mean 'temperature'")),
         (
             "roles.juge.max_tokens=1",
-            ("roles.juge", "'simulator' or 'judge'"),
+            ("roles.juge", "'simulator', 'judge'"),
         ),
         ("concurrency", ("key=value", "concurrency")),
         ('servers=["gti"]', ("'gti'", "git", "time")),
