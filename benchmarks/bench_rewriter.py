@@ -46,6 +46,7 @@ class Task(NamedTuple):
     name: str
     text: str
     style: str
+    answer: str | None = None
 
 
 class Made(NamedTuple):
@@ -63,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     show({"machine": machine()})
     texts = topics(options.documents, options.seed)
-    notes = [Task("maths", name, text, LEARNING_NOTES) for name, text in mathematics()]
+    notes = list(mathematics())
     for style in instructions("styles"):
         show(of_style([Task("knowledge", name, text, style) for name, text in texts.items()]))
     show(of_style(notes[: options.documents * 2]))
@@ -82,10 +83,10 @@ def topics(num: int, seed: int) -> dict[str, str]:
     return {name: fitting[name] for name in drawn}
 
 
-def mathematics() -> Iterator[tuple[str, str]]:
+def mathematics() -> Iterator[Task]:
     for _, text in Maths().texts():
         if text.language == "en":
-            yield text.name, text.text
+            yield Task("maths", text.name, text.text, LEARNING_NOTES, text.answer)
 
 
 def num_parts(text: str) -> int:
@@ -111,7 +112,7 @@ def made(task: Task, mistake: str | None = None) -> Made:
         gap = document.gap_before(number, marked[-1], rewritten) if number else ""
         marked.append(gap + rewritten)
         text += gap + document.restored(rewritten)
-    fidelity = fidelity_of(task.text, text, kind=task.kind)
+    fidelity = fidelity_of(task.text, text, kind=task.kind, answer=task.answer)
     reason = verdict(fidelity, FidelityConfig())
     return Made(text, reason, fidelity.copied, len(document.parts), seconds)
 
