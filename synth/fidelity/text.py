@@ -30,6 +30,7 @@ _RULE = re.compile(r"[\s|:+=-]*$")
 _MARK = re.compile(
     r"\$\$?|\\[()\[\]]|`+|\n[ \t]*\n|\\(?:begin|end)\{(?:equation|align|aligned|gather)\*?\}"
 )
+_BARE_NUMBER = re.compile(r"\s*-?\d{1,30}(?:(?:[.,]|\{,\})\d{1,30})?\s*")
 _CLOSES = {"\\(": "\\)", "\\[": "\\]"}
 _STOP = re.compile(r"[.!?]+[\"')\]\u201d\u2019*_]*\s+|[\u3002\uff01\uff1f]+")
 _SHORTENED = "e.g i.e etc vs cf dr mr mrs ms prof st fig no approx ca resp al inc z.b bzw"
@@ -322,6 +323,9 @@ def _indent(line: str) -> int:
 def parted_marks(text: str) -> tuple[str, list[str], list[str]]:
     """The text with formulas blanked and code spans left without marks; formulas; code spans.
 
+    A formula that is nothing but a number stays in the text, too: it is a number like those in
+    figures, and nobody would miss it otherwise.
+
     A dollar opens a formula only before a sign, and closes it only after one and before no digit,
     so that "$5 and $10" are prices.
     """
@@ -346,7 +350,8 @@ def parted_marks(text: str) -> tuple[str, list[str], list[str]]:
             continue
         inner = text[opened:start]
         kept.append(text[done:begin])
-        kept.append(inner if mark[0] == "`" else " ")
+        is_number = _BARE_NUMBER.fullmatch(inner) is not None
+        kept.append(inner.replace("{,}", ",") if mark[0] == "`" or is_number else " ")
         (spans if mark[0] == "`" else formulas).append(inner.strip())
         done, mark = end, ""
     kept.append(text[done:])

@@ -267,3 +267,18 @@ def test_plain_formulas_in_prose_are_formulas() -> None:
     assert notes(kept, source).maths.formulas.lost == ()  # type: ignore[union-attr]
     wrong = kept.replace("3x", "4x")
     assert len(notes(wrong, source).maths.formulas.lost) == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("was", "put", "reason"),
+    [
+        ("at $60$ km", "at $63$ km", "numbers_added"),
+        ("dauert $1{,}5$", "dauert $1{,}6$", "numbers_"),
+    ],
+)
+def test_a_lone_number_in_formula_marks_is_a_number(was: str, put: str, reason: str) -> None:
+    source = "A car drives at $60$ km per hour for $2$ hours, which makes $2 \\cdot 60 = 120$ km."
+    if "dauert" in was:
+        source = "Die Fahrt dauert $1{,}5$ Stunden, und der Weg ist $90$ km lang, wie man sieht."
+    fidelity = fidelity_of(source, source.replace(was, put), kind="maths")
+    assert any(found.startswith(reason) for found in reasons_of(fidelity, FidelityConfig()))
