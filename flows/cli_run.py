@@ -87,6 +87,7 @@ def run(
         if dry_run:
             raise ConfigError("--dry-run spends nothing and --estimate does: give one of them")
         command = f"{command} --estimate"
+        _warn(loaded)
         print_estimate(loaded, path, pilot=pilot, command=command, json_=json_)
     elif dry_run:
         small, beside = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
@@ -197,8 +198,18 @@ def _execute(
     from synth.grading_stages import warning_about
 
     begun = time.monotonic()
+    _warn(config)
     run_flow(flow, config, path, command=command, retry_failed=retry_failed)
     if warning := warning_about(Dataset.open(path), config):
         say(warning)
     say(f"done in {time.monotonic() - begun:.0f} s; dataset {path}, report {path / 'report.html'}")
     say(f'look at it: synth sql "select * from stages" --dataset {path}')
+
+
+def _warn(config: "RunConfig") -> None:
+    """Before anything is spent: of settings that are allowed and likely not meant."""
+    from flows.entry import say
+    from synth.sources import template_simulator
+
+    if warning := template_simulator(config):
+        say(warning)
