@@ -9,7 +9,7 @@ D = features of the model, K = features of a head's query and key, V = of its va
 ones, C = features of the latent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
 
+from trainer.blocked import Block, attend
 from trainer.model_config import ModelConfig
 from trainer.norm import RmsNorm
 from trainer.rotary import rotate, softmax_scale
@@ -31,8 +32,9 @@ class Context(NamedTuple):
 
     cos_BTP: Tensor
     sin_BTP: Tensor
-    mask: Tensor | BlockMask
-    """Which key a query may see: bool (B, 1, T, S), or the same for flex attention."""
+    mask: Tensor | BlockMask | Sequence[Block]
+    """Which key a query may see: bool (B, 1, T, S) where a cache is read, the same for flex
+    attention on CUDA, blocks of it on a CPU."""
     track_logits: bool
     """Whether the largest logit of each head is wanted."""
 
@@ -79,7 +81,8 @@ class LatentAttention(nn.Module):
         if isinstance(context.mask, BlockMask):
             out_BHTV, max_logit_H = self._flex(q_BHTK, k_BHSK, v_BHSV, context, context.mask)
         else:
-            out_BHTV, max_logit_H = self._dense(q_BHTK, k_BHSK, v_BHSV, context, context.mask)
+            blocks = _as_blocks(context.mask)
+            out_BHTV, max_logit_H = attend(q_BHTK, k_BHSK, v_BHSV, blocks, self.scale)
         return Attended(self.o_proj(out_BHTV.transpose(1, 2).flatten(2)), max_logit_H)
 
     def queries(self, x_BTD: Tensor, context: Context) -> Tensor:
@@ -120,8 +123,9 @@ class LatentAttention(nn.Module):
         latent_BSC, key_BSR = stored(*self.latents(x_BTD, context))
         if x_BTD.shape[1] > 1:
             k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
-            visible = _as_tensor(context.mask)
-            out_BHTV, _ = self._dense(q_BHTK, k_BHSK, v_BHSV, context, visible)
+            out_BHTV = F.scaled_dot_product_attention(
+                q_BHTK, k_BHSK, v_BHSV, attn_mask=_as_tensor(context.mask), scale=self.scale
+            )
         else:
             out_BHTV = self._absorbed(q_BHTK, latent_BSC, key_BSR, _as_tensor(context.mask))
         return self.o_proj(out_BHTV.transpose(1, 2).flatten(2))
@@ -137,20 +141,6 @@ class LatentAttention(nn.Module):
         scores = (scores.float() * self.scale).masked_fill(~mask_B1TS, float("-inf"))
         weights = scores.softmax(-1).to(latent_BSC.dtype)
         return (weights @ latent_BSC[:, None]) @ up_v.mT
-
-    def _dense(
-        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, context: Context, mask: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """Whole score matrices where their maximum is wanted, torch's fused form where not."""
-        if not context.track_logits:
-            out = F.scaled_dot_product_attention(
-                q_BHTK, k_BHSK, v_BHSV, attn_mask=mask, scale=self.scale
-            )
-            return out, None
-        logits = (q_BHTK * self.scale) @ k_BHSK.mT
-        logits = logits.masked_fill(~mask, float("-inf"))
-        max_logit_H = logits.detach().float().amax(dim=(0, 2, 3))
-        return logits.float().softmax(-1).to(v_BHSV.dtype) @ v_BHSV, max_logit_H
 
     def _flex(
         self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, context: Context, mask: BlockMask
@@ -175,7 +165,13 @@ def _fused_flex() -> Callable[..., Any]:
     return torch.compile(flex_attention)
 
 
-def _as_tensor(mask: Tensor | BlockMask) -> Tensor:
+def _as_tensor(mask: Tensor | BlockMask | Sequence[Block]) -> Tensor:
     if not isinstance(mask, Tensor):
         raise TypeError("a cache is read with a plain mask")
+    return mask
+
+
+def _as_blocks(mask: Tensor | Sequence[Block]) -> Sequence[Block]:
+    if isinstance(mask, Tensor):
+        raise TypeError("a CPU takes the mask in blocks")
     return mask

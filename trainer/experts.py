@@ -6,7 +6,10 @@ Shape suffixes in this file: N = tokens, D = features of the model, M = features
 E = experts, K = experts of a token, G = groups of experts.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -85,31 +88,66 @@ class Experts(nn.Module):
         sent = routed.experts_NK.flatten()
         order = sent.argsort(stable=True)  # places of the sent copies, expert by expert
         counts_E = torch.bincount(sent, minlength=len(self.gate_proj))
-        copies = x_ND[order // routed.experts_NK.shape[1]]
-        made = self._grouped(copies, counts_E) if x_ND.is_cuda else self._padded(copies, counts_E)
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
-        made_NKD = made[back].unflatten(0, routed.experts_NK.shape)
+        copies = x_ND[:, None].expand(-1, routed.experts_NK.shape[1], -1).flatten(0, 1)
+        made = self._run(_permuted(copies, order, back), counts_E)
+        made_NKD = _permuted(made, back, order).unflatten(0, routed.experts_NK.shape)
         return (made_NKD * routed.weights_NK[..., None].to(made.dtype)).sum(1)
 
-    def _padded(self, copies: Tensor, counts_E: Tensor) -> Tensor:
-        """One batched product over room for the busiest expert: on a CPU four times as fast as a
-        grouped one, padding included."""
-        room = int(counts_E.max())
-        expert = torch.repeat_interleave(torch.arange(len(counts_E)), counts_E)
-        first = counts_E.cumsum(0) - counts_E
-        place = expert * room + torch.arange(len(copies)) - first[expert]
-        padded = copies.new_zeros(len(counts_E) * room, copies.shape[1])
-        padded = padded.index_copy(0, place, copies).unflatten(0, (-1, room))
-        inner = F.silu(padded @ self.gate_proj.mT) * (padded @ self.up_proj.mT)
-        return (inner @ self.down_proj.mT).flatten(0, 1)[place]
+    def _run(self, copies: Tensor, counts_E: Tensor) -> Tensor:
+        """Nothing padded: an expert's rows lie together."""
+        ends_E = counts_E.cumsum(0)
+        if copies.is_cuda:
+            product = partial(F.grouped_mm, offs=ends_E.to(torch.int32))
+        else:
+            product = partial(grouped_product, ends=ends_E.tolist())
+        inner = F.silu(product(copies, self.gate_proj.mT)) * product(copies, self.up_proj.mT)
+        return product(inner, self.down_proj.mT)
 
-    def _grouped(self, copies: Tensor, counts_E: Tensor) -> Tensor:
-        """One grouped product, nothing padded."""
-        ends = counts_E.cumsum(0).to(torch.int32)
-        gate = F.grouped_mm(copies, self.gate_proj.mT, offs=ends)
-        up = F.grouped_mm(copies, self.up_proj.mT, offs=ends)
-        return F.grouped_mm(F.silu(gate) * up, self.down_proj.mT, offs=ends)
+
+def grouped_product(rows: Tensor, stack: Tensor, *, ends: Sequence[int]) -> Tensor:
+    """`rows[a:b] @ stack[e]` for each e, a and b being the ends of groups e - 1 and e: torch's
+    grouped product, which on a CPU takes several times as long."""
+    return _GroupedProduct.apply(rows, stack, ends)  # type: ignore[return-value]
+
+
+class _GroupedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, stack: Tensor, ends: Sequence[int]) -> Tensor:
+        ctx.ends = ends
+        ctx.save_for_backward(rows, stack)
+        made = rows.new_empty(len(rows), stack.shape[2])
+        for matrix, (a, b) in zip(stack, pairwise((0, *ends)), strict=True):
+            torch.mm(rows[a:b], matrix, out=made[a:b])
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        rows, stack = ctx.saved_tensors
+        dmade = gradients[0].contiguous()
+        drows, dstack = torch.empty_like(rows), torch.empty_like(stack)
+        for e, (a, b) in enumerate(pairwise((0, *ctx.ends))):
+            torch.mm(dmade[a:b], stack[e].T, out=drows[a:b])
+            torch.mm(rows[a:b].T, dmade[a:b], out=dstack[e])
+        return drows, dstack, None
+
+
+def _permuted(rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
+    """`rows[order]`, `back` being the way back: its gradient is moved and not added up."""
+    return _Permuted.apply(rows, order, back)  # type: ignore[return-value]
+
+
+class _Permuted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        return rows.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (back,) = ctx.saved_tensors
+        return gradients[0].index_select(0, back), None, None
 
 
 class Mixed(NamedTuple):

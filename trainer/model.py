@@ -16,6 +16,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.utils.checkpoint import checkpoint
 
 from trainer.attention import Context, LatentAttention
+from trainer.blocked import Block, blocks_of
 from trainer.cache import LatentCache
 from trainer.experts import Experts, FeedForward, MixtureOfExperts, Router
 from trainer.model_config import ModelConfig
@@ -177,14 +178,17 @@ class Decoder(nn.Module):
         return self.lm_head(hidden)
 
 
-def _places(ids_BT: Tensor, documents_BT: Tensor | None) -> tuple[Tensor, Tensor | BlockMask]:
+def _places(
+    ids_BT: Tensor, documents_BT: Tensor | None
+) -> tuple[Tensor, BlockMask | Sequence[Block]]:
     """Positions within each document, and who may see whom."""
     rows, length = ids_BT.shape
     index_T = torch.arange(length, device=ids_BT.device)
     if documents_BT is None:
         documents_BT = torch.zeros_like(ids_BT)
     starts = F.pad(documents_BT[:, 1:] != documents_BT[:, :-1], (1, 0), value=True)
-    positions_BT = index_T - (index_T * starts).cummax(-1).values
+    starts_BT = (index_T * starts).cummax(-1).values
+    positions_BT = index_T - starts_BT
     if ids_BT.is_cuda:
 
         def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
@@ -192,6 +196,4 @@ def _places(ids_BT: Tensor, documents_BT: Tensor | None) -> tuple[Tensor, Tensor
 
         block = create_block_mask(visible, rows, None, length, length, device=ids_BT.device)
         return positions_BT, block
-    causal_TT = index_T[:, None] >= index_T
-    same_BTT = documents_BT[:, :, None] == documents_BT[:, None, :]
-    return positions_BT, (causal_TT & same_BTT)[:, None]
+    return positions_BT, blocks_of(documents_BT, starts_BT)
