@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trainer.balance import load_excess, move_router_bias
+from trainer.loss import summed_loss
 from trainer.model import Decoder
 from trainer.muon import MuonAdamW
-from trainer.packing import IGNORE, Batch
+from trainer.packing import Batch
 from trainer.qk_clip import qk_clip
 from trainer.settings import TrainConfig
 
@@ -105,13 +105,6 @@ class Stepper:
                 move_router_bias(self.model, load_LE, rate=self.config.balance_rate)
             biases = [b for n, b in self.model.named_buffers() if n.endswith("correction_bias")]
             result.bias_max = max(b.abs().max().item() for b in biases)
-
-
-def summed_loss(model: Decoder, hidden_BTD: Tensor, targets_BT: Tensor) -> Tensor:
-    """Cross-entropy summed over the learnt tokens; logits are made for these alone."""
-    learnt_BT = targets_BT != IGNORE
-    logits_NV = model.logits(hidden_BTD[learnt_BT]).float()
-    return F.cross_entropy(logits_NV, targets_BT[learnt_BT], reduction="sum")
 
 
 def _micro_batches(batch: Batch, rows: int) -> Sequence[Batch]:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from records.config import Config
 from trainer.corpus import Corpus
+from trainer.loss import summed_loss
 from trainer.model import Decoder
 from trainer.model_config import ModelConfig
 from trainer.muon import OptimizerConfig, optimizer_of, set_lr
@@ -17,7 +18,7 @@ from trainer.packing import Batch, Packer
 from trainer.schedule import wsd
 from trainer.settings import DataConfig, TrainConfig
 from trainer.sources import SourceConfig
-from trainer.step import Stepper, StepResult, summed_loss
+from trainer.step import Stepper, StepResult
 
 POINTS = 12
 """Of each curve."""
