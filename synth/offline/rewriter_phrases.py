@@ -4,65 +4,73 @@ import re
 from random import Random
 
 _PHRASES = """
-for example > for instance | for instance > for example | however > even so | therefore > hence
-thus > hence | hence > therefore | in order to > so as to | such as > like | because > since
-although > even though | a number of > several | returns > gives back | return > give back
-returned > given back | usually > as a rule | typically > as a rule | creates > makes
-create > make | created > made | contains > holds | contain > hold | containing > holding
-specified > given | specifies > states | specify > state | obtained > got | obtain > get
-allows > permits | allow > permit | allowed > permitted | similar to > much like
-instead of > rather than | rather than > instead of | immediately > at once
-with respect to > as regards | begins > starts | begin > start | starts > begins
-occurs > happens | occur > happen | occurred > happened | evaluated > worked out
-provides > offers | provide > offer | provided by > offered by | required > needed
-requires > needs | require > need | previously > earlier | previous > earlier
-additional > further | entire > whole | multiple > several | note that > observe that
-performed > carried out | performs > carries out | perform > carry out | attempts to > tries to
-attempt to > try to | attempted > tried | determines > decides | often > in many cases
-sometimes > at times | always > in every case | shows > makes plain | used to > employed to
-uses > makes use of | using > by means of | via > by way of | simply > just | invoked > called
-consists of > is made up of | consist of > are made up of | supported > catered for
-supports > caters for | currently > at present | especially > above all | particularly > above all
-in particular > above all | depending on > according to | depends on > hangs on
-depend on > hang on | ensures > makes sure | ensure > make sure | behavior > behaviour
-all the > all of the | any > any given | raised > thrown | raises > throws | raise > throw
-describes > tells of | described > set out | otherwise > in any other case | inside > within
-within > inside | large > big | prior to > before | subsequent > later | as well as > and also
-are not > aren't | is not > isn't | does not > doesn't | do not > don't | cannot > can't
-so > thus | gives > yields | yields > gives | we get > we obtain | we obtain > we get
-exactly > precisely | only > just | each > every | compute > work out | calculate > work out
-determine > work out | equals > is equal to | put > set | whenever > each time | which > that
-it is > it's | they are > they're | should > ought to | the same > the very same | when > whenever
-used > employed | useful > of use | new > fresh | also > likewise | passed to > handed to
-passed as > handed over as | based on > built on | corresponding > matching
-corresponds to > matches | correspond to > match | special > particular | certain > particular
-normally > as a rule | current > present | in this case > here | in addition > on top of that
-as soon as > once | in which > where | such that > so that | due to > owing to | implies > entails
-means that > signifies that | refer to > point to | refers to > points to | applies to > holds for
-apply to > hold for | results in > leads to | result in > lead to | causes > brings about
-caused by > brought about by | appear > turn up | appears > turns up | includes > takes in
-include > take in | removed > taken away | accepts > takes | accept > take
-treated as > handled as | until > till | many > a good many
-some > certain | was not > wasn't | were not > weren't | has not > hasn't | will not > won't
-should not > shouldn't | by default > unless told otherwise | consider > take
-implemented > realised | implement > realise | implements > realises | written as > put as
-kind > sort | kinds > sorts | initially > at first | finally > in the end | supplied > handed in
-directly > straight | fully > wholly | completely > wholly | explicitly > in so many words
-automatically > by itself | successfully > with success | possible > feasible | necessary > needed
+for example > for instance/to give an example | for instance > for example
+however > even so/nevertheless | therefore > hence/for that reason | thus > hence/in this way
+hence > therefore/for that reason | in order to > so as to | such as > like/for example
+because > since/for the reason that | although > even though | a number of > several
+returns > gives back/hands back | return > give back/hand back | returned > given back/handed back
+usually > as a rule/mostly | typically > as a rule | creates > makes/sets up
+create > make/set up | created > made/set up | contains > holds/comprises
+contain > hold/comprise | containing > holding | specified > given/stated | specifies > states
+specify > state | obtained > got/arrived at | obtain > get | allows > permits | allow > permit
+allowed > permitted | similar to > much like | instead of > rather than/in place of
+rather than > instead of | immediately > at once | with respect to > as regards | begins > starts
+begin > start | starts > begins | occurs > happens | occur > happen | occurred > happened
+evaluated > worked out/computed | provides > offers/furnishes | provide > offer/furnish
+provided by > offered by | required > needed/called for | requires > needs | require > need
+previously > earlier | previous > earlier | additional > further/extra | entire > whole
+multiple > several | note that > observe that | performed > carried out/done
+performs > carries out | perform > carry out | attempts to > tries to | attempt to > try to
+attempted > tried | determines > decides | often > in many cases | sometimes > at times
+always > in every case | shows > makes plain | used to > employed to
+uses > makes use of/relies on | using > by means of/with the help of | via > by way of
+simply > just | invoked > called | consists of > is made up of | consist of > are made up of
+supported > catered for | supports > caters for | currently > at present | especially > above all
+particularly > above all | in particular > above all | depending on > according to
+depends on > hangs on | depend on > hang on | ensures > makes sure | ensure > make sure
+behavior > behaviour | all the > all of the | any > any given/whatever | raised > thrown
+raises > throws | raise > throw | describes > tells of | described > set out
+otherwise > in any other case/failing that | inside > within/in | within > inside/in | large > big
+prior to > before | subsequent > later | as well as > and also | are not > aren't | is not > isn't
+does not > doesn't | do not > don't | cannot > can't | so > thus/hence | gives > yields/produces
+yields > gives/produces | we get > we obtain | we obtain > we get | exactly > precisely/just
+only > just/solely | each > every/every single | compute > work out/find | calculate > work out
+determine > work out/find out | equals > is equal to | put > set | whenever > each time
+which > that | it is > it's | they are > they're | should > ought to
+the same > the very same/the identical | when > whenever/each time that
+used > employed/put to use | useful > of use | new > fresh/newly made
+also > likewise/in addition | passed to > handed to/given to | passed as > handed over as
+based on > built on | corresponding > matching | corresponds to > matches | correspond to > match
+special > particular | certain > particular | normally > as a rule | current > present
+in this case > here | in addition > on top of that | as soon as > once | in which > where
+such that > so that | due to > owing to | implies > entails | means that > signifies that
+refer to > point to | refers to > points to | applies to > holds for | apply to > hold for
+results in > leads to | result in > lead to | causes > brings about | caused by > brought about by
+appear > turn up | appears > turns up | includes > takes in | include > take in
+removed > taken away/taken out | accepts > takes | accept > take | treated as > handled as
+until > till/up to when | many > a good many/lots of | some > certain | was not > wasn't
+were not > weren't | has not > hasn't | will not > won't | should not > shouldn't
+by default > unless told otherwise | consider > take | implemented > realised
+implement > realise | implements > realises | written as > put as | kind > sort | kinds > sorts
+initially > at first | finally > in the end | supplied > handed in | directly > straight
+fully > wholly | completely > wholly | explicitly > in so many words | automatically > by itself
+successfully > with success | possible > feasible/conceivable | necessary > needed
 notably > above all | nevertheless > even so | mainly > for the most part | purpose > aim
-purposes > aims | frequently > in many cases | regardless of > no matter | if > in case
-executed > run | executes > runs | execute > run | convenient > handy | insert > put in
-equivalent to > the same as | displayed > shown | details > particulars | achieve > reach
-extracted > taken | passing > handing | more information > more on this | really > actually
-leaving > quitting | placed > put | excess > surplus | already > by now | equal to > the same as
+purposes > aims | frequently > in many cases | regardless of > no matter
+if > in case/provided that | executed > run/carried out | executes > runs
+execute > run/carry out | convenient > handy | insert > put in | equivalent to > the same as
+displayed > shown | details > particulars | achieve > reach | extracted > taken
+passing > handing | more information > more on this | really > actually | leaving > quitting
+placed > put/set | excess > surplus | already > by now | equal to > the same as/no other than
 acceptable > fine | match > fit | collected > gathered | originally > at first
 possibly > perhaps | enclosed in > put between | separated by > parted by | followed by > and then
 usual > customary | except > apart from | effect > result | easily > with ease | merely > just
 rarely > seldom | happens > comes about | shown > made plain | begin with > start with
-end with > close with | have the same > share the same
+end with > close with | have the same > share the same | available > at hand/on offer
+contained > held
 """.strip()
 _TABLE = {
-    old.strip(): new.strip()
+    old.strip(): tuple(new.strip().split("/"))
     for rule in re.split(r"[|\n]", _PHRASES)
     for old, new in [rule.split(" > ")]
 }
@@ -148,7 +156,7 @@ _BY_FIRST_WORD: dict[str, list[str]] = {}
 for _old in sorted(_TABLE, key=len, reverse=True):
     _BY_FIRST_WORD.setdefault(_old.partition(" ")[0], []).append(_old)
 ORDINARY = frozenset(
-    phrase.partition(" ")[0] for phrase in (*_TABLE, *_TABLE.values()) if phrase[0].islower()
+    phrase.partition(" ")[0] for old, new in _TABLE.items() for phrase in (old, *new)
 )
 """Words that begin a phrase here: none of them is a name."""
 
@@ -172,7 +180,7 @@ def exchanged(text: str, rng: Random) -> str:
         is_title = start > 0 and word[0][0].isupper()
         if old is None or is_title or rng.random() < 0.15:
             continue
-        new = _TABLE[old]
+        new = rng.choice(_TABLE[old])
         said += [text[at:start], upper_first(new) if word[0][0].isupper() else new]
         at = start + len(old)
     return "".join([*said, text[at:]])
