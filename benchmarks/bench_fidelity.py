@@ -2,20 +2,25 @@
 
     python benchmarks/bench_fidelity.py [--half tune|report] [--seed 0] [--show] [--markdown]
 
-Faithful rewrites are the controls: pairs written by hand (`fidelity_pairs.md`), and what the
-offline rewriter, with its mistakes switched off, makes of CPython's topics and of the set of
-mathematics. A control that a verdict drops is a false alarm. Each control that is kept is then
-spoiled in one place by each planter of `synth/fidelity/corruptions.py`, and counts as found when
-the verdict drops it. Passages fall into two halves by the digest of their source: thresholds were
-chosen on `tune`, the figures that are kept come from `report`. Also prints the speed of all layers
-together. 95% intervals are Wilson's. The offline rewriter is a template policy: its words are
-easier to follow than a model's.
+Faithful rewrites are the controls: pairs written by hand (`fidelity_pairs.md`), translations by
+hand (`fidelity_translations.md`), and what the offline rewriter, with its mistakes switched off,
+makes of CPython's topics and of the set of mathematics. A control that a verdict drops is a false
+alarm. Each control that is kept is then spoiled in one place by each planter of
+`synth/fidelity/corruptions.py`, and counts as found when the verdict drops it. Passages fall into
+two halves by the digest of their source: thresholds were chosen on `tune`, the figures that are
+kept come from `report`. Also prints the speed of all layers together. 95% intervals are Wilson's.
+The offline rewriter is a template policy: its words are easier to follow than a model's.
+
+`--judge` asks the judge of claims instead of the layers of code, on the pairs written by hand: the
+offline one, or the model at `--base-url` under `--model` (key in the variable `--key-env`).
 """
 
 import argparse
+import asyncio
 import json
 import pydoc_data.topics
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,23 +31,31 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
+from records.digest import digest
+from records.journal import ShardJournal
 from records.seeds import rng_of, share_of
-from synth.fidelity.checks import Kind, fidelity_of, reasons_of
+from synth.fidelity.checks import Fidelity, Kind, fidelity_of, reasons_of
+from synth.fidelity.claims import Claims, judged_claims
 from synth.fidelity.config import FidelityConfig
 from synth.fidelity.corruptions import PLANTERS, foreign_sentence
 from synth.fidelity.text import Text
 from synth.intervals import wilson
+from synth.llm.client import LLM, Gateway
+from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
+from synth.offline.app import create_app
 from synth.offline.jobs import answer_of
 from synth.offline.rewriter_errors import RewriterErrors
 from synth.offline.settings import OfflineSettings
 from synth.openai_server.request import parse_chat
 from synth.prompts import render
+from synth.rephrasing.built_in import Maths
 from synth.rephrasing.instructions import LEARNING_NOTES, instruction, instructions
 
 PAIRS = Path(__file__).with_name("fidelity_pairs.md")
 NO_MISTAKES = OfflineSettings(
     rewriter_errors=RewriterErrors(**dict.fromkeys(RewriterErrors.model_fields, 0.0))
 )
+TRANSLATIONS = Path(__file__).with_name("fidelity_translations.md")
 PASSAGE_WORDS = (60, 250)
 """Of a passage of CPython's topics."""
 
@@ -52,6 +65,7 @@ class Case(NamedTuple):
     kind: Kind
     source: str
     rewrite: str
+    answer: str | None = None
 
 
 def main() -> None:
@@ -60,7 +74,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="other places are spoiled")
     parser.add_argument("--show", action="store_true", help="print what is missed or mistaken")
     parser.add_argument("--markdown", action="store_true", help="print tables for people")
+    parser.add_argument("--judge", action="store_true", help="measure the judge of claims instead")
+    parser.add_argument("--base-url", default=OFFLINE)
+    parser.add_argument("--model", default="template-policy")
+    parser.add_argument("--key-env", help="name of the environment variable with the key")
     given = parser.parse_args()
+    if given.judge:
+        asyncio.run(judged_by_hand(given))
+        return
     everything = [*by_hand(), *topics(), *mathematics()]
     cases = [case for case in everything if half_of(case) == given.half]
     kept, alarms = controls(cases, show_all=given.show)
@@ -108,13 +129,17 @@ def passages_of(text: str) -> Iterator[str]:
 
 
 def mathematics() -> Iterator[Case]:
-    path = Path(sys.path[0]) / "synth" / "rephrasing" / "maths" / "problems.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    """English problems as learning notes by rule, and others with a translation by hand."""
     notes = instruction("maths", LEARNING_NOTES).text
-    for problem in map(json.loads, lines):
-        if problem["language"] == "en":
-            text = f"{problem['problem']}\n\n{problem['solution']}\n\nAnswer: {problem['answer']}"
-            yield Case("mathematics", "maths", text, rewritten(text, notes, ""))
+    parts = TRANSLATIONS.read_text(encoding="utf-8").split("\n## ")[1:]
+    translations = {name: text.strip() for name, _, text in (p.partition("\n") for p in parts)}
+    for _place, text in Maths().texts():
+        name = text.name.removeprefix("maths:")
+        if text.language == "en":
+            rewrite = rewritten(text.text, notes, "")
+            yield Case("learning notes", "maths", text.text, rewrite, text.answer)
+        elif name in translations:
+            yield Case("translations", "maths", text.text, translations[name], text.answer)
 
 
 def rewritten(part: str, style: str, perspective: str) -> str:
@@ -125,9 +150,14 @@ def rewritten(part: str, style: str, perspective: str) -> str:
     return answer.partition("<rewrite>\n")[2].rpartition("\n</rewrite>")[0] or answer
 
 
+def measured(case: Case, rewrite: str) -> Fidelity:
+    language = "en" if case.group == "translations" else None
+    return fidelity_of(case.source, rewrite, kind=case.kind, language=language, answer=case.answer)
+
+
 def found_in(case: Case, rewrite: str) -> list[str]:
     """All but `copied`: what is too close to its source is faithful all the same."""
-    reasons = reasons_of(fidelity_of(case.source, rewrite, kind=case.kind), FidelityConfig())
+    reasons = reasons_of(measured(case, rewrite), FidelityConfig())
     return [reason for reason in reasons if reason != "copied"]
 
 
@@ -166,8 +196,53 @@ def spoiled(
     return found
 
 
+async def judged_by_hand(given: argparse.Namespace) -> None:
+    """The judge's false alarms, and what it finds of each kind; both halves, since nothing was
+    chosen by them."""
+    role = RoleConfig(
+        base_url=given.base_url,
+        models=(ModelConfig(name=given.model),),
+        api_key_env=given.key_env,
+        max_in_flight=16,
+    )
+    cases = list(by_hand())
+    planters = PLANTERS | {
+        "foreign_sentence": partial(foreign_sentence, others=[c.source for c in cases])
+    }
+    texts = {(case, "nothing"): case.rewrite for case in cases}
+    for case in cases:
+        for kind, planter in planters.items():
+            made = planter(case.rewrite, rng_of(case.source, f"plant:{kind}", given.seed))
+            if made is not None and made.text != case.rewrite:
+                texts[case, kind] = made.text
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ShardJournal(Path(folder) / "j.sqlite") as journal,
+    ):
+        async with Gateway({"judge": role}, offline_app=create_app) as gateway:
+            llm = LLM(gateway, journal, stage="bench", invocation_id="bench")
+
+            async def asked(case: Case, kind: str, text: str) -> tuple[str, Claims]:
+                item = digest(case.source, kind)
+                return kind, await judged_claims(llm, case.source, text, item=item, step="claims")
+
+            answers = await asyncio.gather(*(asked(*key, text) for key, text in texts.items()))
+        journal.close()
+    rows: list[dict[str, Any]] = []
+    for kind in ("nothing", *planters):
+        found = [claims for planted, claims in answers if planted == kind]
+        if not found:
+            continue
+        by = Counter(name for c in found for name in ("added", "lost") if getattr(c, name))
+        hits = sum(bool(c.added or c.lost) for c in found)
+        rows.append({"group": "by hand", "kind": kind, **rate(hits, len(found)), "by": dict(by)})
+        show({"measurement": "judge of claims", "model": given.model, **rows[-1]})
+    if given.markdown:
+        print(table(rows))
+
+
 def explained(case: Case, rewrite: str, reasons: list[str]) -> str:
-    columns = fidelity_of(case.source, rewrite, kind=case.kind).columns()
+    columns = measured(case, rewrite).columns()
     telling = ("numbers", "units", "dates", "names", "quotations", "conflicts", "maths")
     return json.dumps({"reasons": reasons} | {k: columns[k] for k in telling}, ensure_ascii=False)
 
@@ -198,7 +273,7 @@ def speed(cases: list[Case]) -> dict[str, Any]:
     size = sum(len(case.source.encode()) + len(case.rewrite.encode()) for case in cases)
     start = time.process_time()
     for case in cases:
-        fidelity_of(case.source, case.rewrite, kind=case.kind)
+        measured(case, case.rewrite)
     seconds = time.process_time() - start
     return {"mb": round(size / 1e6, 3), "mb_per_s": round(size / 1e6 / seconds, 2)}
 

@@ -16,6 +16,7 @@ from synth.fidelity.config import FidelityConfig
 from synth.fidelity.conflicts import Conflict, conflicts_of
 from synth.fidelity.language import language_of
 from synth.fidelity.layers import (
+    NOT_COMPARED,
     Layer,
     Measured,
     code_kept,
@@ -105,7 +106,8 @@ def fidelity_of(
     alignment: Alignment | None = None,
     claims: Claims | None = None,
 ) -> Fidelity:
-    """`language` is what the rewrite should be in; None: its source's.
+    """`language` is what the rewrite should be in; None: its source's. Of a translation only
+    numbers, formulas, code, and units and dates as far as they are symbols are compared.
 
     `answer` is the final answer of mathematics; None: what the source marks as such.
     `alignment` and `claims` are those of models; without the first one words are compared.
@@ -113,19 +115,20 @@ def fidelity_of(
     ours, theirs = Text(source), Text(rewrite)
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
     before, after = Measured(ours, spoken), Measured(theirs, heard)
-    if (alignment is None and heard in (spoken, "und")) or spoken == "und":
-        alignment = alignment or aligned_by_words(ours, theirs)
+    translated = heard != spoken and "und" not in (heard, spoken)
+    if alignment is None and not translated:
+        alignment = aligned_by_words(ours, theirs)
     same_words = alignment is not None and alignment.method == "words"
     share, longest = copied(ours.words, theirs.words)
     return Fidelity(
-        numbers=numbers_kept(before, after),
-        units=units_kept(before, after),
-        dates=dates_kept(before, after),
-        names=names_kept(ours, theirs),
-        quotations=quotations_kept(ours, theirs),
+        numbers=numbers_kept(before, after, translated=translated),
+        units=units_kept(before, after, translated=translated),
+        dates=dates_kept(before, after, translated=translated),
+        names=NOT_COMPARED if translated else names_kept(ours, theirs, heard),
+        quotations=NOT_COMPARED if translated else quotations_kept(ours, theirs),
         code=code_kept(ours, theirs),
-        tables=tables_kept(ours, theirs),
-        headings=headings_kept(ours, theirs),
+        tables=NOT_COMPARED if translated else tables_kept(ours, theirs),
+        headings=NOT_COMPARED if translated else headings_kept(ours, theirs),
         conflicts=conflicts_of(ours, theirs, alignment) if alignment and same_words else (),
         alignment=alignment,
         length_ratio=_length(theirs) / max(1.0, _length(ours)),

@@ -31,6 +31,10 @@ class Layer(NamedTuple):
         return 1 - len(self.lost) / self.total if self.total else 1.0
 
 
+NOT_COMPARED = Layer(0, (), ())
+"""Of what a translation says in words of its own: names, quotations, headings, cells."""
+
+
 class Measured:
     """The numbers of one text, and what may stand for a number of the other."""
 
@@ -74,9 +78,12 @@ class Measured:
         return (date.year, date.day) in others or any(map(date.agrees, others.values()))
 
 
-def numbers_kept(source: Measured, rewrite: Measured) -> Layer:
+def numbers_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Layer:
+    """Numbers in words are read in English alone, so a translation may have more of them."""
     lost = [q for q in source.demanded if not rewrite.holds(q)]
     added = [q for q in rewrite.demanded if not source.holds(q)]
+    if translated:
+        added = [q for q in added if q.text[:1].isdigit()]
     firm_lost, firm_added = _firm(lost), _firm(added)
     soft_lost, soft_added = _soft(lost), _soft(added)
     if soft_lost and (soft_added or firm_added):  # another number took its place
@@ -86,8 +93,8 @@ def numbers_kept(source: Measured, rewrite: Measured) -> Layer:
     return Layer(len({q.value for q in source.demanded}), tuple(firm_lost), tuple(firm_added))
 
 
-def units_kept(source: Measured, rewrite: Measured) -> Layer:
-    """A value that is missing altogether is the numbers' matter."""
+def units_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Layer:
+    """A value that is missing altogether is the numbers' matter; units in words are English."""
     asked = [q for q in source.demanded if q.unit and not q.soft]
     lost = [q for q in asked if q.value in rewrite.values and not rewrite.holds_with_unit(q)]
     added = [
@@ -95,20 +102,25 @@ def units_kept(source: Measured, rewrite: Measured) -> Layer:
         for q in rewrite.demanded
         if q.unit and not q.soft and q.value in source.values and not source.holds_with_unit(q)
     ]
+    if translated:
+        added = []
     return Layer(len({q.measured for q in asked}), _texts(lost), _texts(added))
 
 
-def dates_kept(source: Measured, rewrite: Measured) -> Layer:
+def dates_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Layer:
+    """Names of months are read in English alone."""
     ours, theirs = ({date[:4]: date for date in text.dates} for text in (source, rewrite))
     lost = [date for date in ours.values() if not rewrite.holds_date(date)]
-    added = [date for date in theirs.values() if not source.holds_date(date)]
+    added = [date for date in theirs.values() if not translated and not source.holds_date(date)]
     return Layer(len(ours), _texts(lost), _texts(added))
 
 
-def names_kept(source: Text, rewrite: Text) -> Layer:
-    named = names_of(source)
+def names_kept(source: Text, rewrite: Text, language: str) -> Layer:
+    named = names_of(source, language)
     lost = [name for key, name in named.items() if not stands_in(key, rewrite)]
-    added = [name for key, name in names_of(rewrite).items() if not stands_in(key, source)]
+    added = [
+        name for key, name in names_of(rewrite, language).items() if not stands_in(key, source)
+    ]
     return Layer(len(named), tuple(lost), tuple(added))
 
 

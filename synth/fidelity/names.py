@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from synth.fidelity.text import Text
 from synth.fidelity.units import UNITS
 
-_TOKEN = re.compile(r"[A-Za-z_][\w.]*(?:-\d[\w-]*)?(?:\(\))?")
+_TOKEN = re.compile(r"(?<!\w)[A-Za-z_][\w.]*(?:-\d[\w-]*)?(?:\(\))?")
 _IDENTIFIER = re.compile(
     r"[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+"  # os.path.join
     r"|[A-Za-z]\w*_\w+|_+[A-Za-z]\w*"  # snake_case, __init__
@@ -41,10 +41,13 @@ MAX_IDENTIFIER = 200
 """Characters; what is longer is no name."""
 
 
-def names_of(text: Text) -> dict[str, str]:
-    """Name in lower case -> as it stands: one entry for each part of a name and each identifier."""
+def names_of(text: Text, language: str = "en") -> dict[str, str]:
+    """Name in lower case -> as it stands: one entry for each part of a name and each identifier.
+
+    In German every noun has a capital, so only identifiers are names there.
+    """
     found: dict[str, str] = {}
-    stated = text.stated
+    stated = text.stated if language != "de" else ""
     inside: dict[str, str] = {}
     at_start: dict[str, str] = {}
     for words, begins in _capitalised(stated):

@@ -219,6 +219,12 @@ def notes(rewrite: str, source: str = PROBLEM) -> Fidelity:
     return fidelity_of(source, rewrite, kind="maths")
 
 
+def lost_in(rewrite: str, source: str) -> tuple[str, ...]:
+    maths = notes(rewrite, source).maths
+    assert maths is not None
+    return maths.formulas.lost
+
+
 def test_notes_keep_formulas_in_any_writing() -> None:
     assert reasons_of(notes(NOTES), FidelityConfig()) == []
 
@@ -263,10 +269,41 @@ def test_final_answers_are_found(text: str, answer: str | None) -> None:
 def test_plain_formulas_in_prose_are_formulas() -> None:
     source = "We know that x^2 + 3x = 10 and so x = 2 holds, which gives 2 * 5 = 10 in the end."
     kept = "In the end 5 * 2 = 10, because 10 = 3x + x^2 is known to us and therefore x = 2 holds."
-    assert notes(kept, source).maths is not None
-    assert notes(kept, source).maths.formulas.lost == ()  # type: ignore[union-attr]
-    wrong = kept.replace("3x", "4x")
-    assert len(notes(wrong, source).maths.formulas.lost) == 1  # type: ignore[union-attr]
+    assert lost_in(kept, source) == ()
+    assert len(lost_in(kept.replace("3x", "4x"), source)) == 1
+
+
+GERMAN = """Ein Guthaben von $2400$ Euro wird zwei Jahre lang mit $5\\%$ im Jahr verzinst.
+
+Nach dem ersten Jahr sind es $2400 \\cdot 1{,}05 = 2520$ Euro, nach dem zweiten Jahr sind es
+$2520 \\cdot 1{,}05 = 2646$ Euro. Die Zinsen betragen also $2646 - 2400 = 246$ Euro.
+
+$246$
+"""
+ENGLISH = """A balance of $2400$ euros earns interest at $5\\%$ a year for two years.
+
+After the first year it is $2400 \\cdot 1.05 = 2520$ euros, and after the second year it comes to
+$2520 \\cdot 1.05 = 2646$ euros. So the interest is $2646 - 2400 = 246$ euros.
+
+$246$
+"""
+
+
+def translated(rewrite: str) -> list[str]:
+    fidelity = fidelity_of(GERMAN, rewrite, kind="maths", language="en", answer="$246$")
+    return reasons_of(fidelity, FidelityConfig())
+
+
+def test_a_translation_is_held_to_its_formulas() -> None:
+    assert translated(ENGLISH) == []
+    assert "formula_lost" in translated(ENGLISH.replace("1.05", "1.5"))
+    assert "answer_lost" in translated(ENGLISH.replace("246", "264"))
+    assert translated(GERMAN)[0] == "wrong_language"
+
+
+def test_capitals_of_german_nouns_are_no_names() -> None:
+    other = GERMAN.replace("Guthaben", "Betrag").replace("zweiten Jahr", "zweiten Jahr danach")
+    assert fidelity_of(GERMAN, other, kind="maths").names.added == ()
 
 
 @pytest.mark.parametrize(
