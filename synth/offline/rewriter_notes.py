@@ -1,6 +1,7 @@
 """Learning notes of a solved problem, by rule: what is asked, one step a line, the answer last."""
 
 import re
+from collections.abc import Sequence
 from random import Random
 
 from synth.offline.rewriter_forms import next_number
@@ -13,13 +14,21 @@ _ANSWER = ("**Final answer:**", "**Result:**", "**The answer:**")
 _DENIES = re.compile(r"\b(?:not|no|none|neither|never)\b", re.I)
 _CONCLUDES = re.compile(r"; |,? (?=(?:so(?! that)|hence|thus|therefore) )")
 _KINDS = (
-    ("Conclusion", re.compile(r"(?:so|hence|thus|therefore|it follows)\b", re.I)),
-    ("Check", re.compile(r"(?:indeed|as a check|check|in fact)\b", re.I)),
-    ("Calculation", re.compile(r"\w+ing\b|(?:add|subtract|multiply|divide|expand)\b", re.I)),
-    ("Substitution", re.compile(r"(?:insert|put|set|let|replace)\b", re.I)),
-    ("Case", re.compile(r"(?:if|for|when|with|in|of)\b", re.I)),
-    ("Known", re.compile(r"(?:the|a|an|there|this|these|each|every|all|its|it)\b", re.I)),
+    (
+        ("Conclusion", "It follows", "Result so far", "We see"),
+        r"so|hence|thus|therefore|it follows",
+    ),
+    (("Check", "Test", "To be sure", "Looking back"), r"indeed|as a check|check|in fact"),
+    (
+        ("Calculation", "Working", "Algebra", "Reckoning"),
+        r"\w+ing|add|subtract|multiply|divide|expand",
+    ),
+    (("Substitution", "Putting in", "New names", "Setting up"), r"insert|put|set|let|replace"),
+    (("Case", "Looking at this", "Here", "In detail"), r"if|for|when|with|in|of"),
+    (("Known", "Fact", "What holds", "Note"), r"the|a|an|there|this|these|each|every|all|its|it"),
 )
+"""Names of a kind of step, of which notes use one, and the words that begin such a step."""
+_FIRST_WORDS = [re.compile(rf"(?:{words})\b", re.I) for _, words in _KINDS]
 _BARE = re.compile(rf"[{SIGNS}\s\d.,;=+()/-]{{1,60}}")
 
 
@@ -28,6 +37,7 @@ def learning_notes(parts: list[Stretch], written: str, rng: Random) -> str:
     formula is the answer; what lies between are steps, counted on from what is written."""
     number = next_number(written)
     wanted = rng.choice(_WANTED) if not written.strip() else ""
+    names = [rng.choice(alike) for alike, _ in _KINDS]
     blocks: list[str] = []
     for stretch in parts:
         said = [reworded(one, rng) for one in _taken_apart(stretch)]
@@ -41,7 +51,8 @@ def learning_notes(parts: list[Stretch], written: str, rng: Random) -> str:
         elif stretch.kind == "bullet":
             blocks.append(stretch.mark + " ".join(said))
         else:
-            blocks.append("\n".join(f"{number + k}. {_named(one)}" for k, one in enumerate(said)))
+            steps = (f"{number + k}. {_named(one, names)}" for k, one in enumerate(said))
+            blocks.append("\n".join(steps))
             number += len(said)
     return "\n\n".join(blocks)
 
@@ -59,9 +70,9 @@ def _taken_apart(stretch: Stretch) -> list[str]:
     ]
 
 
-def _named(step: str) -> str:
+def _named(step: str, names: Sequence[str]) -> str:
     """The step with what kind of step it is, by its first words, where these tell."""
-    for kind, words in _KINDS:
+    for name, words in zip(names, _FIRST_WORDS, strict=True):
         if words.match(step):
-            return f"{kind}: {lower_first(step)}"
+            return f"{name}: {lower_first(step)}"
     return step

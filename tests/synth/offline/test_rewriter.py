@@ -1,6 +1,7 @@
 """The offline rewriter: keeps what must be kept in every form, and errs as declared."""
 
 import re
+from collections import Counter
 from itertools import combinations
 from pydoc_data.topics import topics
 
@@ -9,7 +10,8 @@ import pytest
 from synth.offline.rewriter_errors import RewriterErrors
 from synth.offline.settings import OfflineSettings
 from synth.prompts import render
-from synth.rephrasing.instructions import TRANSLATE, instruction, instructions
+from synth.rephrasing.built_in import Maths
+from synth.rephrasing.instructions import LEARNING_NOTES, TRANSLATE, instruction, instructions
 from tests.synth.offline.asking import ask, is_near
 
 STYLES = list(instructions("styles"))
@@ -124,6 +126,17 @@ def test_entries_are_counted_on_from_what_is_written() -> None:
     part = "The owner is stored with the lock. The table holds the rest."
     text = inner(rewrite(part, style="step_by_step", written="4. Open it.\n5. Close it."))
     assert re.findall(r"^(\d+)\.", text, re.MULTILINE) == ["6", "7"]
+
+
+def test_notes_hold_every_formula_and_the_answer_last() -> None:
+    for _, text in Maths().texts():
+        if text.language != "en":
+            continue
+        notes = inner(rewrite(text.text, maths=LEARNING_NOTES))
+        formulas = re.findall(r"\$[^$]+\$", text.text)
+        assert Counter(re.findall(r"\$[^$]+\$", notes)) == Counter(formulas), text.name
+        assert formulas[-1] in notes.splitlines()[-1]
+        assert notes.count("\n1. ") == 1
 
 
 @pytest.mark.parametrize(
