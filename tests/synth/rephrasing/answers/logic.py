@@ -20,21 +20,10 @@ LOGIC = {
     ),
     "logic-en-05": lambda: sum(1 for w in product((0, 1), repeat=8) if (w[0] or w[1]) and not w[7]),
     "logic-en-06": lambda: sum(k * factorial(k) for k in range(1, 7)),
-    "logic-en-07": lambda: sum(
-        any(even and not vowel for even in evens for vowel in vowels)
-        for evens, vowels in [
-            ((True,), (True, False)),
-            ((False,), (True, False)),
-            ((True, False), (True,)),
-            ((True, False), (False,)),
-            ((True,), (True, False)),
-        ]
-    ),
+    "logic-en-07": lambda: sum((n % 2 == 0 and n > 10) or n % 9 == 0 for n in range(1, 31)),
     "logic-en-08": lambda: sum(len(set(w)) == 3 for w in product("abc", repeat=4)),
     "logic-de-01": lambda: only(
-        t.count(0)
-        for t in product((0, 1), repeat=5)
-        if all(t[k - 1] == (t.count(0) == k) for k in range(1, 6))
+        z for r, s, t, z in permutations((1, 2, 3, 4)) if r != 1 and t > r + 1 and s in (2, 3)
     ),
     "logic-es-01": lambda: sum((a, b) != (0, 1) for a, b in combinations(range(12), 2)),
     "logic-fr-01": lambda: only(

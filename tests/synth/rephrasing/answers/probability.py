@@ -1,7 +1,7 @@
 """Probability: each answer found again."""
 
 from fractions import Fraction
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from math import comb
 
 from tests.synth.rephrasing.recounting import area, chance, prime
@@ -32,7 +32,7 @@ PROBABILITY = {
     ),
     "probability-en-08": lambda: area(lambda x: max(0.0, 0.5 - x), 0, 0.5),
     "probability-en-09": lambda: Fraction(
-        sum(all(p[k] != k for k in range(4)) for p in permutations(range(4))), 24
+        sum(all(b != a + 1 for a, b in pairwise(p)) for p in permutations(range(5))), 120
     ),
     "probability-en-10": lambda: sum(
         p * (x - 2) ** 2 for x, p in ((1, Fraction(1, 2)), (2, Fraction(1, 3)), (5, Fraction(1, 6)))
