@@ -1,14 +1,16 @@
 """A text taken apart once: headings, code, tables, formulas, and sentences of prose.
 
+Blocks are those of `rephrasing.blocks`, so that what a rewriter is shown as code is code here, too.
 Every scan is one pass over the text, or a pattern whose work at each place is bounded, so hostile
-text costs no more than its length. Understood: Markdown, doctest prompts, and the indented code of
-plain-text documentation (an indented block after a line that ends with a colon).
+text costs no more than its length.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
+
+from synth.rephrasing.blocks import blocks_of, heading_of
 
 Kind = Literal["heading", "code", "table", "item", "prose"]
 
@@ -18,15 +20,10 @@ MAX_FORMULA = 4_000
 MIN_CELL = 5
 """Words of a table's cell that is read as a paragraph."""
 
-INDENT = 3
-"""Blanks before a line from which it may be code."""
-
-_FENCE = re.compile(r" {0,8}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
-_UNDERLINE = re.compile(r"[ \t]*([=\-*~^\"#+])\1{2,}[ \t]*$")
-_ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)]|\(?[a-z][.)])[ \t]+(?=\S)")
-_TABLE = re.compile(r"[ \t]*\|.*\|")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+(?=\S)")
 _RULE = re.compile(r"[\s|:+=-]*$")
+_CELL = re.compile(r"\||\s{3,}")
 _MARK = re.compile(
     r"\$\$?|\\[()\[\]]|`+|\n[ \t]*\n|\\(?:begin|end)\{(?:equation|align|aligned|gather)\*?\}"
 )
@@ -173,7 +170,7 @@ def squeeze(text: str) -> str:
 
 def cells_of(table: str) -> list[str]:
     rows = [row for row in table.splitlines() if not _RULE.fullmatch(row)]
-    cells = (" ".join(part.split()) for row in rows for part in row.strip(" |").split("|"))
+    cells = (" ".join(part.split()) for row in rows for part in _CELL.split(row))
     return [cell for cell in cells if cell]
 
 
@@ -247,77 +244,29 @@ _ENDINGS = (
 
 
 def _blocks(text: str) -> Iterator[Block]:
-    lines = text.replace("\r\n", "\n").split("\n")
-    i, after_colon = 0, False
-    while i < len(lines):
-        line = lines[i]
-        if not line.strip():
-            i += 1
-            continue
-        kind, end, content = _block_at(lines, i, after_colon=after_colon)
-        if content:
-            yield Block(kind, content)
-        after_colon = kind in ("prose", "item") and content.endswith(":")
-        i = end
+    for kind, start, end in blocks_of(text):
+        raw = text[start:end]
+        if kind == "heading":
+            yield Block("heading", heading_of(raw))
+        elif kind == "code":
+            yield Block("code", _unfenced(text[text.rfind("\n", 0, start) + 1 : end]))
+        elif kind == "table":
+            yield Block("table", raw)
+        else:
+            mark = _ITEM.match(raw) if kind == "item" else None
+            said = (
+                line.strip().removeprefix("> ")
+                for line in raw[mark.end() if mark else 0 :].splitlines()
+            )
+            yield Block("item" if mark else "prose", " ".join(line for line in said if line))
 
 
-def _block_at(lines: Sequence[str], i: int, *, after_colon: bool) -> tuple[Kind, int, str]:
-    """(kind, index of the line after it, content) of the block that begins at line `i`."""
-    line = lines[i]
-    if fence := _FENCE.match(line):
-        end = _end_of_fence(lines, i + 1, fence[1])
-        closed = end > i + 1 and lines[end - 1].strip().startswith(fence[1])
-        return "code", end, "\n".join(lines[i + 1 : end - 1 if closed else end])
-    if line.lstrip().startswith(">>> "):
-        end = _while(lines, i, lambda other: bool(other.strip()))
-        return "code", end, "\n".join(lines[i:end])
-    if heading := _HEADING.match(line):
-        return "heading", i + 1, heading[1].rstrip("# \t")
-    if i + 1 < len(lines) and _UNDERLINE.match(lines[i + 1]) and not _TABLE.match(line):
-        return "heading", i + 2, line.strip()
-    if _TABLE.match(line):
-        end = _while(lines, i, lambda other: _TABLE.match(other) is not None)
-        return "table", end, "\n".join(lines[i:end])
-    if _UNDERLINE.match(line):
-        return "prose", i + 1, ""
-    item = _ITEM.match(line)
-    if after_colon and not item and _indent(line) >= INDENT:
-        end = _while(lines, i, lambda other: _indent(other) >= INDENT or not other.strip())
-        return "code", end, "\n".join(lines[i:end]).rstrip()
-    return ("item" if item else "prose"), *_paragraph(lines, i, len(item[0]) if item else 0)
-
-
-def _paragraph(lines: Sequence[str], i: int, skip: int) -> tuple[int, str]:
-    """Up to a blank line or the beginning of something else."""
-    parts = [lines[i][skip:].strip()]
-    end = i + 1
-    while end < len(lines) and lines[end].strip():
-        line = lines[end]
-        if _ITEM.match(line) or _HEADING.match(line) or _FENCE.match(line) or _TABLE.match(line):
-            break
-        if end + 1 < len(lines) and _UNDERLINE.match(lines[end + 1]):
-            break
-        parts.append(line.strip().removeprefix("> "))
-        end += 1
-    return end, " ".join(parts)
-
-
-def _end_of_fence(lines: Sequence[str], i: int, mark: str) -> int:
-    for end in range(i, len(lines)):
-        if lines[end].strip().startswith(mark):
-            return end + 1
-    return len(lines)
-
-
-def _while(lines: Sequence[str], i: int, holds: Callable[[str], bool]) -> int:
-    end = i + 1
-    while end < len(lines) and holds(lines[end]):
-        end += 1
-    return end
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" \t"))
+def _unfenced(code: str) -> str:
+    lines = code.split("\n")
+    if fence := _FENCE.match(lines[0]):
+        closed = len(lines) > 1 and lines[-1].strip().startswith(fence[1])
+        return "\n".join(lines[1 : -1 if closed else None])
+    return code
 
 
 def parted_marks(text: str) -> tuple[str, list[str], list[str]]:
