@@ -92,6 +92,7 @@ def main() -> None:
     show({"measurement": "speed", **speed(everything)})
     if given.markdown:
         print(table(rows))
+        print(layer_table(len(cases), alarms, found))
 
 
 def half_of(case: Case) -> str:
@@ -260,6 +261,23 @@ def detection_rows(found: dict[tuple[str, str], list[list[str]]]) -> Iterator[di
         by = Counter(reason for given in reasons for reason in given)
         row = {"measurement": "detection", "group": group, "kind": kind}
         yield {**row, **rate(sum(map(bool, reasons)), len(reasons)), "by": dict(by.most_common(4))}
+
+
+def layer_table(
+    n: int, alarms: dict[str, Counter[str]], found: dict[tuple[str, str], list[list[str]]]
+) -> str:
+    """Each reason by itself, over all groups: share of the controls and of each planted kind."""
+    kinds = sorted({kind for _group, kind in found})
+    given = {k: [r for key, rs in found.items() if key[1] == k for r in rs] for k in kinds}
+    mistaken = sum(alarms.values(), Counter[str]())
+    names = {reason for lists in given.values() for r in lists for reason in r} | mistaken.keys()
+    head = ["reason", f"false alarms ({n})", *(f"{k} ({len(given[k])})" for k in kinds)]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(kinds) + 1)}"]
+    for name in sorted(names - {"any"}):
+        shares = [sum(name in r for r in given[k]) / len(given[k]) for k in kinds]
+        cells = [f"{mistaken[name] / n:.3f}", *(f"{s:.2f}" if s else "" for s in shares)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def rate(hits: int, n: int) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class Text:
     @cached_property
     def words(self) -> list[str]:
         """Of the prose, in lower case."""
-        return words_of(self.prose)
+        return [word for words in self.sentence_words for word in words]
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
