@@ -1,14 +1,17 @@
 """Rephrasing at a given latency: requests per second, requests in flight, tokens, memory.
 
     python benchmarks/bench_rephrase.py [--latency 2.0 0.05] [--in-flight 128] [--documents 400]
+                                        [--corpus-mb 100] [--shards 12]
 
 An endpoint of its own, a process that answers each request after the latency with the part of the
 document as it came, so that the pipeline is measured and no rewriting. Texts are CPython's own
 documentation. Cases: each latency with the whole document in view (`full`), and the shortest also
 with the parts beside each (`neighbours`). Prints a JSON line each: requests/s over the whole run
-and in its steady middle (from when a tenth of the requests were answered to when nine tenths were),
-how many were in flight in that middle on average and 19 times of 20, CPU time of a request, prompt
-tokens by token of the source, and how many parts of documents came out of order.
+and in its steady part (from when a tenth of the requests were answered until the last document was
+begun), how many were in flight there on average and 19 times of 20, CPU time of a request, prompt
+tokens by token of the source, and how many parts of documents came out of order. First, in the
+fresh process, memory: a corpus of `--corpus-mb` is planned and its first `--shards` shards are
+made, with the resident memory before, after planning, and at each quarter of the shards.
 """
 
 import argparse
@@ -20,6 +23,8 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +36,7 @@ from flows.running import open_run
 from records.store import Dataset
 from synth.fidelity.config import FidelityConfig
 from synth.rephrasing.config import RephraseConfig, SourceConfig
+from synth.rephrasing.sources import source_of
 from synth.rephrasing.stage import RephraseStage
 
 ANYTHING = FidelityConfig(max_copied=1.0)
@@ -38,14 +44,18 @@ ANYTHING = FidelityConfig(max_copied=1.0)
 
 _PART = re.compile(r"## Rewrite this part\n(`{4,})text\n(.*?)\n?\1\n", re.DOTALL)
 
+_NOTHING_WRITTEN = rb"## Written so far\n````text\n\n````"
+"""In the JSON of a request for the first part of a document."""
+
 
 class Responder(asyncio.Protocol):
     """HTTP/1.1 just far enough, so that the server is not what is measured."""
 
     latency_s = 0.0
     in_flight = 0
-    seen: list[tuple[float, int]] = []  # noqa: RUF012
-    """When a request came or an answer left, and how many were in flight then."""
+    seen: list[tuple[float, int, bool]] = []  # noqa: RUF012
+    """When a request came or an answer left, how many were in flight then, and whether it was the
+    first of a document."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -64,7 +74,7 @@ class Responder(asyncio.Protocol):
         elif head.startswith(b"GET"):
             self._send(b'{"object": "list", "data": [{"id": "m", "object": "model"}]}')
         else:
-            self._count(1)
+            self._count(1, first=_NOTHING_WRITTEN in body)
             loop = asyncio.get_running_loop()
             loop.call_later(self.latency_s, self._answer, body)
 
@@ -89,9 +99,9 @@ class Responder(asyncio.Protocol):
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         self._transport.write(head % len(body) + body)
 
-    def _count(self, change: int) -> None:
+    def _count(self, change: int, *, first: bool = False) -> None:
         Responder.in_flight += change
-        Responder.seen.append((time.monotonic(), Responder.in_flight))
+        Responder.seen.append((time.monotonic(), Responder.in_flight, first))
 
 
 def serve(port: Any, latency_s: float) -> None:
@@ -112,10 +122,57 @@ def config_of(url: str, args: argparse.Namespace, context: str) -> RephraseConfi
             "roles": {"rewriter": role},
             "sources": [SourceConfig(path="cpython", max_documents=args.documents)],
             "context": context,
-            "concurrency": args.in_flight,
+            "concurrency": args.in_flight * 5 // 4,  # those being checked have no request out
             "shard_size": 64,
             "fidelity": ANYTHING,
             "max_failed": 1.0,
+        }
+    )
+
+
+def write_corpus(path: Path, size_mb: int) -> int:
+    """CPython's documentation over and over, every text a little different; how many there are."""
+    texts = [text.text for _, text in source_of(SourceConfig(path="cpython")).texts()]
+    written = number = 0
+    with path.open("w", encoding="utf-8") as out:
+        while written < size_mb * 1_000_000:
+            line = json.dumps({"text": f"Number {number}. {texts[number % len(texts)]}"})
+            written += out.write(line + "\n")
+            number += 1
+    return number
+
+
+def resident_mb() -> int:
+    [line] = [
+        line for line in Path("/proc/self/status").read_text().splitlines() if "VmRSS" in line
+    ]
+    return int(line.split()[1]) // 1024
+
+
+async def measure_memory(args: argparse.Namespace, port: int, folder: str) -> None:
+    corpus = Path(folder) / "corpus.jsonl"
+    texts = await asyncio.to_thread(write_corpus, corpus, args.corpus_mb)
+    own = SourceConfig(path=str(corpus), language="en")
+    config = config_of(f"http://127.0.0.1:{port}/v1", args, "full")
+    config = config.model_copy(update={"sources": (own,)})
+    async with open_run(config, str(Path(folder) / "d"), command="bench") as run:
+        stage, resident = RephraseStage(run), [resident_mb()]
+        cpu = time.process_time()
+        plan = await asyncio.to_thread(run.plan, stage)
+        planning_s = time.process_time() - cpu
+        resident.append(resident_mb())
+        quarter = max(1, args.shards // 4)
+        for start in range(0, args.shards, quarter):
+            part = plan.open_shards[start : start + quarter]
+            await asyncio.gather(*(run.run_shard(stage, plan, index) for index in part))
+            resident.append(resident_mb())
+    params = {"corpus_mb": args.corpus_mb, "texts": texts, "shards": args.shards}
+    show(
+        {
+            "name": "rephrase/memory",
+            "parameters": params | {"items": plan.num_items, "shard_size": config.shard_size},
+            "resident_mb": resident,
+            "planning_cpu_s": round(planning_s, 1),
         }
     )
 
@@ -135,28 +192,35 @@ async def rephrased(config: RephraseConfig, folder: str) -> tuple[float, float]:
         return time.monotonic() - wall, time.process_time() - cpu
 
 
-def steady(seen: list[tuple[float, int]]) -> dict[str, Any]:
-    """Of the middle of a run: the rate, and requests in flight weighed by time."""
-    answered = [(at, n) for (_, before), (at, n) in pairwise(seen) if n < before]
-    first, last = answered[len(answered) // 10][0], answered[len(answered) * 9 // 10][0]
-    middle = [(at, n) for at, n in seen if first <= at <= last]
+def steady(seen: list[tuple[float, int, bool]]) -> dict[str, Any]:
+    """While there are documents to begin, but for the start: the rate, and requests in flight."""
+    answered = [at for (_, before, _), (at, n, _) in pairwise(seen) if n < before]
+    start, end = answered[len(answered) // 10], max(at for at, _, first in seen if first)
+    middle = [(at, n) for at, n, _ in seen if start <= at <= end]
     weighed = sum(n * (after - at) for (at, n), (after, _) in pairwise(middle))
-    busy = sorted(n for _, n in middle)
     return {
-        "steady_requests_per_s": round(sum(first <= at <= last for at, _ in answered)
-                                       / (last - first), 1),
-        "in_flight_mean": round(weighed / (last - first), 1),
-        "in_flight_p5": busy[len(busy) // 20],
-    }  # fmt: skip
+        "steady_s": round(end - start, 1),
+        "steady_requests_per_s": round(sum(start <= at <= end for at in answered) / (end - start)),
+        "in_flight_mean": round(weighed / (end - start), 1),
+        "in_flight_p5": sorted(n for _, n in middle)[len(middle) // 20],
+    }
 
 
-def measure(args: argparse.Namespace, latency_s: float, context: str) -> None:
+@contextmanager
+def endpoint(latency_s: float) -> Iterator[int]:
+    """The port of one."""
     mine, theirs = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
     server = spawn.Process(target=serve, args=(theirs, latency_s), daemon=True)
     server.start()
-    port = mine.recv()
-    with tempfile.TemporaryDirectory() as folder:
+    try:
+        yield mine.recv()
+    finally:
+        server.terminate()
+
+
+def measure(args: argparse.Namespace, latency_s: float, context: str) -> None:
+    with endpoint(latency_s) as port, tempfile.TemporaryDirectory() as folder:
         config = config_of(f"http://127.0.0.1:{port}/v1", args, context)
         wall, cpu = asyncio.run(rephrased(config, folder))
         seen = asyncio.run(_seen(port))
@@ -164,7 +228,6 @@ def measure(args: argparse.Namespace, latency_s: float, context: str) -> None:
         rows = dataset.rows("rephrasings")
         calls = dataset.rows("llm_calls", ["item_id", "step", "started_at", "stage", "latency_s"])
         calls = [call for call in calls if call["stage"] == "rephrase"]
-    server.terminate()
     source, prompt = sum(r["source_tokens"] for r in rows), sum(r["prompt_tokens"] for r in rows)
     params = {
         "latency_s": latency_s,
@@ -188,14 +251,14 @@ def measure(args: argparse.Namespace, latency_s: float, context: str) -> None:
     )
 
 
-async def _seen(port: int) -> list[tuple[float, int]]:
+async def _seen(port: int) -> list[tuple[float, int, bool]]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**28)
     writer.write(b"GET /seen HTTP/1.1\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
     found = json.loads(await reader.readexactly(length))
     writer.close()
-    return [(at, n) for at, n in found]
+    return [(at, n, first) for at, n, first in found]
 
 
 def out_of_order(calls: list[dict[str, Any]]) -> int:
@@ -217,7 +280,11 @@ def main() -> None:
     parser.add_argument("--latency", type=float, nargs="+", default=[2.0, 0.05])
     parser.add_argument("--in-flight", type=int, default=128)
     parser.add_argument("--documents", type=int, default=400)
+    parser.add_argument("--corpus-mb", type=int, default=100)
+    parser.add_argument("--shards", type=int, default=12)
     args = parser.parse_args()
+    with endpoint(0.0) as port, tempfile.TemporaryDirectory() as folder:
+        asyncio.run(measure_memory(args, port, folder))
     for latency_s in args.latency:
         measure(args, latency_s, "full")
     measure(args, min(args.latency), "neighbours")

@@ -62,8 +62,9 @@ class RephraseConfig(JobConfig):
 
     name: str = Field(default="rephrase", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
-    concurrency: int = Field(default=128, ge=1, le=4096)
-    """Documents in flight at once; the parts of each are written one after another."""
+    concurrency: int = Field(default=160, ge=1, le=4096)
+    """Documents in flight at once; the parts of each are written one after another. A quarter more
+    than `max_in_flight` of the rewriter: those that are being checked have no request out."""
     shard_size: int = Field(default=64, ge=1, le=100_000)
     """Rewritten documents a commit."""
 

@@ -1,0 +1,57 @@
+"""Golden output: who changes what the stage makes of the same texts and answers is told so."""
+
+import asyncio
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+from records.digest import digest
+from records.sizes import count_tokens
+from synth.fidelity.config import FidelityConfig
+from synth.rephrasing import stage
+from synth.rephrasing.config import RephraseConfig, SourceConfig
+from synth.rephrasing.stage import RephraseStage
+from tests.synth.rephrasing.test_structure import MIXED
+from tests.synth.rephrasing.test_writing import LONG, ROLES, blocks, said
+from tests.synth.scripted import ScriptedApp, model
+
+GOLDEN = (1, "be07e9dc995d883b")
+"""Version of the stage, and the digest of what it makes."""
+
+
+def answer(body) -> str:
+    return said(re.sub(r"\bopens\b", "is opened", blocks(body)[2]))
+
+
+async def _rows(folder: Path) -> list[dict]:
+    (folder / "t.md").write_text(MIXED)
+    (folder / "u.md").write_text(LONG)
+    config = RephraseConfig(
+        sources=(SourceConfig(path=str(folder), language="en"),),
+        rewrites=1,
+        max_document_tokens=700,
+        chunk_tokens=128,
+        fidelity=FidelityConfig(max_copied=1.0),
+    )
+    made = RephraseStage(SimpleNamespace(config=config))  # type: ignore[arg-type]
+    rows = []
+    async with model(ScriptedApp(answer), folder, ROLES) as llm:
+        for item in made.plan():
+            result = await made.make(item, SimpleNamespace(llm=llm))  # type: ignore[arg-type]
+            rows += result.tables["rephrasings"]
+    return rows
+
+
+SHOWN = ("source_id", "source_hash", "source_part", "source_parts", "source_span", "text", "chunks")
+"""Ids and versions hang on the prompts, paths on the machine; fidelity has tests of its own."""
+
+
+def test_golden(tmp_path: Path) -> None:
+    rows = asyncio.run(_rows(tmp_path))
+    assert len(rows) == 4
+    assert all(count_tokens(row["source_text"]) <= 770 for row in rows)
+    made = (stage.STAGE_VERSION, digest([[row[name] for name in SHOWN] for row in rows]))
+    assert made == GOLDEN, (
+        f"the stage `rephrase` makes something else of the same input: raise its version, then set "
+        f"GOLDEN in {__file__} to {made}"
+    )
