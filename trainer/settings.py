@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from records.config import Config
 from records.errors import ConfigError
 from trainer.declarations import Style
+from trainer.loss import TOKENS as LOSS_TOKENS
 from trainer.model_config import PRESETS, ModelConfig
 from trainer.muon import OptimizerConfig
 from trainer.schedule import Schedule, wsd
@@ -127,10 +128,11 @@ def bytes_needed(config: TrainConfig, model: ModelConfig, device: torch.device) 
     inner = (model.experts_per_token + model.num_shared_experts) * model.moe_intermediate_size
     kept = 12 * model.hidden_size + 3 * max(inner, model.intermediate_size)
     kept += 4 * model.num_heads * model.qk_head_dim
-    if device.type == "cpu":  # whole score matrices
-        kept += 3 * model.num_heads * config.data.row_tokens
+    if device.type == "cpu":  # the weights of attention, at most all of them
+        kept += model.num_heads * config.data.row_tokens
     layers = 1 if config.recompute else model.num_layers
-    logits = 3 * tokens * model.vocab_size * 4
+    # logits of a stretch, and the gradient of the head that is added up over the stretches
+    logits = (2 * min(tokens, LOSS_TOKENS) + model.hidden_size) * model.vocab_size * 4
     activations = tokens * kept * layers * weight + logits
     return int(parameters * (2 * weight + masters + state) + activations)
 

@@ -31,7 +31,9 @@ from trainer.tokenizer import Tokenizer, train_tokenizer
 TITLE = "Rephrasing against repetition"
 
 VOCAB = 512
-PEOPLE = 400
+PEOPLE = 200
+ROWS = 4
+"""Of a step: few, because what counts is how often a fact is met."""
 EPOCHS = 10
 EXPOSURES = (10, 40)
 """Times that a fact is told: ten, as in the report, and more, because a small model learns little
@@ -49,7 +51,7 @@ def wanted(plan: Plan, scale: float, _done: Done) -> list[Cell]:
             name=f"{form.replace(' ', '_')}-{exposures}x",
             seed=plan.seed,
             settings={
-                "plan": plan.at(peak_lr=RATE, corpus="facts").model_dump(mode="json"),
+                "plan": plan.at(rows=ROWS, peak_lr=RATE, corpus="facts").model_dump(mode="json"),
                 "form": form,
                 "exposures": exposures,
                 "people": max(4, round(PEOPLE * scale)),
