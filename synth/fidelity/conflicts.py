@@ -53,7 +53,9 @@ REACH = 4
 NEAR = 5
 """Words around a word among which is what denies it."""
 
-_FACT = re.compile(r"\d[\d.,]*|[A-Z][^\W\d_]{2,}")
+_FACT = re.compile(
+    r"\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m)?|\d{1,2} ?[ap]\.?m\b|(\d[\d.,]*|[A-Z][^\W\d_]{2,})"
+)
 
 
 class Conflict(NamedTuple):
@@ -114,8 +116,10 @@ def _differences(source: Text, i: int, rewrite: Text, j: int) -> Iterator[tuple[
 
 @lru_cache(maxsize=4_096)
 def _facts(sentence: str) -> frozenset[str]:
-    """Numbers in one spelling, and words with a capital that do not begin the sentence."""
-    found = (match for match in _FACT.finditer(sentence) if match.start() or match[0].isdigit())
+    """Numbers in one spelling, and words with a capital that do not begin the sentence. Times of
+    day are left to the dates: they have too many spellings."""
+    found = (match for match in _FACT.finditer(sentence) if match[1])
+    found = (match for match in found if match.start() or match[0].isdigit())
     return frozenset(match[0].replace(",", "").rstrip(".") for match in found)
 
 

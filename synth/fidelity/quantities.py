@@ -191,6 +191,8 @@ def _spelt(text: str) -> Iterator[Quantity]:
         words = [word for word in re.split(r"[ -]+", match[0]) if word != "and"]
         for value in _values_of_words(words):
             unit, factor, after = unit_after(text, match.end())
+            if words[-1] in _OTHERS:  # "both m and n"
+                unit, factor, after = None, 1, match.end()
             value = _plain(value * factor)
             soft = value <= SOFT_UP_TO and (unit is None or value <= 1) and factor == 1
             yield Quantity(value, unit, soft, match[0], match.start(), after)
