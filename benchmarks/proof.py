@@ -212,9 +212,13 @@ def write_unfiltered(dataset: Dataset, path: Path) -> None:
         write_atomic(path, ("\n".join(lines) + "\n").encode())
 
 
-def teacher_scores(proof: Proof) -> dict[str, Share]:
+def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
     """Split -> how the template policy itself did on the tasks that the models were scored on."""
-    asked = {one["task_id"]: one["split"] for one in proof.scores("sft")["episodes"]}
+    asked = {
+        one["task_id"]: one["split"]
+        for one in proof.scores("sft")["episodes"]
+        if what == "success" or one["solvable"]
+    }
     dataset = Dataset.open(proof.data)
     accept_at = {
         row["task_id"]: Rubric.model_validate(row["rubric"]).accept_at
@@ -240,6 +244,7 @@ def report(proofs: Sequence[Proof], *, short: bool) -> str:
         "policy**, whose language is regular; a model's data would be harder to learn from and "
         "worth more. Shares with 95% intervals (Wilson), episodes of all seeds together.",
         _table(proofs, "success", "Task success"),
+        _table(proofs, "solved", "Task success, of tasks that can be solved"),
         _table(proofs, "valid_calls", "Valid calls"),
         _table(proofs, "exact_calls", "Calls of the reference plan made with the same arguments"),
         _table(proofs, "without_breach", "Episodes in which no policy was broken"),
@@ -266,7 +271,7 @@ def _table(proofs: Sequence[Proof], what: str, title: str) -> str:
 
 def shares_of(proof: Proof, name: str, what: str) -> dict[str, Share]:
     if name == "teacher":
-        return teacher_scores(proof) if what == "success" else {}
+        return teacher_scores(proof, what) if what in ("success", "solved") else {}
     rows = proof.scores(name)["scores"]
     return {row["split"]: Share(row[what]["hits"], row[what]["n"]) for row in rows}
 

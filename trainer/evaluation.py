@@ -251,6 +251,7 @@ class _Episode:
         return Played(
             task_id=task["task_id"],
             split=task["split"],
+            solvable=task["solvable"],
             ended=state.reason,
             success=self._succeeded(),
             reward=self.last.reward if self.last else 0.0,

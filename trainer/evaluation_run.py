@@ -23,13 +23,9 @@ SCORES, TABLE, EPISODES, JOURNAL = (
 )
 
 
-class ScoreConfig(EvalConfig):
-    """A model, the tasks that it is scored on, and how it answers."""
+class ScoreSettings(EvalConfig):
+    """The tasks that a model is scored on, and how it answers."""
 
-    model: str
-    """Folder of a training run, or of an exported model."""
-    out: str
-    """Folder for the scores and the conversations behind them."""
     declarations: Style | None = None
     """How tools are declared; None: as in the model's training run, else JSON."""
     constrained: bool = False
@@ -38,6 +34,15 @@ class ScoreConfig(EvalConfig):
     """How tokens are drawn; by default the likeliest is taken."""
     slots: int = Field(default=32, ge=1, le=1024)
     """Conversations whose cache is kept at a time."""
+
+
+class ScoreConfig(ScoreSettings):
+    """One model, scored."""
+
+    model: str
+    """Folder of a training run, or of an exported model."""
+    out: str
+    """Folder for the scores and the conversations behind them."""
 
 
 class Scored(NamedTuple):

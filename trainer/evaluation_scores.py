@@ -21,6 +21,8 @@ class Played(NamedTuple):
 
     task_id: str
     split: str
+    solvable: bool
+    """Whether the wish can be reached with calls; else the right answer is to ask or decline."""
     ended: str
     """`termination_reason`."""
     success: bool
@@ -61,6 +63,8 @@ class SplitScores(NamedTuple):
     left_aside: int
     """Ended by a failure outside the agent."""
     success: Share
+    solved: Share
+    """Success on tasks that can be solved: what no apology reaches."""
     valid_calls: Share
     exact_calls: Share
     without_breach: Share
@@ -87,6 +91,7 @@ def _of_split(split: str, played: Sequence[Played]) -> SplitScores:
         episodes=len(counted),
         left_aside=len(played) - len(counted),
         success=share(lambda p: p.success, lambda p: 1),
+        solved=share(lambda p: p.success and p.solvable, lambda p: p.solvable),
         valid_calls=share(lambda p: p.valid_calls, lambda p: p.calls),
         exact_calls=share(lambda p: p.exact_calls, lambda p: p.wanted_calls),
         without_breach=share(lambda p: not p.breaches, lambda p: 1),
@@ -111,11 +116,12 @@ def _plain(value: Any) -> Any:
 def table(scores: Iterable[SplitScores]) -> str:
     """As markdown, a row a split."""
     lines = [
-        "| scored on | episodes | task success | valid calls | exact calls | no policy broken |",
-        "|---|---|---|---|---|---|",
+        "| scored on | episodes | task success | of solvable tasks | valid calls | exact calls "
+        "| no policy broken |",
+        "|---|---|---|---|---|---|---|",
     ]
     for one in scores:
-        shares = (one.success, one.valid_calls, one.exact_calls, one.without_breach)
+        shares = (one.success, one.solved, one.valid_calls, one.exact_calls, one.without_breach)
         cells = [KINDS[one.split], str(one.episodes), *map(told, shares)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -13,6 +13,9 @@ from records.errors import ConfigError
 from tests.flows.prefect_api import post
 from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
+from tests.trainer.played_dataset import make_dataset
+from trainer.evaluation_run import ScoreSettings
+from trainer.inference import Sampling
 from trainer.settings import DataConfig, TrainConfig
 from trainer.sources import SourceConfig
 
@@ -37,10 +40,10 @@ def test_sft_trains_on_a_dataset_and_shows_what_came_of_it(
     monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
     made = [(trajectory(f"t-{n}"), None) for n in range(6)]
     write_dataset(tmp_path / "data", made)
-    done = asyncio.run(sft(config_of(tmp_path, tmp_path / "data")))
-    assert done.steps == 4
+    done, unscored = asyncio.run(sft(config_of(tmp_path, tmp_path / "data")))
+    assert (done.steps, unscored) == (4, None)
     AutoModelForCausalLM.from_pretrained(done.folder / "model")
-    longer = asyncio.run(sft(config_of(tmp_path, tmp_path / "data", steps=6)))
+    longer, _ = asyncio.run(sft(config_of(tmp_path, tmp_path / "data", steps=6)))
     assert longer.steps == 6
     found = sorted(post(prefect_url, "/artifacts/filter"), key=lambda a: a["created"])
     artifacts = {a["key"]: a for a in found if a["key"]}  # the newest of each key
@@ -62,3 +65,28 @@ def test_pretraining_stays_inside_the_data_root(
     (tmp_path / "root" / "text.txt").write_text("words " * 200)
     done = asyncio.run(pretrain(config_of(tmp_path / "root", tmp_path / "root" / "text.txt")))
     assert done.steps == 4
+
+
+@pytest.mark.slow
+def test_sft_ends_with_scores_on_tasks_of_a_dataset(
+    prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
+    make_dataset(tmp_path / "data", num_tasks=6)
+    config = config_of(tmp_path, tmp_path / "data", steps=1)
+    wide = config.data.model_copy(update={"row_tokens": 4096, "batch_rows": 1})
+    config = config.model_copy(
+        update={"data": wide, "shape": small(vocab_size=300, max_positions=8192)}
+    )
+    settings = ScoreSettings(
+        dataset=str(tmp_path / "data"),
+        splits=("train",),
+        tasks=2,
+        sampling=Sampling(max_tokens=8),
+    )
+    _, scored = asyncio.run(sft(config, settings))
+    assert scored is not None
+    [scores] = scored.scores
+    assert scores.episodes + scores.left_aside == 2
+    artifacts = {a["key"]: a for a in post(prefect_url, "/artifacts/filter")}
+    assert "tasks of the training data" in artifacts["scores"]["data"]

@@ -1,6 +1,5 @@
 """Scoring plays real episodes: who repeats what was recorded does exactly as well as it did."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,18 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from flows.running import open_run
 from records.digest import canonical_json
 from records.errors import ConfigError
 from records.store import Dataset
-from synth.config import RunConfig
-from synth.environment import EpisodeConfig
 from synth.intervals import wilson
-from synth.outcomes import OutcomeConfig
-from synth.pipeline import STAGES
 from synth.reward import rubric_of
-from synth.rollout import RolloutConfig
 from tests.trainer.configs import CONFIGS
+from tests.trainer.played_dataset import QUIET, make_dataset
 from trainer.chat import Answer
 from trainer.evaluation import EvalConfig, evaluate
 from trainer.evaluation_run import EPISODES, SCORES, ScoreConfig, score
@@ -32,32 +26,10 @@ from trainer.policies import Asked, ModelPolicy, NearestExample
 from trainer.sources import SourceConfig
 from trainer.training import tokenizer_of
 
-QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}))
-
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the pipeline on one domain, without Prefect."""
-    folder = tmp_path_factory.mktemp("evaluation") / "data"
-    config = RunConfig(
-        domains=("parcel_depot",),
-        servers=(),
-        code=(),
-        num_tasks=16,
-        workers=1,
-        rollouts=RolloutConfig(episode=QUIET),
-    )
-
-    async def work() -> None:
-        async with open_run(config, str(folder), command="test") as run:
-            for kind in STAGES:
-                stage = kind(run)
-                plan = run.plan(stage)
-                for index in plan.open_shards:
-                    await run.run_shard(stage, plan, index)
-
-    asyncio.run(work())
-    return folder
+    return make_dataset(tmp_path_factory.mktemp("evaluation") / "data", num_tasks=16)
 
 
 def of(dataset: Path, **settings: Any) -> EvalConfig:

@@ -1,0 +1,43 @@
+"""Scoring a model on held-out tasks: one Prefect task, with its progress and its table."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+from prefect import task
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+
+from flows.data_root import check_paths
+from trainer.evaluation_run import EPISODES, ScoreConfig, Scored, ScoreSettings, score
+from trainer.evaluation_scores import table
+from trainer.settings import TrainConfig
+
+
+async def scored(config: TrainConfig, settings: ScoreSettings) -> Scored:
+    """Score the model that a training run has made, and show the table."""
+    check_paths([("scores.dataset", settings.dataset)])
+    given: dict[str, Any] = settings.model_dump()
+    done = await scoring(ScoreConfig(**given, model=config.out, out=str(config.folder / "scores")))
+    words = f"The conversations: `{(done.folder / EPISODES).resolve()}`"
+    await acreate_markdown_artifact(key="scores", markdown=f"{table(done.scores)}\n\n{words}\n")
+    return done
+
+
+@task(task_run_name="scoring", cache_policy=NO_CACHE)  # the same tasks give the same scores
+async def scoring(config: ScoreConfig) -> Scored:
+    shown = await acreate_progress_artifact(
+        progress=0.0, key="scoring", description="episodes played"
+    )
+    assert isinstance(shown, UUID)
+    loop = asyncio.get_running_loop()
+
+    def on_played(done: int, of: int) -> None:
+        coroutine = aupdate_progress_artifact(shown, progress=100.0 * done / of)
+        asyncio.run_coroutine_threadsafe(coroutine, loop)
+
+    return await asyncio.to_thread(score, config, on_played=on_played)
