@@ -24,7 +24,6 @@ from flows import (
     cli_tools,
 )
 from records.errors import BudgetError, ConfigError, SynthError
-from records.memory import share_heaps
 
 app = App(
     name="synth",
@@ -46,7 +45,6 @@ cli_sandbox.register(app)
 
 def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be told to end is Ctrl-C
-    share_heaps()
     code = run(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.journal import ShardJournal, remove_journal
-from records.memory import give_back
 from records.schemas import Row
 from records.seeds import rng_of
 from records.store import Dataset, Draft, ItemStatus
@@ -231,7 +230,6 @@ class Run(Generic[ConfigT]):
             for index, shard in enumerate(shards)
             if any(item_id in items and item_id not in done for item_id in shard)
         ]
-        give_back()
         return StagePlan(items, shards, open_shards, done, rounds)
 
     def turn(self, stage: Stage, plan: StagePlan, index: int) -> AbstractAsyncContextManager[None]:
@@ -374,7 +372,6 @@ class Run(Generic[ConfigT]):
     def stage_report(
         self, stage: Stage, plan: StagePlan, reports: list[ShardReport]
     ) -> StageReport:
-        give_back()
         statuses = plan.done | {i: s for report in reports for i, s in report.statuses.items()}
         mine = [statuses[i] for i in plan.items if i in statuses]
         counts = Counter(status.status for status in mine)

@@ -18,7 +18,6 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from records.errors import BudgetError, ConfigError, SynthError
-from records.memory import give_back, share_heaps
 from records.store import Dataset
 from sandboxes.warm import WarmServers
 from synth.channel import Channel
@@ -183,7 +182,6 @@ class Worker:
         except Exception as error:  # of sending, too: the run waits for one of the two
             self._budget.report()
             self._channel.send("failed", number, _sendable(error), error is self._run.stop)
-        give_back()
 
 
 def _sendable(error: Exception) -> Exception:
@@ -253,6 +251,5 @@ def _send_logs(channel: Channel, level: int) -> None:
 def main() -> None:
     """The socket's number is the first argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the run's to act on
-    share_heaps()
     asyncio.run(_serve(socket.socket(fileno=int(sys.argv[1]))))
     os._exit(0)  # everything is closed; the interpreter's own end takes its time over libraries
