@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
+from synth.fidelity.marks import parted_marks
 from synth.rephrasing.blocks import blocks_of, heading_of
 
 Kind = Literal["heading", "code", "table", "item", "prose"]
-
-MAX_FORMULA = 4_000
-"""Characters between two formula marks; what is longer is prose with a stray mark in it."""
 
 MIN_CELL = 5
 """Words of a table's cell that is read as a paragraph."""
@@ -24,11 +22,6 @@ _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+(?=\S)")
 _RULE = re.compile(r"[\s|:+=-]*$")
 _CELL = re.compile(r"\||\s{3,}")
-_MARK = re.compile(
-    r"\$\$?|\\[()\[\]]|`+|\n[ \t]*\n|\\(?:begin|end)\{(?:equation|align|aligned|gather)\*?\}"
-)
-_BARE_NUMBER = re.compile(r"\s*-?\d{1,30}(?:(?:[.,]|\{,\})\d{1,30})?\s*")
-_CLOSES = {"\\(": "\\)", "\\[": "\\]"}
 _STOP = re.compile(r"[.!?]+[\"')\]\u201d\u2019*_]*\s+|[\u3002\uff01\uff1f]+")
 _SHORTENED = "e.g i.e etc vs cf dr mr mrs ms prof st fig no approx ca resp al inc z.b bzw"
 _ABBREVIATED = frozenset(_SHORTENED.split())
@@ -267,56 +260,3 @@ def _unfenced(code: str) -> str:
         closed = len(lines) > 1 and lines[-1].strip().startswith(fence[1])
         return "\n".join(lines[1 : -1 if closed else None])
     return code
-
-
-def parted_marks(text: str) -> tuple[str, list[str], list[str]]:
-    """The text with formulas blanked and code spans left without marks; formulas; code spans.
-
-    A formula that is nothing but a number stays in the text, too: it is a number like those in
-    figures, and nobody would miss it otherwise.
-
-    A dollar opens a formula only before a sign, and closes it only after one and before no digit,
-    so that "$5 and $10" are prices.
-    """
-    if "$" not in text and "\\" not in text and "`" not in text:
-        return text, [], []
-    formulas: list[str] = []
-    spans: list[str] = []
-    kept: list[str] = []
-    done, mark = 0, ""
-    begin = opened = 0  # where the opening mark begins and where it ends
-    for found in _MARK.finditer(text):
-        token, start, end = found[0], found.start(), found.end()
-        if mark and (token[0] == "\n" or start - opened > MAX_FORMULA):
-            mark = ""
-        if not mark:
-            if _opens(token, text, end):
-                mark, opened, begin = token, end, start
-            continue
-        if not _closes(mark, token, text, opened, start, end):
-            if mark == "$" and token == "$" and _opens(token, text, end):
-                opened, begin = end, start
-            continue
-        inner = text[opened:start]
-        kept.append(text[done:begin])
-        is_number = _BARE_NUMBER.fullmatch(inner) is not None
-        kept.append(inner.replace("{,}", ",") if mark[0] == "`" or is_number else " ")
-        (spans if mark[0] == "`" else formulas).append(inner.strip())
-        done, mark = end, ""
-    kept.append(text[done:])
-    return "".join(kept), [f for f in formulas if f], [s for s in spans if s]
-
-
-def _opens(token: str, text: str, end: int) -> bool:
-    if token == "$":
-        return not text[end : end + 1].isspace()
-    return token[0] in "$`" or token in _CLOSES or token.startswith("\\begin")
-
-
-def _closes(mark: str, token: str, text: str, opened: int, start: int, end: int) -> bool:
-    if mark == "$":
-        before, after = text[start - 1 : start], text[end : end + 1]
-        return token == "$" and start > opened and not before.isspace() and not after.isdigit()
-    if mark.startswith("\\begin"):
-        return token == mark.replace("begin", "end", 1)
-    return token == _CLOSES.get(mark, mark)
