@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import random
 import re
 import resource
 import sys
@@ -41,6 +42,10 @@ from synth.rephrasing.stage import RephraseStage
 
 ANYTHING = FidelityConfig(max_copied=1.0)
 """What comes back is the source: copies are kept, so that every check runs to its end."""
+
+SPREAD = 0.1
+"""Each answer comes up to so much sooner or later: endpoints do not answer in step, and answers
+that all come at once would measure how fast one process digests a burst."""
 
 _PART = re.compile(r"## Rewrite this part\n(`{4,})text\n(.*?)\n?\1\n", re.DOTALL)
 
@@ -76,7 +81,8 @@ class Responder(asyncio.Protocol):
         else:
             self._count(1, first=_NOTHING_WRITTEN in body)
             loop = asyncio.get_running_loop()
-            loop.call_later(self.latency_s, self._answer, body)
+            own = random.Random(len(Responder.seen)).uniform(1 - SPREAD, 1 + SPREAD)
+            loop.call_later(self.latency_s * own, self._answer, body)
 
     def _answer(self, body: bytes) -> None:
         self._count(-1)
@@ -115,12 +121,14 @@ def serve(port: Any, latency_s: float) -> None:
     asyncio.run(run())
 
 
-def config_of(url: str, args: argparse.Namespace, context: str) -> RephraseConfig:
+def config_of(url: str, args: argparse.Namespace, context: str, corpus: Path) -> RephraseConfig:
     role = {"base_url": url, "models": [{"name": "m"}], "max_in_flight": args.in_flight}
     return RephraseConfig.model_validate(
         {
             "roles": {"rewriter": role},
-            "sources": [SourceConfig(path="cpython", max_documents=args.documents)],
+            "sources": [
+                SourceConfig(path=str(corpus), language="en", max_documents=args.documents)
+            ],
             "context": context,
             "concurrency": args.in_flight * 5 // 4,  # those being checked have no request out
             "shard_size": 64,
@@ -152,9 +160,8 @@ def resident_mb() -> int:
 async def measure_memory(args: argparse.Namespace, port: int, folder: str) -> None:
     corpus = Path(folder) / "corpus.jsonl"
     texts = await asyncio.to_thread(write_corpus, corpus, args.corpus_mb)
-    own = SourceConfig(path=str(corpus), language="en")
-    config = config_of(f"http://127.0.0.1:{port}/v1", args, "full")
-    config = config.model_copy(update={"sources": (own,)})
+    every = argparse.Namespace(**(vars(args) | {"documents": None}))
+    config = config_of(f"http://127.0.0.1:{port}/v1", every, "full", corpus)
     async with open_run(config, str(Path(folder) / "d"), command="bench") as run:
         stage, resident = RephraseStage(run), [resident_mb()]
         cpu = time.process_time()
@@ -221,10 +228,13 @@ def endpoint(latency_s: float) -> Iterator[int]:
 
 def measure(args: argparse.Namespace, latency_s: float, context: str) -> None:
     with endpoint(latency_s) as port, tempfile.TemporaryDirectory() as folder:
-        config = config_of(f"http://127.0.0.1:{port}/v1", args, context)
-        wall, cpu = asyncio.run(rephrased(config, folder))
+        corpus = Path(folder) / "corpus.jsonl"
+        write_corpus(corpus, 2)
+        config = config_of(f"http://127.0.0.1:{port}/v1", args, context, corpus)
+        dataset_path = str(Path(folder) / "d")
+        wall, cpu = asyncio.run(rephrased(config, dataset_path))
         seen = asyncio.run(_seen(port))
-        dataset = Dataset.open(folder)
+        dataset = Dataset.open(dataset_path)
         rows = dataset.rows("rephrasings")
         calls = dataset.rows("llm_calls", ["item_id", "step", "started_at", "stage", "latency_s"])
         calls = [call for call in calls if call["stage"] == "rephrase"]
