@@ -15,7 +15,7 @@ TITLE = "Sparsity at equal active size"
 
 STEPS = 400
 EXPERTS = (8, 16, 32)
-RATES = (3e-3, 6e-3)
+RATES = (3e-3, 6e-3, 1.2e-2)
 
 
 def wanted(plan: Plan, scale: float, _done: Done) -> list[Cell]:
