@@ -5,13 +5,17 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 
 from records.errors import ItemError
+from records.sizes import count_tokens
+from synth.fidelity.checks import fidelity_of
 from synth.llm.config import RoleConfig
-from synth.rephrasing.chunks import Document
+from synth.rephrasing.blocks import blocks_of
+from synth.rephrasing.chunks import Document, documents_of
 from synth.rephrasing.instructions import instruction
 from synth.rephrasing.writing import Context, DeclinedError, Writer, Written
 from tests.synth.rephrasing.test_structure import MIXED
@@ -175,3 +179,18 @@ def test_equal_answers_are_asked_once(tmp_path: Path) -> None:
     assert asyncio.run(_written(app, tmp_path, LONG, "full")) == first
     assert len(app.requests) == asked
     assert json.dumps(first.chunks)
+
+
+def test_a_document_of_4096_tokens_accounts_for_everything(tmp_path: Path) -> None:
+    reference = "\n\n".join(topics[name] for name in sorted(topics))
+    spans = documents_of(reference, most=4096)
+    found = sorted((reference[start:end] for start, end in spans), key=count_tokens)
+    text = next(one for one in reversed(found) if blocks_of(one)[0].kind == "heading")
+    assert 3500 < count_tokens(text) <= 4200
+    made, requests = written(echo, tmp_path, text)
+    assert len(requests) == len(made.chunks) > 16
+    fidelity = fidelity_of(text, made.text, kind="knowledge")
+    for layer in (fidelity.numbers, fidelity.names, fidelity.code, fidelity.headings):
+        assert layer.share == 1.0
+        assert not layer.added
+    assert fidelity.headings.total
