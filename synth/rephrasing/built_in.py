@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
+from threading import Lock
 
 from synth.rephrasing.texts import Place, Text
 
@@ -63,8 +64,17 @@ def _module_name(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@lru_cache(maxsize=64)
+_PARSING = Lock()
+"""A module's texts are asked for together, from several threads: one of them parses it."""
+
+
 def _docstrings(file: Path) -> str:
+    with _PARSING:
+        return _parsed(file)
+
+
+@lru_cache(maxsize=256)
+def _parsed(file: Path) -> str:
     """What a module says of itself and of its public classes and functions, each with a heading;
     read from the file, nothing of it runs."""
     try:
