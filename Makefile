@@ -49,8 +49,9 @@ npm-servers: .venv/ready # two more MCP servers where Node is installed
 	    >/dev/null 2>&1 || echo "setup: npm servers not installed; they are skipped"; \
 	fi
 
-demo: setup ## the main job on the embedded defaults: data, SQL, report
+demo: setup ## the main job on the embedded defaults: data, SQL, report, and a model taught in small
 	@$(BIN)/synth demo --dataset $(DATASET) $(ARGS)
+	@$(BIN)/python benchmarks/proof.py --short --out $(DATASET)-proof
 
 test: setup chromium ## everything but gpu, network, cluster and scale
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)"
@@ -65,6 +66,9 @@ chromium: # the browser that page tests drive; they skip without it
 	  sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \
 	  ($$sudo apt-get update -qq && $$sudo apt-get install -y -qq chromium) >/dev/null 2>&1 || true; \
 	fi
+
+proof: setup ## does the data teach? within an hour for each of SEEDS; started again, it goes on
+	@$(BIN)/python benchmarks/proof.py --seeds $(SEEDS)
 
 check: .venv/ready ## ruff and pyright
 	@$(BIN)/ruff check .

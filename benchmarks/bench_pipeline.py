@@ -1,6 +1,6 @@
 """Trajectories a second against the number in flight, and how much of the time is ours.
 
-    python benchmarks/bench_pipeline.py [--latency 0.05 2] [--in-flight 16 64 256] [--waves 4]
+    python benchmarks/bench_pipeline.py [--latency 0.05 2] [--in-flight 16 64 256] [--waves 10]
                                         [--workers 0]
 
 The endpoint is `synth offline-llm` in a process of its own, which waits `--latency` seconds before
@@ -59,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--latency", type=float, nargs="+", default=[0.05, 2.0], help="seconds")
     parser.add_argument("--in-flight", type=int, nargs="+", default=[16, 64, 256])
-    parser.add_argument("--waves", type=int, default=4, help="tasks for each place in flight")
+    parser.add_argument("--waves", type=int, default=10, help="tasks for each place in flight")
     parser.add_argument("--workers", type=int, default=0, help="as in the config of a run")
     args = parser.parse_args()
     for latency_s in args.latency:

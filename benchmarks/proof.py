@@ -39,10 +39,10 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs" / "proof"
 
 SHORT: dict[str, tuple[str, ...]] = {
-    "data": ("num_tasks=400",),
-    "pretrain": ("steps=10",),
-    "sft": ("steps=60",),
-    "scores": ("tasks=12",),
+    "data": ("num_tasks=300",),
+    "pretrain": ("steps=5", "data.batch_rows=2"),
+    "sft": ("steps=40", "data.batch_rows=2"),
+    "scores": ("tasks=6",),
 }
 """Shows every part at work within a few minutes; a model so young can do next to nothing."""
 
