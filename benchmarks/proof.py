@@ -2,11 +2,12 @@
 
     python benchmarks/proof.py [--seeds 1] [--out data/proof] [--short]
 
-For each seed: a dataset is made (configs/proof/data.toml), a model pretrained on prose, fine-tuned
-on what was accepted, and scored by playing tasks that it has not seen, with tools and domains that
-it has not seen beside them. The baselines play the same tasks: the model that was only pretrained;
-one fine-tuned for as many tokens on all trajectories, accepted or not; and the nearest example of
-the training data. What is there already is kept: a proof that was stopped goes on.
+For each seed: a dataset is made (configs/proof/data.toml); a model is pretrained on prose and on
+made-up facts told twice (`drills.py`: to copy is learnt there), fine-tuned on what was accepted,
+and scored by playing tasks that it has not seen, with tools and domains that it has not seen beside
+them. The baselines play the same tasks: the model that was only pretrained; one fine-tuned for as
+many tokens on all trajectories, accepted or not; and the nearest example of the training data. What
+is there already is kept: a proof that was stopped goes on.
 
 The table goes to stdout, and to `<out>/proof.md`.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.drills import write_drills
 from benchmarks.measured import machine
 from benchmarks.prose import write_prose
 from records.files import write_atomic
@@ -37,6 +39,9 @@ from trainer.training import tokenizer_of
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs" / "proof"
+
+DRILLS = 12_000
+"""Documents of made-up facts, about 300 tokens each: more than are read."""
 
 SHORT: dict[str, tuple[str, ...]] = {
     "data": ("num_tasks=300",),
@@ -99,15 +104,19 @@ class Proof:
         self._run("flows.cli", "run", *words, "--dataset", self.data)
 
     def _pretrain(self) -> None:
-        prose, tokenizer = self.folder / "prose.jsonl", self.folder / "tokenizer"
+        prose, made_up = self.folder / "prose.jsonl", self.folder / "drills.jsonl"
+        tokenizer = self.folder / "tokenizer"
         if not prose.exists():
             write_prose(prose)
-        if not tokenizer.exists():  # of the conversations: they are what it has to be short on
-            data = SourceConfig(path=str(self.data))
-            sources: list[tuple[SourceConfig, View]]
-            sources = [(data, "sft"), (SourceConfig(path=str(prose)), "pretrain")]
-            tokenizer_of(sources, vocab_size=4096).save(tokenizer)
-        self._train("pretrain", "pretrained", prose, tokenizer=tokenizer)
+        if not made_up.exists():
+            write_drills(made_up, DRILLS, self.seed)
+        texts = (SourceConfig(path=str(made_up)), SourceConfig(path=str(prose), weight=0.3))
+        if not tokenizer.exists():  # of the conversations, too: it has to be short on them
+            sources: list[tuple[SourceConfig, View]] = [(SourceConfig(path=str(self.data)), "sft")]
+            tokenizer_of([*sources, *((t, "pretrain") for t in texts)], vocab_size=4096).save(
+                tokenizer
+            )
+        together([self._training("pretrain", "pretrained", *texts, tokenizer=tokenizer)])
 
     def _fine_tune(self) -> None:
         everything = self.folder / "unfiltered.jsonl"
@@ -115,8 +124,8 @@ class Proof:
             write_unfiltered(Dataset.open(self.data), everything)
         start = {"start_from": self.folder / "pretrained" / "model"}
         runs = [
-            self._training("sft", "sft", self.data, **start),
-            self._training("sft", "unfiltered", everything, **start),
+            self._training("sft", "sft", SourceConfig(path=str(self.data)), **start),
+            self._training("sft", "unfiltered", SourceConfig(path=str(everything)), **start),
         ]
         # a thread each: two models of this size gain more side by side than one from two threads
         together(runs, env={"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2))})
@@ -143,14 +152,15 @@ class Proof:
         out = self.folder / "scores" / name
         return {"model": self.folder / model, "dataset": self.data, "out": out}
 
-    def _train(self, stage: str, name: str, source: Path, **settings: Any) -> None:
-        together([self._training(stage, name, source, **settings)])
-
-    def _training(self, stage: str, name: str, source: Path, **settings: Any) -> list[str]:
-        if (tokenizer := settings.pop("tokenizer", None)) is not None:
-            settings["data.tokenizer"] = tokenizer
-        sources = f'[{{path = "{source}"}}]'
-        settings |= {"out": self.folder / name, "data.sources": sources, "seed": self.seed}
+    def _training(
+        self, stage: View, name: str, *sources: SourceConfig, **places: Path
+    ) -> list[str]:
+        """The command of a training run. `places`: `start_from`, or the tokenizer."""
+        settings: dict[str, Any] = {"out": self.folder / name, "seed": self.seed, **places}
+        if "tokenizer" in settings:
+            settings["data.tokenizer"] = settings.pop("tokenizer")
+        tables = (f'{{path = "{source.path}", weight = {source.weight}}}' for source in sources)
+        settings["data.sources"] = f"[{', '.join(tables)}]"
         return ["trainer", stage, *self._config(stage, **settings)]
 
     def _config(self, name: str, **settings: Any) -> list[str]:
@@ -297,6 +307,7 @@ def _sizes(proof: Proof) -> str:
 
 
 def _toml(value: Any) -> str:
+    """`true`, a quoted path, a number, or what is TOML already."""
     return (
         json.dumps(str(value))
         if isinstance(value, Path)

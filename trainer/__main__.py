@@ -147,6 +147,7 @@ def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
 def main() -> None:
     """Exit codes: 0 done, 1 failed, 2 wrong use or configuration."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each turn of the user
     try:
         app()
     except ConfigError as error:

@@ -1,0 +1,172 @@
+"""Made-up facts told twice: what a young model learns to copy from what it has just read on.
+
+A document tells of some things in words, as records of JSON, or both, and asks for parts of it
+again. Names, ids, numbers and dates are drawn, so nothing can be known by heart. No tool, domain or
+conversation of the datasets is in it.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from records.files import write_atomic
+
+ONSETS = (
+    "b",
+    "br",
+    "c",
+    "ch",
+    "d",
+    "dr",
+    "f",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pr",
+    "qu",
+    "r",
+    "s",
+    "st",
+    "t",
+    "tr",
+    "v",
+    "w",
+    "z",
+)
+NUCLEI = ("a", "e", "i", "o", "u", "ai", "ea", "ie", "ou")
+CODAS = ("l", "m", "n", "r", "s", "t", "nd", "rt", "", "", "", "", "")
+FIELDS = (
+    "name",
+    "title",
+    "place",
+    "owner",
+    "code",
+    "colour",
+    "size",
+    "price",
+    "on",
+    "until",
+    "phone",
+    "mail",
+    "street",
+    "note",
+    "kind",
+    "count",
+    "weight",
+    "length",
+    "state",
+    "number",
+    "reference",
+    "address",
+    "amount",
+    "day",
+    "person",
+    "item",
+    "label",
+    "level",
+    "rate",
+    "text",
+)
+
+Value = str | int | float
+
+
+def drills(count: int, seed: int = 0) -> Iterator[str]:
+    rng = random.Random(seed)
+    return (_document(rng) for _ in range(count))
+
+
+def _word(rng: random.Random) -> str:
+    syllables = rng.choice((1, 2, 2, 3))
+    parts = (rng.choice(ONSETS) + rng.choice(NUCLEI) + rng.choice(CODAS) for _ in range(syllables))
+    return "".join(parts)
+
+
+def _name(rng: random.Random) -> str:
+    return " ".join(_word(rng).capitalize() for _ in range(rng.choice((1, 2, 2, 3))))
+
+
+def _id(rng: random.Random) -> str:
+    letters = "".join(rng.choices("ABCDEFGHJKLMNPRSTUVWXZ", k=rng.choice((2, 2, 3))))
+    return f"{letters}-{rng.randrange(10 ** rng.choice((2, 3, 4))):03d}"
+
+
+def _date(rng: random.Random) -> str:
+    return f"20{rng.randrange(20, 30)}-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}"
+
+
+VALUES: tuple[Callable[[random.Random], Value], ...] = (
+    _name,
+    _name,
+    _name,
+    _id,
+    _id,
+    _date,
+    lambda rng: rng.randrange(1000),
+    lambda rng: round(rng.uniform(0, 500), 2),
+    lambda rng: " ".join(_word(rng) for _ in range(rng.randrange(2, 6))),
+    lambda rng: f"{_word(rng)}@{_word(rng)}.example",
+    lambda rng: f"555-{rng.randrange(10_000):04d}",
+)
+
+
+def _field(rng: random.Random) -> str:
+    first = rng.choice(FIELDS) if rng.random() < 0.7 else _word(rng)
+    return f"{_word(rng)}_{first}" if rng.random() < 0.3 else first
+
+
+def _record(rng: random.Random, fields: list[str]) -> dict[str, Value]:
+    return {field: rng.choice(VALUES)(rng) for field in fields}
+
+
+def _document(rng: random.Random) -> str:
+    thing = _word(rng)
+    fields = list(dict.fromkeys(_field(rng) for _ in range(rng.randrange(2, 6))))
+    records = [{f"{thing}_id": _id(rng)} | _record(rng, fields) for _ in range(rng.randrange(1, 6))]
+    parts = [_told(rng, thing, records)]
+    for _ in range(rng.randrange(2, 5)):
+        record = rng.choice(records)
+        parts.append(rng.choice((_as_json, _in_words, _looked_up))(rng, thing, record))
+    return "\n".join(parts)
+
+
+def _told(rng: random.Random, thing: str, records: list[dict[str, Value]]) -> str:
+    if rng.random() < 0.5:
+        return json.dumps({f"{thing}s": records})
+    return "\n".join(_in_words(rng, thing, record) for record in records)
+
+
+def _in_words(rng: random.Random, thing: str, record: Mapping[str, Value]) -> str:
+    said = [
+        f"the {thing} {field.replace('_', ' ')} is {_spoken(record[field])}" for field in record
+    ]
+    return f"For one {thing}, {', '.join(said[:-1])} and {said[-1]}."
+
+
+def _spoken(value: Value) -> str:
+    return f'"{value}"' if isinstance(value, str) and " " in value else str(value)
+
+
+def _as_json(rng: random.Random, thing: str, record: Mapping[str, Value]) -> str:
+    chosen = rng.sample(list(record), rng.randrange(1, len(record) + 1))
+    given = ", ".join(f"{field} {_spoken(record[field])}" for field in chosen)
+    return f"{given}: {json.dumps({field: record[field] for field in chosen})}"
+
+
+def _looked_up(rng: random.Random, thing: str, record: Mapping[str, Value]) -> str:
+    known, wanted = rng.sample(list(record), 2)
+    asked = f"Which {wanted} has the {thing} with {known} {_spoken(record[known])}?"
+    return f"{asked} {json.dumps({wanted: record[wanted]})}"
+
+
+def write_drills(path: Path, count: int, seed: int = 0) -> None:
+    """As JSON lines with the column `text`."""
+    lines = (json.dumps({"text": text}) + "\n" for text in drills(count, seed))
+    write_atomic(path, "".join(lines).encode())
