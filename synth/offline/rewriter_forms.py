@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from synth.offline.rewriter_phrases import upper_first
-from synth.offline.rewriter_wording import Point, lower_first
+from synth.offline.rewriter_wording import Point, is_whole, lower_first
 
 Form = Callable[[Sequence[Point], Random, int], list[str]]
 """Points, and the number that the next numbered entry has, to blocks of text."""
@@ -71,12 +71,16 @@ def with_leads(points: Sequence[Point], view: View, rng: Random) -> list[Point]:
 
 
 def halves(sentences: Sequence[str]) -> list[str]:
-    """The sentences, those with semicolons cut there."""
-    return [
-        upper_first(half)
-        for one in sentences
-        for half in re.sub(r"; (?=\w)", ".\n", one).split("\n")
-    ]
+    """The sentences, those with semicolons cut there, unless they stand in brackets."""
+    found: list[str] = []
+    for one in sentences:
+        first, *others = one.split("; ")
+        if others and is_whole(first, *others) and all(half[:1].isalpha() for half in others):
+            ended = [f"{half}." for half in (first, *others[:-1])]
+            found += [ended[0], *map(upper_first, [*ended[1:], others[-1]])]
+        else:
+            found.append(one)
+    return found
 
 
 def announced(sentences: Iterable[str]) -> list[list[str]]:

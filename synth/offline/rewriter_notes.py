@@ -12,7 +12,7 @@ from synth.offline.rewriter_wording import lower_first, reworded
 _WANTED = ("**Given and asked:**", "**The task:**", "**What is asked:**")
 _ANSWER = ("**Final answer:**", "**Result:**", "**The answer:**")
 _DENIES = re.compile(r"\b(?:not|no|none|neither|never)\b", re.I)
-_CONCLUDES = re.compile(r"; |,? (?=(?:so(?! that)|hence|thus|therefore) )")
+_CONCLUDES = re.compile(r"; |, (?=(?:so(?! that)|hence|thus|therefore) )")
 _KINDS = (
     (
         ("Conclusion", "It follows", "Result so far", "We see"),

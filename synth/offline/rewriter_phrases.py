@@ -28,7 +28,7 @@ simply > just | invoked > called | consists of > is made up of | consist of > ar
 supported > catered for | supports > caters for | currently > at present | especially > above all
 particularly > above all | in particular > above all | depending on > according to
 depends on > hangs on | depend on > hang on | ensures > makes sure | ensure > make sure
-behavior > behaviour | all the > all of the | any > any given/whatever | raised > thrown
+behavior > behaviour | all the > all of the | any > any given | raised > thrown
 raises > throws | raise > throw | describes > tells of | described > set out
 otherwise > in any other case/failing that | inside > within/in | within > inside/in | large > big
 prior to > before | subsequent > later | as well as > and also | are not > aren't | is not > isn't
@@ -37,7 +37,7 @@ yields > gives/produces | we get > we obtain | we obtain > we get | exactly > pr
 only > just/solely | each > every/every single | compute > work out/find | calculate > work out
 determine > work out/find out | equals > is equal to | put > set | whenever > each time
 which > that | it is > it's | they are > they're | should > ought to
-the same > the very same/the identical | when > whenever/each time that
+the same > the very same | when > whenever/each time that
 used > employed/put to use | useful > of use | new > fresh/newly made
 also > likewise/in addition | passed to > handed to/given to | passed as > handed over as
 based on > built on | corresponding > matching | corresponds to > matches | correspond to > match
@@ -131,6 +131,8 @@ _UNSAFE_AFTER = {
     "whether": "or",
     "exactly": "when|if",
     "any": "of|other|given|more|time|way|longer|one",
+    "for instance": "variables?|attributes?|methods?|of|creation",
+    "in addition": "to",
     "which": "is|are|of|one|way|to|case",
     "used": "to",
     "it is": "not",
@@ -149,6 +151,11 @@ _UNSAFE_AFTER = {
 }
 """Words in whose company a phrase means something else."""
 
+
+_ONLY_FIRST = frozenset({"otherwise", "so"})
+"""Words that mean something else where they begin no clause: is otherwise the same, so deep."""
+
+_CLAUSE_BEGINS = re.compile(r"(?:^|[.,;:!?)]) ?$")
 
 _BEFORE = {old: tuple(words.split("|")) for old, words in _UNSAFE_BEFORE.items()}
 _AFTER = {old: re.compile(rf" (?:{words})\b", re.I) for old, words in _UNSAFE_AFTER.items()}
@@ -193,6 +200,8 @@ def _phrase_at(text: str, start: int, first: str) -> str | None:
         if text[start:end].lower() != old or _GOES_ON.match(text, end):
             continue
         before = text[max(0, start - _LONGEST_BEFORE) : start].lower()
+        if old in _ONLY_FIRST and not _CLAUSE_BEGINS.search(before):
+            continue
         after = _AFTER.get(old)
         if not before.endswith(_BEFORE.get(old, ())) and not (after and after.match(text, end)):
             return old

@@ -22,7 +22,8 @@ _KEPT = re.compile(
     r"\$\$.+?\$\$|\$[^$\n]+\$|\\\(.+?\\\)|(`+)[^`]+\1|\*\*[^*\n]+\*\*|\"[^\"\n]{1,200}\""
     r"|\u201c[^\u201d\n]{1,200}\u201d|\((?:[^()\n]|\([^()\n]*\)){1,200}\)|https?://\S*[\w/]"
 )
-_STRUCTURE = re.compile(r"\s*(?:\[\[\w+ \d+\]\]|#{1,6} .*)")
+_STRUCTURE = re.compile(r"\s*(?:\[\[\w+ \d+\]\]|#{1,6} .*|(?:\w+ )?[\w.]+\([^()]*\))")
+"""A mark, a heading, or a signature on a line of its own."""
 _RULE = re.compile(r"\s*([=\-~^\"*+#])\1{2,}\s*")
 _ITEM = re.compile(r"(\s*(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+)(\S.*)")
 _END = re.compile(rf"(?<=[.!?{SIGNS}\u3002])\s+(?=[A-Z({SIGNS}*\[]|\d)")

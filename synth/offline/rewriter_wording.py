@@ -101,6 +101,13 @@ def _some_words(sentence: str) -> str:
     return " ".join(kept)
 
 
+def is_whole(*pieces: str) -> bool:
+    """Whether each piece closes the brackets that it opens: a sentence is not cut inside one."""
+    return all(
+        one.count(opened) == one.count(closed) for one in pieces for opened, closed in ("()", "[]")
+    )
+
+
 def reworded(sentence: str, rng: Random) -> str:
     """The sentence with its clauses turned round where that is safe, and some words exchanged."""
     if sentence.endswith(":") or len(sentence.split()) < 4:
@@ -111,16 +118,18 @@ def reworded(sentence: str, rng: Random) -> str:
 def _turned(sentence: str, rng: Random) -> str:
     if found := _FIRST.fullmatch(sentence):
         join, clause, rest = found[1].lower(), found[2], found[3]
-        if not _TIED.match(rest) and " if " not in rest:
+        if is_whole(clause, rest) and not _TIED.match(rest) and " if " not in rest:
             return upper_first(f"{lower_first(rest)} {join} {clause}.")
         return sentence
     if (found := _LAST.fullmatch(sentence)) and not _BOUND.search(found[1]):
         rest, join, clause = found[1], found[2], found[3]
-        if " that " not in rest and " which " not in rest and not _TIED.match(rest):
+        relative = " that " in rest or " which " in rest
+        if is_whole(rest, clause) and not relative and not _TIED.match(rest):
             return f"{upper_first(join)} {clause}, {lower_first(rest)}."
     if (found := _PLACE.fullmatch(sentence)) and rng.random() < 0.7:
         rest, place = found[1], found[2]
-        if not _TIED.match(rest) and not re.search(r"\b(?:of|than|between|defined|as)$", rest):
+        free = is_whole(rest, place) and not _TIED.match(rest)
+        if free and not re.search(r"\b(?:of|than|between|defined|as)$", rest):
             return f"{upper_first(place)}, {lower_first(rest)}."
     return sentence
 
@@ -141,6 +150,8 @@ def parted(sentence: str) -> list[str]:
     """Two sentences where two plain statements are joined and nothing binds them together."""
     found = _TWO.fullmatch(sentence)
     if not found or _BINDING.search(sentence) or not _NAMED.match(found[3]):
+        return [sentence]
+    if not is_whole(found[1], found[3]):
         return [sentence]
     join = "However" if found[2] == "but" else "Also"
     return [f"{found[1]}.", f"{join}, {found[3]}"]

@@ -58,7 +58,7 @@ def rewrite(
         whole=True,
         source=f"## Style\nfoul play\n\n{part}",
         style=chosen.text,
-        perspective=instruction("perspectives", perspective).text,
+        perspective=instruction("perspectives", perspective).text if perspective else "",
         written=written,
         part=part,
     )
@@ -152,6 +152,55 @@ def test_it_says_that_it_cannot_translate(text: str) -> None:
         answer = rewrite(text, maths=maths)
         assert "<rewrite>" not in answer
         assert "know no other language" in answer
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The name of a table is otherwise the same.",
+        "It fails unless otherwise stated by its owner.",
+        "The hole in this road is so deep that nobody sees its end.",
+        "An entry for instance variables is kept apart.",
+        "In addition to the table there is a list.",
+        "The list holds rows, keys and so on.",
+    ],
+)
+def test_a_phrase_that_means_something_else_here_stays(sentence: str) -> None:
+    phrase = next(
+        one
+        for one in ("otherwise", "so deep", "for instance variables", "In addition to", "and so on")
+        if one in sentence
+    )
+    for seed in range(20):
+        assert phrase in inner(rewrite(sentence, style="encyclopaedia", perspective="", seed=seed))
+
+
+def test_sentences_are_not_cut_inside_brackets() -> None:
+    aside = (
+        "(either the table " + "of all the rows that there are " * 7 + "is full because {}; or {})"
+    )
+    aside = aside.format("nobody reads it, as was said", "the other one is, because it is old")
+    part = f"The lock fails when the table is too small {aside}. A reader creates no entry in it."
+    for perspective in PERSPECTIVES:
+        for style in STYLES:
+            text = inner(rewrite(part, style=style, perspective=perspective))
+            inside = text[text.index("(") : text.index(")")]
+            order = [inside.index(words) for words in ("either", "nobody", "; or", " old")]
+            assert order == sorted(order)
+
+
+def test_signatures_stay_as_they_are() -> None:
+    part = "object.__get__(self, name)\n\nThe owner is asked for the name; the rest is not."
+    for perspective in PERSPECTIVES:
+        text = inner(rewrite(part, style="letter", perspective=perspective))
+        assert text.startswith("object.__get__(self, name)\n\n")
+
+
+def test_notes_cut_at_a_conclusion_but_not_inside_one() -> None:
+    part = "Find $x$.\n\nThe inequality therefore holds for $x > 1$, hence $y$ is small.\n\n$3$"
+    for seed in range(10):
+        steps = inner(rewrite(part, maths=LEARNING_NOTES, seed=seed)).split("\n\n")[1]
+        assert ["inequality" in line for line in steps.splitlines()] == [True, False]
 
 
 def test_english_is_translated_by_leaving_it() -> None:
