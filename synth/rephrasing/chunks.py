@@ -21,6 +21,9 @@ SMALL = 8
 HEADING_AT = 0.5
 """A part, or a document, this full is ended before a heading."""
 
+_LABELLED = re.compile(r"\*\*\S|[^\W_a-z][\w ]{0,30}[:\uff1a]")
+"""A paragraph of a form: a question or a term in bold, who speaks."""
+
 _CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 
 
@@ -104,7 +107,8 @@ class Document:
             return "\n"
         last, first = rewritten_before.splitlines()[-1:], rewritten.splitlines()[:1]
         in_a_block = not kinds & VERBATIM and "heading" not in kinds and gap.count("\n") < 2
-        if not in_a_block or any(map(_is_structure, [*last, *first])):
+        labelled = _LABELLED.match(rewritten) is not None
+        if not in_a_block or any(map(_is_structure, [*last, *first])) or labelled:
             return "\n\n"
         return "" if _CJK.match(rewritten_before[-1:]) else " "
 

@@ -33,7 +33,7 @@ from synth.rephrasing.writing import PROMPT, DeclinedError, Writer, Written
 from synth.run import Run, Shard
 from synth.stages import KEPT, Item, ItemResult, dropped
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 """Raised when the same text would be rewritten otherwise by the same answers."""
 
 NAME = "rephrase"

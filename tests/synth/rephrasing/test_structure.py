@@ -150,6 +150,24 @@ def test_parts_that_are_handed_back_make_the_text_again(text: str) -> None:
     assert re.sub(r"\s+", "", said) == re.sub(r"\s+", "", text)
 
 
+@pytest.mark.parametrize(
+    ("before", "here", "gap"),
+    [
+        ("The pump runs.", "It is red.", " "),
+        ("Asker: Does it run?\n\nExpert: It does.", "Asker: Is it red?\n\nExpert: Yes.", "\n\n"),
+        ("**A:** It does.", "**Q:** Is it red?\n\n**A:** Yes.", "\n\n"),
+        ("**Pump**: it runs.", "**Colour**: red.", "\n\n"),
+        ("- It runs.", "- It is red.", "\n\n"),
+        ("\u554f\uff1a\u3042\u3002", "\u7b54\uff1a\u3044\u3002", "\n\n"),
+        ("\u3042\u3002", "\u3044\u3002", ""),
+    ],
+)
+def test_a_seam_inside_a_paragraph_is_what_the_form_wants(before: str, here: str, gap: str) -> None:
+    document = Document("One rule of the pump is this. " * 30, chunk_tokens=64)
+    assert len(document.parts) > 2
+    assert document.gap_before(1, before, here) == gap
+
+
 @settings(max_examples=40)
 @given(messy, st.integers(64, 200))
 def test_long_texts_become_documents_that_cover_them(text: str, most: int) -> None:
