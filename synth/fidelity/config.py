@@ -21,7 +21,8 @@ class FidelityConfig(Config):
     max_new_names: int = Field(default=0, ge=0)
     """Names that the source does not hold; above: `names_added`."""
     min_quotations: float = Field(default=1.0, ge=0.0, le=1.0)
-    """Share of the quotations kept word for word; below, or with a new one: `quotation_changed`."""
+    """Share of the quotations kept word for word; below: `quotation_changed`. New ones are
+    named but drop nothing: narratives and dialogues may set speech in marks."""
     min_code: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share of the code blocks kept line for line; below, or with a new one: `code_changed`."""
     min_cells: float = Field(default=0.95, ge=0.0, le=1.0)
