@@ -1,9 +1,9 @@
 """Whether a text is, or can still become, a JSON value under a schema: for constrained decoding.
 
 Enforced are types, declared and required properties, enums, constants, unions and items. Left to
-whoever executes the call: patterns, lengths, ranges. Where a schema declares properties, others
-are refused. Keys come once; between tokens of JSON stands one space or line break at most, since a
-model could go on with blanks for ever.
+whoever executes the call: patterns, lengths, ranges, references. Where a schema declares
+properties, others are refused. Keys come once; between tokens of JSON stands one space or line
+break at most, since a model could go on with blanks for ever.
 
 Texts are bytes of UTF-8 read as Latin-1 (`as_bytes`), because a token may end within a letter.
 """
@@ -20,6 +20,7 @@ _NUMBER_BEGUN = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.(?:\d+(?:[eE][+-]?\d*)?)?|[
 _ESCAPE_BEGUN = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{0,4})?')
 _LONGEST_NUMBER = 40
 _DEEPEST = 24
+"""Where a schema says nothing, no bracket is opened at this depth: a model could nest for ever."""
 
 
 class _UnfinishedError(Exception):
@@ -52,18 +53,17 @@ def fit_of(text: str, schema: Mapping[str, Any]) -> Fit:
 
 def _value(text: str, at: int, schema: Any, depth: int) -> int:
     """The position behind the value that begins at `at`."""
-    if depth > _DEEPEST:
-        raise _WrongError
     schema = schema if isinstance(schema, Mapping) else {}
-    if options := schema.get("anyOf") or schema.get("oneOf"):
-        return _any_of(text, at, options, depth)
+    for union in ("anyOf", "oneOf"):
+        if options := schema.get(union):
+            return _any_of(text, at, [_joined(schema, union, one) for one in options], depth)
     kinds = schema.get("type")
     if isinstance(kinds, list):
         return _any_of(text, at, [{**schema, "type": kind} for kind in kinds], depth)
     if "const" in schema or "enum" in schema:
         values = [schema["const"]] if "const" in schema else schema["enum"]
         return _literal(text, at, [_spelt(v) for v in values])
-    match kinds or _kind_at(text, at):
+    match kinds or _kind_at(text, at, depth):
         case "object":
             return _object(text, at, schema, depth)
         case "array":
@@ -80,10 +80,25 @@ def _value(text: str, at: int, schema: Any, depth: int) -> int:
             raise _WrongError
 
 
-def _kind_at(text: str, at: int) -> str:
+def _joined(schema: Mapping[str, Any], union: str, option: Any) -> dict[str, Any]:
+    """An option of a union, with what the schema says beside the union."""
+    own = option if isinstance(option, Mapping) else {}
+    beside = {key: value for key, value in schema.items() if key != union}
+    joined = beside | own
+    for key in ("properties", "required"):
+        if key in beside and key in own:
+            joined[key] = _both(beside[key], own[key])
+    return joined
+
+
+def _both(a: Any, b: Any) -> Any:
+    return {**a, **b} if isinstance(a, Mapping) else [*a, *b]
+
+
+def _kind_at(text: str, at: int, depth: int) -> str:
     """Where a schema says nothing, the value's own first letter does."""
-    if at >= len(text):
-        raise _UnfinishedError
+    if _peek(text, at) in "{[" and depth >= _DEEPEST:
+        raise _WrongError
     kinds = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean"}
     return kinds.get(text[at], "null" if text[at] == "n" else "number")
 
@@ -169,6 +184,7 @@ def _array(text: str, at: int, items: Any, depth: int) -> int:
 def _object(text: str, at: int, schema: Mapping[str, Any], depth: int) -> int:
     declared: Mapping[str, Any] = schema.get("properties") or {}
     closed = bool(declared) or schema.get("additionalProperties") is False
+    others = schema.get("additionalProperties")
     missing = [name for name in schema.get("required") or () if name in declared]
     names = {_spelt(name): name for name in declared}
     seen: set[str] = set()
@@ -188,7 +204,7 @@ def _object(text: str, at: int, schema: Mapping[str, Any], depth: int) -> int:
         seen.add(name)
         at = _blank(text, at)
         _expect(text, at, ":")
-        at = _value(text, _blank(text, at + 1), declared.get(name), depth + 1)
+        at = _value(text, _blank(text, at + 1), declared.get(name, others), depth + 1)
         at = _blank(text, at)
         match _peek(text, at):
             case "," if not closed or len(seen) < len(declared):

@@ -116,6 +116,46 @@ def test_what_cannot_become_valid_is_refused(text: str) -> None:
     assert fit_of(text, SCHEMA) == "no"
 
 
+UNIONS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "name": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["n"],
+    "anyOf": [{"required": ["id"]}, {"properties": {"of": {"const": 1}}, "required": ["of"]}],
+}
+COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "fit"),
+    [
+        ('{"n": 1, "id": "x"}', UNIONS, "whole"),
+        ('{"name": "a", "of": 1, "n": 1}', UNIONS, "whole"),
+        ('{"n": 1, "name": "a"}', UNIONS, "no"),
+        ('{"id": "x"}', UNIONS, "no"),
+        ("[", UNIONS, "no"),
+        ('{"red": 3}', COUNTS, "whole"),
+        ('{"red": "3', COUNTS, "no"),
+    ],
+)
+def test_a_union_leaves_what_stands_beside_it_in_force(
+    text: str, schema: dict[str, Any], fit: str
+) -> None:
+    assert fit_of(text, schema) == fit
+
+
+def test_nesting_without_end_is_stopped_where_there_is_still_a_way_on() -> None:
+    text = ""
+    for _ in range(200):  # opens what it can, and closes nothing
+        text += next(
+            piece for piece in ('{"a":', "[", "1", " ") if fit_of(text + piece, {}) != "no"
+        )
+        if text.endswith("1"):
+            break
+    brackets = text.count("{")
+    assert 10 < brackets < 100
+    assert fit_of(text + "}" * brackets, {}) == "whole"
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_writing_under_the_enforcer_is_a_valid_answer(
     tokenizer: Tokenizer, seed: int
