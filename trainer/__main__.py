@@ -84,16 +84,15 @@ def generate(
         seed: Of the draws.
     """
     from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
-    from trainer.exchange import import_model, model_folder
+    from trainer.exchange import import_with_tokenizer, model_folder
     from trainer.inference import Sampler, Sampling
-    from trainer.tokenizer import load_tokenizer
 
-    folder = model_folder(model)
-    tokenizer = load_tokenizer(folder)
+    given = {"temperature": temperature, "max_tokens": max_tokens}
+    sampling = validate_as(Sampling, given, where="generate")
+    network, tokenizer = import_with_tokenizer(model_folder(model))
     asked = encode_chat(tokenizer, [{"role": "user", "content": prompt}]).ids
     asked += prompt_for_answer(tokenizer)
-    sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-    sampler = Sampler(import_model(folder), slots=1)
+    sampler = Sampler(network, slots=1)
     (made,) = sampler.generate([asked], sampling, stop=tokenizer.special[END], seeds=[seed])
     answer = parse_answer(tokenizer, made.ids)
     print(json.dumps(answer._asdict() | {"finish_reason": made.finish_reason}))  # noqa: T201
@@ -110,14 +109,13 @@ def export(
         out: Folder to write; must not exist.
         model_type: deepseek_v3 loads in transformers, kimi_k2 in vLLM and SGLang.
     """
-    from trainer.exchange import export_model, import_model, model_folder
-    from trainer.tokenizer import load_tokenizer
+    from trainer.exchange import export_model, import_with_tokenizer, model_folder
 
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
-    source = model_folder(run)
-    export_model(import_model(source), out, model_type=model_type)
-    load_tokenizer(source).save(out)
+    model, tokenizer = import_with_tokenizer(model_folder(run))
+    export_model(model, out, model_type=model_type)
+    tokenizer.save(out)
     print(out)  # noqa: T201
 
 

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Style = Literal["json", "typescript"]
+STYLES: tuple[Style, ...] = get_args(Style)
 
 DEEPEST = 12
 """Schemas nested deeper are `any` from there on."""

@@ -113,11 +113,13 @@ async def _evaluate(
         catalogue = catalogue_of(dataset, run, servers.open, servers.pool.lease)
         game = _Game(catalogue, llm, config)
         left_out: Counter[str] = Counter()
-        chosen = await game.chosen(dataset.rows("tasks"), policy, left_out)
+        tasks = dataset.rows("tasks")
+        chosen = await game.chosen(tasks, policy, left_out)
         if not chosen:
+            there = Counter(task["split"] for task in tasks)
             raise ConfigError(
-                f"{config.dataset} has no task to play of the splits {', '.join(config.splits)}"
-                f"; left out: {dict(left_out) or 'none'}"
+                f"{config.dataset} has no task to play of splits = {list(config.splits)}; "
+                f"left out: {_told(left_out)}; tasks that are there: {_told(there)}"
             )
         played: list[Played] = []
         conversations: list[dict[str, Any]] = []
@@ -127,6 +129,10 @@ async def _evaluate(
                 conversations.append(told)
             on_played(len(played), len(chosen))
     return Evaluated(played, conversations, dict(left_out))
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "none"
 
 
 def newest_run(dataset: Dataset) -> RunConfig:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
+from records.errors import ConfigError
 from records.files import write_atomic
-from trainer.declarations import Style
+from trainer.declarations import STYLES, Style
 from trainer.evaluation import EvalConfig, Evaluated, evaluate
 from trainer.evaluation_scores import SplitScores, as_json, scores_of, table
 from trainer.exchange import model_folder
@@ -83,14 +84,22 @@ def score_policy(
 
 
 def style_of(model: Path) -> Style:
-    """How the training run that made the model declared tools; JSON where that is not known."""
+    """How the training run that made the model declared tools; JSON where that is not known.
+    ConfigError for a way that is none."""
     for folder in (model, model.parent):
         try:
             known = json.loads((folder / "config.json").read_text())
         except (OSError, ValueError):
             continue
-        if style := known.get("data", {}).get("declarations"):
-            return style
+        own = known.get("data") if isinstance(known, dict) else None
+        if not isinstance(own, dict) or "declarations" not in own:
+            continue
+        if own["declarations"] not in STYLES:
+            raise ConfigError(
+                f"{folder / 'config.json'}: data.declarations = {own['declarations']!r}; allowed: "
+                f"{', '.join(STYLES)}"
+            )
+        return own["declarations"]
     return "json"
 
 

@@ -19,6 +19,7 @@ from records.errors import ConfigError
 from records.files import write_atomic
 from trainer.model import Decoder
 from trainer.model_config import ModelConfig, YarnConfig
+from trainer.tokenizer import Tokenizer, load_tokenizer
 
 SHARD_BYTES = 4 * 2**30
 """Largest file of weights, but for a single tensor that is larger."""
@@ -185,6 +186,18 @@ def import_model(folder: Path, *, shapes_only: bool = False) -> Decoder:
     model.reset_frequencies()
     _fill(model, folder)
     return model
+
+
+def import_with_tokenizer(folder: Path) -> tuple[Decoder, Tokenizer]:
+    """The model of a folder and what writes its tokens. ConfigError, before weights are read, where
+    the tokenizer has tokens that the model has not."""
+    tokenizer = load_tokenizer(folder)
+    known = import_model(folder, shapes_only=True).config.vocab_size
+    if tokenizer.size > known:
+        raise ConfigError(
+            f"{folder}: the tokenizer has {tokenizer.size} tokens, the model only {known}"
+        )
+    return import_model(folder), tokenizer
 
 
 def _fill(model: Decoder, folder: Path) -> None:

@@ -82,9 +82,9 @@ def _value(text: str, at: int, schema: Any, depth: int) -> int:
 
 def _joined(schema: Mapping[str, Any], union: str, option: Any) -> dict[str, Any]:
     """An option of a union, with what the schema says beside the union."""
-    own = option if isinstance(option, Mapping) else {}
+    own: Mapping[str, Any] = option if isinstance(option, Mapping) else {}
     beside = {key: value for key, value in schema.items() if key != union}
-    joined = beside | own
+    joined = {**beside, **own}
     for key in ("properties", "required"):
         if key in beside and key in own:
             joined[key] = _both(beside[key], own[key])

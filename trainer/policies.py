@@ -13,10 +13,9 @@ from torch import Tensor
 from trainer.chat import END, Answer, encode_chat, parse_answer, prompt_for_answer
 from trainer.declarations import Style
 from trainer.enforcer import Enforcer
-from trainer.exchange import import_model
+from trainer.exchange import import_with_tokenizer
 from trainer.inference import Sampler, Sampling
 from trainer.sources import Conversation, SourceConfig, samples_of
-from trainer.tokenizer import Tokenizer, load_tokenizer
 
 Message = Mapping[str, Any]
 
@@ -51,8 +50,8 @@ class ModelPolicy:
         slots: int = 32,
     ) -> None:
         """`style`: how tools are declared, which must be as it was in training."""
-        self.tokenizer: Tokenizer = load_tokenizer(folder)
-        self._sampler = Sampler(import_model(folder).eval(), slots=slots)
+        model, self.tokenizer = import_with_tokenizer(folder)
+        self._sampler = Sampler(model.eval(), slots=slots)
         self._sampling = sampling
         self._style: Style = style
         self._constrained = constrained

@@ -17,13 +17,14 @@ from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
 from trainer.chat import Answer
 from trainer.evaluation import EvalConfig, evaluate
-from trainer.evaluation_run import EPISODES, SCORES, ScoreConfig, score
-from trainer.evaluation_scores import Share, scores_of, table
+from trainer.evaluation_run import EPISODES, SCORES, ScoreConfig, score, style_of
+from trainer.evaluation_scores import Played, Share, as_json, scores_of, table
 from trainer.exchange import export_model
 from trainer.inference import Sampling
 from trainer.model import Decoder
 from trainer.policies import Asked, ModelPolicy, NearestExample
 from trainer.sources import SourceConfig
+from trainer.tokenizer import load_tokenizer
 from trainer.training import tokenizer_of
 
 
@@ -52,7 +53,9 @@ class Recorded:
         for then, now in zip(whole, messages, strict=False):  # the user may thank in other words
             assert then["role"] == now["role"]
             assert then["role"] == "user" or then == now
-        said = whole[len(messages)] if len(messages) < len(whole) else {"content": ""}
+        said: dict[str, Any] = (
+            whole[len(messages)] if len(messages) < len(whole) else {"content": ""}
+        )
         return Answer(said["content"] or "", list(said.get("tool_calls") or ()), None)
 
     def prompt_tokens(self, asked: Asked) -> int:
@@ -98,8 +101,10 @@ def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: P
     tasks = Dataset.open(dataset).rows("tasks", ("task_id", "split", "reference_plan"))
     longer = sum(len(t["reference_plan"]) > 1 and t["split"] == "train" for t in tasks)
     assert done.left_out == {"more_calls": longer}
-    with pytest.raises(ConfigError, match="longer_prompt"):
+    with pytest.raises(ConfigError, match=r"left out: \d+ longer_prompt; .*: .*\d+ train"):
         evaluate(Silent(), of(dataset, max_prompt_tokens=699), journal=tmp_path / "k")
+    with pytest.raises(ConfigError, match=r"no task to play of splits = \[\]"):
+        evaluate(Silent(), of(dataset, splits=()), journal=tmp_path / "l")
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +119,26 @@ def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     export_model(Decoder(shape), folder)
     tokenizer.save(folder)
     return folder
+
+
+def test_models_that_cannot_answer_are_refused(model: Path, tmp_path: Path) -> None:
+    export_model(Decoder(CONFIGS["plain"]), tmp_path / "narrow")
+    load_tokenizer(model).save(tmp_path / "narrow")
+    with pytest.raises(ConfigError, match=r"the tokenizer has \d+ tokens, the model only 97"):
+        ModelPolicy(tmp_path / "narrow")
+    with pytest.raises(ConfigError, match=r"none/tokenizer.json cannot be read"):
+        ModelPolicy(tmp_path / "none")
+
+
+def test_tools_are_declared_as_the_training_run_did(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    assert style_of(tmp_path / "model") == "json"
+    known = tmp_path / "config.json"
+    known.write_text('{"data": {"declarations": "typescript"}}')
+    assert style_of(tmp_path) == style_of(tmp_path / "model") == "typescript"
+    known.write_text('{"data": {"declarations": "yaml"}}')
+    with pytest.raises(ConfigError, match=r"declarations = 'yaml'; allowed: json, typescript"):
+        style_of(tmp_path)
 
 
 @pytest.mark.slow
@@ -152,7 +177,7 @@ def test_scores_are_written_and_come_out_the_same_again(
     dataset: Path, model: Path, tmp_path: Path
 ) -> None:
     def scored(name: str) -> Path:
-        given = of(dataset, tasks=3).model_dump() | {"model": str(model)}
+        given: dict[str, Any] = of(dataset, tasks=3).model_dump() | {"model": str(model)}
         config = ScoreConfig(**given, out=str(tmp_path / name), sampling=Sampling(max_tokens=30))
         return score(config).folder
 
@@ -164,10 +189,33 @@ def test_scores_are_written_and_come_out_the_same_again(
     assert [row["kind"] for row in found["scores"]] == ["tasks of the training data"]
 
 
-def test_a_table_has_shares_with_their_intervals() -> None:
-    assert Share(5, 10).interval == wilson(5, 10)
+def test_shares_are_of_what_the_agent_did_itself() -> None:
+    good = Played(
+        task_id="t-1", split="heldout_task", solvable=True, ended="user_done", success=True,
+        reward=1.0, calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4,
+        prompt_tokens=9,
+    )  # fmt: skip
+    bad = good._replace(success=False, reward=0.0, valid_calls=1, exact_calls=0, breaches=2)
+    sorry = good._replace(solvable=False, calls=0, valid_calls=0, wanted_calls=0, exact_calls=0)
+    outside = bad._replace(ended="infra_error")
+    [unseen, tools] = scores_of(
+        [good._replace(split="heldout_tool"), good, bad, sorry, outside, outside]
+    )
+    assert (tools.split, tools.episodes, unseen.split) == ("heldout_tool", 1, "heldout_task")
+    assert (unseen.episodes, unseen.left_aside) == (3, 2)
+    assert unseen.success == Share(2, 3)
+    assert unseen.solved == Share(1, 2)
+    assert unseen.valid_calls == Share(4, 6)
+    assert unseen.exact_calls == Share(2, 4)
+    assert unseen.without_breach == Share(2, 3)
+    assert unseen.mean_reward == pytest.approx(2 / 3)
+    low, high = wilson(2, 3)
+    [_, _, row, _] = table([unseen, tools]).splitlines()
+    assert row.startswith(f"| unseen tasks | 3 | 0.67 ({low:.2f} to {high:.2f}) | 0.50 (")
+    [told, _] = as_json([unseen, tools])
+    assert told["success"] == {"hits": 2, "n": 3, "share": 2 / 3, "interval": (low, high)}
+    assert told["kind"] == "unseen tasks"
     assert Share(0, 0).value is None
-    assert table([]).count("\n") == 1
 
 
 def test_a_dataset_without_runs_is_refused(tmp_path: Path) -> None:

@@ -286,9 +286,12 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(said.stdout).keys() >= {"content", "tool_calls", "finish_reason"}
-    wrong = subprocess.run(
-        [*command, "--set", "stepz=3"], capture_output=True, text=True, check=False
-    )
-    assert wrong.returncode == 2
-    assert "did you mean 'steps'?" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
+    cold = ["--prompt", "?", "--temperature", "-1"]
+    for words, told in (
+        ([*command, "--set", "stepz=3"], "did you mean 'steps'?"),
+        ([*command[:3], "generate", str(tmp_path / "run"), *cold], "temperature = -1"),
+    ):
+        wrong = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert wrong.returncode == 2
+        assert told in wrong.stderr
+        assert "Traceback" not in wrong.stderr
