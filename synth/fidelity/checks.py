@@ -116,9 +116,9 @@ def fidelity_of(
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
     before, after = Measured(ours, spoken), Measured(theirs, heard)
     translated = heard != spoken and "und" not in (heard, spoken)
-    if alignment is None and not translated:
-        alignment = aligned_by_words(ours, theirs)
-    same_words = alignment is not None and alignment.method == "words"
+    # an embedder hardly tells a statement from its denial, so conflicts are looked for by words
+    by_words = None if translated else aligned_by_words(ours, theirs)
+    alignment = alignment or by_words
     share, longest = copied(ours.words, theirs.words)
     return Fidelity(
         numbers=numbers_kept(before, after, translated=translated),
@@ -129,7 +129,7 @@ def fidelity_of(
         code=code_kept(ours, theirs),
         tables=NOT_COMPARED if translated else tables_kept(ours, theirs),
         headings=NOT_COMPARED if translated else headings_kept(ours, theirs),
-        conflicts=conflicts_of(ours, theirs, alignment) if alignment and same_words else (),
+        conflicts=conflicts_of(ours, theirs, by_words) if by_words else (),
         alignment=alignment,
         length_ratio=_length(theirs) / max(1.0, _length(ours)),
         source_language=spoken,

@@ -90,7 +90,7 @@ class RephraseConfig(JobConfig):
     """How far a rewrite may depart from its source before it is dropped."""
     align: Literal["words", "embedder"] = "words"
     """How sentences of source and rewrite are matched: by their words, which costs nothing, or by
-    the vectors of the role `embedder`."""
+    the vectors of the role `embedder`, held to `fidelity.min_similarity` alone."""
     judge_claims: bool = False
     """Have the role `judge` look for claims that were added or lost, sentence by sentence, in what
     the other layers keep."""

@@ -89,6 +89,28 @@ def test_every_item_is_accounted_for_under_a_misbehaving_endpoint(tmp_path: Path
     assert any(chunk["attempts"] > 1 for row in rows for chunk in row["chunks"])
 
 
+def test_the_judge_and_the_embedder_are_asked_where_the_settings_say_so(
+    tmp_path: Path, whole: Path
+) -> None:
+    asked = SMALL.model_copy(update={"judge_claims": True, "align": "embedder"})
+    run_rephrase(tmp_path / "d", asked)
+    for folder, roles in (
+        (whole, {"rewriter"}),
+        (tmp_path / "d", {"rewriter", "judge", "embedder"}),
+    ):
+        with Dataset.open(folder).connect() as db:
+            found = db.execute("select distinct role from llm_calls where stage = 'rephrase'")
+            assert {role for [role] in found.fetchall()} == roles
+    rows = Dataset.open(tmp_path / "d").rows("rephrasings")
+    assert {row["alignment"]["method"] for row in rows} == {"embedder"}
+    for row in rows:
+        claims, reason = row["claims"], row["drop_reason"]
+        assert (claims is None) == (reason is not None and not reason.startswith("claim_")), reason
+        if claims is not None:
+            assert (reason == "claim_added") == bool(claims["added"])
+    assert any(row["drop_reason"] in {"claim_added", "claim_lost"} for row in rows)
+
+
 def test_a_run_stopped_by_its_budget_goes_on_and_pays_nothing_twice(
     tmp_path: Path, whole: Path
 ) -> None:

@@ -57,6 +57,18 @@ def test_one_changed_fact_is_named(was: str, put: str, reason: str | None) -> No
     assert verdict(measured(changed), FidelityConfig()) is not None or reason is None
 
 
+def test_a_denial_is_found_whatever_aligned_the_sentences() -> None:
+    by_words = measured(REWRITTEN).alignment
+    assert by_words is not None
+    embedded = by_words._replace(method="embedder")
+    for rewrite, found in (
+        (REWRITTEN, []),
+        (REWRITTEN.replace("was not", "was"), ["contradicted"]),
+    ):
+        fidelity = fidelity_of(RIVER, rewrite, kind="knowledge", alignment=embedded)
+        assert reasons_of(fidelity, FidelityConfig()) == found
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
