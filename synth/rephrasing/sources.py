@@ -6,7 +6,7 @@ from records.errors import ConfigError
 from synth.rephrasing.built_in import CPython, Maths
 from synth.rephrasing.config import SourceConfig
 from synth.rephrasing.files import SUFFIXES, Files
-from synth.rephrasing.tables import DataSet
+from synth.rephrasing.tables import DataSet, is_saved
 from synth.rephrasing.texts import Source
 
 BUILT_IN = {"cpython": CPython, "maths": Maths}
@@ -20,7 +20,7 @@ def is_on_hub(config: SourceConfig) -> bool:
 def source_of(config: SourceConfig) -> Source:
     """Reads nothing yet. ConfigError says what is allowed."""
     path = Path(config.path)
-    if config.format == "datasets" or (path / "dataset_info.json").is_file():
+    if config.format == "datasets" or is_saved(path):
         return DataSet(config)
     if config.path in BUILT_IN:
         return BUILT_IN[config.path]()

@@ -15,6 +15,11 @@ _HUB_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?")
 """No address, and no way up the folders: `datasets` would follow both."""
 
 
+def is_saved(folder: Path) -> bool:
+    """Whether `datasets` saved one table there, or several splits."""
+    return any((folder / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
+
+
 class DataSet:
     """Its rows lie in Arrow files that are mapped, so reading one by number is cheap."""
 
@@ -63,8 +68,9 @@ class DataSet:
                 "sources: data sets need the package `datasets` (the extra `export`)"
             ) from error
         try:
-            if (Path(path) / "dataset_info.json").is_file():
-                return datasets.load_from_disk(path)
+            if is_saved(Path(path)):
+                saved = datasets.load_from_disk(path)
+                return saved[split] if isinstance(saved, dict) else saved
             return datasets.load_dataset(path, split=split)
         except Exception as error:  # the package raises whatever its readers do
             raise ConfigError(f"sources: the data set {path!r} cannot be read: {error}") from error

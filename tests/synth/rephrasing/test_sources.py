@@ -37,7 +37,15 @@ def saved(folder: Path) -> Path:
     return folder / "saved"
 
 
-@pytest.mark.parametrize("kind", [parquet, jsonl, saved])
+def saved_splits(folder: Path) -> Path:
+    datasets = pytest.importorskip("datasets")
+    one = datasets.load_from_disk(str(saved(folder)))
+    other = datasets.Dataset.from_dict({"body": ["of the other split"]})
+    datasets.DatasetDict({"test": other, "train": one}).save_to_disk(folder / "splits")
+    return folder / "splits"
+
+
+@pytest.mark.parametrize("kind", [parquet, jsonl, saved, saved_splits])
 def test_rows_come_in_order_and_again_by_their_place(tmp_path: Path, kind) -> None:
     config = SourceConfig(path=str(kind(tmp_path)), text="body")
     found = list(source_of(config).texts())
@@ -46,6 +54,14 @@ def test_rows_come_in_order_and_again_by_their_place(tmp_path: Path, kind) -> No
     later = source_of(config)
     for place, text in [*found[::97], *reversed(found[::61])]:
         assert later.read(place) == text
+
+
+def test_a_split_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = str(saved_splits(tmp_path))
+    [(_, text)] = source_of(SourceConfig(path=path, text="body", split="test")).texts()
+    assert text.text == "of the other split"
+    with pytest.raises(ConfigError, match="cannot be read: 'validation'"):
+        list(source_of(SourceConfig(path=path, text="body", split="validation")).texts())
 
 
 def test_plain_text_is_read_in_segments_that_end_with_a_paragraph(tmp_path: Path) -> None:
