@@ -58,7 +58,7 @@ successfully > with success | possible > feasible/conceivable | necessary > need
 notably > above all | nevertheless > even so | mainly > for the most part | purpose > aim
 purposes > aims | frequently > in many cases | regardless of > no matter
 if > in case/provided that | executed > run/carried out | executes > runs
-execute > run/carry out | convenient > handy | insert > put in | equivalent to > the same as
+execute > run/carry out | convenient > handy | equivalent to > the same as
 displayed > shown | details > particulars | achieve > reach | extracted > taken
 passing > handing | more information > more on this | really > actually | leaving > quitting
 placed > put/set | excess > surplus | already > by now | equal to > the same as/no other than
@@ -81,7 +81,6 @@ _UNSAFE_BEFORE = {
     "effect": "take |takes |no |in ",
     "usual": "as ",
     "except": "all ",
-    "insert": "an ",
     "execute": "the |an ",
     "any": "if |not |in |by |at ",
     "using": "when |by |of |for |and |or |before |after |without |if |than ",
@@ -100,7 +99,7 @@ _UNSAFE_BEFORE = {
     "current": "a |electric ",
     "consider": "to |not ",
     "accept": "not ",
-    "include": "not ",
+    "include": "not |to ",
     "certain": "a |be |is ",
     "explicitly": "a |an ",
     "kind": "a |the ",
@@ -141,7 +140,8 @@ _UNSAFE_AFTER = {
     "some": "of",
     "many": "of",
     "also": "see|known",
-    "when": "and|or",
+    "when": "and|or|possible|necessary|needed|not",
+    "whenever": "possible|necessary|needed|not",
     "kind": "regards",
     "new": "york|line|in",
     "appears": "to",

@@ -28,7 +28,7 @@ _TIED = re.compile(
     r"(?:it|its|they|their|them|these|those|this|that|such|he|she|his|her|otherwise|also|then"
     r"|thus|hence|therefore|so|however|but|and|or|first|second|third|finally|next|for|in this"
     r"|here|both|another|other|the former|the latter|as a result|likewise|similarly|again|note"
-    r"|see)\b",
+    r"|see|(?:new|changed|added|deprecated|removed) (?:in|since)|called)\b",
     re.I,
 )
 _PLAIN_FIRST = ORDINARY | frozenset(

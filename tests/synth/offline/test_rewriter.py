@@ -163,14 +163,12 @@ def test_it_says_that_it_cannot_translate(text: str) -> None:
         "An entry for instance variables is kept apart.",
         "In addition to the table there is a list.",
         "The list holds rows, keys and so on.",
+        "The work is done in place whenever possible.",
     ],
 )
 def test_a_phrase_that_means_something_else_here_stays(sentence: str) -> None:
-    phrase = next(
-        one
-        for one in ("otherwise", "so deep", "for instance variables", "In addition to", "and so on")
-        if one in sentence
-    )
+    known = ("otherwise", "so deep", "for instance var", "In addition to", "and so on", "whenever")
+    phrase = next(one for one in known if one in sentence)
     for seed in range(20):
         assert phrase in inner(rewrite(sentence, style="encyclopaedia", perspective="", seed=seed))
 
