@@ -13,14 +13,21 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 
 from flows.data_root import check_paths
+from records.store import Dataset
+from trainer.evaluation import newest_run
 from trainer.evaluation_run import EPISODES, ScoreConfig, Scored, ScoreSettings, score
 from trainer.evaluation_scores import table
 from trainer.settings import TrainConfig
 
 
+def check_scores(settings: ScoreSettings) -> None:
+    """ConfigError for a dataset that has no tasks to play: before the model is trained."""
+    check_paths([("scores.dataset", settings.dataset)])
+    newest_run(Dataset.open(settings.dataset))
+
+
 async def scored(config: TrainConfig, settings: ScoreSettings) -> Scored:
     """Score the model that a training run has made, and show the table."""
-    check_paths([("scores.dataset", settings.dataset)])
     given: dict[str, Any] = settings.model_dump()
     done = await scoring(ScoreConfig(**given, model=config.out, out=str(config.folder / "scores")))
     words = f"The conversations: `{(done.folder / EPISODES).resolve()}`"

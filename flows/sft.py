@@ -5,7 +5,7 @@ from typing import NamedTuple
 from prefect import flow
 
 from flows.learning import learn
-from flows.scoring import scored
+from flows.scoring import check_scores, scored
 from trainer.evaluation_run import Scored, ScoreSettings
 from trainer.settings import TrainConfig
 from trainer.training import Trained
@@ -22,5 +22,7 @@ async def sft(config: TrainConfig, scores: ScoreSettings | None = None) -> FineT
     """Train on conversations; run again, it goes on from the last checkpoint. Checkpoints, curves
     and the model for transformers lie in `out`. With `scores` the model then plays held-out tasks
     of a dataset; what came out lies in `out`/scores."""
+    if scores is not None:
+        check_scores(scores)
     trained = await learn(config, "sft")
     return FineTuned(trained, await scored(config, scores) if scores is not None else None)

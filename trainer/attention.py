@@ -83,7 +83,8 @@ class LatentAttention(nn.Module):
         else:
             blocks = _as_blocks(context.mask)
             out_BHTV, max_logit_H = attend(q_BHTK, k_BHSK, v_BHSV, blocks, self.scale)
-        return Attended(self.o_proj(out_BHTV.transpose(1, 2).flatten(2)), max_logit_H)
+        told = max_logit_H if context.track_logits else None
+        return Attended(self.o_proj(out_BHTV.transpose(1, 2).flatten(2)), told)
 
     def queries(self, x_BTD: Tensor, context: Context) -> Tensor:
         if self.config.q_lora_rank is None:

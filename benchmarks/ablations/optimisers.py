@@ -23,8 +23,8 @@ OPTIMISERS = ("muon", "adamw")
 
 
 def wanted(plan: Plan, scale: float, done: Done) -> list[Cell]:
-    plan = plan.scaled(STEPS, scale)
     """All that are known to be needed so far; more once these are done."""
+    plan = plan.scaled(STEPS, scale)
     sweeps = {name: _sweep(plan, name, done) for name in OPTIMISERS}
     cells = [cell for sweep in sweeps.values() for cell in sweep]
     if all(cell.name in done for cell in cells):

@@ -38,7 +38,7 @@ def run(cell: Cell, prose: Prose) -> Result:
 
 def section(seeds: dict[int, Done]) -> str:
     lines = [
-        "The better of the learning rates " + ", ".join(f"{rate:g}" for rate in RATES) + ".",
+        "The best of the learning rates " + ", ".join(f"{rate:g}" for rate in RATES) + ".",
         "",
         "| seed | experts (2 answer) | parameters | active | tokens an expert and step | lr "
         "| held-out loss | busiest expert over its share |",

@@ -84,6 +84,11 @@ def test_sft_ends_with_scores_on_tasks_of_a_dataset(
         tasks=2,
         sampling=Sampling(max_tokens=8),
     )
+    for dataset, why in (("none", "no such folder"), ("..", "not inside the data root")):
+        wrong = settings.model_copy(update={"dataset": str(tmp_path / dataset)})
+        with pytest.raises(ConfigError, match=why):
+            asyncio.run(sft(config, wrong))
+    assert not config.folder.exists()  # told before it trains
     _, scored = asyncio.run(sft(config, settings))
     assert scored is not None
     [scores] = scored.scores

@@ -84,6 +84,7 @@ def test_tracking_maxima_changes_nothing_else() -> None:
     torch.testing.assert_close(
         model(ids).hidden_BTD, model(ids, track_logits=True).hidden_BTD, rtol=1e-4, atol=1e-5
     )
+    assert model(ids).max_logit_LH is None
 
 
 def test_recomputing_layers_changes_no_gradient() -> None:
