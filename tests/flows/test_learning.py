@@ -74,7 +74,9 @@ def test_sft_ends_with_scores_on_tasks_of_a_dataset(
     monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
     make_dataset(tmp_path / "data", num_tasks=6)
     config = config_of(tmp_path, tmp_path / "data", steps=1)
-    wide = config.data.model_copy(update={"row_tokens": 4096, "batch_rows": 1})
+    wide = config.data.model_copy(
+        update={"row_tokens": 8192, "batch_rows": 1, "declarations": "typescript"}
+    )
     config = config.model_copy(
         update={"data": wide, "shape": small(vocab_size=300, max_positions=8192)}
     )
