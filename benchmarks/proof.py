@@ -46,8 +46,8 @@ DRILLS = 12_000
 SHORT: dict[str, tuple[str, ...]] = {
     "data": ("num_tasks=300",),
     "pretrain": ("steps=5", "data.batch_rows=2"),
-    "sft": ("steps=40", "data.batch_rows=2"),
-    "scores": ("tasks=6",),
+    "sft": ("steps=20", "data.batch_rows=2"),
+    "scores": ("tasks=5",),
 }
 """Shows every part at work within a few minutes; a model so young can do next to nothing."""
 
