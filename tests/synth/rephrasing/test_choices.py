@@ -7,7 +7,7 @@ import pytest
 from synth.rephrasing.assignment import Assigner
 from synth.rephrasing.config import RephraseConfig
 from synth.rephrasing.gates import personal_data, toxicity
-from synth.rephrasing.similarity import near_repeats, sketch
+from synth.rephrasing.similarity import near_repeats, shingles, sketch
 from tool_specs.duplicates import jaccard
 
 
@@ -57,8 +57,6 @@ def test_every_near_pair_is_found_and_no_other() -> None:
     base = [texts(n) for n in range(40)]
     near = [text.replace("word0 ", "wordx ") for text in base[:20]]
     many = [*base, *near, "", "short text", "short text"]
-    from synth.rephrasing.similarity import shingles
-
     found = near_repeats([sketch(t) for t in many], lambda n: many[n], near=0.8)
     expected: dict[int, int] = {}
     for later in range(len(many)):

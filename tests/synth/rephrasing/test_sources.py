@@ -72,7 +72,9 @@ def test_plain_text_is_read_in_segments_that_end_with_a_paragraph(tmp_path: Path
     source = source_of(SourceConfig(path=str(tmp_path), language="fr"))
     found = list(source.texts())
     assert "".join(text.text for _, text in found) == whole
-    assert len(found) == -(-len(whole.encode()) // SEGMENT_BYTES) or len(found) > 5
+    sizes = [len(text.text.encode()) for _, text in found]
+    assert len(sizes) > 5
+    assert all(SEGMENT_BYTES <= size < SEGMENT_BYTES + 1000 for size in sizes[:-1])
     assert all(text.text.endswith("\n\n") for _, text in found[:-1])
     assert source.read(found[2][0]) == found[2][1]
     assert found[0][1].language == "fr"
