@@ -30,7 +30,8 @@ class ScoreSettings(EvalConfig):
     declarations: Style | None = None
     """How tools are declared; None: as in the model's training run, else JSON."""
     constrained: bool = False
-    """Only answers that keep the template and call declared tools validly can be written."""
+    """Only answers that keep the template and call declared tools with arguments of their types can
+    be written: see `trainer.json_prefix` for what is left to the tools."""
     sampling: Sampling = Sampling()
     """How tokens are drawn; by default the likeliest is taken."""
     slots: int = Field(default=32, ge=1, le=1024)

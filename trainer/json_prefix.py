@@ -1,9 +1,9 @@
 """Whether a text is, or can still become, a JSON value under a schema: for constrained decoding.
 
 Enforced are types, declared and required properties, enums, constants, unions and items. Left to
-whoever executes the call: patterns, lengths, ranges, references. Where a schema declares
-properties, others are refused. Keys come once; between tokens of JSON stands one space or line
-break at most, since a model could go on with blanks for ever.
+whoever executes the call: formats (dates, too), patterns, lengths, ranges, references. Where a
+schema declares properties, others are refused. Keys come once; between tokens of JSON stands one
+space or line break at most, since a model could go on with blanks for ever.
 
 Texts are bytes of UTF-8 read as Latin-1 (`as_bytes`), because a token may end within a letter.
 """
@@ -19,6 +19,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _NUMBER_BEGUN = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.(?:\d+(?:[eE][+-]?\d*)?)?|[eE][+-]?\d*)?)?")
 _ESCAPE_BEGUN = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{0,4})?')
 _LONGEST_NUMBER = 40
+_LARGEST_NUMBER = 2**53 - 1
+"""Either way: above it not every whole number has a value of its own, and tools take none."""
 _DEEPEST = 24
 """Where a schema says nothing, no bracket is opened at this depth: a model could nest for ever."""
 
@@ -153,9 +155,11 @@ def _number(text: str, at: int, *, whole: bool) -> int:
         raise _WrongError
     if length == _LONGEST_NUMBER and not begun.group()[-1].isdigit():
         raise _WrongError  # there is no room left for the digit that it needs
+    found = _NUMBER.match(text, at)
+    if found is not None and abs(float(found.group())) > _LARGEST_NUMBER:
+        raise _WrongError
     if begun.end() == len(text):
         raise _UnfinishedError
-    found = _NUMBER.match(text, at)
     if found is None or found.end() != begun.end():
         raise _WrongError
     return found.end()

@@ -45,12 +45,16 @@ TOOLS = [
     for name, schema in (("forecast", SCHEMA), ("now", {"type": "object", "properties": {}}))
 ]
 
+LARGEST = 2**53 - 1
+
 VALUES = st.fixed_dictionaries(
-    {"city": st.text(max_size=8), "days": st.integers()},
+    {"city": st.text(max_size=8), "days": st.integers(-LARGEST, LARGEST)},
     optional={
         "unit": st.sampled_from(["kelvin", "Grad \u00e4", "celsius"]),
-        "share": st.none() | st.floats(allow_nan=False, allow_infinity=False),
-        "spots": st.lists(st.fixed_dictionaries({"x": st.integers() | st.just(0.5)}), max_size=2),
+        "share": st.none() | st.floats(-LARGEST, LARGEST),
+        "spots": st.lists(
+            st.fixed_dictionaries({"x": st.integers(-LARGEST, LARGEST) | st.just(0.5)}), max_size=2
+        ),
         "exact": st.booleans(),
     },
 )
@@ -110,6 +114,8 @@ def test_what_is_whole_is_valid_json_under_the_schema(value: dict[str, Any], dat
         '{"city": "\\u00g',
         '{"share": ' + "1" * 39 + ".",
         '{"share": 1.e',
+        '{"days": -9007199254740992',
+        '{"share": 1e16',
     ],
 )
 def test_what_cannot_become_valid_is_refused(text: str) -> None:
