@@ -10,35 +10,31 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from records.config import Config
-from records.digest import canonical_json
 from records.errors import ConfigError
 from records.journal import ShardJournal
 from records.schemas import Row
-from records.seeds import seed_of, share_of
+from records.seeds import share_of
 from records.splits import Split
 from records.store import Dataset
 from sandboxes.warm import WarmServers
-from synth.calls import FORMAT_ERRORS
 from synth.config import RunConfig
 from synth.config_files import recorded_config
-from synth.environment import OUTSIDE, EpisodeConfig, EpisodeEnvironment, Step
+from synth.environment import EpisodeConfig, EpisodeEnvironment
 from synth.executors import Catalogue
 from synth.llm.client import LLM, Gateway
 from synth.offline.app import create_app
-from synth.reward import decide_by_code, rubric_of
 from synth.simulator import ModelAnswers
 from synth.sources import catalogue_of
 from synth.user import LlmUser
-from trainer.chat import Answer
+from trainer.evaluation_episode import Chosen, begun
 from trainer.evaluation_scores import Played
-from trainer.policies import Asked, Policy, num_calls
+from trainer.policies import Asked, Policy
 
 PLAYERS = ("user", "simulator")
 """Roles of the dataset's run that play along."""
@@ -64,16 +60,6 @@ class EvalConfig(Config):
     group: int = Field(default=32, ge=1, le=1024)
     """Episodes that go on together."""
     seed: int = Field(default=0, ge=0)
-
-
-class Chosen(NamedTuple):
-    task: Row
-    attempt: int
-
-    @property
-    def item(self) -> str:
-        """Seeds hang on it."""
-        return f"{self.task['task_id']}-{self.attempt}"
 
 
 class Evaluated(NamedTuple):
@@ -197,7 +183,7 @@ class _Game:
         self, policy: Policy, chosen: Sequence[Chosen]
     ) -> list[tuple[Played, dict[str, Any]]]:
         """All of them to their end, round by round."""
-        episodes = [await _begun(self._environment(one), one) for one in chosen]
+        episodes = [await begun(self._environment(one), one) for one in chosen]
         try:
             while open_ := [e for e in episodes if e.env.state.reason is None]:
                 asked = [e.asked(policy) for e in open_]
@@ -224,85 +210,3 @@ class _Game:
 
         answers = ModelAnswers(self._llm, item=item, config=catalogue.simulate)
         return EpisodeEnvironment(catalogue, episode, user=user, answers=answers)
-
-
-@dataclass
-class _Episode:
-    chosen: Chosen
-    env: EpisodeEnvironment
-    tools: Sequence[Mapping[str, Any]]
-    prompt_tokens: int = 0
-    broken: int = 0
-    """Answers that did not keep the template."""
-    last: Step | None = None
-
-    def asked(self, policy: Policy) -> Asked:
-        state = self.env.state
-        asked = Asked(state.messages, self.tools, seed_of(self.chosen.item, "answer", state.turn))
-        if not self.prompt_tokens:
-            self.prompt_tokens = policy.prompt_tokens(asked)
-        return asked
-
-    async def step(self, answer: Answer) -> None:
-        self.broken += answer.broken is not None
-        self.last = await self.env.step(_message(answer, num_calls(self.env.state.messages)))
-
-    def counted(self) -> Played:
-        state, task = self.env.state, self.chosen.task
-        assert state.reason is not None
-        records = [r for r in state.caller.records if r.actor == "agent"]
-        valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
-        wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
-        made = Counter(_spelt(r.name, r.arguments) for r in valid)
-        return Played(
-            task_id=task["task_id"],
-            split=task["split"],
-            solvable=task["solvable"],
-            ended=state.reason,
-            success=self._succeeded(),
-            reward=self.last.reward if self.last else 0.0,
-            calls=len(records) + self.broken,
-            valid_calls=len(valid),
-            wanted_calls=wanted.total(),
-            exact_calls=(wanted & made).total(),
-            breaches=sum(bool(r.breaches) for r in records),
-            turns=state.turn,
-            prompt_tokens=self.prompt_tokens,
-        )
-
-    def _succeeded(self) -> bool:
-        if self.env.state.reason in OUTSIDE or self.last is None:
-            return False
-        verdicts = self.last.info.get("verdicts") or {}
-        return decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
-
-    def told(self) -> dict[str, Any]:
-        state = self.env.state
-        return {
-            "task_id": self.chosen.task["task_id"],
-            "split": self.chosen.task["split"],
-            "ended": state.reason,
-            "success": self._succeeded(),
-            "tools": [tool["function"]["name"] for tool in self.tools],
-            "messages": state.messages,
-        }
-
-
-async def _begun(env: EpisodeEnvironment, chosen: Chosen) -> _Episode:
-    _, info = await env.reset(chosen.task, seed_of(chosen.item, "episode"))
-    return _Episode(chosen, env, info["tools"])
-
-
-def _message(answer: Answer, before: int) -> dict[str, Any]:
-    """Calls are numbered over the conversation, as the template has them."""
-    message: dict[str, Any] = {"role": "assistant", "content": answer.content}
-    if answer.tool_calls:
-        message["tool_calls"] = [
-            {"id": f"call_{before + n}", "type": "function", "function": call["function"]}
-            for n, call in enumerate(answer.tool_calls)
-        ]
-    return message
-
-
-def _spelt(tool: str, arguments: Any) -> str:
-    return canonical_json([tool, arguments])
