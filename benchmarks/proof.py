@@ -135,18 +135,28 @@ class Proof:
             self._scored(name, name)
         for name in ("sft", "pretrained"):
             self._scored(f"{name}-constrained", name, constrained=True)
-        out = self.folder / "scores" / "nearest"
-        if not (out / SCORES).exists():
-            words = self._config("scores", **self._places("sft", "nearest"))
-            config = validate_as(ScoreConfig, read_settings(Path(words[0]), words[2::2]), where="-")
+        config = self._score_config(*self._score_words("sft", "nearest"))
+        if not self._is_scored("nearest", config):
             nearest = NearestExample(SourceConfig(path=str(self.data)))
-            score_policy(SameTasks(nearest, policy_of(config)), config, out, about="nearest")
+            policy = SameTasks(nearest, policy_of(config))
+            score_policy(policy, config, Path(config.out), about="nearest")
 
-    def _scored(self, name: str, model: str, *, constrained: bool = False) -> None:
-        if (self.folder / "scores" / name / SCORES).exists():
-            return
-        settings = self._places(model, name)
-        self._run("trainer", "eval", *self._config("scores", **settings, constrained=constrained))
+    def _scored(self, name: str, model: str, **settings: bool) -> None:
+        words = self._score_words(model, name, **settings)
+        if not self._is_scored(name, self._score_config(*words)):
+            self._run("trainer", "eval", *words)
+
+    def _score_words(self, model: str, name: str, **settings: bool) -> list[str]:
+        return self._config("scores", **self._places(model, name), **settings)
+
+    def _score_config(self, path: str, *changes: str) -> ScoreConfig:
+        values = read_settings(Path(path), changes[1::2])  # every other word is `--set`
+        return validate_as(ScoreConfig, values, where=path)
+
+    def _is_scored(self, name: str, config: ScoreConfig) -> bool:
+        """Under the same settings. A model that was trained further asks for an empty folder."""
+        made = self.folder / "scores" / name / SCORES
+        return made.exists() and self.scores(name)["config"] == config.model_dump(mode="json")
 
     def _places(self, model: str, name: str) -> dict[str, Path]:
         out = self.folder / "scores" / name

@@ -1,8 +1,11 @@
 """Processes named so that a recycled pid is never mistaken for a living owner."""
 
+import multiprocessing
 import os
 import socket
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,3 +50,15 @@ def _start_time(pid: int) -> str | None:
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout.split(maxsplit=1)
     return None if len(listed) < 2 or listed[0].startswith("Z") else listed[1].strip()
+
+
+def end_with_parent() -> None:
+    """In a process that `multiprocessing` has made: do not outlive a parent that is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
+
+
+def _end_after(wait: Callable[[], None]) -> None:
+    wait()
+    os._exit(1)

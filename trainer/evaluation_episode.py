@@ -44,8 +44,11 @@ class Episode:
         return asked
 
     async def step(self, answer: Answer) -> None:
-        self.broken += answer.broken is not None
+        """Play the answer. One that breaks the template counts as a call that is not valid, unless
+        a call of it counts so already."""
         self.last = await self.env.step(_message(answer, num_calls(self.env.state.messages)))
+        refused = any(r.error_code in FORMAT_ERRORS for r in self.last.info["calls"])
+        self.broken += answer.broken is not None and not refused
 
     def counted(self) -> Played:
         state, task = self.env.state, self.chosen.task

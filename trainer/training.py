@@ -211,8 +211,8 @@ def _tokenizer(config: TrainConfig) -> Tokenizer:
     if given is not None:
         tokenizer = load_tokenizer(Path(given))
     else:
-        view: View = config.stage
-        sources = ((source, view) for source in config.data.sources)
+        sources: list[tuple[SourceConfig, View]]
+        sources = [(source, config.stage) for source in config.data.sources]
         tokenizer = tokenizer_of(sources, vocab_size=config.new_shape.vocab_size)
     return tokenizer
 

@@ -23,6 +23,7 @@ from benchmarks.ablations.cells import Cell, Done, Result, Results
 from benchmarks.ablations.learning import Plan, shape
 from benchmarks.ablations.prose import prose
 from benchmarks.ablations.report import write_report
+from records.processes import end_with_parent
 
 ABLATIONS: dict[str, ModuleType] = {
     "optimisers": optimisers,
@@ -46,7 +47,7 @@ def main() -> None:
     results = Results(options.out / "cells")
     begun = time.perf_counter()
     context = get_context("spawn")  # torch's threads do not survive a fork
-    with ProcessPoolExecutor(options.jobs, mp_context=context, initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=context, initializer=_begin) as pool:
         vocab_size, fingerprint = pool.submit(_prepared, options.out / "prose").result()
         start = Plan(shape=shape(vocab_size), peak_lr=1.0, steps=1, corpus=fingerprint)
         plans = {
@@ -106,8 +107,9 @@ def _state(name: str, plan: Plan, scale: float, results: Results) -> tuple[Done,
         done = known
 
 
-def _one_thread() -> None:
+def _begin() -> None:
     torch.set_num_threads(1)
+    end_with_parent()
 
 
 def _prepared(folder: Path) -> tuple[int, str]:

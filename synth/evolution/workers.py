@@ -4,7 +4,6 @@ import asyncio
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from records.errors import TransientError
+from records.processes import end_with_parent
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -56,11 +56,4 @@ class Workers:
 def _begin() -> None:
     """Ctrl-C is the parent's to act on; and a worker does not outlive a parent that is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.join,), daemon=True).start()
-
-
-def _end_with(wait: Callable[[], None]) -> None:
-    wait()
-    os._exit(1)
+    end_with_parent()
