@@ -67,7 +67,9 @@ def test_the_domain_is_proved(folder, capsys, monkeypatch):
 
 
 def test_the_policy_is_told_to_agents_and_stands_in_rubrics(dataset):
-    assert all("on its own day" in row["system_prompt"] for row in dataset.rows("agents"))
+    talks = [row["messages"] for row in dataset.rows("trajectories", ("trajectory_id", "messages"))]
+    assert talks
+    assert all("on its own day" in messages[0]["content"] for messages in talks)
     asked = [
         criterion.check
         for task in dataset.rows("tasks")

@@ -15,6 +15,7 @@ import pytest
 from records.config import Config
 from synth.config import GradeConfig, RunConfig
 from synth.evolution.config import EvolveConfig
+from synth.rephrasing.config import RephraseConfig
 from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.prefect_api import artifacts, ended_run, flow_runs, log_lines, post
 from trainer.settings import TrainConfig
@@ -22,7 +23,7 @@ from trainer.settings import TrainConfig
 CONFIGS: dict[str, type[Config]] = dict.fromkeys(
     ("build-tasks", "build-tools", "curate", "dry-run", "pipeline", "rollouts"), RunConfig
 )
-CONFIGS |= {"evolve-tools": EvolveConfig, "grade": GradeConfig}
+CONFIGS |= {"evolve-tools": EvolveConfig, "grade": GradeConfig, "rephrase": RephraseConfig}
 CONFIGS |= {"pretrain": TrainConfig, "sft": TrainConfig}
 """What the form of each flow asks for."""
 
