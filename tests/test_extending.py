@@ -25,6 +25,8 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 FENCED = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in FENCED if name}
 COMMANDS = [line for kind, _, text in FENCED if kind == "sh" for line in text.splitlines()]
+MORE = ["num_tasks=60"]
+"""Than on the page: one task in twelve asks for what the policy forbids."""
 PERSONAS = tomllib.loads(FILES["my_run.toml"])["personas"]
 
 
@@ -40,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dataset(folder: Path) -> Dataset:
     with pytest.MonkeyPatch.context() as here:
         here.chdir(folder)
-        run_pipeline(folder / "data", load_config(Path("my_run.toml")))
+        run_pipeline(folder / "data", load_config(Path("my_run.toml"), MORE))
     return Dataset.open(folder / "data")
 
 
@@ -114,7 +116,7 @@ def test_the_kind_shows_in_the_report_and_replays(dataset, folder, monkeypatch):
     judged = {v["checked_by"] for v in dataset.rows("verdicts") if v["kind"] == "few_calls"}
     assert judged == {"code", "judge"}
     assert "few_calls" in report_html(dataset)
-    config = load_config(Path("my_run.toml"))
+    config = load_config(Path("my_run.toml"), MORE)
     assert recorded_config(dataset, config.run_id) == config
     first = min(dataset.ids("trajectories"))
     catalogue = catalogue_of(dataset, config)
