@@ -57,8 +57,8 @@ def grade(
         Print what the judge did on planted failures as a JSON list of objects.
     """
     from flows.entry import run_flow, say
-    from synth.calibration import as_table
     from synth.grading_stages import grading_of, trials, warning_about
+    from synth.judge_rates import as_table
 
     store = open_dataset(path if path is not None else str(dataset_path(None)))
     loaded = _settings(store, config, judge_model, rubric, set_)

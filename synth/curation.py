@@ -15,9 +15,9 @@ from pydantic import Field
 from records.config import Config
 from records.digest import digest
 from records.schemas import Row
-from synth.calibration import Standing
 from synth.environment import OUTSIDE
 from synth.grading import HACK_CHECK, scores_of
+from synth.judge_rates import Standing
 from synth.reward import rubric_of
 from synth.rubric import JUDGED, decide
 

@@ -9,14 +9,7 @@ from records.lookup import RowBy, RowsBy
 from records.schemas import Row
 from records.store import Dataset
 from sandboxes.local import available
-from synth.calibration import (
-    judge_rates,
-    judged_standing,
-    plan_calibration,
-    sample,
-    try_judge,
-    warning_of,
-)
+from synth.calibration import plan_calibration, sample, try_judge
 from synth.coding.bench import Bench
 from synth.coding.worlds import code_worlds
 from synth.config import GradeConfig, JudgedConfig
@@ -24,6 +17,7 @@ from synth.curation import Candidate, candidate_of, decide_all
 from synth.executors import code_world_in
 from synth.extensions import load_extensions
 from synth.grading import Recorded, grade, grading_id_of, plan_grading
+from synth.judge_rates import judge_rates, judged_standing, warning_of
 from synth.planting.episodes import Source
 from synth.rubric_patch import RubricPatch
 from synth.run import Run, Shard

@@ -5,7 +5,8 @@ from typing import Any
 
 from records.schemas import Row
 from records.store import Dataset
-from synth.calibration import (
+from synth.grading_stages import trials
+from synth.judge_rates import (
     CALIBRATED_AT,
     FloorConfig,
     Standing,
@@ -14,7 +15,6 @@ from synth.calibration import (
     judged_standing,
     warning_of,
 )
-from synth.grading_stages import trials
 from synth.labels import Shared, calibrated_kinds, label_rates, shared_labels
 from synth.rubric import JUDGED
 

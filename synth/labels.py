@@ -17,8 +17,8 @@ from records.errors import ConfigError
 from records.lease import hold
 from records.schemas import Row
 from records.store import Dataset
-from synth.calibration import Rates, rates_of
 from synth.foreign_text import visible
+from synth.judge_rates import Rates, rates_of
 from synth.rubric import JUDGED
 
 COLUMNS = (

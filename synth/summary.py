@@ -13,8 +13,8 @@ import duckdb
 
 from records.schemas import Row
 from records.store import Dataset
-from synth.calibration import kappa
 from synth.intervals import wilson
+from synth.judge_rates import kappa
 from synth.judge_report import JudgeReport, judge_report
 from synth.state_accuracy import state_accuracy
 

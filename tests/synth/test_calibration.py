@@ -8,26 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.schemas import TABLES, Row
-from synth.calibration import (
+from synth.calibration import JudgingConfig, plan_calibration, sample, try_judge
+from synth.checks import BUILT_IN
+from synth.curation import candidate_of
+from synth.intervals import wilson
+from synth.judge import judge
+from synth.judge_rates import (
     FloorConfig,
-    JudgingConfig,
     Rates,
     as_table,
     attack_rates,
     hack_rates,
     judge_rates,
     judged_standing,
-    plan_calibration,
     rates_of,
-    sample,
     standing_of,
-    try_judge,
     warning_of,
 )
-from synth.checks import BUILT_IN
-from synth.curation import candidate_of
-from synth.intervals import wilson
-from synth.judge import judge
 from synth.offline import create_app
 from synth.offline.settings import AspectRates, JudgeErrors, OfflineSettings
 from synth.planting.episodes import Source

@@ -2,8 +2,10 @@
 
 import asyncio
 import heapq
+from collections.abc import Callable, Coroutine
 from itertools import count
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -89,16 +91,22 @@ def test_a_shard_goes_to_the_lane_with_the_least_to_do() -> None:
     openings.started("a")  # a message that comes late is about nothing
 
 
+def opener(openings: Openings, opened: list[str]) -> Callable[[str], Coroutine[Any, Any, None]]:
+    """Opens a shard in its turn, and notes it."""
+
+    async def one(shard: str) -> None:
+        async with openings.turn(shard, 1):
+            opened.append(shard)
+            await asyncio.sleep(0)
+
+    return one
+
+
 def test_who_is_cancelled_just_when_its_turn_comes_gives_it_back() -> None:
     async def run() -> None:
         openings = Openings([1], shard_size=1)
         opened: list[str] = []
-
-        async def one(shard: str) -> None:
-            async with openings.turn(shard, 1):
-                opened.append(shard)
-                await asyncio.sleep(0)
-
+        one = opener(openings, opened)
         with openings.held("first", 1):
             waiting = [asyncio.create_task(one(shard)) for shard in ("given up", "next")]
             await asyncio.sleep(0)
@@ -117,12 +125,7 @@ def test_who_is_cancelled_while_waiting_opens_nothing() -> None:
     async def run() -> None:
         openings = Openings([1], shard_size=1)
         opened: list[str] = []
-
-        async def one(shard: str) -> None:
-            async with openings.turn(shard, 1):
-                opened.append(shard)
-                await asyncio.sleep(0)
-
+        one = opener(openings, opened)
         with openings.held("first", 1):
             waiting = [asyncio.create_task(one(shard)) for shard in ("given up", "next")]
             await asyncio.sleep(0)
