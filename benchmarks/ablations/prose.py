@@ -1,15 +1,11 @@
 """Prose that every machine with Python has: its language reference and the docstrings of its
 library. Another version of Python has other words; results say which corpus they are of."""
 
-import ast
 import json
-import sysconfig
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import NamedTuple
 
+from benchmarks.prose import prose as texts
 from records.digest import digest
 from records.files import write_atomic
 from records.seeds import share_of
@@ -20,11 +16,6 @@ from trainer.tokenizer import load_tokenizer, train_tokenizer
 VOCAB = 1024
 HELD_OUT = 0.05
 """Share of the texts that losses are told of and none is trained on."""
-SHORTEST = 200
-"""Characters of a text that is worth reading."""
-
-LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "pydoc_data"}
-"""Folders of the library that hold no prose."""
 
 
 class Prose(NamedTuple):
@@ -50,32 +41,9 @@ def prose(folder: Path) -> Prose:
 
 def _write(parts: dict[str, Path]) -> None:
     lines: dict[str, list[str]] = {name: [] for name in parts}
-    for text in _texts():
+    for text in texts():
         side = "held_out" if share_of(digest(text), "held_out") < HELD_OUT else "train"
         lines[side].append(json.dumps({"text": text}) + "\n")
     for name, path in parts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, "".join(lines[name]).encode())
-
-
-def _texts() -> Iterator[str]:
-    seen: set[str] = set()
-    for text in (*(topics[name] for name in sorted(topics)), *_docstrings()):
-        if len(text) >= SHORTEST and text not in seen:
-            seen.add(text)
-            yield text
-
-
-def _docstrings() -> Iterator[str]:
-    library = Path(sysconfig.get_paths()["stdlib"])
-    for path in sorted(library.rglob("*.py")):
-        if LEFT_OUT & set(path.relative_to(library).parts):
-            continue
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError):
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                yield ast.get_docstring(node) or ""
