@@ -90,7 +90,7 @@ class Proof:
     def __init__(self, folder: Path, seed: int, *, short: bool) -> None:
         self.folder, self.seed, self.short = folder, seed, short
         self.data = folder / "data"
-        self._clock = folder / "seconds.json"
+        self._clock, self._log = folder / "seconds.json", folder / "log.txt"
 
     def run(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class Proof:
             tokenizer_of([*sources, *((t, "pretrain") for t in texts)], vocab_size=4096).save(
                 tokenizer
             )
-        together([self._training("pretrain", "pretrained", *texts, tokenizer=tokenizer)])
+        together([self._training("pretrain", "pretrained", *texts, tokenizer=tokenizer)], self._log)
 
     def _fine_tune(self) -> None:
         everything = self.folder / "unfiltered.jsonl"
@@ -128,7 +128,7 @@ class Proof:
             self._training("sft", "unfiltered", SourceConfig(path=str(everything)), **start),
         ]
         # a thread each: two models of this size gain more side by side than one from two threads
-        together(runs, env={"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2))})
+        together(runs, self._log, {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2))})
 
     def _score(self) -> None:
         for name in TRAINED:
@@ -181,11 +181,12 @@ class Proof:
         return [str(CONFIGS / f"{name}.toml"), *(w for one in changes for w in ("--set", one))]
 
     def _run(self, *command: Any) -> None:
-        together([[str(word) for word in command]])
+        together([[str(word) for word in command]], self._log)
 
     def _timed(self, what: str, work: Callable[[], None]) -> None:
         """Seconds add up over the runs that it took."""
         begun = time.monotonic()
+        print(f"seed {self.seed}: {what} (follow it in {self._log})", file=sys.stderr, flush=True)
         try:
             work()
         finally:
@@ -207,16 +208,28 @@ class SameTasks:
         self.answers, self.prompt_tokens = answering.answers, measuring.prompt_tokens
 
 
-def together(commands: Sequence[Sequence[str]], env: Mapping[str, str] = {}) -> None:
-    """Run modules side by side. The first that fails ends the proof, with its last words."""
-    running = [
-        subprocess.Popen([sys.executable, "-m", *words], cwd=ROOT, env={**os.environ, **env})
-        for words in commands
-    ]
-    codes = [one.wait() for one in running]
+def together(commands: Sequence[Sequence[str]], log: Path, env: Mapping[str, str] = {}) -> None:
+    """Run modules side by side; what they say goes to `log`. The first that fails ends the proof,
+    with its last words."""
+    with log.open("ab") as file:
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-m", *words],
+                cwd=ROOT,
+                env={**os.environ, **env},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+            for words in commands
+        ]
+        codes = [one.wait() for one in running]
     for words, code in zip(commands, codes, strict=True):
         if code:
-            sys.exit(f"{' '.join(words)}: exit code {code}; start the proof again to go on")
+            said = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+            sys.exit(
+                f"{said}\n{words[0]} {words[1]} ended with exit code {code}; all that was said is "
+                f"in {log}; start the proof again to go on"
+            )
 
 
 def write_unfiltered(dataset: Dataset, path: Path) -> None:
@@ -253,8 +266,21 @@ def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
     return {split: Share(sum(found), len(found)) for split, found in hits.items()}
 
 
+YOUNG = (
+    "**The short form: every part at work.** The models have seen 20 steps and can do nothing yet; "
+    "`make proof` is the measurement."
+)
+
+MORE = (
+    ("solved", "Task success, of tasks that can be solved"),
+    ("exact_calls", "Calls of the reference plan made with the same arguments"),
+    ("without_breach", "Episodes in which no policy was broken"),
+)
+
+
 def report(proofs: Sequence[Proof], *, short: bool) -> str:
-    """Markdown: success and validity by policy and split, over all seeds together."""
+    """Markdown: success and validity by policy and split, over all seeds together; in the short
+    form no more than that the parts work."""
     made = machine()
     command = f"python benchmarks/proof.py --seeds {len(proofs)}{' --short' if short else ''}"
     parts = [
@@ -262,12 +288,11 @@ def report(proofs: Sequence[Proof], *, short: bool) -> str:
         f"    {command}\n\nCommit {made['commit']}, {made['hardware']}, load at the start "
         f"{made['load']}, {len(proofs)} seed(s). Data by the offline provider: a **template "
         "policy**, whose language is regular; a model's data would be harder to learn from and "
-        "worth more. Shares with 95% intervals (Wilson), episodes of all seeds together.",
+        "worth more. Shares with 95% intervals (Wilson), episodes of all seeds together."
+        + (f"\n\n{YOUNG}" if short else ""),
         _table(proofs, "success", "Task success"),
-        _table(proofs, "solved", "Task success, of tasks that can be solved"),
         _table(proofs, "valid_calls", "Valid calls"),
-        _table(proofs, "exact_calls", "Calls of the reference plan made with the same arguments"),
-        _table(proofs, "without_breach", "Episodes in which no policy was broken"),
+        *(() if short else (_table(proofs, *what) for what in MORE)),
         "## What it took\n\n" + "\n".join(_cost(proof) for proof in proofs),
     ]
     return "\n\n".join(parts) + "\n"
