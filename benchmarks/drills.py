@@ -1,86 +1,56 @@
-"""Made-up facts told twice: what a young model learns to copy from what it has just read on.
+"""Made-up texts that say things twice: what a young model learns to copy from what it has read.
 
-A document tells of some things in words, as records of JSON, or both, and asks for parts of it
-again. Names, ids, numbers and dates are drawn, so nothing can be known by heart. No tool, domain or
-conversation of the datasets is in it.
+Three kinds, shortest first, because attention to what was read is found in short texts and kept in
+long ones: echoes (a few words, and the same again), facts (some statements and a record of them)
+and files (records of several things, which are then asked for). Words, names, ids, numbers and
+dates are drawn, so nothing can be known by heart. No tool, domain or conversation of the datasets
+is in them.
 """
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from records.files import write_atomic
+from trainer.tokenizer import Tokenizer
 
-ONSETS = (
-    "b",
-    "br",
-    "c",
-    "ch",
-    "d",
-    "dr",
-    "f",
-    "g",
-    "gr",
-    "h",
-    "j",
-    "k",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pr",
-    "qu",
-    "r",
-    "s",
-    "st",
-    "t",
-    "tr",
-    "v",
-    "w",
-    "z",
+ONSETS, NUCLEI, FIELDS = map(
+    str.split,
+    (
+        "b br c ch d dr f g gr h j k l m n p pr qu r s st t tr v w z",
+        "a e i o u ai ea ie ou",
+        "name title place owner code colour size price on until phone mail street note kind count "
+        "weight length state number reference address amount day person item label level rate text",
+    ),
 )
-NUCLEI = ("a", "e", "i", "o", "u", "ai", "ea", "ie", "ou")
 CODAS = ("l", "m", "n", "r", "s", "t", "nd", "rt", "", "", "", "", "")
-FIELDS = (
-    "name",
-    "title",
-    "place",
-    "owner",
-    "code",
-    "colour",
-    "size",
-    "price",
-    "on",
-    "until",
-    "phone",
-    "mail",
-    "street",
-    "note",
-    "kind",
-    "count",
-    "weight",
-    "length",
-    "state",
-    "number",
-    "reference",
-    "address",
-    "amount",
-    "day",
-    "person",
-    "item",
-    "label",
-    "level",
-    "rate",
-    "text",
-)
 
 Value = str | int | float
 
 
+def words_of(tokenizer: Tokenizer) -> list[str]:
+    """Those of its tokens that are letters alone."""
+    spelt = (tokenizer.decode([number]).strip() for number in range(tokenizer.size))
+    return sorted({token for token in spelt if re.fullmatch(r"[A-Za-z]{2,}", token)})
+
+
+def echoes(count: int, words: Sequence[str], seed: int = 0) -> Iterator[str]:
+    """Four to ten of the words and numbers, two or three times."""
+    rng = random.Random(f"{seed} echoes")
+    for _ in range(count):
+        line = " ".join(
+            rng.choice(words) if rng.random() < 0.8 else str(rng.randrange(100))
+            for _ in range(rng.randrange(4, 11))
+        )
+        yield " ".join([line] * rng.choice((2, 2, 3)))
+
+
 def drills(count: int, seed: int = 0) -> Iterator[str]:
-    rng = random.Random(seed)
-    return (_document(rng) for _ in range(count))
+    rng = random.Random(f"{seed} drills")
+    kinds = rng.choices((_repeated, _stated, _file), weights=(5, 11, 4), k=count)
+    return (kind(rng) for kind in kinds)
 
 
 def _word(rng: random.Random) -> str:
@@ -94,7 +64,7 @@ def _name(rng: random.Random) -> str:
 
 
 def _id(rng: random.Random) -> str:
-    letters = "".join(rng.choices("ABCDEFGHJKLMNPRSTUVWXZ", k=rng.choice((2, 2, 3))))
+    letters = "".join(rng.choices("ABCDEFGHJKLMNPRSTUVWXZ", k=rng.choice((1, 2, 2, 3))))
     return f"{letters}-{rng.randrange(10 ** rng.choice((2, 3, 4))):03d}"
 
 
@@ -126,7 +96,31 @@ def _record(rng: random.Random, fields: list[str]) -> dict[str, Value]:
     return {field: rng.choice(VALUES)(rng) for field in fields}
 
 
-def _document(rng: random.Random) -> str:
+def _repeated(rng: random.Random) -> str:
+    values = [str(rng.choice(VALUES)(rng)) for _ in range(rng.randrange(2, 9))]
+    line = rng.choice((" ", ", ", "\n", " | ", "', '")).join(values)
+    return "\n".join([line] * rng.choice((2, 2, 3)))
+
+
+STATEMENTS = ("The {} is {}.", "{}: {}", "the {} should be {},", "{} {}")
+
+
+def _stated(rng: random.Random) -> str:
+    """Statements, and a record of some of them; or the other way round."""
+    fields = list(dict.fromkeys(_field(rng) for _ in range(rng.randrange(1, 5))))
+    record = _record(rng, fields)
+    if rng.random() < 0.5:
+        record[f"{_word(rng)}_id"] = _id(rng)
+    said = " ".join(
+        rng.choice(STATEMENTS).format(field.replace("_", " "), record[field])
+        for field in rng.sample(list(record), len(record))
+    )
+    wanted = rng.sample(list(record), rng.randrange(1, len(record) + 1))
+    parts = [said, json.dumps({field: record[field] for field in wanted})]
+    return "\n".join(parts if rng.random() < 0.7 else reversed(parts))
+
+
+def _file(rng: random.Random) -> str:
     thing = _word(rng)
     fields = list(dict.fromkeys(_field(rng) for _ in range(rng.randrange(2, 6))))
     records = [{f"{thing}_id": _id(rng)} | _record(rng, fields) for _ in range(rng.randrange(1, 6))]
@@ -166,7 +160,6 @@ def _looked_up(rng: random.Random, thing: str, record: Mapping[str, Value]) -> s
     return f"{asked} {json.dumps({wanted: record[wanted]})}"
 
 
-def write_drills(path: Path, count: int, seed: int = 0) -> None:
+def write_texts(path: Path, texts: Iterator[str]) -> None:
     """As JSON lines with the column `text`."""
-    lines = (json.dumps({"text": text}) + "\n" for text in drills(count, seed))
-    write_atomic(path, "".join(lines).encode())
+    write_atomic(path, "".join(json.dumps({"text": text}) + "\n" for text in texts).encode())

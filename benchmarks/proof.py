@@ -3,11 +3,11 @@
     python benchmarks/proof.py [--seeds 1] [--out data/proof] [--short]
 
 For each seed: a dataset is made (configs/proof/data.toml); a model is pretrained on prose and on
-made-up facts told twice (`drills.py`: to copy is learnt there), fine-tuned on what was accepted,
-and scored by playing tasks that it has not seen, with tools and domains that it has not seen beside
-them. The baselines play the same tasks: the model that was only pretrained; one fine-tuned for as
-many tokens on all trajectories, accepted or not; and the nearest example of the training data. What
-is there already is kept: a proof that was stopped goes on.
+made-up texts that say things twice (`drills.py`: to copy is learnt there), fine-tuned on what was
+accepted, and scored by playing tasks that it has not seen, with tools and domains that it has not
+seen beside them. The baselines play the same tasks: the model that was only pretrained; one
+fine-tuned for as many tokens on all trajectories, accepted or not; and the nearest example of the
+training data. What is there already is kept: a proof that was stopped goes on.
 
 The table goes to stdout, and to `<out>/proof.md`.
 """
@@ -24,7 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drills import write_drills
+from benchmarks.drills import drills, echoes, words_of, write_texts
 from benchmarks.measured import machine
 from benchmarks.prose import write_prose
 from records.files import write_atomic
@@ -35,13 +35,17 @@ from trainer.evaluation_run import SCORES, ScoreConfig, policy_of, score_policy
 from trainer.evaluation_scores import KINDS, Share, told
 from trainer.policies import NearestExample, Policy
 from trainer.sources import SourceConfig, View
+from trainer.tokenizer import load_tokenizer
 from trainer.training import tokenizer_of
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs" / "proof"
 
-DRILLS = 12_000
-"""Documents of made-up facts, about 300 tokens each: more than are read."""
+ECHOES, DRILLS = 80_000, 20_000
+"""Texts of some 20 tokens and of some 150: about as many tokens as are read."""
+
+VOCABULARY = 2048
+"""Few tokens, so that each is met often and copying is learnt of all of them."""
 
 SHORT: dict[str, tuple[str, ...]] = {
     "data": ("num_tasks=300",),
@@ -104,18 +108,22 @@ class Proof:
         self._run("flows.cli", "run", *words, "--dataset", self.data)
 
     def _pretrain(self) -> None:
-        prose, made_up = self.folder / "prose.jsonl", self.folder / "drills.jsonl"
-        tokenizer = self.folder / "tokenizer"
+        prose, told_twice = self.folder / "prose.jsonl", self.folder / "drills.jsonl"
+        echoed, tokenizer = self.folder / "echoes.jsonl", self.folder / "tokenizer"
         if not prose.exists():
             write_prose(prose)
-        if not made_up.exists():
-            write_drills(made_up, DRILLS, self.seed)
-        texts = (SourceConfig(path=str(made_up)), SourceConfig(path=str(prose), weight=0.3))
+        if not told_twice.exists():
+            write_texts(told_twice, drills(DRILLS, self.seed))
         if not tokenizer.exists():  # of the conversations, too: it has to be short on them
-            sources: list[tuple[SourceConfig, View]] = [(SourceConfig(path=str(self.data)), "sft")]
-            tokenizer_of([*sources, *((t, "pretrain") for t in texts)], vocab_size=4096).save(
-                tokenizer
-            )
+            views: dict[Path, View] = {self.data: "sft", told_twice: "pretrain", prose: "pretrain"}
+            sources: list[tuple[SourceConfig, View]] = [
+                (SourceConfig(path=str(path)), view) for path, view in views.items()
+            ]
+            tokenizer_of(sources, vocab_size=VOCABULARY).save(tokenizer)
+        if not echoed.exists():
+            words = words_of(load_tokenizer(tokenizer))
+            write_texts(echoed, echoes(ECHOES, words, self.seed))
+        texts = (SourceConfig(path=str(text)) for text in (echoed, told_twice, prose))
         together([self._training("pretrain", "pretrained", *texts, tokenizer=tokenizer)], self._log)
 
     def _fine_tune(self) -> None:

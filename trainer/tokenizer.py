@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 
 from records.errors import ConfigError
 from records.files import write_atomic
@@ -27,6 +27,21 @@ SPECIAL = (
     "<|tool_call_end|>",
 )
 """Kimi K2's, as released: what its chat template is made of."""
+
+WORDS = "|".join(
+    (
+        r" +(?= )",  # indentation, but for the space before what is indented
+        r" ?(?>[^\P{L}\p{Lu}]+)(?![\p{L}\p{N}_:?\"])",
+        r"\p{Lu}?[^\P{L}\p{Lu}]+",
+        r"\p{Lu}+",
+        r"\p{N}{1,2}",
+        r" ?[^\p{L}\p{N} ]+",
+        r" ",
+    )
+)
+"""What a new tokenizer merges within. Only plain words take the space before them: names, ids,
+numbers and keys are the same tokens after a space as after a quote or a bracket, so that a model
+can copy them out of a sentence into a call."""
 
 FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 
@@ -124,7 +139,9 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
             f"vocab_size must be at least {least} (bytes and special tokens), got {vocab_size}"
         )
     backend = tokenizers.Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words = pre_tokenizers.Split(Regex(WORDS), "isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([words, as_bytes])
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,

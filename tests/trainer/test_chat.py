@@ -163,6 +163,31 @@ def test_text_that_spells_special_tokens_stays_text(text: str) -> None:
 _MADE: list[Tokenizer] = []
 
 
+@pytest.mark.parametrize("value", ["R-1001", "Orla Fennick", "64.9", "EUR 12", "Atrium"])
+def test_a_value_is_the_same_tokens_in_a_sentence_as_in_a_call(value: str) -> None:
+    told = [f"please book {value} for me, thank you, and do tell me more of it"] * 9
+    tokenizer = train_tokenizer([*told, f'{{"table": "{value}"}}'], vocab_size=340)
+    own = tokenizer.encode(value)
+    for text in (f"please book {value}, thank you", f'{{"table": "{value}"}}', f"({value})"):
+        ids = tokenizer.encode(text)
+        assert any(ids[n : n + len(own)] == own for n in range(len(ids))), text
+
+
+@pytest.mark.parametrize("key", ["return_id", "price"])
+def test_a_key_is_the_same_tokens_in_a_declaration_as_in_a_call(key: str) -> None:
+    texts = [
+        f"  {key}: number,",
+        f"  {key}?: number,",
+        f'{{"{key}": 3}}',
+        f'{{"a": 1, "{key}": 3}}',
+    ]
+    tokenizer = train_tokenizer(texts * 5, vocab_size=300)
+    own = tokenizer.encode(key)
+    for text in texts:
+        ids = tokenizer.encode(text)
+        assert any(ids[n : n + len(own)] == own for n in range(len(ids))), text
+
+
 def _small_tokenizer() -> Tokenizer:
     if not _MADE:
         _MADE.append(train_tokenizer(["<|im_end|> is text here"] * 3, vocab_size=300))
