@@ -1,10 +1,10 @@
 """Made-up texts that say things twice: what a young model learns to copy from what it has read.
 
-Three kinds, shortest first, because attention to what was read is found in short texts and kept in
-long ones: echoes (a few words, and the same again), facts (some statements and a record of them)
-and files (records of several things, which are then asked for). Words, names, ids, numbers and
-dates are drawn, so nothing can be known by heart. No tool, domain or conversation of the datasets
-is in them.
+Shortest first, because attention to what was read is found in short texts and kept in long ones:
+echoes (a few words, and the same again), facts (some statements and a record of them), files
+(records of several things, which are then asked for) and orders (declared functions, one of which
+does what is asked, or none does). Words, names, ids, numbers and dates are drawn, so nothing can be
+known by heart. No tool, domain or conversation of the datasets is in them.
 """
 
 import json
@@ -12,8 +12,10 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from records.files import write_atomic
+from trainer.declarations import declare
 from trainer.tokenizer import Tokenizer
 
 ONSETS, NUCLEI, FIELDS = map(
@@ -49,7 +51,7 @@ def echoes(count: int, words: Sequence[str], seed: int = 0) -> Iterator[str]:
 
 def drills(count: int, seed: int = 0) -> Iterator[str]:
     rng = random.Random(f"{seed} drills")
-    kinds = rng.choices((_repeated, _stated, _file), weights=(5, 11, 4), k=count)
+    kinds = rng.choices((_repeated, _stated, _file, _order), weights=(5, 9, 3, 5), k=count)
     return (kind(rng) for kind in kinds)
 
 
@@ -158,6 +160,55 @@ def _looked_up(rng: random.Random, thing: str, record: Mapping[str, Value]) -> s
     known, wanted = rng.sample(list(record), 2)
     asked = f"Which {wanted} has the {thing} with {known} {_spoken(record[known])}?"
     return f"{asked} {json.dumps({wanted: record[wanted]})}"
+
+
+class _Function(NamedTuple):
+    verb: str
+    noun: str
+    parameters: dict[str, Callable[[random.Random], Value]]
+
+    @property
+    def name(self) -> str:
+        return f"{self.verb}_{self.noun}"
+
+    @property
+    def wish(self) -> str:
+        return f"{self.verb} the {self.noun}"
+
+    def declared(self, rng: random.Random) -> dict[str, Any]:
+        properties = {
+            name: {
+                "type": "string" if isinstance(example := draw(rng), str) else "number",
+                "description": f"Its {name.replace('_', ' ')}, such as {example}.",
+            }
+            for name, draw in self.parameters.items()
+        }
+        schema = {"type": "object", "properties": properties, "required": list(properties)}
+        about = f"{self.wish.capitalize()}. Returns {rng.choice(FIELDS)}."
+        function = {"name": self.name, "description": about, "parameters": schema}
+        return {"type": "function", "function": function}
+
+
+def _order(rng: random.Random) -> str:
+    """What is asked is done by one of the functions; or by none, one time in four."""
+    verbs = [_word(rng) for _ in range(3)]
+    nouns = [_word(rng) for _ in range(3)]
+    functions: list[_Function] = []
+    for _ in range(rng.randrange(2, 5)):
+        names = [_field(rng) for _ in range(rng.randrange(1, 4))]
+        parameters = {name: rng.choice(VALUES) for name in names}
+        functions.append(_Function(rng.choice(verbs), rng.choice(nouns), parameters))
+    functions = list({function.name: function for function in functions}.values())
+    wanted = rng.choice(functions)
+    there = functions if rng.random() < 0.75 else [f for f in functions if f is not wanted]
+    arguments = {name: draw(rng) for name, draw in wanted.parameters.items()}
+    said = " and ".join(f"the {k.replace('_', ' ')} is {v}" for k, v in arguments.items())
+    done = f"{wanted.name} {json.dumps(arguments)}" if wanted in there else NO_FUNCTION
+    declared = declare([function.declared(rng) for function in there], "typescript")
+    return f"{declared}\n\nPlease {wanted.wish}; {said}.\n{done}"
+
+
+NO_FUNCTION = "None of them can do that."
 
 
 def write_texts(path: Path, texts: Iterator[str]) -> None:
