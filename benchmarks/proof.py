@@ -42,15 +42,15 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs" / "proof"
 
 ECHOES, DRILLS = 80_000, 20_000
-"""Texts of some 20 tokens and of some 150: about as many tokens as are read."""
+"""Texts of some 30 tokens and of some 180: about as many tokens as are read."""
 
 VOCABULARY = 2048
 """Few tokens, so that each is met often and copying is learnt of all of them."""
 
 SHORT: dict[str, tuple[str, ...]] = {
     "data": ("num_tasks=300",),
-    "pretrain": ("steps=5", "data.batch_rows=2"),
-    "sft": ("steps=20", "data.batch_rows=2"),
+    "pretrain": ("steps=20",),
+    "sft": ("steps=20",),
     "scores": ("tasks=5",),
 }
 """Shows every part at work within a few minutes; a model so young can do next to nothing."""
@@ -110,10 +110,11 @@ class Proof:
     def _pretrain(self) -> None:
         prose, told_twice = self.folder / "prose.jsonl", self.folder / "drills.jsonl"
         echoed, tokenizer = self.folder / "echoes.jsonl", self.folder / "tokenizer"
+        shorter = 20 if self.short else 1
         if not prose.exists():
             write_prose(prose)
         if not told_twice.exists():
-            write_texts(told_twice, drills(DRILLS, self.seed))
+            write_texts(told_twice, drills(DRILLS // shorter, self.seed))
         if not tokenizer.exists():  # of the conversations, too: it has to be short on them
             views: dict[Path, View] = {self.data: "sft", told_twice: "pretrain", prose: "pretrain"}
             sources: list[tuple[SourceConfig, View]] = [
@@ -122,7 +123,7 @@ class Proof:
             tokenizer_of(sources, vocab_size=VOCABULARY).save(tokenizer)
         if not echoed.exists():
             words = words_of(load_tokenizer(tokenizer))
-            write_texts(echoed, echoes(ECHOES, words, self.seed))
+            write_texts(echoed, echoes(ECHOES // shorter, words, self.seed))
         texts = (SourceConfig(path=str(text)) for text in (echoed, told_twice, prose))
         together([self._training("pretrain", "pretrained", *texts, tokenizer=tokenizer)], self._log)
 
@@ -136,23 +137,25 @@ class Proof:
             self._training("sft", "unfiltered", SourceConfig(path=str(everything)), **start),
         ]
         # a thread each: two models of this size gain more side by side than one from two threads
-        together(runs, self._log, {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2))})
+        together(runs, self._log, {"OMP_NUM_THREADS": _half_the_cores()})
 
     def _score(self) -> None:
-        for name in TRAINED:
-            self._scored(name, name)
+        asked = [(name, self._score_words(name, name)) for name in TRAINED]
         for name in ("sft", "pretrained"):
-            self._scored(f"{name}-constrained", name, constrained=True)
+            words = self._score_words(name, f"{name}-constrained", constrained=True)
+            asked.append((f"{name}-constrained", words))
+        left = [
+            ["trainer", "eval", *words]
+            for name, words in asked
+            if not self._is_scored(name, self._score_config(*words))
+        ]
+        for first in range(0, len(left), 2):
+            together(left[first : first + 2], self._log, {"OMP_NUM_THREADS": _half_the_cores()})
         config = self._score_config(*self._score_words("sft", "nearest"))
         if not self._is_scored("nearest", config):
             nearest = NearestExample(SourceConfig(path=str(self.data)))
             policy = SameTasks(nearest, policy_of(config))
             score_policy(policy, config, Path(config.out), about="nearest")
-
-    def _scored(self, name: str, model: str, **settings: bool) -> None:
-        words = self._score_words(model, name, **settings)
-        if not self._is_scored(name, self._score_config(*words)):
-            self._run("trainer", "eval", *words)
 
     def _score_words(self, model: str, name: str, **settings: bool) -> list[str]:
         return self._config("scores", **self._places(model, name), **settings)
@@ -214,6 +217,11 @@ class SameTasks:
 
     def __init__(self, answering: Policy, measuring: Policy) -> None:
         self.answers, self.prompt_tokens = answering.answers, measuring.prompt_tokens
+
+
+def _half_the_cores() -> str:
+    """Threads of each of two processes."""
+    return str(max(1, (os.cpu_count() or 2) // 2))
 
 
 def together(commands: Sequence[Sequence[str]], log: Path, env: Mapping[str, str] = {}) -> None:
