@@ -30,6 +30,7 @@ from benchmarks.prose import write_prose
 from records.files import write_atomic
 from records.settings import read_settings, validate_as
 from records.store import Dataset
+from synth.environment import OUTSIDE
 from synth.rubric import Rubric
 from trainer.evaluation_run import SCORES, ScoreConfig, policy_of, score_policy
 from trainer.evaluation_scores import KINDS, Share, told
@@ -275,8 +276,9 @@ def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
         if row["task_id"] in asked
     }
     hits: dict[str, list[bool]] = {}
-    for row in dataset.rows("trajectories", ("trajectory_id", "task_id", "objective_reward")):
-        if (task := row["task_id"]) in asked:
+    columns = ("trajectory_id", "task_id", "objective_reward", "termination_reason")
+    for row in dataset.rows("trajectories", columns):
+        if (task := row["task_id"]) in asked and row["termination_reason"] not in OUTSIDE:
             good = row["objective_reward"] >= accept_at[task]
             hits.setdefault(asked[task], []).append(good)
     return {split: Share(sum(found), len(found)) for split, found in hits.items()}
