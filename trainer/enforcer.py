@@ -7,8 +7,10 @@ may stand there is. What is enforced of arguments: see `trainer.json_prefix`.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from records.errors import ConfigError
 from trainer.chat import END
 from trainer.json_prefix import Fit, as_bytes, fit_of
+from trainer.json_schema import Schema
 from trainer.tokenizer import Tokenizer
 
 SECTION, CALL, ARGUMENTS, CALL_END, SECTION_END = (
@@ -20,6 +22,17 @@ SECTION, CALL, ARGUMENTS, CALL_END, SECTION_END = (
 )
 
 Region = Literal["content", "section", "name", "arguments", "between", "closed"]
+
+
+def check_spelling(tokenizer: Tokenizer, *, where: str) -> None:
+    """ConfigError for a tokenizer, from `where`, that cannot write every letter of a call: what is
+    enforced is told by the bytes of tokens."""
+    spelt = {tokenizer.bytes_of(token) for token in range(tokenizer.size)}
+    if missing := [byte for byte in range(32, 127) if bytes([byte]) not in spelt]:
+        raise ConfigError(
+            f"{where}: constrained decoding needs a tokenizer of byte-level BPE; this one has no "
+            f"tokens for {len(missing)} letters, such as {chr(missing[0])!r}"
+        )
 
 
 class Enforcer:
@@ -38,9 +51,11 @@ class Enforcer:
         self._tokenizer = tokenizer
         self._marks = {number: token for token, number in tokenizer.special.items()}
         self._schemas = {
-            tool["function"]["name"]: tool["function"].get("parameters") or {"type": "object"}
+            tool["function"]["name"]: schema
             for tool in tools
+            if (schema := _arguments(tool["function"].get("parameters")))
         }
+        """By tool; one that no arguments could satisfy cannot be called."""
         self._calls, self._most = calls_before, calls_before + max_calls
         self._region: Region = "content"
         self._text = ""
@@ -109,3 +124,10 @@ class Enforcer:
 
     def _letters(self, token: int) -> str:
         return (self._tokenizer.bytes_of(token) or b"").decode("latin-1")
+
+
+def _arguments(parameters: Any) -> Schema | None:
+    """Of an object under them, whatever else they allow; None where there can be none."""
+    root = {**(parameters or {}), "type": "object"}
+    schema = Schema(root)
+    return schema if schema.alternatives(root) else None

@@ -1,17 +1,20 @@
 """Whether a text is, or can still become, a JSON value under a schema: for constrained decoding.
 
-Enforced are types, declared and required properties, enums, constants, unions and items. Left to
-whoever executes the call: formats (dates, too), patterns, lengths, ranges, references. Where a
-schema declares properties, others are refused. Keys come once; between tokens of JSON stands one
-space or line break at most, since a model could go on with blanks for ever.
+Enforced are types, declared and required properties, enums, constants and items, also where they
+come by unions, `allOf` or references within the schema (`trainer.json_schema`). Left to whoever
+executes the call: formats (dates, too), patterns, lengths, ranges. Where a schema declares
+properties, others are refused. Keys come once; between tokens of JSON stands one space or line
+break at most, since a model could go on with blanks for ever.
 
 Texts are bytes of UTF-8 read as Latin-1 (`as_bytes`), because a token may end within a letter.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from trainer.json_schema import Said, Schema
 
 Fit = Literal["whole", "prefix", "no"]
 
@@ -22,7 +25,8 @@ _LONGEST_NUMBER = 40
 _LARGEST_NUMBER = 2**53 - 1
 """Either way: above it not every whole number has a value of its own, and tools take none."""
 _DEEPEST = 24
-"""Where a schema says nothing, no bracket is opened at this depth: a model could nest for ever."""
+"""Here nothing is opened that need not be: where a schema says nothing, or leads back to itself, a
+model could nest for ever."""
 
 
 class _UnfinishedError(Exception):
@@ -42,10 +46,15 @@ def _spelt(value: Any) -> str:
     return as_bytes(json.dumps(value, ensure_ascii=False))
 
 
-def fit_of(text: str, schema: Mapping[str, Any]) -> Fit:
+class _Read(NamedTuple):
+    text: str
+    schema: Schema
+
+
+def fit_of(text: str, schema: Schema) -> Fit:
     """Of a value that ends with a bracket or quote; a bare number is never known to be whole."""
     try:
-        end = _value(text, 0, schema, 0)
+        end = _value(_Read(text, schema), 0, schema.root, 0)
     except _UnfinishedError:
         return "prefix"
     except _WrongError:
@@ -53,23 +62,28 @@ def fit_of(text: str, schema: Mapping[str, Any]) -> Fit:
     return "whole" if end == len(text) else "no"
 
 
-def _value(text: str, at: int, schema: Any, depth: int) -> int:
+def _value(read: _Read, at: int, schema: Any, depth: int) -> int:
     """The position behind the value that begins at `at`."""
-    schema = schema if isinstance(schema, Mapping) else {}
-    for union in ("anyOf", "oneOf"):
-        if options := schema.get(union):
-            return _any_of(text, at, [_joined(schema, union, one) for one in options], depth)
-    kinds = schema.get("type")
-    if isinstance(kinds, list):
-        return _any_of(text, at, [{**schema, "type": kind} for kind in kinds], depth)
-    if "const" in schema or "enum" in schema:
-        values = [schema["const"]] if "const" in schema else schema["enum"]
-        return _literal(text, at, [_spelt(v) for v in values])
-    match kinds or _kind_at(text, at, depth):
+    unfinished = False
+    for said in read.schema.alternatives(schema):
+        try:
+            return _as_said(read, at, said, depth)
+        except _UnfinishedError:
+            unfinished = True
+        except _WrongError:
+            continue
+    raise _UnfinishedError if unfinished else _WrongError
+
+
+def _as_said(read: _Read, at: int, said: Said, depth: int) -> int:
+    text = read.text
+    if said.values is not None:
+        return _literal(text, at, [_spelt(value) for value in said.values])
+    match said.kind or _kind_at(text, at, depth):
         case "object":
-            return _object(text, at, schema, depth)
+            return _object(read, at, said, depth)
         case "array":
-            return _array(text, at, schema.get("items"), depth)
+            return _array(read, at, said, depth)
         case "string":
             return _string(text, at)
         case "integer" | "number" as kind:
@@ -82,39 +96,12 @@ def _value(text: str, at: int, schema: Any, depth: int) -> int:
             raise _WrongError
 
 
-def _joined(schema: Mapping[str, Any], union: str, option: Any) -> dict[str, Any]:
-    """An option of a union, with what the schema says beside the union."""
-    own: Mapping[str, Any] = option if isinstance(option, Mapping) else {}
-    beside = {key: value for key, value in schema.items() if key != union}
-    joined = {**beside, **own}
-    for key in ("properties", "required"):
-        if key in beside and key in own:
-            joined[key] = _both(beside[key], own[key])
-    return joined
-
-
-def _both(a: Any, b: Any) -> Any:
-    return {**a, **b} if isinstance(a, Mapping) else [*a, *b]
-
-
 def _kind_at(text: str, at: int, depth: int) -> str:
     """Where a schema says nothing, the value's own first letter does."""
     if _peek(text, at) in "{[" and depth >= _DEEPEST:
         raise _WrongError
     kinds = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean"}
     return kinds.get(text[at], "null" if text[at] == "n" else "number")
-
-
-def _any_of(text: str, at: int, options: Sequence[Any], depth: int) -> int:
-    unfinished = False
-    for option in options:
-        try:
-            return _value(text, at, option, depth + 1)
-        except _UnfinishedError:
-            unfinished = True
-        except _WrongError:
-            continue
-    raise _UnfinishedError if unfinished else _WrongError
 
 
 def _literal(text: str, at: int, values: Sequence[str]) -> int:
@@ -169,13 +156,16 @@ def _is_whole(number: str) -> bool:
     return not set(number) & set(".eE")
 
 
-def _array(text: str, at: int, items: Any, depth: int) -> int:
+def _array(read: _Read, at: int, said: Said, depth: int) -> int:
+    text = read.text
     _expect(text, at, "[")
     at = _blank(text, at + 1)
     if _peek(text, at) == "]":
         return at + 1
+    if said.items is False or depth >= _DEEPEST:
+        raise _WrongError
     while True:
-        at = _blank(text, _value(text, at, items, depth + 1))
+        at = _blank(text, _value(read, at, said.items, depth + 1))
         match _peek(text, at):
             case ",":
                 at = _blank(text, at + 1)
@@ -185,17 +175,15 @@ def _array(text: str, at: int, items: Any, depth: int) -> int:
                 raise _WrongError
 
 
-def _object(text: str, at: int, schema: Mapping[str, Any], depth: int) -> int:
-    declared: Mapping[str, Any] = schema.get("properties") or {}
-    closed = bool(declared) or schema.get("additionalProperties") is False
-    others = schema.get("additionalProperties")
-    missing = [name for name in schema.get("required") or () if name in declared]
-    names = {_spelt(name): name for name in declared}
+def _object(read: _Read, at: int, said: Said, depth: int) -> int:
+    text = read.text
+    closed = bool(said.properties) or said.others is False
+    names = {_spelt(name): name for name in _names(said, depth)}
     seen: set[str] = set()
     _expect(text, at, "{")
     at = _blank(text, at + 1)
     if _peek(text, at) == "}":
-        return _end(at, missing)
+        return _end(at, said.required)
     while True:
         begin = at
         if closed:
@@ -208,15 +196,20 @@ def _object(text: str, at: int, schema: Mapping[str, Any], depth: int) -> int:
         seen.add(name)
         at = _blank(text, at)
         _expect(text, at, ":")
-        at = _value(text, _blank(text, at + 1), declared.get(name, others), depth + 1)
+        at = _value(read, _blank(text, at + 1), said.properties.get(name, said.others), depth + 1)
         at = _blank(text, at)
         match _peek(text, at):
-            case "," if not closed or len(seen) < len(declared):
+            case "," if not closed or len(seen) < len(names):
                 at = _blank(text, at + 1)
             case "}":
-                return _end(at, [n for n in missing if n not in seen])
+                return _end(at, [n for n in said.required if n not in seen])
             case _:
                 raise _WrongError
+
+
+def _names(said: Said, depth: int) -> Iterable[str]:
+    """Declared properties; where a schema goes on for ever, at last the required ones alone."""
+    return said.properties if depth < _DEEPEST else said.required
 
 
 def _end(at: int, missing: Sequence[str]) -> int:

@@ -15,7 +15,8 @@ from tests.trainer.configs import CONFIGS
 from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
 from trainer.enforcer import Enforcer
 from trainer.inference import Sampler, Sampling
-from trainer.json_prefix import as_bytes, fit_of
+from trainer.json_prefix import Fit, as_bytes, fit_of
+from trainer.json_schema import Schema
 from trainer.model import Decoder
 from trainer.tokenizer import Tokenizer, train_tokenizer
 
@@ -66,6 +67,10 @@ def tokenizer() -> Tokenizer:
     return train_tokenizer(texts * 3, vocab_size=400)
 
 
+def fit(text: str, schema: dict[str, Any]) -> Fit:
+    return fit_of(text, Schema(schema))
+
+
 @given(VALUES, st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
@@ -74,9 +79,9 @@ def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
     if len(repr(value.get("share"))) > 30:
         return
     text = as_bytes(json.dumps(value, ensure_ascii=False))
-    assert fit_of(text, SCHEMA) == "whole"
+    assert fit(text, SCHEMA) == "whole"
     for end in range(len(text)):
-        assert fit_of(text[:end], SCHEMA) == "prefix", text[:end]
+        assert fit(text[:end], SCHEMA) == "prefix", text[:end]
 
 
 @given(VALUES, st.data())
@@ -90,7 +95,7 @@ def test_what_is_whole_is_valid_json_under_the_schema(value: dict[str, Any], dat
     changed = data.draw(
         st.sampled_from([text[:at] + letter + text[at + 1 :], text[:at] + text[at + 1 :]])
     )
-    if fit_of(changed, SCHEMA) == "whole":
+    if fit(changed, SCHEMA) == "whole":
         jsonschema.validate(json.loads(changed), SCHEMA)
 
 
@@ -119,7 +124,7 @@ def test_what_is_whole_is_valid_json_under_the_schema(value: dict[str, Any], dat
     ],
 )
 def test_what_cannot_become_valid_is_refused(text: str) -> None:
-    assert fit_of(text, SCHEMA) == "no"
+    assert fit(text, SCHEMA) == "no"
 
 
 UNIONS: dict[str, Any] = {
@@ -132,7 +137,7 @@ COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "in
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "fit"),
+    ("text", "schema", "expected"),
     [
         ('{"n": 1, "id": "x"}', UNIONS, "whole"),
         ('{"name": "a", "of": 1, "n": 1}', UNIONS, "whole"),
@@ -144,22 +149,118 @@ COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "in
     ],
 )
 def test_a_union_leaves_what_stands_beside_it_in_force(
-    text: str, schema: dict[str, Any], fit: str
+    text: str, schema: dict[str, Any], expected: Fit
 ) -> None:
-    assert fit_of(text, schema) == fit
+    assert fit(text, schema) == expected
+
+
+REFERRED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "who": {"$ref": "#/$defs/person"},
+        "unit": {
+            "allOf": [{"enum": ["mm", "cm", 3]}, {"enum": ["cm", "m", 3]}, {"type": "string"}]
+        },
+        "from": {"$ref": "https://example.com/place.json"},
+        "odd": {"$ref": "#/$defs/a~1b%20c", "required": ["z"]},
+    },
+    "allOf": [{"$ref": "#/$defs/dated"}, {"required": ["who"]}],
+    "$defs": {
+        "person": {
+            "allOf": [
+                {"type": "object", "properties": {"name": {"type": "string"}}},
+                {"properties": {"boss": {"$ref": "#/$defs/person"}}, "required": ["name"]},
+            ]
+        },
+        "dated": {"properties": {"day": {"type": "integer"}}, "required": ["day"]},
+        "a/b c": {"type": "object", "additionalProperties": {"type": "null"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"who": {"name": "a", "boss": {"name": "b"}}, "day": 1}', "whole"),
+        ('{"who": {"name": "a"}, "day": 1, "unit": "cm", "from": {"x": [1]}}', "whole"),
+        ('{"who": {"name": "a"}, "day": 1, "odd": {"z": null}}', "whole"),
+        ('{"who": {"name": "a"}}', "no"),
+        ('{"day": 1}', "no"),
+        ('{"day": "', "no"),
+        ('{"who": {}', "no"),
+        ('{"who": {"name": "a", "boss": {"name": 1', "no"),
+        ('{"who": {"name": "a", "boss": {}', "no"),
+        ('{"unit": "mm', "no"),
+        ('{"unit": 3', "no"),
+        ('{"place', "no"),
+        ('{"odd": {}', "no"),
+        ('{"odd": {"z": 1', "no"),
+        ('{"odd": {"y', "no"),
+    ],
+)
+def test_references_and_all_of_hold_as_if_written_out(text: str, expected: Fit) -> None:
+    assert fit(text, REFERRED) == expected
+    if expected == "whole":
+        jsonschema.validate(json.loads(text), {**REFERRED, "properties": _local(REFERRED)})
+
+
+def _local(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without the reference to elsewhere, which jsonschema would want to fetch."""
+    return {name: part for name, part in schema["properties"].items() if name != "from"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"required": ["a"], "properties": {"a": {"$ref": "#"}}},
+        {"required": ["a"], "properties": {"a": False}},
+        {"required": ["a"], "properties": {"a": {"enum": [1], "type": "string"}}},
+        {"required": ["a"], "allOf": [{"properties": {}, "additionalProperties": False}]},
+    ],
+)
+def test_a_tool_that_no_arguments_satisfy_cannot_be_called(
+    tokenizer: Tokenizer, schema: dict[str, Any]
+) -> None:
+    function = {"name": "never", "parameters": {"type": "object", **schema}}
+    enforcer = Enforcer(tokenizer, [{"type": "function", "function": function}])
+    assert not enforcer.allows(tokenizer.special["<|tool_calls_section_begin|>"])
+    assert enforcer.allows(tokenizer.encode("a")[0])
+
+
+def test_a_schema_that_leads_back_to_itself_is_worked_out_in_little_time() -> None:
+    """Each of twelve leads to all the others, by a union and by a part: 12! ways to go."""
+    names = [f"d{n}" for n in range(12)]
+    every = [{"$ref": f"#/$defs/{name}"} for name in names]
+    one = {"anyOf": [*every, {"type": "object"}], "properties": {"a": {"allOf": every}}}
+    assert fit('{"a": {"a": {', {"$ref": "#/$defs/d0", "$defs": dict.fromkeys(names, one)}) != "no"
+
+
+def test_a_tree_is_nested_as_deep_as_there_is_a_way_on_and_no_deeper() -> None:
+    tree = {
+        "type": "object",
+        "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}},
+        "additionalProperties": False,
+    }
+    text = ""
+    while more := next((p for p in ('{"kids":', "[") if fit(text + p, tree) != "no"), None):
+        text += more
+    ends = "".join({"{": "}", "[": "]"}[letter] for letter in reversed(text) if letter in "{[")
+    assert 5 < text.count("kids") < 50
+    assert fit(text + ends, tree) == "whole"
 
 
 def test_nesting_without_end_is_stopped_where_there_is_still_a_way_on() -> None:
     text = ""
     for _ in range(200):  # opens what it can, and closes nothing
-        text += next(
-            piece for piece in ('{"a":', "[", "1", " ") if fit_of(text + piece, {}) != "no"
-        )
+        text += next(piece for piece in ('{"a":', "[", "1", " ") if fit(text + piece, {}) != "no")
         if text.endswith("1"):
             break
     brackets = text.count("{")
     assert 10 < brackets < 100
-    assert fit_of(text + "}" * brackets, {}) == "whole"
+    assert fit(text + "}" * brackets, {}) == "whole"
 
 
 @pytest.mark.parametrize("seed", range(12))
