@@ -72,7 +72,14 @@ def eval_(config: Path, /, *, set_: Settings = ()) -> None:
 
 @app.command
 def generate(
-    model: Path, /, *, prompt: str, max_tokens: int = 200, temperature: float = 0.0, seed: int = 0
+    model: Path,
+    /,
+    *,
+    prompt: str,
+    max_tokens: int = 200,
+    temperature: float = 0.0,
+    seed: int = 0,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> None:
     """Let a model answer a user's message; prints the message as JSON.
 
@@ -82,17 +89,18 @@ def generate(
         max_tokens: Tokens of the answer, at most.
         temperature: 0 takes the likeliest token.
         seed: Of the draws.
+        device: auto takes a GPU where torch sees one.
     """
     from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
-    from trainer.exchange import import_with_tokenizer, model_folder
-    from trainer.inference import Sampler, Sampling
+    from trainer.exchange import model_folder
+    from trainer.inference import Sampling
+    from trainer.loading import load_sampler
 
     given = {"temperature": temperature, "max_tokens": max_tokens}
     sampling = validate_as(Sampling, given, where="generate")
-    network, tokenizer = import_with_tokenizer(model_folder(model))
+    sampler, tokenizer = load_sampler(model_folder(model), device=device, slots=1)
     asked = encode_chat(tokenizer, [{"role": "user", "content": prompt}]).ids
     asked += prompt_for_answer(tokenizer)
-    sampler = Sampler(network, slots=1)
     (made,) = sampler.generate([asked], sampling, stop=tokenizer.special[END], seeds=[seed])
     answer = parse_answer(tokenizer, made.ids)
     print(json.dumps(answer._asdict() | {"finish_reason": made.finish_reason}))  # noqa: T201

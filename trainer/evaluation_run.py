@@ -10,6 +10,7 @@ from pydantic import Field
 from records.errors import ConfigError
 from records.files import write_atomic
 from trainer.declarations import STYLES, Style
+from trainer.devices import Device
 from trainer.evaluation import EvalConfig, Evaluated, evaluate
 from trainer.evaluation_scores import SplitScores, as_json, scores_of, table
 from trainer.exchange import model_folder
@@ -36,6 +37,10 @@ class ScoreSettings(EvalConfig):
     """How tokens are drawn; by default the likeliest is taken."""
     slots: int = Field(default=32, ge=1, le=1024)
     """Conversations whose cache is kept at a time."""
+    slot_tokens: int | None = Field(default=None, ge=2)
+    """Tokens that a conversation may have; None: what the model takes."""
+    device: Device = "auto"
+    """auto: a GPU where torch sees one."""
 
 
 class ScoreConfig(ScoreSettings):
@@ -66,6 +71,8 @@ def policy_of(config: ScoreConfig) -> ModelPolicy:
         style=config.declarations or style_of(Path(config.model)),
         constrained=config.constrained,
         slots=config.slots,
+        slot_tokens=config.slot_tokens,
+        device=config.device,
     )
 
 

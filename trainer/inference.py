@@ -2,11 +2,12 @@
 
 A sequence that ends frees its slot for the next one at once (continuous batching). A slot remembers
 what it holds: a prompt that begins so, as a conversation's next turn does, is read on from there.
+Prompts are read in bounded passes, so that memory hangs on the cache and not on their number.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -18,6 +19,12 @@ from records.config import Config
 from records.errors import ConfigError
 from trainer.cache import LatentCache
 from trainer.model import Decoder
+
+READ_TOKENS = 2048
+"""New tokens of prompts in one pass, padding included."""
+
+READ_KEYS = 16_384
+"""Tokens that the rows of a pass attend to, all together; a row by itself may have more."""
 
 
 class Sampling(Config):
@@ -58,13 +65,17 @@ class _Sequence:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
 
+    @property
+    def unread(self) -> Sequence[int]:
+        return self.prompt[self.known :]
+
 
 class Sampler:
     """One model, a fixed number of slots. Not for concurrent use, nor for a model that is trained
     on meanwhile: what the slots hold would be another model's."""
 
     def __init__(self, model: Decoder, *, slots: int = 16, tokens: int | None = None) -> None:
-        """`tokens`: that a slot can hold; by default what the model takes."""
+        """`tokens`: that a slot can hold; by default, and at most, what the model takes."""
         weight = model.lm_head.weight
         self.model = model
         self.cache = LatentCache(
@@ -91,8 +102,8 @@ class Sampler:
     ) -> list[Generated]:
         """An answer to each prompt, in their order. What row i draws hangs on its seed alone.
 
-        ConfigError for a prompt that is empty or leaves no room in a slot, and where a guide allows
-        no token at all.
+        ConfigError for a prompt that is empty or leaves no room in a slot, where a guide allows no
+        token at all, and for a model whose logits are no numbers.
         """
         waiting = deque(self._sequences(prompts, sampling, seeds, guides))
         done: dict[int, Generated] = {}
@@ -102,10 +113,10 @@ class Sampler:
             while waiting and self._free:
                 fresh.append(waiting.popleft())
                 self._take_slot(fresh[-1])
-            if fresh:
-                self._advance(fresh, [s.prompt[s.known :] for s in fresh], sampling)
-            else:
-                self._advance(active, [s.ids[-1:] for s in active], sampling)
+            for together in _passes(fresh):
+                self._write(together, self._read(together), sampling)
+            if not fresh:
+                self._write(active, self._feed(active, [s.ids[-1:] for s in active]), sampling)
             active += fresh
             still = []
             for sequence in active:
@@ -148,24 +159,52 @@ class Sampler:
             made.append(_Sequence(number, prompt, generator, guide, room))
         return made
 
-    def _advance(
-        self, sequences: list[_Sequence], new: Sequence[Sequence[int]], sampling: Sampling
-    ) -> None:
-        """Feed new tokens and draw the next one of each sequence."""
+    def _read(self, sequences: list[_Sequence]) -> Tensor:
+        """The rest of their prompts; a long one, which comes by itself, in parts."""
+        for sequence in sequences:
+            while len(sequence.unread) > READ_TOKENS:
+                self._feed([sequence], [sequence.unread[:READ_TOKENS]])
+                sequence.known += READ_TOKENS
+        return self._feed(sequences, [s.unread for s in sequences])
+
+    def _feed(self, sequences: list[_Sequence], new: Sequence[Sequence[int]]) -> Tensor:
+        """Put new tokens behind what the slots hold; the hidden state of each row's last one."""
         device = self.cache.lengths_B.device
         longest = max(map(len, new))
         ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in new], device=device)
         counts = torch.tensor([len(row) for row in new], device=device)
         slots = torch.tensor([s.slot for s in sequences], device=device)
-        logits = self.model.logits(self.model.extend(ids, counts, slots, self.cache)).float()
-        logprobs = logits.log_softmax(-1)
-        for row, sequence in enumerate(sequences):
-            self._held[sequence.slot].extend(new[row])
-            token = _draw(logits[row].cpu(), sampling, sequence)
+        for row, sequence in zip(new, sequences, strict=True):
+            self._held[sequence.slot].extend(row)
+        return self.model.extend(ids, counts, slots, self.cache)
+
+    def _write(self, sequences: list[_Sequence], hidden: Tensor, sampling: Sampling) -> None:
+        """Draw the next token of each sequence."""
+        logits_NV = self.model.logits(hidden).float().cpu()
+        if not logits_NV.isfinite().all():
+            raise ConfigError("the model's logits are no numbers: its weights are damaged")
+        logprobs_NV = logits_NV.log_softmax(-1)  # a copy: drawing sets tokens aside in the logits
+        tokens = [_draw(row, sampling, s) for row, s in zip(logits_NV, sequences, strict=True)]
+        logprobs = logprobs_NV[range(len(tokens)), tokens].tolist()
+        for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
             sequence.ids.append(token)
-            sequence.logprobs.append(logprobs[row, token].item())
+            sequence.logprobs.append(logprob)
             if sequence.guide is not None:
                 sequence.guide.take(token)
+
+
+def _passes(fresh: Sequence[_Sequence]) -> Iterator[list[_Sequence]]:
+    """Which prompts are read together: such as are alike in length, since rows are padded."""
+    together: list[_Sequence] = []
+    for sequence in sorted(fresh, key=lambda s: len(s.unread)):
+        rows = len(together) + 1
+        keys = max(len(s.prompt) for s in [*together, sequence])
+        if together and (rows * len(sequence.unread) > READ_TOKENS or rows * keys > READ_KEYS):
+            yield together
+            together = []
+        together.append(sequence)
+    if together:
+        yield together
 
 
 def _ended(sequence: _Sequence, stop: int) -> Generated | None:
@@ -185,16 +224,31 @@ def _shared(held: list[int], prompt: list[int]) -> int:
 def _draw(logits_V: Tensor, sampling: Sampling, sequence: _Sequence) -> int:
     """The next token. One that the guide does not allow is set aside, and the draw made again:
     the same as drawing among those that it allows, without asking about all of them."""
-    guide = sequence.guide
-    while True:
-        token = _drawn(logits_V, sampling, sequence.generator)
-        if guide is None or guide.allows(token):
-            return token
+    token, guide = _drawn(logits_V, sampling, sequence.generator), sequence.guide
+    if guide is None or guide.allows(token):
+        return token
+    if sampling.temperature == 0.0:  # in the order in which they would be drawn, sorted once
+        order = logits_V.argsort(descending=True, stable=True).tolist()
+        allowed = next((token for token in order if guide.allows(token)), None)
+    else:
+        allowed = _redrawn(logits_V, token, sampling, sequence.generator, guide)
+    if allowed is None:
+        raise ConfigError(
+            f"prompt {sequence.number}: no token of the vocabulary may follow what was written"
+        )
+    return allowed
+
+
+def _redrawn(
+    logits_V: Tensor, token: int, sampling: Sampling, generator: torch.Generator, guide: Guide
+) -> int | None:
+    """Draws until the guide allows one; None when all have been set aside."""
+    while not guide.allows(token):
         logits_V[token] = -torch.inf
         if not logits_V.isfinite().any():
-            raise ConfigError(
-                f"prompt {sequence.number}: no token of the vocabulary may follow what was written"
-            )
+            return None
+        token = _drawn(logits_V, sampling, generator)
+    return token
 
 
 def _drawn(logits_V: Tensor, sampling: Sampling, generator: torch.Generator) -> int:

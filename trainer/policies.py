@@ -1,6 +1,7 @@
 """Who answers in an evaluation: a model, or the nearest example of the training data."""
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,10 +13,13 @@ from torch import Tensor
 
 from trainer.chat import END, Answer, encode_chat, parse_answer, prompt_for_answer
 from trainer.declarations import Style
-from trainer.enforcer import Enforcer
-from trainer.exchange import import_with_tokenizer
-from trainer.inference import Sampler, Sampling
+from trainer.devices import Device
+from trainer.enforcer import Enforcer, check_spelling
+from trainer.inference import Sampling
+from trainer.loading import load_sampler
 from trainer.sources import Conversation, SourceConfig, samples_of
+
+log = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
 
@@ -48,18 +52,28 @@ class ModelPolicy:
         style: Style = "json",
         constrained: bool = False,
         slots: int = 32,
+        slot_tokens: int | None = None,
+        device: Device = "auto",
     ) -> None:
-        """`style`: how tools are declared, which must be as it was in training."""
-        model, self.tokenizer = import_with_tokenizer(folder)
-        self._sampler = Sampler(model.eval(), slots=slots)
+        """`style`: how tools are declared, which must be as it was in training. For ConfigError see
+        `trainer.loading`."""
+        self._sampler, self.tokenizer = load_sampler(
+            folder, device=device, slots=slots, tokens=slot_tokens
+        )
+        if constrained:
+            check_spelling(self.tokenizer, where=str(folder))
         self._sampling = sampling
         self._style: Style = style
         self._constrained = constrained
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer]:
-        """Temperature 0 takes no seed's word. A prompt that fills a slot is answered by silence."""
+        """Temperature 0 takes no seed's word. A prompt that fills a slot is answered by silence,
+        and a warning."""
         prompts = [self._prompt(a) for a in asked]
         fitting = [n for n, ids in enumerate(prompts) if len(ids) < self._sampler.cache.capacity]
+        if silent := len(asked) - len(fitting):
+            most = self._sampler.cache.capacity
+            log.warning("%d prompts fill the %d tokens of a slot: not answered", silent, most)
         guides = [self._guide(asked[n]) for n in fitting] if self._constrained else None
         made = self._sampler.generate(
             [prompts[n] for n in fitting],

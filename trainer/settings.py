@@ -7,8 +7,8 @@ import torch
 from pydantic import Field, model_validator
 
 from records.config import Config
-from records.errors import ConfigError
 from trainer.declarations import Style
+from trainer.devices import Device, refuse_what_does_not_fit, weight_dtype
 from trainer.loss import TOKENS as LOSS_TOKENS
 from trainer.model_config import PRESETS, ModelConfig
 from trainer.muon import OptimizerConfig
@@ -76,7 +76,7 @@ class TrainConfig(Config):
     """Checkpoints that are kept."""
     seed: int = Field(default=0, ge=0)
     """Of the first weights and of the order of rows."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Device = "auto"
     """auto: a GPU where torch sees one."""
 
     @model_validator(mode="after")
@@ -110,18 +110,11 @@ class TrainConfig(Config):
         return Path(self.out)
 
 
-def device_of(config: TrainConfig) -> torch.device:
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device = 'cuda', but torch sees no GPU here")
-    found = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(found if config.device == "auto" else config.device)
-
-
 def bytes_needed(config: TrainConfig, model: ModelConfig, device: torch.device) -> int:
     """Memory of a step, estimated: weights, masters, gradients, optimiser state, activations of
     one forward pass. Meant to be right within a third or so, and to refuse what cannot fit."""
     parameters = size_of(model).total
-    weight = 2 if device.type == "cuda" else 4
+    weight = weight_dtype(device).itemsize
     masters = 4 if device.type == "cuda" else 0
     state = 4.5 if config.optimizer.muon else 8
     tokens = config.data.micro_rows * config.data.row_tokens
@@ -140,22 +133,11 @@ def bytes_needed(config: TrainConfig, model: ModelConfig, device: torch.device) 
 def check_memory(config: TrainConfig, model: ModelConfig, device: torch.device) -> int:
     """The estimate in bytes; ConfigError when the device has less."""
     needed = bytes_needed(config, model, device)
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
-    if free is not None and needed > free:
-        raise ConfigError(
-            f"a step needs about {needed / 2**30:.1f} GiB and {device} has {free / 2**30:.1f} GiB "
-            "free; lower data.micro_rows or data.row_tokens, set recompute, or choose a smaller "
-            "preset"
-        )
+    refuse_what_does_not_fit(
+        needed,
+        device,
+        what="a step",
+        instead="lower data.micro_rows or data.row_tokens, set recompute, or choose a smaller "
+        "preset",
+    )
     return needed
-
-
-def _free_memory() -> int | None:
-    """Of the machine, in bytes; None where it does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None

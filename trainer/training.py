@@ -21,12 +21,13 @@ from records.files import write_atomic
 from trainer.checkpoints import checkpoints_in, load_checkpoint, remove_old, save_checkpoint
 from trainer.corpus import Corpus, make_corpus
 from trainer.curves import write_curves
+from trainer.devices import device_of, weight_dtype
 from trainer.exchange import export_model, import_model
 from trainer.metrics import Line, Metrics, read_metrics, told
 from trainer.model import Decoder
 from trainer.muon import optimizer_of, set_lr
 from trainer.packing import Batch, Packer, Place
-from trainer.settings import TrainConfig, check_memory, device_of
+from trainer.settings import TrainConfig, check_memory
 from trainer.size import train_flops_per_token
 from trainer.sources import Conversation, SourceConfig, View, samples_of
 from trainer.step import Stepper, StepResult
@@ -66,7 +67,7 @@ def train(config: TrainConfig, *, on_step: Callable[[Line], None] | None = None)
     ConfigError before anything is allocated for what cannot work; SynthError for a bad step under
     `bad_step = "stop"`.
     """
-    device = device_of(config)
+    device = device_of(config.device)
     _check_folder(config)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
@@ -259,8 +260,7 @@ def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder
     model = import_model(Path(config.start_from)) if config.start_from else Decoder(shape.config)
     model.recompute = config.recompute
     model.to(device)
-    if device.type == "cuda":
-        model.cast(torch.bfloat16)
+    model.cast(weight_dtype(device))
     return model
 
 

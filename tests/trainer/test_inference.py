@@ -138,3 +138,26 @@ def test_a_conversation_is_read_on_from_what_its_slot_holds() -> None:
     assert fed[0] == 2 * 3  # the last drawn token was never read, and two are new
     for prompt, generated in zip([*longer[::-1], branch], made, strict=True):
         assert generated.ids == greedy_without_cache(model, prompt, 4)
+
+
+def test_prompts_are_read_in_bounded_passes_to_the_same_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trainer.inference.READ_TOKENS", 16)
+    monkeypatch.setattr("trainer.inference.READ_KEYS", 60)
+    model = model_of("plain")
+    passes: list[tuple[int, int]] = []
+    extend = model.extend
+
+    def noted(ids: torch.Tensor, *rest: Any) -> torch.Tensor:
+        passes.append((ids.shape[0], ids.shape[1]))
+        return extend(ids, *rest)
+
+    model.extend = noted  # type: ignore[method-assign]
+    prompts = prompts_of(5, 41, 7, 3, 40, 8)
+    made = Sampler(model, slots=6).generate(prompts, Sampling(max_tokens=2), stop=NEVER)
+    assert all(rows * length <= 16 for rows, length in passes)
+    assert passes[0] == (2, 5)  # alike in length
+    assert sum(rows for rows, length in passes if length == 1) >= 6
+    for prompt, generated in zip(prompts, made, strict=True):
+        assert generated.ids == greedy_without_cache(model, prompt, 2)

@@ -1,0 +1,45 @@
+"""Where tensors live, and whether what is planned fits there."""
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from records.errors import ConfigError
+
+Device = Literal["auto", "cpu", "cuda"]
+"""auto: a GPU where torch sees one."""
+
+
+def device_of(name: Device) -> torch.device:
+    """ConfigError for a GPU that is not there."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device = 'cuda', but torch sees no GPU here")
+    found = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(found if name == "auto" else name)
+
+
+def weight_dtype(device: torch.device) -> torch.dtype:
+    """Of a model that trains or answers there."""
+    return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+def refuse_what_does_not_fit(needed: int, device: torch.device, *, what: str, instead: str) -> None:
+    """ConfigError, with the estimate in it and what to do instead, when the device has less."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
+    if free is not None and needed > free:
+        raise ConfigError(
+            f"{what} needs about {needed / 2**30:.1f} GiB and {device} has {free / 2**30:.1f} GiB "
+            f"free; {instead}"
+        )
+
+
+def _free_memory() -> int | None:
+    """Of the machine, in bytes; None where it does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
