@@ -109,7 +109,7 @@ def _is_learnt(message: Message) -> bool:
 
 
 def _write(writer: _Writer, names: _Names, message: Message, *, learnt: bool) -> None:
-    content = _text_of(message)
+    content = text_of(message)
     match message.get("role"):
         case "system" | "developer":
             writer.write("<|im_system|>", "system", "<|im_middle|>")
@@ -152,11 +152,11 @@ def _write_calls(
     writer.write("<|tool_calls_section_end|>", learnt=learnt)
 
 
-def _text_of(message: Message) -> str:
+def text_of(message: Message) -> str:
     """Content as text; of a list of parts the text parts."""
     content = message.get("content")
     if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if isinstance(part, Mapping))
+        return "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))
     return content or ""
 
 

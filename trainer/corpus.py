@@ -22,11 +22,12 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.files import write_atomic
 from trainer.chat import Encoded, encode_chat
+from trainer.conversations import Conversation
 from trainer.declarations import Style
-from trainer.sources import TRAIN, Conversation, Sample, SourceConfig, View, samples_of
+from trainer.sources import TRAIN, Sample, SourceConfig, View, samples_of
 from trainer.tokenizer import Tokenizer
 
-VERSION = 1
+VERSION = 2
 """Raised when the same rows would give other tokens."""
 
 TOKENS, LEARNT, DOCUMENTS, MARK = "tokens.i32", "learnt.u1", "documents.parquet", "corpus.json"
@@ -156,7 +157,7 @@ def _encoded(
     else:
         ids = [*tokenizer.encode(sample.body), tokenizer.end]
         encoded = Encoded(ids, [True] * len(ids))
-    return encoded if any(encoded.learnt) else "nothing_to_learn"
+    return encoded if any(encoded.learnt[1:]) else "nothing_to_learn"  # nothing leads to the first
 
 
 class _Writer:

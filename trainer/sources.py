@@ -5,7 +5,7 @@ of anybody. Rows are read a batch at a time.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from records.config import Config
 from records.errors import ConfigError
 from records.marker import MARKER
 from records.store import Dataset
+from trainer.conversations import Conversation, conversation_of
 
 BATCH_ROWS = 512
 
@@ -36,27 +37,10 @@ class SourceConfig(Config):
     """Also rows that are kept for tests: for scoring, never for training."""
 
 
-class Conversation(NamedTuple):
-    messages: Sequence[Mapping[str, Any]]
-    tools: Sequence[Mapping[str, Any]]
-    train_turns: Sequence[bool] | None
-
-
 class Sample(NamedTuple):
     sample_id: str
     split: str
     body: Conversation | str
-
-
-_SHARE_GPT = {
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "assistant": "assistant",
-    "system": "system",
-    "observation": "tool",
-    "tool": "tool",
-}
 
 
 def samples_of(source: SourceConfig, view: View) -> Iterator[Sample]:
@@ -70,7 +54,7 @@ def samples_of(source: SourceConfig, view: View) -> Iterator[Sample]:
         for number, row in enumerate(_rows(file)):
             try:
                 yield _sample(row, f"{file.name}:{number}")
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except ValueError as error:
                 raise ConfigError(f"{file}, row {number}: {error}") from error
 
 
@@ -96,70 +80,53 @@ def _files(path: Path) -> list[Path]:
     found = sorted(p for p in path.rglob("*") if p.suffix in kinds) if path.is_dir() else []
     if not found:
         raise ConfigError(
-            f"data.path = {str(path)!r} is neither a dataset nor a {', '.join(kinds)} file or a "
-            "folder of such files"
+            f"data.sources: path = {str(path)!r} is neither a dataset nor a {', '.join(kinds)} "
+            "file, or a folder of such files"
         )
     return found
 
 
-def _rows(file: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(file: Path) -> Iterator[Any]:
     try:
         if file.suffix == ".parquet":
             for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
-                yield from batch.to_pylist()
+                yield from (_without_nulls(row) for row in batch.to_pylist())
         elif file.suffix == ".jsonl":
-            with file.open(encoding="utf-8") as lines:
-                yield from (json.loads(line) for line in lines if line.strip())
+            yield from _json_lines(file)
         else:
             yield {"text": file.read_text(encoding="utf-8")}
     except (pa.ArrowException, ValueError, OSError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
 
 
-def _sample(row: Mapping[str, Any], sample_id: str) -> Sample:
-    split = str(row.get("split") or TRAIN)
-    return Sample(sample_id, split, _body(row))
+def _json_lines(file: Path) -> Iterator[Any]:
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise ValueError(f"line {number}: {error}") from error
 
 
-def _body(row: Mapping[str, Any]) -> Conversation | str:
+def _without_nulls(value: Any) -> Any:
+    """Arrow gives every struct of a column the fields of all of them: arguments of another tool,
+    null. They were not there when the rows were written."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _sample(row: Any, sample_id: str) -> Sample:
     """By the columns that there are. ValueError when there are none that we know."""
-    tools = _json(row.get("tools")) or ()
-    if messages := _json(row.get("messages")):
-        return Conversation([_plain(m) for m in messages], tools, row.get("train_turns"))
-    if turns := _json(row.get("conversations")):
-        told = [{"role": _SHARE_GPT[t["from"]], "content": t["value"]} for t in turns]
-        return Conversation(told, tools, None)
-    if row.get("prompt") is not None and row.get("completion") is not None:
-        prompt, completion = (_messages(row[k], r) for k, r in _PROMPT)
-        flags = [False] * len(prompt) + [True] * len(completion)
-        return Conversation([*prompt, *completion], tools, flags)
+    if not isinstance(row, Mapping):
+        raise ValueError(f"a row is {type(row).__name__}, not an object with columns")
+    split = str(row.get("split") or TRAIN)
+    if (conversation := conversation_of(row)) is not None:
+        return Sample(sample_id, split, conversation)
     if isinstance(text := row.get("text"), str):
-        return text
+        return Sample(sample_id, split, text)
     raise ValueError(
         "has none of the columns messages, conversations, prompt with completion, text; it has "
         f"{', '.join(row) or 'no column'}"
     )
-
-
-_PROMPT = (("prompt", "user"), ("completion", "assistant"))
-
-
-def _messages(value: Any, role: str) -> list[Mapping[str, Any]]:
-    value = _json(value, plain=True)
-    if isinstance(value, str):
-        return [{"role": role, "content": value}]
-    return [_plain(message) for message in value]
-
-
-def _json(value: Any, *, plain: bool = False) -> Any:
-    """Structures are stored as text by some; `plain` text stays text."""
-    if not isinstance(value, str):
-        return value
-    if plain and not value.lstrip().startswith(("[", "{")):
-        return value
-    return json.loads(value)
-
-
-def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the nulls that Arrow's structs fill in."""
-    return {key: value for key, value in message.items() if value is not None}

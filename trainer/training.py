@@ -18,7 +18,9 @@ import torch
 
 from records.errors import ConfigError, SynthError
 from records.files import write_atomic
+from trainer.chat import text_of
 from trainer.checkpoints import checkpoints_in, load_checkpoint, remove_old, save_checkpoint
+from trainer.conversations import Conversation
 from trainer.corpus import Corpus, make_corpus
 from trainer.curves import write_curves
 from trainer.devices import device_of, weight_dtype
@@ -29,7 +31,7 @@ from trainer.muon import optimizer_of, set_lr
 from trainer.packing import Batch, Packer, Place
 from trainer.settings import TrainConfig, check_memory
 from trainer.size import train_flops_per_token
-from trainer.sources import Conversation, SourceConfig, View, samples_of
+from trainer.sources import SourceConfig, View, samples_of
 from trainer.step import Stepper, StepResult
 from trainer.tokenizer import FILE as TOKENIZER_FILE
 from trainer.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
@@ -229,7 +231,7 @@ def _texts(sources: Iterable[tuple[SourceConfig, View]]) -> Iterator[str]:
             if isinstance(sample.body, Conversation):
                 yield json.dumps(list(sample.body.tools), ensure_ascii=False)
                 for message in sample.body.messages:
-                    yield str(message.get("content") or "")
+                    yield text_of(message)
                     yield from (c["function"]["arguments"] for c in message.get("tool_calls", ()))
             else:
                 yield sample.body

@@ -11,10 +11,12 @@ import pytest
 
 from records.errors import ConfigError
 from tests.synth.small_dataset import trajectory, write_dataset
+from trainer.conversations import Conversation
 from trainer.corpus import Corpus, make_corpus
 from trainer.packing import IGNORE, Packer, Place
-from trainer.sources import Conversation, SourceConfig, samples_of
+from trainer.sources import SourceConfig, samples_of
 from trainer.tokenizer import Tokenizer, train_tokenizer
+from trainer.training import tokenizer_of
 
 MESSAGES = [
     {"role": "user", "content": "Is it open?"},
@@ -116,9 +118,10 @@ def test_what_cannot_be_learnt_from_is_counted_by_reason(
     ("rows", "told"),
     [
         ([{"question": "why"}], "it has question"),
+        ([["why"]], "row 0: a row is list"),
         ([{"messages": "{broken"}], "row 0"),
         ([{"conversations": [{"from": "robot", "value": ""}]}], "robot"),
-        ([{"messages": [{"role": "narrator", "content": "x"}]}], "narrator"),
+        ([{"messages": [{"role": "narrator", "content": "x"}]}], "row 0: .*narrator"),
         ([{"text": "a", "split": "heldout_domain"}], r"nothing to learn from \(held_out 1\)"),
     ],
 )
@@ -128,6 +131,37 @@ def test_rows_that_cannot_be_read_are_named(
     source = SourceConfig(path=jsonl(tmp_path / "a.jsonl", rows))
     with pytest.raises(ConfigError, match=told):
         make_corpus([source], tokenizer, tmp_path / "tokens")
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "it is"}\n\n{"text": \n')
+    with pytest.raises(ConfigError, match=r"a\.jsonl cannot be read: line 3"):
+        list(samples_of(SourceConfig(path=str(tmp_path / "a.jsonl")), "sft"))
+
+
+def test_fields_that_arrow_fills_in_are_not_learnt(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """In one Parquet file the arguments of two tools are one struct with the fields of both."""
+
+    def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        call = {"id": "c", "function": {"name": name, "arguments": arguments}}
+        return {"messages": [{"role": "assistant", "tool_calls": [call]}]}
+
+    rows = [called("look", {"at": "door"}), called("wait", {"hours": 2})]
+    paths = parquet(tmp_path / "a.parquet", rows), jsonl(tmp_path / "a.jsonl", rows)
+    written = [
+        make_corpus([SourceConfig(path=path)], tokenizer, tmp_path / str(number))
+        for number, path in enumerate(paths)
+    ]
+    text = tokenizer.decode(written[0].tokens.tolist())
+    assert '{"hours": 2}' in text
+    assert written[0].tokens.tolist() == written[1].tokens.tolist()
+    assert tokenizer_of([(SourceConfig(path=paths[0]), "sft")], vocab_size=280).size <= 280
+
+
+def test_a_text_of_nothing_is_nothing_to_learn(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    source = SourceConfig(path=jsonl(tmp_path / "a.jsonl", [{"text": ""}, {"text": "it is"}]))
+    corpus = make_corpus([source], tokenizer, tmp_path / "tokens")
+    assert (len(corpus.lengths), corpus.left_out) == (1, {"nothing_to_learn": 1})
 
 
 def test_a_path_with_nothing_to_read_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
