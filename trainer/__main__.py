@@ -122,8 +122,7 @@ def export(
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
     model, tokenizer = import_with_tokenizer(model_folder(run))
-    export_model(model, out, model_type=model_type)
-    tokenizer.save(out)
+    export_model(model, out, tokenizer, model_type=model_type)
     print(out)  # noqa: T201
 
 

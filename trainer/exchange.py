@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,118 +16,41 @@ from torch import Tensor
 
 from records.errors import ConfigError
 from records.files import write_atomic
+from trainer.hf_config import config_of_hf, generation_config, hf_config
 from trainer.model import Decoder
-from trainer.model_config import ModelConfig, YarnConfig
 from trainer.tokenizer import Tokenizer, load_tokenizer
 
 SHARD_BYTES = 4 * 2**30
 """Largest file of weights, but for a single tensor that is larger."""
-
-MODEL_TYPES = ("deepseek_v3", "kimi_k2")
 
 INDEX = "model.safetensors.index.json"
 
 _LEFT_OUT = re.compile(r".+\.rotary_emb\.inv_freq")
 """Stray tensors of released checkpoints that the config determines."""
 
-_PLAIN = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "hidden_size",
-    "num_hidden_layers": "num_layers",
-    "first_k_dense_replace": "num_dense_layers",
-    "intermediate_size": "intermediate_size",
-    "num_attention_heads": "num_heads",
-    "q_lora_rank": "q_lora_rank",
-    "kv_lora_rank": "kv_lora_rank",
-    "qk_nope_head_dim": "qk_nope_head_dim",
-    "qk_rope_head_dim": "qk_rope_head_dim",
-    "v_head_dim": "v_head_dim",
-    "n_routed_experts": "num_experts",
-    "num_experts_per_tok": "experts_per_token",
-    "n_shared_experts": "num_shared_experts",
-    "moe_intermediate_size": "moe_intermediate_size",
-    "n_group": "num_groups",
-    "topk_group": "groups_per_token",
-    "norm_topk_prob": "normalize_weights",
-    "routed_scaling_factor": "routed_scale",
-    "max_position_embeddings": "max_positions",
-    "rms_norm_eps": "norm_eps",
-    "initializer_range": "init_std",
-}
-"""Their name -> ours, where the value is the same."""
-
-_FIXED = {
-    "scoring_func": "sigmoid",
-    "topk_method": "noaux_tc",
-    "hidden_act": "silu",
-    "moe_layer_freq": 1,
-    "attention_bias": False,
-    "tie_word_embeddings": False,
-    "rope_interleave": True,
-    "num_nextn_predict_layers": 0,
-}
-"""What a config of theirs may say otherwise and this model cannot do."""
-
-_YARN = {
-    "factor": "factor",
-    "original_max_position_embeddings": "original_positions",
-    "beta_fast": "beta_fast",
-    "beta_slow": "beta_slow",
-    "mscale": "mscale",
-    "mscale_all_dim": "mscale_all_dim",
-}
-
-
-def hf_config(config: ModelConfig, *, model_type: str = "deepseek_v3") -> dict[str, Any]:
-    """The content of `config.json`."""
-    if model_type not in MODEL_TYPES:
-        raise ConfigError(f"model_type = {model_type!r}; allowed: {', '.join(MODEL_TYPES)}")
-    made: dict[str, Any] = {
-        "architectures": ["DeepseekV3ForCausalLM"],
-        "model_type": model_type,
-        "num_key_value_heads": config.num_heads,
-        "torch_dtype": "float32",
-        "use_cache": True,
-        "rope_theta": config.rope_theta,
-        "rope_scaling": None,
-    }
-    made |= {theirs: getattr(config, ours) for theirs, ours in _PLAIN.items()} | _FIXED
-    if config.yarn is not None:
-        scaling = {theirs: getattr(config.yarn, ours) for theirs, ours in _YARN.items()}
-        made["rope_scaling"] = {"type": "yarn", **scaling}
-    return made
-
-
-def config_of_hf(theirs: Mapping[str, Any], *, where: str) -> ModelConfig:
-    """Our config of their `config.json`; `where` names it in errors. ConfigError for a model that
-    is not of this architecture."""
-    for name, value in _FIXED.items():
-        if name in theirs and theirs[name] != value and name != "num_nextn_predict_layers":
-            raise ConfigError(f"{where}: {name} = {theirs[name]!r}; only {value!r} can be loaded")
-    if missing := sorted(_PLAIN.keys() - theirs.keys()):
-        raise ConfigError(f"{where}: lacks {', '.join(missing)}; a DeepSeek-V3 config has them")
-    rope = theirs.get("rope_parameters") or theirs
-    scaling = theirs.get("rope_scaling") or theirs.get("rope_parameters") or {}
-    kind = scaling.get("type") or scaling.get("rope_type") or "default"
-    if kind not in ("yarn", "default"):
-        raise ConfigError(f"{where}: positions stretched by {kind!r}; only yarn can be loaded")
-    yarn = None
-    if kind == "yarn":
-        yarn = YarnConfig(**{ours: scaling[t] for t, ours in _YARN.items() if t in scaling})
-    plain = {ours: theirs[name] for name, ours in _PLAIN.items()}
-    return ModelConfig(**plain, rope_theta=rope["rope_theta"], yarn=yarn)
-
 
 def export_model(
-    model: Decoder, folder: Path, *, model_type: str = "deepseek_v3", shard_bytes: int = SHARD_BYTES
+    model: Decoder,
+    folder: Path,
+    tokenizer: Tokenizer | None = None,
+    *,
+    model_type: str = "deepseek_v3",
+    shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """Write `config.json`, weights and their index into `folder`, which is made.
+    """Write `config.json`, weights and their index into `folder`, which is made; with a tokenizer
+    also its files, and where an answer ends.
 
     The index comes last, so that a folder that has one is whole.
     """
-    config = hf_config(model.config, model_type=model_type)
+    dtype = str(model.lm_head.weight.dtype).removeprefix("torch.")
+    config = hf_config(model.config, tokenizer, model_type=model_type, dtype=dtype)
     folder.mkdir(parents=True, exist_ok=True)
+    if tokenizer is not None:
+        tokenizer.save(folder)
+        ends = json.dumps(generation_config(tokenizer), indent=2)
+        write_atomic(folder / "generation_config.json", ends.encode())
     tensors = {name: t.contiguous() for name, t in released_tensors(model.state_dict())}
+    tensors |= _no_shared_experts(model)
     shards = list(_shards(tensors, shard_bytes))
     place: dict[str, str] = {}
     for number, shard in enumerate(shards, 1):
@@ -149,6 +71,20 @@ def released_tensors(state: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]
             yield from ((f"{head}.{i}.{stack}.weight", matrix) for i, matrix in enumerate(tensor))
         else:
             yield name, tensor
+
+
+def _no_shared_experts(model: Decoder) -> dict[str, Tensor]:
+    """transformers always has shared experts, be they of no width."""
+    config, none = model.config, model.lm_head.weight.new_empty
+    if config.num_shared_experts:
+        return {}
+    shapes = {"gate": (0, config.hidden_size), "up": (0, config.hidden_size)}
+    shapes["down"] = (config.hidden_size, 0)
+    return {
+        f"model.layers.{layer}.mlp.shared_experts.{name}_proj.weight": none(shape)
+        for layer in range(config.num_dense_layers, config.num_layers)
+        for name, shape in shapes.items()
+    }
 
 
 def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]]:
@@ -175,6 +111,8 @@ def import_model(folder: Path, *, shapes_only: bool = False) -> Decoder:
         theirs = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder / 'config.json'} cannot be read: {error}") from error
+    if not isinstance(theirs, dict):
+        raise ConfigError(f"{folder / 'config.json'} is no config: it has no settings")
     if "quantization_config" in theirs:
         raise ConfigError(f"{folder}: quantised weights; convert them to bf16 first")
     config = config_of_hf(theirs, where=str(folder / "config.json"))
@@ -207,12 +145,13 @@ def _fill(model: Decoder, folder: Path) -> None:
         try:
             with safe_open(path, framework="pt") as weights:
                 for name in weights.keys():  # noqa: SIM118 (it is no dict)
-                    if _LEFT_OUT.fullmatch(name):
+                    tensor = weights.get_tensor(name)
+                    if _LEFT_OUT.fullmatch(name) or not tensor.numel():
                         continue
                     if name not in missing:
                         raise ConfigError(f"{path}: {name} is no tensor of this config, or twice")
                     missing.remove(name)
-                    _copy(wanted[name], weights.get_tensor(name), f"{path}: {name}")
+                    _copy(wanted[name], tensor, f"{path}: {name}")
         except SafetensorError as error:
             raise ConfigError(f"{path} is damaged: {error}") from error
     if missing:

@@ -32,15 +32,21 @@ class YarnConfig(Config):
     beta_slow: float = Field(default=1.0, gt=0.0)
     """Frequencies with fewer turns are divided by `factor`; between the two they are blended."""
     mscale: float = Field(default=1.0, gt=0.0)
-    mscale_all_dim: float = Field(default=1.0, gt=0.0)
+    mscale_all_dim: float = Field(default=1.0, ge=0.0)
     """Strengths of the correction of attention's temperature; equal ones leave sine and cosine at
-    length 1 and put all of it into the softmax scale."""
+    length 1 and put all of it into the softmax scale, 0 of the latter puts it into sine and
+    cosine."""
 
     @model_validator(mode="after")
-    def _betas_in_order(self) -> Self:
+    def _can_be_computed(self) -> Self:
         if self.beta_slow > self.beta_fast:
             raise ValueError(
                 f"beta_slow may be beta_fast ({self.beta_fast:g}) at most, got {self.beta_slow:g}"
+            )
+        if not self.mscale_all_dim and self.mscale != 1.0:
+            raise ValueError(
+                f"mscale must be 1 where mscale_all_dim is 0 (transformers takes it for 1), got "
+                f"{self.mscale:g}"
             )
         return self
 

@@ -33,6 +33,7 @@ CONFIGS: dict[str, ModelConfig] = {
     "all_dense": small(num_dense_layers=3),
     "no_dense": small(num_dense_layers=0),
     "two_shared": small(num_shared_experts=2),
+    "no_shared": small(num_shared_experts=0),
     "groups": small(num_groups=4, groups_per_token=2),
     "every_expert": small(experts_per_token=8),
     "one_expert": small(experts_per_token=1),
@@ -41,6 +42,9 @@ CONFIGS: dict[str, ModelConfig] = {
     "yarn": small(yarn=YarnConfig(factor=8.0, original_positions=32)),
     "yarn_step": small(
         yarn=YarnConfig(factor=32.0, original_positions=16, beta_fast=1.0, beta_slow=1.0)
+    ),
+    "yarn_outside_the_softmax": small(
+        yarn=YarnConfig(factor=8.0, original_positions=32, mscale_all_dim=0.0)
     ),
     "yarn_uneven": small(
         yarn=YarnConfig(factor=4.0, original_positions=64, mscale=0.7, mscale_all_dim=1.3)
