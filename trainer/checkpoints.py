@@ -46,8 +46,9 @@ def save_checkpoint(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that one process is no group of processes
         save(tensors, storage_writer=HuggingFaceStorageWriter(str(unfinished)), no_dist=True)
+    content = {"state": dict(state), "optimizer_steps": counts}
     digests = {p.name: _digest(p) for p in sorted(unfinished.iterdir())}
-    content = {"state": dict(state), "optimizer_steps": counts, "sha256": digests}
+    content |= {"sha256": digests | {STATE: _digest_of(content)}}
     write_atomic(unfinished / STATE, json.dumps(content, indent=2).encode())
     unfinished.rename(target)
     sync_folder(folder)
@@ -96,8 +97,10 @@ def checked(path: Path) -> dict[str, Any]:
     """The content of `state.json`, when every file is as it was written; else ConfigError."""
     try:
         content = json.loads((path / STATE).read_text())
-        wrong = [n for n, known in content["sha256"].items() if _digest(path / n) != known]
-    except (OSError, ValueError, KeyError) as error:
+        digests = content.pop("sha256")
+        wrong = [STATE] if digests.pop(STATE) != _digest_of(content) else []
+        wrong += [name for name, known in digests.items() if _digest(path / name) != known]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(_damaged(path, str(error))) from error
     if wrong:
         raise ConfigError(_damaged(path, f"{', '.join(wrong)} changed since"))
@@ -127,3 +130,7 @@ def _tensors(model: Decoder, optimizer: MuonAdamW) -> tuple[dict[str, Tensor], d
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -94,8 +94,8 @@ def make_corpus(
         "longest": longest,
     }
     if (folder / MARK).exists():
-        mark = json.loads((folder / MARK).read_text())
-        if mark["made_from"] != wanted:
+        mark = _mark(folder)
+        if mark.get("made_from") != wanted:
             raise ConfigError(
                 f"{folder} holds tokens of other sources or of another tokenizer; choose another "
                 "output folder, or remove it"
@@ -125,22 +125,37 @@ def make_corpus(
 
 
 def open_corpus(folder: Path) -> Corpus:
-    mark = json.loads((folder / MARK).read_text())
-    table = pq.read_table(folder / DOCUMENTS, columns=["start", "tokens", "source"])
-    starts, lengths = (table[name].to_numpy() for name in ("start", "tokens"))
-    corpus = Corpus(
-        tokens=np.memmap(folder / TOKENS, dtype=np.int32, mode="r"),
-        learnt=np.memmap(folder / LEARNT, dtype=np.uint8, mode="r"),
-        starts=starts,
-        lengths=lengths,
-        sources=table["source"].to_numpy(),
-        weights=tuple(mark["weights"]),
-        left_out=mark["left_out"],
-        fingerprint=mark["fingerprint"],
-    )
+    """ConfigError for a folder whose files do not hold together."""
+    mark = _mark(folder)
+    try:
+        table = pq.read_table(folder / DOCUMENTS, columns=["start", "tokens", "source"])
+        corpus = Corpus(
+            tokens=np.memmap(folder / TOKENS, dtype=np.int32, mode="r"),
+            learnt=np.memmap(folder / LEARNT, dtype=np.uint8, mode="r"),
+            starts=table["start"].to_numpy(),
+            lengths=table["tokens"].to_numpy(),
+            sources=table["source"].to_numpy(),
+            weights=tuple(mark["weights"]),
+            left_out=mark["left_out"],
+            fingerprint=mark["fingerprint"],
+        )
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise _damaged(folder, str(error)) from error
     if len(corpus.tokens) != corpus.num_tokens or len(corpus.learnt) != corpus.num_tokens:
-        raise ConfigError(f"{folder} is damaged: it says {corpus.num_tokens} tokens; remove it")
+        raise _damaged(folder, f"it says {corpus.num_tokens} tokens")
     return corpus
+
+
+def _mark(folder: Path) -> dict[str, Any]:
+    try:
+        mark = json.loads((folder / MARK).read_text())
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{MARK}: {error}") from error
+    return mark
+
+
+def _damaged(folder: Path, why: str) -> ConfigError:
+    return ConfigError(f"{folder} is damaged ({why}); remove it, and it is made again")
 
 
 def _encoded(

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -45,12 +46,20 @@ class Metrics:
             self._board.close()
 
     def write(self, line: Line) -> None:
-        self._file.write(json.dumps(line) + "\n")
+        self._file.write(json.dumps(_as_json(line)) + "\n")
         self._file.flush()
         if self._board is not None:
             for name, value in line.items():
                 if isinstance(value, int | float) and name != "step":
                     self._board.add_scalar(name, value, line["step"])
+
+
+def _as_json(line: Line) -> Line:
+    """JSON has no number for what is none: a loss of NaN is null there."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in line.items()
+    }
 
 
 def _board(folder: Path, from_step: int) -> "SummaryWriter | None":

@@ -1,23 +1,23 @@
 """A training run from its config to a finished model, and on from its last checkpoint.
 
-The folder of a run holds `config.json`, `tokens/`, `tokenizer/`, `checkpoints/`, `metrics.jsonl`,
-`tensorboard/`, `curves.html` and at the end `model/`, which transformers loads.
+The folder of a run (`trainer.run_folder`) holds `config.json`, `tokens/`, `tokenizer/`,
+`checkpoints/`, `metrics.jsonl`, `tensorboard/`, `curves.html` and at the end `model/`, which
+transformers loads.
 """
 
 import json
 import logging
+import math
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from records.errors import ConfigError, SynthError
-from records.files import write_atomic
 from trainer.chat import text_of
 from trainer.checkpoints import checkpoints_in, load_checkpoint, remove_old, save_checkpoint
 from trainer.conversations import Conversation
@@ -29,22 +29,23 @@ from trainer.metrics import Line, Metrics, read_metrics, told
 from trainer.model import Decoder
 from trainer.muon import optimizer_of, set_lr
 from trainer.packing import Batch, Packer, Place
+from trainer.run_folder import (
+    CHECKPOINTS,
+    CONFIG,
+    MODEL,
+    TOKENIZER,
+    TOKENS,
+    check_folder,
+    held,
+    write_settings,
+)
 from trainer.settings import TrainConfig, check_memory
 from trainer.size import train_flops_per_token
 from trainer.sources import SourceConfig, View, samples_of
 from trainer.step import Stepper, StepResult
-from trainer.tokenizer import FILE as TOKENIZER_FILE
 from trainer.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
 log = logging.getLogger(__name__)
-
-CONFIG, CHECKPOINTS, MODEL, TOKENIZER, TOKENS = (
-    "config.json",
-    "checkpoints",
-    "model",
-    "tokenizer",
-    "tokens",
-)
 
 TOKENIZER_ROWS = 20_000
 """Rows that a new tokenizer is trained on, at most."""
@@ -58,7 +59,7 @@ class Trained:
     folder: Path
     steps: int
     loss: float
-    """Of the last step."""
+    """Of the last step; NaN where it was no number."""
     skipped: int
     """Steps that changed nothing."""
 
@@ -70,11 +71,23 @@ def train(config: TrainConfig, *, on_step: Callable[[Line], None] | None = None)
     `bad_step = "stop"`.
     """
     device = device_of(config.device)
-    _check_folder(config)
+    check_folder(config)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
     needed = check_memory(config, shape.config, device)
     log.info("%s on %s, about %.2f GiB", config.out, device, needed / 2**30)
+    with held(config.folder):
+        check_folder(config)  # somebody may have been here while this waited
+        return _train(config, tokenizer, shape, device, on_step)
+
+
+def _train(
+    config: TrainConfig,
+    tokenizer: Tokenizer,
+    shape: Decoder,
+    device: torch.device,
+    on_step: Callable[[Line], None] | None,
+) -> Trained:
     corpus = make_corpus(
         config.data.sources,
         tokenizer,
@@ -85,23 +98,30 @@ def train(config: TrainConfig, *, on_step: Callable[[Line], None] | None = None)
     )
     _tell(corpus)
     tokenizer.save(config.folder / TOKENIZER)
-    write_atomic(config.folder / CONFIG, json.dumps(_settled(config), indent=2).encode())
+    write_settings(config)
     model = _model(config, shape, device)
     run = _Run(config, model, corpus, tokenizer, device)
-    with Metrics(config.folder, from_step=run.done) as metrics:
-        for line in run.lines():
-            metrics.write(line)
-            log.info("%s", told(line))
-            if on_step is not None:
-                on_step(line)
-    run.save()
-    export_model(model, config.folder / MODEL)
-    tokenizer.save(config.folder / MODEL)
+    try:
+        with Metrics(config.folder, from_step=run.done) as metrics:
+            for line in run.lines():
+                metrics.write(line)
+                log.info("%s", told(line))
+                if on_step is not None:
+                    on_step(line)
+        run.save()
+    finally:  # what a run was like that stopped is what somebody wants to see
+        _draw(config, device)
+    export_model(model, config.folder / MODEL, tokenizer)
     lines = read_metrics(config.folder)
-    about = f"{config.steps} steps of {config.step_tokens:,} tokens on {device}"
-    write_curves(config.folder, lines, title=f"Training run {config.folder.name}", about=about)
     skipped = sum(bool(line["skipped"]) for line in lines)
-    return Trained(config.folder, run.done, lines[-1]["loss"], skipped)
+    loss = lines[-1]["loss"] if lines else None
+    return Trained(config.folder, run.done, math.nan if loss is None else loss, skipped)
+
+
+def _draw(config: TrainConfig, device: torch.device) -> None:
+    about = f"{config.steps} steps of {config.step_tokens:,} tokens on {device}"
+    title = f"Training run {config.folder.name}"
+    write_curves(config.folder, read_metrics(config.folder), title=title, about=about)
 
 
 class _Run:
@@ -180,35 +200,10 @@ class _Run:
         }
 
 
-def _settled(config: TrainConfig) -> dict[str, Any]:
-    """What a run may not change on its way: all but how long it goes, how often it saves, where."""
-    free = {"steps", "checkpoint_every", "keep", "device", "out"}
-    return {k: v for k, v in config.model_dump(mode="json").items() if k not in free}
-
-
-def _check_folder(config: TrainConfig) -> None:
-    """ConfigError for a folder with another run, or with files that are no run's."""
-    path = config.folder / CONFIG
-    if path.exists():
-        known, wanted = json.loads(path.read_text()), _settled(config)
-        if differing := sorted(k for k in wanted if known.get(k) != wanted[k]):
-            raise ConfigError(
-                f"{config.out} holds a run with other settings ({', '.join(differing)}); choose "
-                "another `out`, or the settings in its config.json"
-            )
-    elif config.folder.exists() and (
-        foreign := {p.name for p in config.folder.iterdir()} - {TOKENS}
-    ):
-        raise ConfigError(
-            f"out = {config.out!r} is a folder with other files "
-            f"({', '.join(sorted(foreign)[:3])}); choose another"
-        )
-
-
 def _tokenizer(config: TrainConfig) -> Tokenizer:
     """That of the run if it has one, of the config, of the model it starts from, or a new one."""
     own = config.folder / TOKENIZER
-    if (own / TOKENIZER_FILE).exists():
+    if (config.folder / CONFIG).exists():
         return load_tokenizer(own)
     given = config.data.tokenizer or config.start_from
     if given is not None:

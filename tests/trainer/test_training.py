@@ -1,6 +1,7 @@
 """Whole runs in small: they learn, go on to the bit after a kill, and refuse what cannot work."""
 
 import json
+import math
 import re
 import shutil
 import signal
@@ -22,9 +23,10 @@ from trainer.metrics import read_metrics
 from trainer.model import Decoder
 from trainer.muon import optimizer_of
 from trainer.packing import IGNORE, Batch
+from trainer.run_folder import held
 from trainer.settings import DataConfig, TrainConfig
 from trainer.sources import SourceConfig
-from trainer.step import BEFORE_JUDGING, Stepper
+from trainer.step import BEFORE_JUDGING, Stepper, StepResult
 from trainer.training import train
 
 SHAPE = small(vocab_size=320, init_std=0.05)
@@ -78,6 +80,13 @@ def test_a_run_learns_and_its_model_is_read_by_transformers(data: Path, tmp_path
     theirs = AutoModelForCausalLM.from_pretrained(done.folder / "model")
     tokenizer = AutoTokenizer.from_pretrained(done.folder / "model")
     assert theirs.config.vocab_size == len(tokenizer)
+    asked = "<|im_user|>user<|im_middle|>What is twice 9?<|im_end|>"
+    asked += "<|im_assistant|>assistant<|im_middle|>"
+    prompt = tokenizer(asked, return_tensors="pt")
+    answer = theirs.generate(**prompt, max_new_tokens=60, do_sample=False)[0]
+    said = tokenizer.decode(answer[prompt.input_ids.shape[1] :])
+    assert said.endswith("<|im_end|>")  # where our own sampling stops, too
+    assert said.count("<|im_end|>") == 1
     page = (done.folder / CURVES).read_text()
     assert page.count("<svg") >= 8
     assert "<script" not in page
@@ -143,6 +152,72 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_offered(
         train(longer)
     shutil.rmtree(newest)
     assert train(longer).steps == 12
+
+
+def test_a_changed_position_is_damage_like_any_other(data: Path, tmp_path: Path) -> None:
+    config = config_of(data, tmp_path / "run", steps=10)
+    train(config)
+    state = checkpoints_in(config.folder / "checkpoints")[-1] / "state.json"
+    state.write_text(state.read_text().replace('"step": 10', '"step": 9'))
+    with pytest.raises(ConfigError, match=r"damaged \(state.json changed since\)"):
+        train(config.model_copy(update={"steps": 12}))
+    state.write_text("[]")
+    with pytest.raises(ConfigError, match="step-00000010 is damaged"):
+        train(config.model_copy(update={"steps": 12}))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("config.json", "{", "config.json is damaged"),
+        ("config.json", "[]", "config.json is damaged"),
+        ("tokens/corpus.json", "{", "tokens is damaged .*; remove it"),
+        ("tokens/tokens.i32", "", "tokens is damaged .*; remove it"),
+        ("tokens/learnt.u1", "1", "tokens is damaged .*; remove it"),
+        ("tokens/documents.parquet", "no", "tokens is damaged .*; remove it"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_named(
+    file: str, content: str, told: str, data: Path, tmp_path: Path
+) -> None:
+    config = config_of(data, tmp_path / "run", steps=2)
+    train(config)
+    (config.folder / file).write_text(content)
+    with pytest.raises(ConfigError, match=told):
+        train(config.model_copy(update={"steps": 3}))
+    if file.startswith("tokens"):
+        shutil.rmtree(config.folder / "tokens")
+        assert train(config.model_copy(update={"steps": 3})).steps == 3
+
+
+@pytest.mark.parametrize("left", [["tokens"], ["tokens", "tokenizer"], ["tokens/tokens.i32"]])
+def test_a_run_that_was_killed_before_its_first_step_begins_anew(
+    left: list[str], data: Path, tmp_path: Path
+) -> None:
+    whole = train(config_of(data, tmp_path / "whole", steps=2))
+    for name in left:
+        target = tmp_path / "killed" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (whole.folder / name).is_dir() else shutil.copy
+        copy(whole.folder / name, target)
+    (tmp_path / "killed" / ".tmp-0-config.json").write_text("{")
+    done = train(config_of(data, tmp_path / "killed", steps=2))
+    assert curve(done.folder) == curve(whole.folder)
+
+
+def test_two_runs_do_not_write_into_one_folder(data: Path, tmp_path: Path) -> None:
+    config = config_of(data, tmp_path / "run", steps=2)
+    with held(config.folder), pytest.raises(ConfigError, match="another process is training"):
+        train(config)
+    assert train(config).steps == 2
+
+
+def test_what_a_step_costs_may_change_on_the_way(data: Path, tmp_path: Path) -> None:
+    config = config_of(data, tmp_path / "run", steps=2)
+    train(config)
+    smaller = config.data.model_copy(update={"micro_rows": 1})
+    cheaper = config.model_copy(update={"steps": 4, "recompute": True, "data": smaller})
+    assert train(cheaper).steps == 4
 
 
 def test_checkpoints_hold_no_pickle(data: Path, tmp_path: Path) -> None:
@@ -218,8 +293,29 @@ def test_a_run_told_to_stop_says_where(data: Path, tmp_path: Path, monkeypatch: 
     )
     with pytest.raises(SynthError, match=r"step 7, rows before .* loss inf"):
         train(config)
+    assert (config.folder / CURVES).exists()
     monkeypatch.undo()
-    assert train(config).steps == 12
+    assert train(config.model_copy(update={"bad_step": "skip"})).steps == 12  # as it advises
+
+
+def test_a_loss_that_is_no_number_leaves_the_metrics_json(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stepper, "_fault", lambda *_: "loss nan")
+    plain = Stepper.step
+
+    def nan(self: Stepper, batch: Batch) -> StepResult:
+        result = plain(self, batch)
+        result.loss = math.nan
+        return result
+
+    monkeypatch.setattr(Stepper, "step", nan)
+    done = train(config_of(data, tmp_path / "run", steps=2))
+    assert math.isnan(done.loss)
+    assert done.skipped == 2
+    text = (done.folder / "metrics.jsonl").read_text()
+    assert [line["loss"] for line in map(json.loads, text.splitlines())] == [None, None]
+    assert "NaN" not in text
 
 
 @pytest.mark.parametrize(
@@ -250,8 +346,10 @@ def test_what_does_not_fit_is_refused_before_anything_is_made(data: Path, tmp_pa
 
 def test_a_folder_of_another_run_is_left_alone(data: Path, tmp_path: Path) -> None:
     train(config_of(data, tmp_path / "run", steps=2))
-    with pytest.raises(ConfigError, match=r"other settings \(peak_lr\)"):
+    with pytest.raises(ConfigError, match=r"other settings \(peak_lr: 0.005 there, 0.0001 here\)"):
         train(config_of(data, tmp_path / "run", steps=2, peak_lr=1e-4))
+    with pytest.raises(ConfigError, match=r"shape.hidden_size: 32 there, None here"):
+        train(config_of(data, tmp_path / "run", steps=2, shape=None, preset="tiny"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("words")
     with pytest.raises(ConfigError, match="other files"):
