@@ -35,6 +35,8 @@ class Context(NamedTuple):
     mask: Tensor | BlockMask | Sequence[Block]
     """Which key a query may see: bool (B, 1, T, S) where a cache is read, the same for flex
     attention on CUDA, blocks of it on a CPU."""
+    real_BT: Tensor | None
+    """Which tokens are of a document and no padding; None: all are."""
     track_logits: bool
     """Whether the largest logit of each head is wanted."""
 
@@ -157,7 +159,10 @@ class LatentAttention(nn.Module):
         )
         if aux.max_scores is None:
             return out, None
-        return out, aux.max_scores.detach().float().amax(dim=(0, 2))
+        top_BHT = aux.max_scores.detach().float()
+        if context.real_BT is not None:
+            top_BHT = top_BHT.masked_fill(~context.real_BT[:, None], float("-inf"))
+        return out, top_BHT.amax(dim=(0, 2))
 
 
 @cache

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from trainer.packing import PADDING
+
 QUERIES = 64
 """Of a block: smaller ones skip more and cost more calls."""
 
@@ -26,6 +28,8 @@ class Block(NamedTuple):
     end: int
     hidden_B1tS: Tensor
     """Keys of those that a query may not see."""
+    padding_Bt: Tensor | None
+    """Queries that are of no document, whose logits are nobody's; None where all are of one."""
 
 
 def blocks_of(documents_BT: Tensor, starts_BT: Tensor) -> list[Block]:
@@ -38,14 +42,17 @@ def blocks_of(documents_BT: Tensor, starts_BT: Tensor) -> list[Block]:
         first = int(starts_BT[:, start].min())
         own, keys = documents_BT[:, start:end, None], documents_BT[:, None, first:end]
         later = index_T[start:end, None] < index_T[first:end]
-        made.append(Block(first, start, end, (later | (own != keys))[:, None]))
+        padding_Bt = documents_BT[:, start:end] == PADDING
+        told = padding_Bt if bool(padding_Bt.any()) else None
+        made.append(Block(first, start, end, (later | (own != keys))[:, None], told))
     return made
 
 
 def attend(
     q_BHTK: Tensor, k_BHTK: Tensor, v_BHTV: Tensor, blocks: Sequence[Block], scale: float
 ) -> tuple[Tensor, Tensor]:
-    """softmax(scale q k) v, and the largest visible scale q k of each head, (H,), detached."""
+    """softmax(scale q k) v, and the largest visible scale q k of each head, (H,), detached;
+    padding, which sees itself to stay finite, has no part in it."""
     return _Attention.apply(q_BHTK, k_BHTK, v_BHTV, blocks, scale)  # type: ignore[return-value]
 
 
@@ -58,11 +65,14 @@ class _Attention(torch.autograd.Function):
         out = v.new_empty(v.shape)
         tops: list[Tensor] = []
         weights: list[Tensor] = []
-        for first, start, end, hidden in blocks:
+        for first, start, end, hidden, padding in blocks:
             scores = q[:, :, start:end] @ k[:, :, first:end].mT
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
             scores.masked_fill_(hidden, float("-inf"))
-            tops.append(scores.amax(dim=(0, 2, 3)))
+            top_BHt = scores.amax(-1)
+            if padding is not None:
+                top_BHt.masked_fill_(padding[:, None], float("-inf"))
+            tops.append(top_BHt.amax(dim=(0, 2)))
             weights.append(scores.softmax(-1).to(v.dtype))
             out[:, :, start:end] = weights[-1] @ v[:, :, first:end]
         ctx.blocks, ctx.scale = blocks, scale
@@ -78,7 +88,7 @@ class _Attention(torch.autograd.Function):
         dout = gradients[0]
         sums = (dout * out).sum(-1, keepdim=True)
         dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        for (first, start, end, _), weight in zip(ctx.blocks, weights, strict=True):
+        for (first, start, end, *_), weight in zip(ctx.blocks, weights, strict=True):
             own, keys = slice(start, end), slice(first, end)
             dv[:, :, keys] += weight.mT @ dout[:, :, own]
             dscores = dout[:, :, own] @ v[:, :, keys].mT

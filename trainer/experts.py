@@ -167,25 +167,33 @@ class MixtureOfExperts(nn.Module):
         shared = config.num_shared_experts * config.moe_intermediate_size
         self.shared_experts = FeedForward(config, shared) if shared else None
 
-    def forward(self, x_BTD: Tensor) -> Mixed:
+    def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Mixed:
+        """`real_BT`: the tokens that count for load and balance; None: all do."""
         x_ND = x_BTD.flatten(0, 1)
         routed = self.gate(x_ND)
         y_ND = self.experts(x_ND, routed)
         if self.shared_experts is not None:
             y_ND = y_ND + self.shared_experts(x_ND)
-        load_E = torch.bincount(routed.experts_NK.flatten(), minlength=self.config.num_experts)
-        imbalance = sequence_imbalance(routed, sequences=len(x_BTD))
-        return Mixed(y_ND.view_as(x_BTD), load_E, imbalance)
+        if real_BT is None:
+            real_BT = torch.ones(x_BTD.shape[:2], dtype=torch.bool, device=x_BTD.device)
+        sent = routed.experts_NK[real_BT.flatten()].flatten()
+        load_E = torch.bincount(sent, minlength=self.config.num_experts)
+        return Mixed(y_ND.view_as(x_BTD), load_E, sequence_imbalance(routed, real_BT))
 
 
-def sequence_imbalance(routed: Routed, *, sequences: int) -> Tensor:
+def sequence_imbalance(routed: Routed, real_BT: Tensor) -> Tensor:
     """Mean over sequences of sum_i f_i P_i: f_i = E/(K T) x tokens sent to i, P_i = its mean share
-    of the scores. Source: https://arxiv.org/abs/2412.19437 equations 17 to 20.
+    of the scores, over the T tokens that are real. Source: https://arxiv.org/abs/2412.19437
+    equations 17 to 20.
     """
-    scores_BTE = routed.scores_NE.unflatten(0, (sequences, -1))
-    share_BE = (scores_BTE / scores_BTE.sum(-1, keepdim=True)).mean(1)
-    sent = routed.experts_NK.unflatten(0, (sequences, -1)).flatten(1)
+    scores_BTE = routed.scores_NE.unflatten(0, real_BT.shape)
+    experts_BTK = routed.experts_NK.unflatten(0, real_BT.shape)
+    real_BT1 = real_BT[..., None].to(scores_BTE.dtype)
+    tokens_B1 = real_BT1.sum(1).clamp_min(1)
+    share_BTE = scores_BTE / scores_BTE.sum(-1, keepdim=True)
+    share_BE = (share_BTE * real_BT1).sum(1) / tokens_B1
     counts_BE = torch.zeros_like(share_BE).scatter_add(
-        1, sent, torch.ones_like(sent, dtype=share_BE.dtype)
+        1, experts_BTK.flatten(1), real_BT1.expand_as(experts_BTK).flatten(1)
     )
-    return (counts_BE * share_BE).sum(-1).mean() * share_BE.shape[1] / sent.shape[1]
+    even_B1 = tokens_B1 * experts_BTK.shape[-1] / scores_BTE.shape[-1]
+    return (counts_BE / even_B1 * share_BE).sum(-1).mean()

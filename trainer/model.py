@@ -21,6 +21,7 @@ from trainer.cache import LatentCache
 from trainer.experts import Experts, FeedForward, MixtureOfExperts, Router
 from trainer.model_config import ModelConfig
 from trainer.norm import RmsNorm
+from trainer.packing import PADDING
 from trainer.rotary import angles, inverse_frequencies
 
 
@@ -58,7 +59,7 @@ class Layer(nn.Module):
         normed = self.post_attention_layernorm(x)
         if isinstance(self.mlp, FeedForward):
             return x + self.mlp(normed), attended.max_logit_H, None, None
-        mixed = self.mlp(normed)
+        mixed = self.mlp(normed, context.real_BT)
         return x + mixed.x, attended.max_logit_H, mixed.load_E, mixed.imbalance
 
 
@@ -106,14 +107,16 @@ class Decoder(nn.Module):
         track_logits: bool = False,
     ) -> Output:
         """`documents_BT`: which document a token is of, as numbers that rise within a row; tokens
-        see only earlier ones of their own, and positions count from its start. None: each row is
-        one document.
+        see only earlier ones of their own, and positions count from its start. Those of PADDING
+        count neither for loads and balance nor for the largest logits. None: each row is one
+        document.
 
         `track_logits`: tell the largest attention logit of each head, exactly.
         """
         positions_BT, mask = _places(ids_BT, documents_BT)
         cos, sin = angles(self.config, self.inverse_frequencies, positions_BT)
-        context = Context(cos, sin, mask, track_logits)
+        real_BT = None if documents_BT is None else documents_BT != PADDING
+        context = Context(cos, sin, mask, real_BT, track_logits)
         x = self.model.embed_tokens(ids_BT)
         tops: list[Tensor] = []
         loads: list[Tensor] = []
@@ -153,7 +156,7 @@ class Decoder(nn.Module):
         cos, sin = angles(self.config, self.inverse_frequencies, at_NT)
         keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
         mask = (keys_S <= at_NT[..., None])[:, None]
-        context = Context(cos, sin, mask, track_logits=False)
+        context = Context(cos, sin, mask, real_BT=None, track_logits=False)
         x = self.model.embed_tokens(ids_NT)
         for number, layer in enumerate(self.layers):
             stored = partial(cache.write, number, slots_N, at_NT)

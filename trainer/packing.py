@@ -21,6 +21,9 @@ from trainer.corpus import Corpus
 IGNORE = -100
 """Target where nothing is learnt: others' words, padding, a document's end."""
 
+PADDING = -1
+"""Document of what only fills a row up: nothing is learnt from it, and it counts nowhere."""
+
 OPEN_ROWS = 64
 """Rows that are filled at a time. A document goes where the least room is left over."""
 
@@ -46,7 +49,7 @@ class Batch(NamedTuple):
     targets_BT: Tensor
     """The token after each one, IGNORE where it is not learnt."""
     documents_BT: Tensor
-    """Numbers that rise within a row; padding is a document of its own."""
+    """Numbers that rise within a row; PADDING behind them."""
 
     @property
     def num_targets(self) -> int:
@@ -82,7 +85,7 @@ class Packer:
     def _batch(self, rows: list[list[Piece]]) -> Batch:
         shape = (len(rows), self.row_tokens)
         ids, targets = np.full(shape, self.pad), np.full(shape, IGNORE)
-        documents = np.zeros(shape, dtype=np.int64)
+        documents = np.full(shape, PADDING)
         for b, pieces in enumerate(rows):
             at = 0
             for number, piece in enumerate(pieces):
@@ -94,7 +97,6 @@ class Packer:
                 targets[b, at : at + piece.length - 1] = following
                 documents[b, at : at + piece.length] = number
                 at += piece.length
-            documents[b, at:] = len(pieces)
         return Batch(*(torch.from_numpy(a.astype(np.int64)) for a in (ids, targets, documents)))
 
     def __hash__(self) -> int:

@@ -11,6 +11,7 @@ from trainer.attention import LatentAttention
 from trainer.experts import Experts, Routed
 from trainer.model import Decoder
 from trainer.model_config import PRESETS, ModelConfig, YarnConfig, length_restoring_scale
+from trainer.packing import PADDING
 from trainer.rotary import inverse_frequencies, softmax_scale
 from trainer.size import size_of, train_flops_per_token
 
@@ -88,15 +89,18 @@ def test_tracking_maxima_changes_nothing_else() -> None:
 
 
 def test_recomputing_layers_changes_no_gradient() -> None:
-    gradients = []
+    gradients, told = [], []
     for recompute in (False, True):
         model = model_of(small())
         model.recompute = recompute
         output = model(ids_of(2, 30), track_logits=True)
+        told.append((output.max_logit_LH, output.load_LE))
         (output.hidden_BTD.square().sum() + output.imbalance).backward()
         gradients.append([p.grad for n, p in model.named_parameters() if "lm_head" not in n])
     for plain, again in zip(*gradients, strict=True):
         torch.testing.assert_close(plain, again)
+    for plain, again in zip(*told, strict=True):  # nor does a second run count anything twice
+        assert torch.equal(plain, again)
 
 
 @pytest.mark.parametrize("spread", ["even", "one_expert", "some_empty"])
@@ -132,12 +136,31 @@ def test_loads_count_every_token_of_every_layer_with_experts() -> None:
 def test_imbalance_is_one_when_even_and_grows_when_not() -> None:
     from trainer.experts import sequence_imbalance
 
+    every = torch.ones(1, 8, dtype=torch.bool)
     even = Routed(torch.arange(16).view(8, 2) % 8, torch.ones(8, 2), torch.full((8, 8), 0.5))
-    assert sequence_imbalance(even, sequences=1).item() == pytest.approx(1.0)
+    assert sequence_imbalance(even, every).item() == pytest.approx(1.0)
     scores = torch.full((8, 8), 0.01)
     scores[:, :2] = 1.0
     uneven = Routed(torch.tensor([[0, 1]]).expand(8, 2), torch.ones(8, 2), scores)
-    assert sequence_imbalance(uneven, sequences=1).item() > 3.5
+    assert sequence_imbalance(uneven, every).item() > 3.5
+
+
+def test_padding_counts_nowhere() -> None:
+    model, ids = model_of(small()), ids_of(2, 30)
+    padded = torch.cat((ids, ids_of(2, 70, seed=1)), 1)
+    documents = torch.tensor([[0] * 30 + [PADDING] * 70] * 2)
+    alone = model(ids, track_logits=True)
+    beside = model(padded, documents_BT=documents, track_logits=True)
+    counted = model(padded, documents_BT=documents.abs(), track_logits=True)
+    torch.testing.assert_close(beside.hidden_BTD[:, :30], alone.hidden_BTD, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(beside.max_logit_LH, alone.max_logit_LH, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(beside.imbalance, alone.imbalance, rtol=1e-4, atol=1e-5)
+    assert torch.equal(beside.load_LE, alone.load_LE)
+    assert torch.isfinite(beside.hidden_BTD).all()
+    assert counted.load_LE.sum() > alone.load_LE.sum()
+    assert counted.max_logit_LH is not None
+    assert alone.max_logit_LH is not None
+    assert (counted.max_logit_LH > alone.max_logit_LH + 1e-3).any()
 
 
 @pytest.mark.parametrize("name", CONFIGS)
