@@ -15,6 +15,7 @@ PLOTS = (
     ("lr", "Learning rate"),
     ("max_logit", "Largest attention logit"),
     ("clipped_heads", "Heads clipped"),
+    ("rotary_key_norm", "Largest norm of a rotary key's weights"),
     ("load_excess", "Busiest expert over its share"),
     ("bias_max", "Largest router bias"),
     ("update_rms", "RMS of Muon's update before lr"),

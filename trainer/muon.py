@@ -10,7 +10,7 @@ QK-Clip, the other half of MuonClip, is in `trainer.qk_clip`.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +20,10 @@ from torch import Tensor, nn
 from records.config import Config
 from trainer.model import Decoder
 from trainer.orthogonal import Coefficients, orthogonalize
+
+STACK_ENTRIES = 2**27
+"""Of matrices that are orthogonalised together, which takes the memory of some copies of them. More
+are no faster."""
 
 
 class OptimizerConfig(Config):
@@ -88,25 +92,28 @@ class MuonAdamW(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        moved, entries = 0.0, 0
+        moved: list[Tensor] = []
+        entries = 0
         for group in self.param_groups:
             ready = [p for p in group["params"] if p.grad is not None]
             if not group["blocks"]:
                 for p in ready:
                     self._adamw(p, group["lr"])
                 continue
-            for same in _by_shape(ready):
-                square, count = self._muon(same, group["blocks"], group["lr"])
-                moved, entries = moved + square, entries + count
-        self.last_update_rms = math.sqrt(moved / entries) if entries else 0.0
+            for same in _stacks(ready):
+                moved.append(self._muon(same, group["blocks"], group["lr"]))
+                entries += sum(p.numel() for p in same)
+        # read once a step: each reading waits for a GPU
+        square = torch.stack(moved).sum().item() if moved else 0.0
+        self.last_update_rms = math.sqrt(square / entries) if entries else 0.0
 
     def masters(self, parameter: Tensor) -> list[Tensor]:
-        """Every copy of a parameter that a change from outside has to reach."""
+        """Every copy of a parameter that a change from outside has to reach, the master last."""
         master = self.state.get(parameter, {}).get("master")
         return [parameter.data] if master is None else [parameter.data, master]
 
-    def _muon(self, same: list[nn.Parameter], blocks: int, lr: float) -> tuple[float, int]:
-        """Matrices of one shape at once: (sum of squares of the update, its entries)."""
+    def _muon(self, same: list[nn.Parameter], blocks: int, lr: float) -> Tensor:
+        """Matrices of one shape at once; the sum of squares of their update."""
         config = self.config
         wanted: list[Tensor] = []
         for p in same:
@@ -125,7 +132,7 @@ class MuonAdamW(torch.optim.Optimizer):
         pieces = update.split([p.numel() // (rows * columns) for p in same])
         for p, piece in zip(same, pieces, strict=True):
             self._apply(p, piece.reshape(p.shape), lr)
-        return update.square().sum().item(), update.numel()
+        return torch.linalg.vector_norm(update).square()
 
     def _adamw(self, p: nn.Parameter, lr: float) -> None:
         config, state = self.config, self._state(p, muon=False)
@@ -161,11 +168,16 @@ def _gradient(p: nn.Parameter) -> Tensor:
     return p.grad.float()
 
 
-def _by_shape(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+def _stacks(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Those with matrices of one shape together, as many as STACK_ENTRIES allows."""
     groups: dict[tuple[Any, ...], list[nn.Parameter]] = {}
     for p in parameters:
-        groups.setdefault((p.shape[-2:], p.device), []).append(p)
-    return list(groups.values())
+        own = groups.setdefault((p.shape[-2:], p.device), [])
+        if own and sum(q.numel() for q in own) + p.numel() > STACK_ENTRIES:
+            yield own[:]
+            own.clear()
+        own.append(p)
+    yield from groups.values()
 
 
 def optimizer_of(

@@ -73,5 +73,16 @@ def _scale_rows(optimizer: MuonAdamW, weight: Tensor, *parts: tuple[Tensor, int]
     """Multiply the rows of each head: the first so many by one factor, the next by another."""
     rows_HO = torch.cat([factor[:, None].expand(-1, count) for factor, count in parts], dim=1)
     rows_O1 = rows_HO.reshape(-1, 1)
-    for copy in optimizer.masters(weight):
-        copy.mul_(rows_O1.to(copy.device, copy.dtype))
+    *copies, master = optimizer.masters(weight)
+    master.mul_(rows_O1.to(master.device, master.dtype))
+    for copy in copies:  # rounded once from the master, as after a step
+        copy.copy_(master)
+
+
+@torch.no_grad()
+def rotary_key_norm(model: Decoder) -> float:
+    """Largest over the layers, of the rows of `kv_a_proj_with_mqa` that make the shared key: where
+    logits can go on growing, since no head owns it and nothing clips it."""
+    rank = model.config.kv_lora_rank
+    keys = [layer.self_attn.kv_a_proj_with_mqa.weight[rank:] for layer in model.layers]
+    return torch.stack([key.float().norm() for key in keys]).max().item()

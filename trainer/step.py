@@ -18,7 +18,7 @@ from trainer.loss import summed_loss
 from trainer.model import Decoder
 from trainer.muon import MuonAdamW
 from trainer.packing import Batch
-from trainer.qk_clip import qk_clip
+from trainer.qk_clip import qk_clip, rotary_key_norm
 from trainer.settings import TrainConfig
 
 REMEMBERED = 100
@@ -37,6 +37,8 @@ class StepResult:
     targets: int
     max_logit: float = 0.0
     clipped_heads: int = 0
+    rotary_key_norm: float = 0.0
+    """Largest norm of the weights of a rotary key, which QK-Clip never shrinks."""
     load_excess: float = 0.0
     """How far the busiest experts are over their share."""
     bias_max: float = 0.0
@@ -66,16 +68,16 @@ class Stepper:
             output = self.model(
                 part.ids_BT,
                 documents_BT=part.documents_BT,
-                track_logits=self.config.qk_clip_tau is not None,
+                track_logits=True,
             )
             summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT)
             balance = output.imbalance * self.config.balance_loss / len(parts)
             (summed / total + balance).backward()
             loss += summed.item() / total
             load_LE = output.load_LE if load_LE is None else load_LE + output.load_LE
-            if output.max_logit_LH is not None:
-                own = output.max_logit_LH
-                tops = own if tops is None else torch.maximum(tops, own)
+            own = output.max_logit_LH
+            assert own is not None  # it was asked for
+            tops = own if tops is None else torch.maximum(tops, own)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm).item()
         result = StepResult(loss, norm, batch.num_targets, skipped=self._fault(loss, norm))
         if result.skipped is None:
@@ -95,10 +97,11 @@ class Stepper:
 
     def _after(self, result: StepResult, tops: Tensor | None, load_LE: Tensor | None) -> None:
         result.update_rms = self.optimizer.last_update_rms
-        if tops is not None and self.config.qk_clip_tau is not None:
-            result.max_logit = tops.max().item()
+        result.max_logit = tops.max().item()
+        if self.config.qk_clip_tau is not None:
             clipped = qk_clip(self.model, self.optimizer, tops, tau=self.config.qk_clip_tau)
             result.clipped_heads = clipped.heads
+        result.rotary_key_norm = rotary_key_norm(self.model)
         if load_LE is not None and load_LE.numel():
             result.load_excess = load_excess(load_LE)
             if self.config.balance_rate:
