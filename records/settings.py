@@ -71,6 +71,8 @@ def _explain(problem: Any, kind: type[BaseModel]) -> str:
         hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
         return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
     words = problem["msg"].removeprefix("Value error, ")
+    if isinstance(problem["input"], dict):  # a table: what is wrong is one setting in it, or two
+        return f"{place}: {words}"
     return f"{place} = {_shown(place, problem['input'])}: {words}"
 
 

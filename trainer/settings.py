@@ -85,6 +85,14 @@ class TrainConfig(Config):
             raise ValueError(f"preset = {self.preset!r}; presets: {', '.join(PRESETS)}")
         if self.preset is None and self.shape is None and self.start_from is None:
             raise ValueError("none of preset, shape and start_from says what model to train")
+        if self.shape is not None and self.preset not in (None, "tiny"):
+            raise ValueError(
+                f"preset = {self.preset!r} and a shape are both given; set one of them"
+            )
+        if self.start_from is not None and (self.shape or self.preset not in (None, "tiny")):
+            raise ValueError("start_from brings its own shape; leave out preset and shape")
+        if any(source.held_out for source in self.data.sources):
+            raise ValueError("data.sources: held_out rows are for scoring; set held_out = false")
         if self.data.batch_rows % self.data.micro_rows:
             raise ValueError(
                 f"data.batch_rows = {self.data.batch_rows} must be a multiple of data.micro_rows "

@@ -34,7 +34,7 @@ class SourceConfig(Config):
     weight: float = Field(default=1.0, gt=0.0, le=100.0)
     """How often an epoch shows each of its rows; 0.5 shows half of them."""
     held_out: bool = False
-    """Also rows that are kept for tests: for scoring, never for training."""
+    """Also rows that are kept for tests: for scoring; refused where a model is trained."""
 
 
 class Sample(NamedTuple):

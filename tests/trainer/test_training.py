@@ -273,6 +273,15 @@ def test_a_step_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
     assert all(torch.equal(p, b) for p, b in zip(stepper.model.parameters(), before, strict=True))
 
 
+def test_largest_logits_are_told_without_clipping_too(tmp_path: Path) -> None:
+    clipped, watched = (
+        stepper_of(tmp_path, qk_clip_tau=tau).step(batch_of(0)) for tau in (1e-6, None)
+    )
+    assert watched.max_logit == clipped.max_logit > 0
+    assert (watched.clipped_heads, clipped.clipped_heads) == (0, 6)
+    assert watched.rotary_key_norm > 0
+
+
 def test_a_spike_is_told_from_what_came_before(tmp_path: Path) -> None:
     stepper = stepper_of(tmp_path, spike=20.0)
     for n in range(BEFORE_JUDGING):
@@ -325,6 +334,12 @@ def test_a_loss_that_is_no_number_leaves_the_metrics_json(
         ({"shape": None}, "says what model to train"),
         ({"steps": 0}, "greater than or equal to 1"),
         ({"clip": 1.0}, "Extra inputs"),
+        ({"preset": "small"}, "preset = 'small' and a shape are both given"),
+        ({"start_from": "model"}, "start_from brings its own shape"),
+        (
+            {"data": DataConfig(sources=(SourceConfig(path="-", held_out=True),))},
+            "held_out rows are for scoring",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(
