@@ -259,6 +259,29 @@ def test_typescript_declares_the_same_tool_in_fewer_characters() -> None:
     assert len(declare([TOOL], "typescript")) < len(declare([TOOL], "json"))
 
 
+def test_references_within_a_schema_are_followed() -> None:
+    """As pydantic and servers of tools write nested arguments."""
+    place = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tree = {"type": "object", "properties": {"next": {"$ref": "#/$defs/tree"}}}
+    parameters = {
+        "type": "object",
+        "$defs": {"place": place, "tree": tree},
+        "properties": {
+            "to": {"$ref": "#/$defs/place"},
+            "both": {"allOf": [{"$ref": "#/$defs/place"}, {"type": "object"}]},
+            "tree": {"$ref": "#/$defs/tree"},
+            "lost": {"$ref": "#/$defs/none"},
+            "far": {"$ref": "https://example.com/schema.json"},
+        },
+    }
+    told = declare([{"function": {"name": "go", "parameters": parameters}}], "typescript")
+    place_told = "{\n    city: string,\n  }"
+    assert f"  to?: {place_told},\n" in told
+    assert "city: string,\n    } & object" in told
+    assert "  tree?: {\n    next?: any,\n  },\n" in told
+    assert "  lost?: any,\n  far?: any,\n" in told
+
+
 def test_a_schema_nested_without_end_is_cut() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(500):

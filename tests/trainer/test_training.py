@@ -16,6 +16,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from records.errors import ConfigError, SynthError
+from records.settings import validate_as
 from tests.trainer.configs import small
 from trainer.checkpoints import checked, checkpoints_in
 from trainer.curves import FILE as CURVES
@@ -336,10 +337,6 @@ def test_a_loss_that_is_no_number_leaves_the_metrics_json(
         ({"clip": 1.0}, "Extra inputs"),
         ({"preset": "small"}, "preset = 'small' and a shape are both given"),
         ({"start_from": "model"}, "start_from brings its own shape"),
-        (
-            {"data": DataConfig(sources=(SourceConfig(path="-", held_out=True),))},
-            "held_out rows are for scoring",
-        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(
@@ -347,6 +344,19 @@ def test_settings_that_cannot_work_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=told):
         config_of(tmp_path, tmp_path / "run", **other)
+
+
+def test_training_on_rows_kept_for_tests_is_refused() -> None:
+    data = DataConfig(sources=(SourceConfig(path="-", held_out=True),))
+    with pytest.raises(ValueError, match="held_out rows are for scoring"):
+        TrainConfig(out="run", data=data)
+
+
+def test_a_shape_that_cannot_work_is_told_by_what_is_wrong_with_it(tmp_path: Path) -> None:
+    values = json.loads(config_of(tmp_path, tmp_path / "run").model_dump_json())
+    values["shape"]["qk_rope_head_dim"] = 7
+    with pytest.raises(ConfigError, match=r"^run.toml: shape: qk_rope_head_dim must be even .* 7$"):
+        validate_as(TrainConfig, values, where="run.toml")
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_made(data: Path, tmp_path: Path) -> None:
