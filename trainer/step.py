@@ -63,7 +63,7 @@ class Stepper:
         parts = _micro_batches(batch, self.config.data.micro_rows)
         self.optimizer.zero_grad(set_to_none=True)
         total = max(1, batch.num_targets)
-        loss, tops, load_LE = 0.0, None, None
+        loss, tops, load_LE = 0.0, [], None
         for part in parts:
             output = self.model(
                 part.ids_BT,
@@ -75,15 +75,14 @@ class Stepper:
             (summed / total + balance).backward()
             loss += summed.item() / total
             load_LE = output.load_LE if load_LE is None else load_LE + output.load_LE
-            own = output.max_logit_LH
-            assert own is not None  # it was asked for
-            tops = own if tops is None else torch.maximum(tops, own)
+            assert output.max_logit_LH is not None  # it was asked for
+            tops.append(output.max_logit_LH)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm).item()
         result = StepResult(loss, norm, batch.num_targets, skipped=self._fault(loss, norm))
         if result.skipped is None:
             self.norms.append(norm)
             self.optimizer.step()
-            self._after(result, tops, load_LE)
+            self._after(result, torch.stack(tops).amax(0), load_LE)
         return result
 
     def _fault(self, loss: float, norm: float) -> str | None:
@@ -95,7 +94,7 @@ class Stepper:
                 return f"gradient norm {norm:.3g}, {norm / usual:.0f} times the usual {usual:.3g}"
         return None
 
-    def _after(self, result: StepResult, tops: Tensor | None, load_LE: Tensor | None) -> None:
+    def _after(self, result: StepResult, tops: Tensor, load_LE: Tensor | None) -> None:
         result.update_rms = self.optimizer.last_update_rms
         result.max_logit = tops.max().item()
         if self.config.qk_clip_tau is not None:

@@ -276,8 +276,7 @@ def test_generation_sees_what_was_clipped() -> None:
         model.config, slots=1, tokens=12, device=torch.device("cpu"), dtype=torch.float32
     )
     slot, one = torch.tensor([0]), torch.tensor([1])
-    for t in range(12):
-        last = model.extend(ids[:, t : t + 1], one, slot, cache)
+    last = [model.extend(ids[:, t : t + 1], one, slot, cache) for t in range(12)][-1]
     torch.testing.assert_close(last, model(ids).hidden_BTD[:, -1], rtol=1e-4, atol=1e-5)
 
 

@@ -78,7 +78,7 @@ def test_a_run_learns_and_its_model_is_read_by_transformers(data: Path, tmp_path
         "step-00000055",
         "step-00000060",
     ]
-    theirs = AutoModelForCausalLM.from_pretrained(done.folder / "model")
+    theirs: Any = AutoModelForCausalLM.from_pretrained(done.folder / "model")
     tokenizer = AutoTokenizer.from_pretrained(done.folder / "model")
     assert theirs.config.vocab_size == len(tokenizer)
     asked = "<|im_user|>user<|im_middle|>What is twice 9?<|im_end|>"
