@@ -3,8 +3,9 @@
     python benchmarks/bench_trainer.py [--preset tiny] [--row-tokens 512] [--rows 8] [--repeats 5]
                                        [--threads 2] [--clock wall | cpu] [--device cpu | cuda]
 
-On a CPU three ways take the same packed rows from the same weights, in turns within each repeat:
-- `ours`: the step of `python -m trainer`, QK-Clip and router balance included;
+On a CPU four ways take the same packed rows from the same weights, in turns within each repeat:
+- `ours`: the step of `python -m trainer`, QK-Clip and router balance included, and the same with
+  Newton-Schulz in bf16, as torch's Muon has it, instead of fp32, which is our default on a CPU;
 - `transformers`: `DeepseekV3ForCausalLM` with sdpa attention and the fastest of its three forms of
   experts here, `torch.optim.Muon` for the same matrices as ours (those of experts as 2-D views) and
   `torch.optim.AdamW` for the rest. Documents are kept apart by their positions, so both learn the
@@ -17,12 +18,14 @@ of Moonlight's shape with as many layers as fit.
 """
 
 import argparse
+import copy
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -205,7 +208,6 @@ def beside_transformers(options: argparse.Namespace) -> Iterator[dict[str, Any]]
     model = Decoder(shape)
     with tempfile.TemporaryDirectory() as folder:
         export_model(model, Path(folder))
-        # the model itself is trained, so every other one is read before it moves
         first = next(batches)
         theirs = partial(Theirs, Path(folder), config, options.clock)
         forms = {
@@ -214,8 +216,12 @@ def beside_transformers(options: argparse.Namespace) -> Iterator[dict[str, Any]]
             for _ in range(2)  # the second one counts
         }
         best = min(forms, key=lambda form: forms[form])
+        in_bf16 = config.optimizer.model_copy(update={"newton_schulz": "bf16"})
         ways: dict[str, Way] = {
-            "ours": Ours(model, config, options.clock),
+            "ours": Ours(copy.deepcopy(model), config, options.clock),
+            "ours, Newton-Schulz in bf16": Ours(
+                model, config.model_copy(update={"optimizer": in_bf16}), options.clock
+            ),
             "transformers": theirs(experts=best, muon=True),
             "transformers, experts by AdamW": theirs(experts=best, muon=False),
         }
@@ -249,13 +255,14 @@ def _told(
             "unit": "tokens/s",
             "optimizer_share": spread(shares, 3),
             "first_loss": round(losses[name], 4),
-            **({} if name == "ours" else other),
+            **({} if name.startswith("ours") else other),
         }
-    for name in list(taken)[1:]:
-        ratios = [a / b for a, b in zip(speeds["ours"], speeds[name], strict=True)]
+    own = [name for name in taken if name.startswith("ours")]
+    for one, name in product(own, [name for name in taken if name not in own]):
+        ratios = [a / b for a, b in zip(speeds[one], speeds[name], strict=True)]
         yield {
             "name": "trainer_step_ratio",
-            "of": f"ours / {name}",
+            "of": f"{one} / {name}",
             **spread(ratios, 2),
             "unit": "times the tokens/s",
         }

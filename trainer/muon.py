@@ -11,7 +11,7 @@ QK-Clip, the other half of MuonClip, is in `trainer.qk_clip`.
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -33,6 +33,9 @@ class OptimizerConfig(Config):
     nesterov: bool = False
     """Look one step of momentum ahead. The report's algorithm does not."""
     coefficients: Coefficients = "quintic"
+    newton_schulz: Literal["auto", "bf16", "fp32"] = "auto"
+    """What the iteration is reckoned in. auto: bf16 on CUDA, fp32 on a CPU, where bf16 pays on
+    processors that multiply it (AMX)."""
     update_rms: float = Field(default=0.2, gt=0.0)
     """Root mean square of Muon's update before lr: what AdamW's usually has."""
     split_heads: bool = False
@@ -125,7 +128,7 @@ class MuonAdamW(torch.optim.Optimizer):
             )
         rows, columns = same[0].shape[-2] // blocks, same[0].shape[-1]
         stack = torch.cat([w.reshape(-1, rows, columns) for w in wanted])
-        if stack.is_cuda:
+        if config.newton_schulz == "bf16" or (config.newton_schulz == "auto" and stack.is_cuda):
             stack = stack.bfloat16()
         scale = config.update_rms * math.sqrt(max(rows, columns))
         update = orthogonalize(stack, config.coefficients).float() * scale

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
 
 from records.errors import ConfigError
 from records.files import write_atomic
@@ -59,23 +59,18 @@ _BYTES = _byte_alphabet()
 
 
 class Tokenizer:
-    """A Hugging Face `tokenizer.json` with K2's special tokens."""
+    """A Hugging Face `tokenizer.json`, with K2's special tokens added behind its own where it has
+    none: the chat template needs them."""
 
-    def __init__(self, backend: tokenizers.Tokenizer, *, where: str) -> None:
-        """ConfigError, naming `where` it is from, when special tokens are missing."""
-        known = ((token, backend.token_to_id(token)) for token in SPECIAL)
-        ids = {token: number for token, number in known if number is not None}
-        if missing := [token for token in SPECIAL if token not in ids]:
-            raise ConfigError(
-                f"{where}: the tokenizer lacks {', '.join(missing)}; the chat template needs them"
-            )
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        missing = [token for token in SPECIAL if backend.token_to_id(token) is None]
+        backend.add_special_tokens([AddedToken(t, normalized=False) for t in missing])
         backend.encode_special_tokens = True  # what spells a special token is text
         self._backend = backend
-        self.special: dict[str, int] = ids
-
-    @property
-    def size(self) -> int:
-        return self._backend.get_vocab_size(with_added_tokens=True)
+        numbers = backend.get_vocab(with_added_tokens=True)
+        self.special = {token: numbers[token] for token in SPECIAL}
+        self.size = max(numbers.values()) + 1
+        """Rows that an embedding needs: some tokenizers leave numbers out."""
 
     @property
     def fingerprint(self) -> str:
@@ -125,10 +120,13 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         backend = tokenizers.Tokenizer.from_str(path.read_text())
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            f"{path} cannot be read ({error.strerror}); a tokenizer in another form is written so "
+            "by transformers' AutoTokenizer.from_pretrained(...).save_pretrained(folder)"
+        ) from error
     except Exception as error:  # the library raises a bare Exception
         raise ConfigError(f"{path} is no tokenizer: {error}") from error
-    return Tokenizer(backend, where=str(path))
+    return Tokenizer(backend)
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
@@ -150,7 +148,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
         show_progress=False,
     )
     backend.train_from_iterator(_nonempty(texts), trainer)
-    return Tokenizer(backend, where="a tokenizer made here")
+    return Tokenizer(backend)
 
 
 def _nonempty(texts: Iterable[str]) -> Iterator[str]:

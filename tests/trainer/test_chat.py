@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
+from tokenizers import ByteLevelBPETokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from records.errors import ConfigError
 from trainer.chat import encode_chat, parse_answer, prompt_for_answer
@@ -299,16 +300,35 @@ def test_transformers_reads_the_same_tokens(tokenizer: Tokenizer, tmp_path: Path
     assert load_tokenizer(tmp_path).encode(text) == tokenizer.encode(text)
 
 
-def test_tokenizers_that_cannot_serve_are_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_tokenizer_of_others_gets_the_template_s_tokens_behind_its_own(tmp_path: Path) -> None:
+    backend = ByteLevelBPETokenizer()
+    backend.train_from_iterator(
+        ["a table for two " * 9], vocab_size=280, special_tokens=["<|endoftext|>"]
+    )
+    foreign = PreTrainedTokenizerFast(
+        tokenizer_object=backend._tokenizer, eos_token="<|endoftext|>"
+    )
+    foreign.save_pretrained(tmp_path / "theirs")
+    tokenizer = load_tokenizer(tmp_path / "theirs")
+    text = "a table for <|im_end|> and <|endoftext|>"
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert max(ids) < len(foreign), "text is written in their tokens alone"
+    assert tokenizer.encode("a table") == foreign.encode("a table")
+    assert sorted(tokenizer.special.values()) == list(range(len(foreign), tokenizer.size))
+    tokenizer.save(tmp_path / "ours")
+    assert load_tokenizer(tmp_path / "ours").special == tokenizer.special
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert theirs.convert_tokens_to_ids("<|im_end|>") == tokenizer.special["<|im_end|>"]
+    ended = encode_chat(tokenizer, CONVERSATION, [TOOL]).ids
+    assert tokenizer.special["<|im_end|>"] in ended
+
+
+def test_tokenizers_that_cannot_serve_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ConfigError, match="is no tokenizer"):
-        load_tokenizer(tmp_path)
-    tokenizer.save(tmp_path)
-    text = (tmp_path / "tokenizer.json").read_text().replace("<|im_middle|>", "<|else|>")
-    (tmp_path / "tokenizer.json").write_text(text)
-    with pytest.raises(ConfigError, match=r"lacks <\|im_middle\|>"):
         load_tokenizer(tmp_path)
     with pytest.raises(ConfigError, match="vocab_size must be at least"):
         train_tokenizer(["a"], vocab_size=100)

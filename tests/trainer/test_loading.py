@@ -91,7 +91,7 @@ def test_constrained_decoding_wants_a_tokenizer_that_spells_bytes(tokenizer: Tok
     words = {word: number for number, word in enumerate([*SPECIAL, "[UNK]", "Where", "is"])}
     backend = tokenizers.Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     with pytest.raises(ConfigError, match=r"words: .* byte-level BPE; .* 95 letters, such as ' '"):
-        check_spelling(Tokenizer(backend, where="words"), where="words")
+        check_spelling(Tokenizer(backend), where="words")
 
 
 @pytest.mark.gpu

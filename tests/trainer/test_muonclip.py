@@ -137,6 +137,20 @@ def test_orthogonal_means_orthogonal() -> None:
     assert torch.equal(orthogonalize(torch.zeros(1, 4, 4)), torch.zeros(1, 4, 4))
 
 
+def test_newton_schulz_in_bf16_moves_weights_about_as_in_fp32() -> None:
+    moved: dict[str, torch.Tensor] = {}
+    for dtype in ("fp32", "bf16"):
+        torch.manual_seed(0)
+        weight = nn.Parameter(torch.zeros(48, 64))
+        config = OptimizerConfig.model_validate({"newton_schulz": dtype, "weight_decay": 0.0})
+        optimizer = MuonAdamW([Blocks([weight], 1)], [], config, lr=1.0)
+        weight.grad = torch.randn(48, 64)
+        optimizer.step()
+        moved[dtype] = weight.detach()
+    assert not torch.equal(moved["fp32"], moved["bf16"])
+    assert (moved["fp32"] - moved["bf16"]).norm() < 0.05 * moved["fp32"].norm()
+
+
 def test_masters_keep_what_bf16_would_lose() -> None:
     weight = nn.Parameter(torch.ones(8, 8, dtype=torch.bfloat16))
     optimizer = MuonAdamW([], [weight], OptimizerConfig(weight_decay=0.0), lr=1e-4)
