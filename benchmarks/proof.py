@@ -355,7 +355,8 @@ def _sizes(proof: Proof) -> str:
         [(made, kept)] = db.execute(
             "SELECT count(*), count(*) FILTER (accepted AND split = 'train') FROM trajectories"
         ).fetchall()
-    left_out = proof.scores("sft")["left_out"]
+    why = proof.scores("sft")["left_out"]
+    left_out = ", ".join(f"{count} {reason}" for reason, count in why.items()) or "none"
     return f"{made} trajectories, {kept} of them learnt from; tasks left out of scoring: {left_out}"
 
 
