@@ -22,7 +22,7 @@ import time
 
 from sandboxes.agent.files import ipc_objects, read_file, wipe, write_file
 from sandboxes.agent.frames import HEADER, flat_json, frame, lengths
-from sandboxes.agent.job import Job, kept, kill, parents
+from sandboxes.agent.job import Job, alone, kept, kill, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PR_SET_DUMPABLE = 4
+GONE_S = 2.0
+"""For killed processes to be gone. One that the kernel holds longer is left to be seen."""
 
 
 class Agent:
@@ -122,12 +124,16 @@ class Agent:
         """Kill what has no living ancestor among the jobs: daemons that left their group.
 
         With no job left one signal to everything is atomic, which a fork bomb cannot outrun;
-        beside a server the tree is walked until a walk finds nothing.
+        beside a server the tree is walked until a walk finds nothing. The dead count as processes
+        until process 1 has waited for them, so the next command would find no room beside a bomb's.
         """
         if not self.kills_leftovers:
             return
         if not self.jobs:
             kill(-1)
+            end = time.monotonic() + GONE_S
+            while not alone() and time.monotonic() < end:
+                time.sleep(0.001)
             return
         roots = {job.pid for job in self.jobs.values()}
         for _ in range(200):
