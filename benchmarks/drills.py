@@ -162,6 +162,9 @@ def _looked_up(rng: random.Random, thing: str, record: Mapping[str, Value]) -> s
     return f"{asked} {json.dumps({wanted: record[wanted]})}"
 
 
+NO_FUNCTION = "None of them can do that."
+
+
 class _Function(NamedTuple):
     verb: str
     noun: str
@@ -206,9 +209,6 @@ def _order(rng: random.Random) -> str:
     done = f"{wanted.name} {json.dumps(arguments)}" if wanted in there else NO_FUNCTION
     declared = declare([function.declared(rng) for function in there], "typescript")
     return f"{declared}\n\nPlease {wanted.wish}; {said}.\n{done}"
-
-
-NO_FUNCTION = "None of them can do that."
 
 
 def write_texts(path: Path, texts: Iterator[str]) -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -76,6 +77,8 @@ def generate(
     /,
     *,
     prompt: str,
+    system: str | None = None,
+    tools: Path | None = None,
     max_tokens: int = 200,
     temperature: float = 0.0,
     seed: int = 0,
@@ -86,24 +89,44 @@ def generate(
     Args:
         model: Folder of a training run, or of an exported model.
         prompt: What the user says.
+        system: What it is told before; a model that was fine-tuned with one wants one.
+        tools: JSON file with a list of tools as OpenAI has them, declared as in training.
         max_tokens: Tokens of the answer, at most.
         temperature: 0 takes the likeliest token.
         seed: Of the draws.
         device: auto takes a GPU where torch sees one.
     """
     from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
+    from trainer.declarations import style_of
     from trainer.exchange import model_folder
     from trainer.inference import Sampling
     from trainer.loading import load_sampler
 
     given = {"temperature": temperature, "max_tokens": max_tokens}
     sampling = validate_as(Sampling, given, where="generate")
+    messages, declared = _asked(prompt, system, tools)
     sampler, tokenizer = load_sampler(model_folder(model), device=device, slots=1)
-    asked = encode_chat(tokenizer, [{"role": "user", "content": prompt}]).ids
+    asked = encode_chat(tokenizer, messages, declared, style=style_of(model)).ids
     asked += prompt_for_answer(tokenizer)
     (made,) = sampler.generate([asked], sampling, stop=tokenizer.special[END], seeds=[seed])
     answer = parse_answer(tokenizer, made.ids)
     print(json.dumps(answer._asdict() | {"finish_reason": made.finish_reason}))  # noqa: T201
+
+
+def _asked(
+    prompt: str, system: str | None, tools: Path | None
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+    """(messages, tools); ConfigError for a file without tools."""
+    from trainer.conversations import conversation_of
+
+    row: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "system": system}
+    try:
+        row |= {"tools": json.loads(tools.read_text())} if tools else {}
+        conversation = conversation_of(row)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"tools = {str(tools)!r}: {error}") from error
+    assert conversation is not None  # it has messages
+    return conversation.messages, conversation.tools
 
 
 @app.command

@@ -2,13 +2,36 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args
+
+from records.errors import ConfigError
 
 Style = Literal["json", "typescript"]
 STYLES: tuple[Style, ...] = get_args(Style)
 
 DEEPEST = 12
 """Schemas nested deeper are `any` from there on."""
+
+
+def style_of(model: Path) -> Style:
+    """How the training run that made the model declared tools; JSON where that is not known.
+    ConfigError for a way that is none."""
+    for folder in (model, model.parent):
+        try:
+            known = json.loads((folder / "config.json").read_text())
+        except (OSError, ValueError):
+            continue
+        own = known.get("data") if isinstance(known, dict) else None
+        if not isinstance(own, dict) or "declarations" not in own:
+            continue
+        if own["declarations"] not in STYLES:
+            raise ConfigError(
+                f"{folder / 'config.json'}: data.declarations = {own['declarations']!r}; allowed: "
+                f"{', '.join(STYLES)}"
+            )
+        return own["declarations"]
+    return "json"
 
 
 def declare(tools: Sequence[Mapping[str, Any]], style: Style) -> str:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from records.errors import ConfigError
 from records.files import write_atomic
-from trainer.declarations import STYLES, Style
+from trainer.declarations import Style, style_of
 from trainer.devices import Device
 from trainer.evaluation import EvalConfig, Evaluated, evaluate
 from trainer.evaluation_scores import SplitScores, as_json, scores_of, table
@@ -89,26 +88,6 @@ def score_policy(
     scores = scores_of(done.played)
     _write(out, config, done, scores, about)
     return Scored(out, scores)
-
-
-def style_of(model: Path) -> Style:
-    """How the training run that made the model declared tools; JSON where that is not known.
-    ConfigError for a way that is none."""
-    for folder in (model, model.parent):
-        try:
-            known = json.loads((folder / "config.json").read_text())
-        except (OSError, ValueError):
-            continue
-        own = known.get("data") if isinstance(known, dict) else None
-        if not isinstance(own, dict) or "declarations" not in own:
-            continue
-        if own["declarations"] not in STYLES:
-            raise ConfigError(
-                f"{folder / 'config.json'}: data.declarations = {own['declarations']!r}; allowed: "
-                f"{', '.join(STYLES)}"
-            )
-        return own["declarations"]
-    return "json"
 
 
 def _write(

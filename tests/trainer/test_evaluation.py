@@ -17,9 +17,10 @@ from synth.reward import rubric_of
 from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
 from trainer.chat import END, Answer, parse_answer
+from trainer.declarations import style_of
 from trainer.enforcer import Enforcer
 from trainer.evaluation import EvalConfig, evaluate
-from trainer.evaluation_run import EPISODES, SCORES, ScoreConfig, score, style_of
+from trainer.evaluation_run import EPISODES, SCORES, ScoreConfig, score
 from trainer.evaluation_scores import Played, Share, as_json, scores_of, table
 from trainer.exchange import export_model
 from trainer.inference import Sampling

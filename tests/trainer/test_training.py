@@ -410,7 +410,16 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert json.loads(said.stdout).keys() >= {"content", "tool_calls", "finish_reason"}
     cold = ["--prompt", "?", "--temperature", "-1"]
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"name": "add"}]')
+    with_tools = [*command[:3], "generate", str(tmp_path / "run"), "--prompt", "?", "--tools"]
+    more = ["--system", "You add.", "--max-tokens", "2"]
+    subprocess.run([*with_tools, str(tools), *more], capture_output=True, check=True)
+    bad = tmp_path / "bad.json"
+    bad.write_text('[{"called": "add"}]')
     for words, told in (
+        ([*with_tools, str(bad)], "it needs a name"),
+        ([*with_tools, str(tmp_path / "none.json")], "No such file"),
         ([*command, "--set", "stepz=3"], "did you mean 'steps'?"),
         ([*command[:3], "generate", str(tmp_path / "run"), *cold], "temperature = -1"),
     ):
