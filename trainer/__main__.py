@@ -133,20 +133,24 @@ def _asked(
 def export(
     run: Path, out: Path, /, *, model_type: Literal["deepseek_v3", "kimi_k2"] = "deepseek_v3"
 ) -> None:
-    """Write a model as Hugging Face safetensors, one tensor an expert.
+    """Write a model as Hugging Face safetensors, one tensor an expert, with its tokenizer and the
+    chat template that it was trained with.
 
     Args:
         run: Folder of a training run, or of an exported model.
         out: Folder to write; must not exist.
         model_type: deepseek_v3 loads in transformers, kimi_k2 in vLLM and SGLang.
     """
+    from trainer.declarations import style_of
     from trainer.exchange import export_model, import_with_tokenizer, model_folder
 
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
+    style = style_of(run)
     model, tokenizer = import_with_tokenizer(model_folder(run))
-    export_model(model, out, tokenizer, model_type=model_type)
+    export_model(model, out, tokenizer, declarations=style, model_type=model_type)
     print(out)  # noqa: T201
+    _tell_of_template(model_folder(run))
 
 
 @app.command(name="import")
@@ -161,6 +165,18 @@ def import_(model: Path, /) -> None:
 
     size = size_of(import_model(model).config)
     print(f"{model}: {size.total:,} parameters, {size.active:,} active a token")  # noqa: T201
+    _tell_of_template(model)
+
+
+def _tell_of_template(folder: Path) -> None:
+    from trainer.chat_template import has_other_template
+
+    if has_other_template(folder):
+        logging.getLogger(__name__).warning(
+            "%s has a chat template of its own, which is not used: training, generate and export "
+            "speak Kimi K2's",
+            folder,
+        )
 
 
 def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:

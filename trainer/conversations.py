@@ -145,7 +145,7 @@ def _tool(given: Any) -> dict[str, Any]:
 
 def _name_calls(messages: Iterable[dict[str, Any]]) -> None:
     """Ids for calls without one, and for results without one that of the oldest call of their name
-    that is unanswered."""
+    that is unanswered; for results without a name that of their call."""
     count = 0
     waiting: list[tuple[str, str]] = []  # (id, name)
     for message in messages:
@@ -159,6 +159,7 @@ def _name_calls(messages: Iterable[dict[str, Any]]) -> None:
             if fits:
                 waiting.remove(fits[0])
                 message["tool_call_id"] = fits[0][0]
+                message.setdefault("name", fits[0][1])
 
 
 def _shown(value: Any) -> str:

@@ -28,6 +28,10 @@ SPECIAL = (
 )
 """Kimi K2's, as released: what its chat template is made of."""
 
+CALLS = tuple(token for token in SPECIAL if token.startswith("<|tool_call"))
+"""Written to files as tokens that are not special. Servers leave special tokens out of an answer
+before they look for calls in it, so with these a model's calls would be gone."""
+
 WORDS = "|".join(
     (
         r" +(?= )",  # indentation, but for the space before what is indented
@@ -60,11 +64,10 @@ _BYTES = _byte_alphabet()
 
 class Tokenizer:
     """A Hugging Face `tokenizer.json`, with K2's special tokens added behind its own where it has
-    none: the chat template needs them."""
+    none, and special where they are not: the chat template needs them."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        missing = [token for token in SPECIAL if backend.token_to_id(token) is None]
-        backend.add_special_tokens([AddedToken(t, normalized=False) for t in missing])
+        backend.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL])
         backend.encode_special_tokens = True  # what spells a special token is text
         self._backend = backend
         numbers = backend.get_vocab(with_added_tokens=True)
@@ -110,7 +113,10 @@ class Tokenizer:
             "pad_token": "[PAD]",
             "clean_up_tokenization_spaces": False,
         }
-        write_atomic(folder / FILE, self.fingerprint.encode())
+        content = json.loads(self.fingerprint)
+        for token in content["added_tokens"]:
+            token["special"] = token["special"] and token["content"] not in CALLS
+        write_atomic(folder / FILE, json.dumps(content, ensure_ascii=False).encode())
         write_atomic(folder / SETTINGS, json.dumps(settings, indent=2).encode())
 
 

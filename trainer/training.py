@@ -111,7 +111,8 @@ def _train(
         run.save()
     finally:  # what a run was like that stopped is what somebody wants to see
         _draw(config, device)
-    export_model(model, config.folder / MODEL, tokenizer)
+    style = config.data.declarations
+    export_model(model, config.folder / MODEL, tokenizer, declarations=style)
     lines = read_metrics(config.folder)
     skipped = sum(bool(line["skipped"]) for line in lines)
     loss = lines[-1]["loss"] if lines else None

@@ -59,7 +59,8 @@ def test_calls_are_read_in_every_common_form() -> None:
         {"from": "observation", "value": "shut"},
         {"from": "gpt", "value": "It is open."},
     ]
-    wanted = [ASKED, named(CALLED, "call-0"), named(RESULT, "call-0"), SAID]
+    found = named(RESULT, "call-0") | {"name": "look"}
+    wanted = [ASKED, named(CALLED, "call-0"), found, SAID]
     assert read(conversations=turns).messages == wanted
     assert read(conversations=[ASKED, SAID]).messages == read(messages=[ASKED, SAID]).messages
 
@@ -69,11 +70,11 @@ def test_results_without_an_id_answer_the_oldest_open_call_of_their_name() -> No
     said = {"role": "assistant", "tool_calls": calls}
     results = [{"role": "tool", "name": "open", "content": "1"}, {"role": "tool", "content": "2"}]
     made = read(messages=[ASKED, said, *results, said, *results]).messages
-    assert [m["tool_call_id"] for m in made if m["role"] == "tool"] == [
-        "call-1",
-        "call-0",
-        "call-3",
-        "call-2",
+    assert [(m["tool_call_id"], m["name"]) for m in made if m["role"] == "tool"] == [
+        ("call-1", "open"),
+        ("call-0", "look"),
+        ("call-3", "open"),
+        ("call-2", "look"),
     ]
 
 
