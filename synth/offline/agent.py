@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from synth.offline import replies
+from synth.offline.clumsy import astray
 from synth.offline.code_agent import kit_of, mend
 from synth.offline.conversation import Conversation, Wish, is_small_talk, read
 from synth.offline.dual_control import plea
@@ -22,14 +23,11 @@ from synth.openai_server.request import ChatRequest
 from synth.openai_server.response import Answer
 from synth.openai_server.sampling import sample
 
-ASTRAY = ("call", "ask", "no_tool")
-"""Steps that a call which cannot be may come before."""
-
 
 def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
     factor = settings.models.get(request.model, 1.0)
-    rates = settings.own_mistakes.get(request.model, settings.mistakes)
-    slips = Slips(rates, factor=factor, talk=request.talk)
+    slips = Slips(settings.mistakes, factor=factor, talk=request.talk)
+    clumsy = settings.clumsiness.get(request.model)
     talk = read(request.messages)
     tools = [] if request.tool_choice == "none" else toolbox(request.tools_text)
     today = today_of(talk.system)
@@ -45,7 +43,7 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
     wish, step = next((pair for pair in planned if pair[1].kind in OPEN), planned[-1])
     if step.kind not in OPEN and len(planned) > 1:  # several at once: told together
         return Answer(" ".join(replies.words_for(own, tools, slips) for _, own in planned))
-    if step.kind in ASTRAY and (call := _astray(step, wish, tools, slips, today)):
+    if call := astray(step, wish, tools, clumsy, slips, today):
         return call
     if step.kind == "look_up":
         return _look_up(step, wish, slips, parallel=request.parallel)
@@ -56,20 +54,6 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
         bare = slips.happens("leaves_out_result", str(wish.index))
         return extra or Answer(replies.report(step, slips, bare=bare))
     return plea(step, wish, talk) or Answer(replies.words_for(step, tools, slips))
-
-
-def _astray(step: Step, wish: Wish, tools: list[Tool], slips: Slips, today: str) -> Answer | None:
-    """A call that the environment turns down, once for a wish; the step itself comes after it."""
-    where, goal, declared = str(wish.index), step.tool, {tool.name for tool in tools}
-    if any(call.name not in declared or call.error for call in wish.calls):
-        return None
-    arguments = dict(step.calls[0][1]) if step.calls else {}
-    if slips.happens("unknown_tool", where) and (name := slips.mixed_up(goal, tools, where)):
-        return Answer("", ((name, json.dumps(arguments, ensure_ascii=False)),))
-    if goal and goal.required and slips.happens("leaves_out_argument", where):
-        known = arguments or fill(goal, Words(wish.text, today), lookup=False)
-        return _answer((goal, slips.incomplete(goal, known, where)))
-    return None
 
 
 def _look_up(step: Step, wish: Wish, slips: Slips, *, parallel: bool) -> Answer:

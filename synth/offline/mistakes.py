@@ -9,9 +9,6 @@ from records.seeds import rng_of
 from synth.offline.settings import AgentMistakes
 from synth.offline.toolbox import Param, Tool
 
-_LAST_WORD = re.compile(r"(?<=[a-z0-9])(?:[_.\-/][A-Za-z0-9]+|[A-Z][a-z0-9]*)$")
-"""With what joins it to the name: `_patient`, `Patient`."""
-
 
 class Slips:
     """Whether and how this conversation's agent goes wrong."""
@@ -38,26 +35,6 @@ class Slips:
             if other is not None:
                 return arguments | {param.name: other}
         return arguments
-
-    def incomplete(self, tool: Tool, arguments: dict[str, Any], where: str) -> dict[str, Any]:
-        """The arguments without one that is required, unless one is missing already."""
-        required = [p.name for p in tool.required]
-        if any(name not in arguments for name in required):
-            return arguments
-        left_out = required[int(self.draw("incomplete", where) * len(required))]
-        return {name: value for name, value in arguments.items() if name != left_out}
-
-    def mixed_up(self, goal: Tool | None, tools: list[Tool], where: str) -> str | None:
-        """A name that no tool has: the goal's, or any tool's, with the last word of another's."""
-        declared = {tool.name for tool in tools}
-        names = [
-            _LAST_WORD.sub("", one.name) + ending.group()
-            for one in ([goal] if goal else tools)
-            for other in tools
-            if (ending := _LAST_WORD.search(other.name))
-        ]
-        wrong = [name for name in names if name not in declared]
-        return wrong[int(self.draw("mixed_up", where) * len(wrong))] if wrong else None
 
     def wrong_format(self, tool: Tool, arguments: dict[str, Any], where: str) -> dict[str, Any]:
         """The arguments with one value spelled as a person would and the schema forbids."""

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from records.config import Config
+from synth.offline.clumsy_rates import CLUMSY, Clumsiness
 from synth.offline.rewriter_errors import RewriterErrors
 from synth.offline.tools.slips import ToolMistakes
 from synth.offline.user_slips import UserErrors
@@ -36,12 +37,6 @@ class AgentMistakes(Config):
     """Per identifier that must be looked up: first tried with the words the user said."""
     extra_call: Rate = 0.06
     """Per finished wish: one more read that nothing needs, before the report."""
-    unknown_tool: Rate = 0.0
-    """Per wish: at the call or question that it comes to, first a call of a tool that is not there,
-    named after two that are. It is what small models do, so only a clumsy agent does."""
-    leaves_out_argument: Rate = 0.0
-    """Per wish: its call is first made without an argument that the tool requires, be that known or
-    still to be asked for. Only a clumsy agent does."""
 
 
 class AspectRates(Config):
@@ -75,21 +70,12 @@ class OfflineSettings(Config):
     """Everything that decides an answer beside the request itself."""
 
     models: dict[str, Annotated[float, Field(ge=0.0)]] = Field(
-        default={
-            "template-policy": 1.0,
-            "template-policy-exact": 0.0,
-            "template-policy-clumsy": 1.0,
-        }
+        default={"template-policy": 1.0, "template-policy-exact": 0.0} | dict.fromkeys(CLUMSY, 1.0)
     )
     """Model names that are served, each with the factor on the mistakes of agent and user."""
     mistakes: AgentMistakes = AgentMistakes()
-    own_mistakes: dict[str, AgentMistakes] = Field(
-        default={
-            "template-policy-clumsy": AgentMistakes(unknown_tool=0.08, leaves_out_argument=0.08)
-        }
-    )
-    """Models that err at other rates as agents. The clumsy one shows how calls that cannot be are
-    put right, which a student has to learn: nothing is learnt from the calls themselves."""
+    clumsiness: dict[str, Clumsiness] = Field(default=CLUMSY)
+    """Models that make calls that cannot be, on top of their mistakes as agents."""
     tool_mistakes: ToolMistakes = ToolMistakes()
     user_errors: UserErrors = UserErrors()
     judge_errors: JudgeErrors = JudgeErrors()
