@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -51,6 +51,8 @@ class EvalConfig(Config):
     """Tasks of each split, at most; which ones is drawn by digest."""
     attempts: int = Field(default=1, ge=1, le=256)
     """Episodes of each task."""
+    complexities: tuple[Literal["simple", "moderate", "complex"], ...] = ()
+    """Only tasks of one wish, of two, of three or four; all where none is named."""
     max_calls: int | None = Field(default=None, ge=1)
     """Tasks whose reference plan has more calls are left out."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)
@@ -169,6 +171,8 @@ class _Game:
         tools = self._catalogue.agents[task["agent_id"]]["tool_ids"]
         if any(tool not in self._catalogue.tools for tool in tools):
             return "tools_not_here"
+        if config.complexities and task["complexity"] not in config.complexities:
+            return "other_complexity"
         if config.max_calls is not None and len(task["reference_plan"]) > config.max_calls:
             return "more_calls"
         if config.max_prompt_tokens is not None:

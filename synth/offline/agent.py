@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from synth.offline import replies
+from synth.offline.clumsy import astray
 from synth.offline.code_agent import kit_of, mend
 from synth.offline.conversation import Conversation, Wish, is_small_talk, read
 from synth.offline.dual_control import plea
@@ -26,6 +27,7 @@ from synth.openai_server.sampling import sample
 def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
     factor = settings.models.get(request.model, 1.0)
     slips = Slips(settings.mistakes, factor=factor, talk=request.talk)
+    clumsy = settings.clumsiness.get(request.model)
     talk = read(request.messages)
     tools = [] if request.tool_choice == "none" else toolbox(request.tools_text)
     today = today_of(talk.system)
@@ -41,6 +43,8 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Answer:
     wish, step = next((pair for pair in planned if pair[1].kind in OPEN), planned[-1])
     if step.kind not in OPEN and len(planned) > 1:  # several at once: told together
         return Answer(" ".join(replies.words_for(own, tools, slips) for _, own in planned))
+    if call := astray(step, wish, tools, clumsy, slips, today):
+        return call
     if step.kind == "look_up":
         return _look_up(step, wish, slips, parallel=request.parallel)
     if step.kind == "call":

@@ -90,7 +90,10 @@ def _after_error(tool: Tool, made: list[Call], arguments: dict[str, Any]) -> Ste
         if sum(call.arguments == last.arguments for call in made) < MAX_TRIES:
             return Step("call", tool, ((tool, last.arguments),))
         return Step("failed", tool, result=last)
-    if arguments and arguments != last.arguments and len(made) <= MAX_TRIES:
+    if len(made) <= MAX_TRIES and (
+        (arguments and arguments != last.arguments)
+        or any(p.name not in last.arguments for p in tool.required)
+    ):
         return None
     fixed = repaired(tool, last)
     if fixed is not None and all(call.arguments != fixed for call in made):

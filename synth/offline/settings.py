@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from records.config import Config
+from synth.offline.clumsy_rates import CLUMSY, Clumsiness
 from synth.offline.rewriter_errors import RewriterErrors
 from synth.offline.tools.slips import ToolMistakes
 from synth.offline.user_slips import UserErrors
@@ -69,10 +70,12 @@ class OfflineSettings(Config):
     """Everything that decides an answer beside the request itself."""
 
     models: dict[str, Annotated[float, Field(ge=0.0)]] = Field(
-        default={"template-policy": 1.0, "template-policy-exact": 0.0}
+        default={"template-policy": 1.0, "template-policy-exact": 0.0} | dict.fromkeys(CLUMSY, 1.0)
     )
     """Model names that are served, each with the factor on the mistakes of agent and user."""
     mistakes: AgentMistakes = AgentMistakes()
+    clumsiness: dict[str, Clumsiness] = Field(default=CLUMSY)
+    """Models that make calls that cannot be, on top of their mistakes as agents."""
     tool_mistakes: ToolMistakes = ToolMistakes()
     user_errors: UserErrors = UserErrors()
     judge_errors: JudgeErrors = JudgeErrors()

@@ -104,6 +104,11 @@ def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: P
     tasks = Dataset.open(dataset).rows("tasks", ("task_id", "split", "reference_plan"))
     longer = sum(len(t["reference_plan"]) > 1 and t["split"] == "train" for t in tasks)
     assert done.left_out == {"more_calls": longer}
+    simple = evaluate(Silent(), of(dataset, complexities=("simple",)), journal=tmp_path / "s")
+    tasks = Dataset.open(dataset).rows("tasks", ("complexity", "split"))
+    others = sum(t["complexity"] != "simple" and t["split"] == "train" for t in tasks)
+    assert simple.left_out == {"other_complexity": others}
+    assert others
     with pytest.raises(ConfigError, match=r"left out: \d+ longer_prompt; .*: .*\d+ train"):
         evaluate(Silent(), of(dataset, max_prompt_tokens=699), journal=tmp_path / "k")
     with pytest.raises(ConfigError, match=r"no task to play of splits = \[\]"):

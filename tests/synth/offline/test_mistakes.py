@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from synth.offline.clumsy_rates import Clumsiness
 from synth.offline.settings import AgentMistakes, JudgeErrors, OfflineSettings
 from synth.offline.settings import AspectRates as Rates
 from tests.synth.offline.asking import ask, ask_for, is_near
@@ -100,6 +101,77 @@ def test_a_mistake_happens_at_its_rate_and_alone(kind: str) -> None:
     assert not any(
         shows(ask(messages, tools=tools, seed=seed, settings=without)) for seed in range(20)
     )
+
+
+def refused(message: dict[str, Any], code: str, says: str) -> list[dict[str, Any]]:
+    """The message with an error as the answer to its call."""
+    answer = json.dumps({"error": {"code": code, "message": says}})
+    return [
+        message,
+        {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": answer},
+    ]
+
+
+def clumsy(**rates: float) -> OfflineSettings:
+    return settings().model_copy(update={"clumsiness": {"template-policy": Clumsiness(**rates)}})
+
+
+CLUMSY_CASES: dict[str, tuple[list[dict[str, Any]], list[Any], Any]] = {
+    "unknown_tool": (
+        talk(GRANT, *LOOKED_UP),
+        OBSERVATORY,
+        lambda m: not {t["function"]["name"] for t in OBSERVATORY}.issuperset(calls_of(m)),
+    ),
+    "leaves_out_argument": (talk(FEED), HIVES, lambda m: len(arguments(m)) < 2),
+}
+
+
+@pytest.mark.parametrize("kind", Clumsiness.model_fields)
+def test_a_call_that_cannot_be_is_made_at_its_rate_by_a_clumsy_agent(kind: str) -> None:
+    messages, tools, shows = CLUMSY_CASES[kind]
+    made = [
+        shows(ask(messages, tools=tools, seed=seed, settings=clumsy(**{kind: RATE})))
+        for seed in range(TRIALS)
+    ]
+    assert is_near(sum(made), TRIALS, RATE)
+    assert not any(
+        shows(ask(messages, tools=tools, seed=seed, settings=clumsy())) for seed in range(20)
+    )
+
+
+def test_a_call_of_no_tool_is_put_right() -> None:
+    always = clumsy(unknown_tool=1.0)
+    messages = talk(GRANT, *LOOKED_UP)
+    wrong = ask(messages, tools=OBSERVATORY, settings=always)
+    messages += refused(wrong, "unknown_tool", f"No tool {calls_of(wrong)[0]!r}.")
+    right = ask(messages, tools=OBSERVATORY, settings=always)
+    assert calls_of(right) == ["grantNight"]
+    assert arguments(right) == arguments(wrong)
+
+
+@pytest.mark.parametrize("wish", [FEED, "Please feed a hive. The hive code is HV-07."])
+def test_what_was_left_out_is_given_or_asked_for(wish: str) -> None:
+    always = clumsy(leaves_out_argument=1.0)
+    messages = talk(wish)
+    wrong = ask(messages, tools=HIVES, settings=always)
+    missing = next(n for n in ("hive_code", "kilograms") if n not in arguments(wrong))
+    messages += refused(wrong, "invalid_arguments", f"{missing} is missing.")
+    right = ask(messages, tools=HIVES, settings=always)
+    if wish == FEED:
+        assert arguments(right) == {"hive_code": "HV-07", "kilograms": 2.5}
+    else:
+        assert not calls_of(right)
+        assert "?" in right["content"]
+
+
+def test_only_the_clumsy_model_makes_calls_that_cannot_be() -> None:
+    made = [
+        ask(talk(FEED), tools=HIVES, seed=seed, model="template-policy-clumsy")
+        for seed in range(TRIALS)
+    ]
+    others = [ask(talk(FEED), tools=HIVES, seed=seed) for seed in range(TRIALS)]
+    assert is_near(sum(0 < len(arguments(m)) < 2 for m in made), TRIALS, 0.08)
+    assert not any(0 < len(arguments(m)) < 2 for m in others)
 
 
 def test_the_exact_model_makes_none() -> None:
