@@ -180,12 +180,19 @@ def _tell_of_template(folder: Path) -> None:
 
 
 def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
+    from trainer.account import account_of, as_lines
     from trainer.training import train
 
     values: dict[str, Any] = read_settings(path, overrides) | {"stage": stage}
-    done = train(validate_as(TrainConfig, values, where=str(path)))
-    skipped = f", {done.skipped} skipped" if done.skipped else ""
-    print(f"{done.folder}: {done.steps} steps{skipped}, loss {done.loss:.4f}")  # noqa: T201
+    done = train(validate_as(TrainConfig, values, where=str(path)), on_step=_tell)
+    print("\n".join(as_lines(account_of(done.folder))))  # noqa: T201
+    print(f"{done.folder}: {done.steps} steps, loss {done.loss:.4f}")  # noqa: T201
+
+
+def _tell(line: dict[str, Any]) -> None:
+    from trainer.metrics import told
+
+    logging.getLogger(__name__).info("%s", told(line))
 
 
 def main() -> None:

@@ -34,6 +34,13 @@ TOKENS, LEARNT, DOCUMENTS, MARK = "tokens.i32", "learnt.u1", "documents.parquet"
 
 BATCH_DOCUMENTS = 4096
 
+LEFT_OUT = {
+    "held_out": "kept for tests",
+    "too_long": "conversation of more tokens than data.row_tokens",
+    "nothing_to_learn": "without a token to be learnt",
+}
+"""Why a row is left out -> what that means."""
+
 _SCHEMA = pa.schema(
     [
         ("sample_id", pa.utf8()),
@@ -112,7 +119,8 @@ def make_corpus(
                 else:
                     writer.add(sample.sample_id, number, encode(sample))
     if not writer.documents:
-        reasons = ", ".join(f"{why} {n}" for why, n in writer.left_out.items()) or "no rows"
+        told = (f"{n} {why}: {LEFT_OUT[why]}" for why, n in writer.left_out.items())
+        reasons = "; ".join(told) or "no rows"
         raise ConfigError(f"data: nothing to learn from ({reasons})")
     mark = {
         "made_from": wanted,

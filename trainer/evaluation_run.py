@@ -54,6 +54,8 @@ class ScoreConfig(ScoreSettings):
 class Scored(NamedTuple):
     folder: Path
     scores: list[SplitScores]
+    left_out: dict[str, int]
+    """Tasks that were not played, by reason."""
 
 
 def score(config: ScoreConfig, *, on_played: Callable[[int, int], None] | None = None) -> Scored:
@@ -87,7 +89,7 @@ def score_policy(
     done = evaluate(policy, config, journal=out / JOURNAL, on_played=on_played)
     scores = scores_of(done.played)
     _write(out, config, done, scores, about)
-    return Scored(out, scores)
+    return Scored(out, scores, done.left_out)
 
 
 def _write(

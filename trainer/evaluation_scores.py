@@ -113,18 +113,19 @@ def _plain(value: Any) -> Any:
     return {"hits": value.hits, "n": value.n, "share": value.value, "interval": value.interval}
 
 
-def table(scores: Iterable[SplitScores]) -> str:
-    """As markdown, a row a split."""
-    lines = [
-        "| scored on | episodes | task success | of solvable tasks | valid calls | exact calls "
-        "| no policy broken |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for one in scores:
-        shares = (one.success, one.solved, one.valid_calls, one.exact_calls, one.without_breach)
-        cells = [KINDS[one.split], str(one.episodes), *map(told, shares)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+def table(scores: Sequence[SplitScores]) -> str:
+    """As markdown, a column a split: three or four of them fit on a page."""
+    rows = {
+        "scored on": [KINDS[one.split] for one in scores],
+        "episodes": [str(one.episodes) for one in scores],
+        "task success": [told(one.success) for one in scores],
+        "success on solvable tasks": [told(one.solved) for one in scores],
+        "valid calls": [told(one.valid_calls) for one in scores],
+        "exact calls": [told(one.exact_calls) for one in scores],
+        "no policy broken": [told(one.without_breach) for one in scores],
+    }
+    head, *lines = (f"| {' | '.join([name, *cells])} |" for name, cells in rows.items())
+    return "\n".join([head, f"|{'---|' * (len(scores) + 1)}", *lines])
 
 
 def told(share: Share) -> str:

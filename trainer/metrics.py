@@ -101,7 +101,7 @@ def told(line: Line) -> str:
     if line["mfu"] is not None:
         parts.append(f"mfu {line['mfu']:.1%}")
     if line["skipped"]:
-        parts.append(f"SKIPPED: {line['skipped']}")
+        parts.append(f"SKIPPED: {line['why_skipped']}")
     return "  ".join(parts)
 
 

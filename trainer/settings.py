@@ -37,7 +37,7 @@ class TrainConfig(Config):
     """One run of pretraining or fine-tuning."""
 
     stage: View = "sft"
-    """Which view of our datasets is learnt from; `python -m trainer` sets it."""
+    """Which view of our datasets is learnt from; the command, or the flow, sets it."""
     out: str
     """Folder of the run: checkpoints, metrics, curves, the finished model."""
     data: DataConfig

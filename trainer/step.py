@@ -9,6 +9,7 @@ import statistics
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,22 @@ REMEMBERED = 100
 BEFORE_JUDGING = 20
 """Steps before any is called a spike: the first ones differ by nature."""
 
+FAULTS = {
+    "no_number": "loss or gradient is no number",
+    "spike": "gradient far above the usual",
+}
+"""Why a step is skipped -> what that means."""
+
+AFTER = ("clipped_heads", "rotary_key_norm", "load_excess", "bias_max", "update_rms")
+"""What is measured of a step that was taken, and of no other."""
+
+
+class Fault(NamedTuple):
+    reason: str
+    """A key of `FAULTS`."""
+    words: str
+    """With the numbers."""
+
 
 @dataclass
 class StepResult:
@@ -35,7 +52,7 @@ class StepResult:
     grad_norm: float
     """Before clipping."""
     targets: int
-    max_logit: float = 0.0
+    max_logit: float
     clipped_heads: int = 0
     rotary_key_norm: float = 0.0
     """Largest norm of the weights of a rotary key, which QK-Clip never shrinks."""
@@ -45,7 +62,9 @@ class StepResult:
     """Largest router bias."""
     update_rms: float = 0.0
     skipped: str | None = None
-    """Why the step changed nothing; None for a good step."""
+    """Why the step changed nothing, a key of `FAULTS`; None for a good step."""
+    why_skipped: str | None = None
+    """The same with its numbers."""
 
 
 @dataclass
@@ -78,27 +97,30 @@ class Stepper:
             assert output.max_logit_LH is not None  # it was asked for
             tops.append(output.max_logit_LH)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm).item()
-        result = StepResult(loss, norm, batch.num_targets, skipped=self._fault(loss, norm))
-        if result.skipped is None:
+        top_LH = torch.stack(tops).amax(0)
+        result = StepResult(loss, norm, batch.num_targets, top_LH.max().item())
+        if fault := self._fault(loss, norm):
+            result.skipped, result.why_skipped = fault
+        else:
             self.norms.append(norm)
             self.optimizer.step()
-            self._after(result, torch.stack(tops).amax(0), load_LE)
+            self._after(result, top_LH, load_LE)
         return result
 
-    def _fault(self, loss: float, norm: float) -> str | None:
+    def _fault(self, loss: float, norm: float) -> Fault | None:
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            return f"loss {loss:g}, gradient norm {norm:g}"
+            return Fault("no_number", f"loss {loss:g}, gradient norm {norm:g}")
         if len(self.norms) >= BEFORE_JUDGING:
             usual = statistics.median(self.norms)
             if norm > self.config.spike * usual:
-                return f"gradient norm {norm:.3g}, {norm / usual:.0f} times the usual {usual:.3g}"
+                times = f"{norm / usual:.3g} times the usual {usual:.3g}"
+                return Fault("spike", f"gradient norm {norm:.3g}, {times}")
         return None
 
-    def _after(self, result: StepResult, tops: Tensor, load_LE: Tensor | None) -> None:
+    def _after(self, result: StepResult, top_LH: Tensor, load_LE: Tensor | None) -> None:
         result.update_rms = self.optimizer.last_update_rms
-        result.max_logit = tops.max().item()
         if self.config.qk_clip_tau is not None:
-            clipped = qk_clip(self.model, self.optimizer, tops, tau=self.config.qk_clip_tau)
+            clipped = qk_clip(self.model, self.optimizer, top_LH, tau=self.config.qk_clip_tau)
             result.clipped_heads = clipped.heads
         result.rotary_key_norm = rotary_key_norm(self.model)
         if load_LE is not None and load_LE.numel():

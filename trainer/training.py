@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from records.errors import ConfigError, SynthError
+from trainer.account import account
 from trainer.chat import text_of
 from trainer.checkpoints import checkpoints_in, load_checkpoint, remove_old, save_checkpoint
 from trainer.conversations import Conversation
@@ -25,7 +26,7 @@ from trainer.corpus import Corpus, make_corpus
 from trainer.curves import write_curves
 from trainer.devices import device_of, weight_dtype
 from trainer.exchange import export_model, import_model
-from trainer.metrics import Line, Metrics, read_metrics, told
+from trainer.metrics import Line, Metrics, read_metrics
 from trainer.model import Decoder
 from trainer.muon import optimizer_of, set_lr
 from trainer.packing import Batch, Packer, Place
@@ -42,7 +43,7 @@ from trainer.run_folder import (
 from trainer.settings import TrainConfig, check_memory
 from trainer.size import train_flops_per_token
 from trainer.sources import SourceConfig, View, samples_of
-from trainer.step import Stepper, StepResult
+from trainer.step import AFTER, Stepper, StepResult
 from trainer.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
 log = logging.getLogger(__name__)
@@ -60,8 +61,8 @@ class Trained:
     steps: int
     loss: float
     """Of the last step; NaN where it was no number."""
-    skipped: int
-    """Steps that changed nothing."""
+    begun: int
+    """The step that this process went on from; 0 for a new run."""
 
 
 def train(config: TrainConfig, *, on_step: Callable[[Line], None] | None = None) -> Trained:
@@ -75,7 +76,7 @@ def train(config: TrainConfig, *, on_step: Callable[[Line], None] | None = None)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
     needed = check_memory(config, shape.config, device)
-    log.info("%s on %s, about %.2f GiB", config.out, device, needed / 2**30)
+    log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
     with held(config.folder):
         check_folder(config)  # somebody may have been here while this waited
         return _train(config, tokenizer, shape, device, on_step)
@@ -101,28 +102,28 @@ def _train(
     write_settings(config)
     model = _model(config, shape, device)
     run = _Run(config, model, corpus, tokenizer, device)
+    begun = run.done
     try:
-        with Metrics(config.folder, from_step=run.done) as metrics:
+        with Metrics(config.folder, from_step=begun) as metrics:
             for line in run.lines():
                 metrics.write(line)
-                log.info("%s", told(line))
                 if on_step is not None:
                     on_step(line)
         run.save()
     finally:  # what a run was like that stopped is what somebody wants to see
-        _draw(config, device)
+        _draw(config, corpus, device)
     style = config.data.declarations
     export_model(model, config.folder / MODEL, tokenizer, declarations=style)
     lines = read_metrics(config.folder)
-    skipped = sum(bool(line["skipped"]) for line in lines)
     loss = lines[-1]["loss"] if lines else None
-    return Trained(config.folder, run.done, math.nan if loss is None else loss, skipped)
+    return Trained(config.folder, run.done, math.nan if loss is None else loss, begun)
 
 
-def _draw(config: TrainConfig, device: torch.device) -> None:
-    about = f"{config.steps} steps of {config.step_tokens:,} tokens on {device}"
-    title = f"Training run {config.folder.name}"
-    write_curves(config.folder, read_metrics(config.folder), title=title, about=about)
+def _draw(config: TrainConfig, corpus: Corpus, device: torch.device) -> None:
+    lines = read_metrics(config.folder)
+    about = f"{config.steps:,} steps of {config.step_tokens:,} tokens on {device}"
+    title = f"{config.stage} {config.folder.name}"
+    write_curves(config.folder, lines, title=title, about=about, counts=account(corpus, lines))
 
 
 class _Run:
@@ -156,7 +157,7 @@ class _Run:
             if result.skipped and self.config.bad_step == "stop":
                 raise SynthError(
                     f"step {self.done + 1}, rows before {tuple(place)} of the data: "
-                    f"{result.skipped}; the last checkpoint is kept, bad_step = 'skip' goes on"
+                    f"{result.why_skipped}; the last checkpoint is kept, bad_step = 'skip' goes on"
                 )
             self.done, self.place = self.done + 1, place
             yield self._line(result, lr, time.perf_counter() - begun)
@@ -184,17 +185,19 @@ class _Run:
             raise ConfigError(f"{found[-1]} was trained on other data than {self.config.out} has")
         self.done, self.place = state["step"], Place(*state["place"])
         self.stepper.norms.extend(state["norms"])
-        log.info("going on from %s", found[-1])
+        log.info("going on from step %d: %s", self.done, found[-1])
 
     def _line(self, result: StepResult, lr: float, seconds: float) -> Line:
         tokens_per_s = self.config.step_tokens / seconds
         flops = train_flops_per_token(self.model.config, self.config.data.row_tokens)
         peak = _peak_flops(self.device)
+        unknown = dict.fromkeys(AFTER) if result.skipped else {}
         return {
             "step": self.done,
             "tokens": self.done * self.config.step_tokens,
             "lr": lr,
             **asdict(result),
+            **unknown,
             "tokens_per_s": tokens_per_s,
             "memory_gib": _memory_gib(self.device),
             "mfu": tokens_per_s * flops / peak if peak else None,

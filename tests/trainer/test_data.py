@@ -122,7 +122,10 @@ def test_what_cannot_be_learnt_from_is_counted_by_reason(
         ([{"messages": "{broken"}], "row 0"),
         ([{"conversations": [{"from": "robot", "value": ""}]}], "robot"),
         ([{"messages": [{"role": "narrator", "content": "x"}]}], "row 0: .*narrator"),
-        ([{"text": "a", "split": "heldout_domain"}], r"nothing to learn from \(held_out 1\)"),
+        (
+            [{"text": "a", "split": "heldout_domain"}],
+            r"nothing to learn from \(1 held_out: kept for tests\)",
+        ),
     ],
 )
 def test_rows_that_cannot_be_read_are_named(

@@ -258,8 +258,10 @@ def test_shares_are_of_what_the_agent_did_itself() -> None:
     assert unseen.without_breach == Share(2, 3)
     assert unseen.mean_reward == pytest.approx(2 / 3)
     low, high = wilson(2, 3)
-    [_, _, row, _] = table([unseen, tools]).splitlines()
-    assert row.startswith(f"| unseen tasks | 3 | 0.67 ({low:.2f} to {high:.2f}) | 0.50 (")
+    head, _, episodes, success, *_ = table([unseen, tools]).splitlines()
+    assert head == "| scored on | unseen tasks | unseen tools |"
+    assert episodes == "| episodes | 3 | 1 |"
+    assert success.startswith(f"| task success | 0.67 ({low:.2f} to {high:.2f}) | 1.00 (")
     [told, _] = as_json([unseen, tools])
     assert told["success"] == {"hits": 2, "n": 3, "share": 2 / 3, "interval": (low, high)}
     assert told["kind"] == "unseen tasks"

@@ -17,7 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from records.errors import ConfigError, SynthError
 from records.settings import validate_as
-from tests.trainer.configs import small
+from tests.trainer.small_run import SHAPE, config_of, rows
+from trainer.account import account_of, as_lines
 from trainer.checkpoints import checked, checkpoints_in
 from trainer.curves import FILE as CURVES
 from trainer.metrics import read_metrics
@@ -27,22 +28,8 @@ from trainer.packing import IGNORE, Batch
 from trainer.run_folder import held
 from trainer.settings import DataConfig, TrainConfig
 from trainer.sources import SourceConfig
-from trainer.step import BEFORE_JUDGING, Stepper, StepResult
+from trainer.step import BEFORE_JUDGING, Fault, Stepper, StepResult
 from trainer.training import train
-
-SHAPE = small(vocab_size=320, init_std=0.05)
-
-
-def rows(count: int = 60) -> list[dict[str, Any]]:
-    return [
-        {
-            "messages": [
-                {"role": "user", "content": f"What is twice {n}?"},
-                {"role": "assistant", "content": f"Twice {n} is {2 * n}."},
-            ]
-        }
-        for n in range(count)
-    ]
 
 
 @pytest.fixture
@@ -50,22 +37,6 @@ def data(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows()))
     return path
-
-
-def config_of(data: Path, out: Path, **other: Any) -> TrainConfig:
-    settings: dict[str, Any] = {
-        "out": str(out),
-        "preset": None,
-        "shape": SHAPE,
-        "data": DataConfig(
-            sources=(SourceConfig(path=str(data)),), row_tokens=64, batch_rows=4, micro_rows=2
-        ),
-        "steps": 12,
-        "peak_lr": 5e-3,
-        "checkpoint_every": 5,
-        "device": "cpu",
-    }
-    return TrainConfig(**(settings | other))
 
 
 def test_a_run_learns_and_its_model_is_read_by_transformers(data: Path, tmp_path: Path) -> None:
@@ -268,7 +239,8 @@ def test_a_step_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
         kept = stepper.model.lm_head.weight[0, 0].clone()
         stepper.model.lm_head.weight[0, 0] = float("nan")
     result = stepper.step(batch_of(1))
-    assert result.skipped == "loss nan, gradient norm nan"
+    assert result.skipped == "no_number"
+    assert result.why_skipped == "loss nan, gradient norm nan"
     with torch.no_grad():
         stepper.model.lm_head.weight[0, 0] = kept
     assert all(torch.equal(p, b) for p, b in zip(stepper.model.parameters(), before, strict=True))
@@ -288,9 +260,9 @@ def test_a_spike_is_told_from_what_came_before(tmp_path: Path) -> None:
     for n in range(BEFORE_JUDGING):
         assert stepper.step(batch_of(n)).skipped is None
     stepper.norms.extend([1e-4] * 100)
-    skipped = stepper.step(batch_of(99)).skipped
-    assert skipped is not None
-    assert "times the usual 0.0001" in skipped
+    spike = stepper.step(batch_of(99))
+    assert spike.skipped == "spike"
+    assert "times the usual 0.0001" in (spike.why_skipped or "")
 
 
 def test_a_run_told_to_stop_says_where(data: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -311,7 +283,7 @@ def test_a_run_told_to_stop_says_where(data: Path, tmp_path: Path, monkeypatch: 
 def test_a_loss_that_is_no_number_leaves_the_metrics_json(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stepper, "_fault", lambda *_: "loss nan")
+    monkeypatch.setattr(Stepper, "_fault", lambda *_: Fault("no_number", "loss nan"))
     plain = Stepper.step
 
     def nan(self: Stepper, batch: Batch) -> StepResult:
@@ -322,7 +294,7 @@ def test_a_loss_that_is_no_number_leaves_the_metrics_json(
     monkeypatch.setattr(Stepper, "step", nan)
     done = train(config_of(data, tmp_path / "run", steps=2))
     assert math.isnan(done.loss)
-    assert done.skipped == 2
+    assert as_lines(account_of(done.folder))[1] == "steps: 0 taken; skipped: 2 no_number"
     text = (done.folder / "metrics.jsonl").read_text()
     assert [line["loss"] for line in map(json.loads, text.splitlines())] == [None, None]
     assert "NaN" not in text
@@ -401,7 +373,9 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trainer", "sft", str(tmp_path / "run.toml")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert "2 steps, loss" in ran.stdout
+    counted, _, last = ran.stdout.splitlines()
+    assert counted == "rows: 60 learnt from"
+    assert "2 steps, loss" in last
     assert re.search(r"step 2  loss .* tokens/s", ran.stderr)
     said = subprocess.run(
         [sys.executable, "-m", "trainer", "generate", str(tmp_path / "run"), "--prompt", "Twice 4?",
