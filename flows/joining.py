@@ -45,7 +45,8 @@ def _warn(config: JobConfig) -> None:
 
 def send_logs_to_ui() -> None:
     """What our packages log from INFO up becomes log lines of the flow run it belongs to."""
-    ours = logging.getLogger("synth")
-    if not any(isinstance(handler, APILogHandler) for handler in ours.handlers):
-        ours.addHandler(APILogHandler())
-        ours.setLevel(logging.INFO)
+    for name in ("synth", "trainer"):
+        ours = logging.getLogger(name)
+        if not any(isinstance(handler, APILogHandler) for handler in ours.handlers):
+            ours.addHandler(APILogHandler())
+            ours.setLevel(logging.INFO)

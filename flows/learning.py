@@ -1,6 +1,7 @@
-"""What the flows that train share: one Prefect task around a training run, with its progress."""
+"""What the flows that train share: one Prefect task around a training run, seen as it goes."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -8,7 +9,6 @@ from prefect import task
 from prefect.artifacts import (
     acreate_markdown_artifact,
     acreate_progress_artifact,
-    acreate_table_artifact,
     aupdate_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
@@ -16,16 +16,19 @@ from prefect.cache_policies import NO_CACHE
 from flows.data_root import check_paths
 from flows.joining import send_logs_to_ui
 from flows.ownership import claim_this_flow_run
-from trainer.curves import FILE as CURVES
-from trainer.metrics import Line, read_metrics
+from flows.training_artifacts import Curves, show_tables, summary
+from trainer.metrics import Line, told
 from trainer.settings import TrainConfig
 from trainer.sources import View
-from trainer.training import MODEL, Trained, train
+from trainer.training import Trained, train
 
-SHOWN = 20
-"""Lines of metrics in the table of a finished run."""
+log = logging.getLogger("synth.flows")
 
-COLUMNS = ("step", "loss", "grad_norm", "lr", "max_logit", "clipped_heads", "tokens_per_s")
+STRETCHES = 20
+"""How often a run draws its curves anew and logs a line of metrics, besides at its first step."""
+
+MOST_WARNINGS = 20
+"""Skipped steps that are logged; the table counts them all."""
 
 
 async def learn(config: TrainConfig, stage: View) -> Trained:
@@ -34,51 +37,63 @@ async def learn(config: TrainConfig, stage: View) -> Trained:
     await claim_this_flow_run()
     check_paths(_paths(config))
     done = await training(config.model_copy(update={"stage": stage}))
-    lines = read_metrics(done.folder)
-    every = max(1, len(lines) // SHOWN)
-    table = [{name: line[name] for name in COLUMNS} for line in lines[::-1][::every][::-1]]
-    await acreate_table_artifact(key="metrics", table=table, description="A line a step, thinned")
     await acreate_markdown_artifact(
         key="trained-model",
-        markdown=(
-            f"{done.steps} steps, {done.skipped} of them skipped; loss {done.loss:.4f}.\n\n"
-            f"- model for transformers: `{(done.folder / MODEL).resolve()}`\n"
-            f"- curves: `{(done.folder / CURVES).resolve()}`\n"
-        ),
+        markdown=summary(done),
+        description="What the run came to, and where it lies",
     )
     return done
 
 
 @task(task_run_name="training", cache_policy=NO_CACHE)  # the checkpoints are the cache
 async def training(config: TrainConfig) -> Trained:
-    shown = await acreate_progress_artifact(
-        progress=0.0, key="progress", description=f"{config.steps} steps"
+    progress = await acreate_progress_artifact(
+        progress=0.0, key="progress", description=f"{config.steps:,} steps"
     )
-    assert isinstance(shown, UUID)
-    steps: asyncio.Queue[Line] = asyncio.Queue()
+    assert isinstance(progress, UUID)
+    steps: asyncio.Queue[Line | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
     def on_step(line: Line) -> None:
         loop.call_soon_threadsafe(steps.put_nowait, line)
 
-    watching = asyncio.create_task(_show(shown, steps, config.steps))
+    watching = asyncio.create_task(_watch(config, steps, progress))
     try:
-        return await asyncio.to_thread(train, config, on_step=on_step)
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-        await aupdate_progress_artifact(shown, progress=100.0)
+        done = await asyncio.to_thread(train, config, on_step=on_step)
+    finally:  # what a run was like that stopped is what somebody wants to see
+        steps.put_nowait(None)
+        (failed,) = await asyncio.gather(watching, return_exceptions=True)
+        if isinstance(failed, Exception):  # of showing, which is no reason to lose the training
+            log.warning("the UI does not show all of this run: %s", failed)
+    if done.begun == done.steps:
+        log.info("all %d steps were taken before: nothing was left to do", done.steps)
+        await Curves(config.folder).draw()
+        await show_tables(config.folder)
+    await aupdate_progress_artifact(progress, 100.0, f"all {done.steps:,} steps")
+    return done
 
 
-async def _show(artifact: UUID, steps: asyncio.Queue[Line], total: int) -> None:
-    """Progress in whole percents: steps may be many and fast."""
-    told = 0
-    while True:
-        line = await steps.get()
-        percent = 100 * line["step"] // total
-        if percent > told:
-            told = percent
-            await aupdate_progress_artifact(artifact, progress=float(percent))
+async def _watch(config: TrainConfig, steps: asyncio.Queue[Line | None], progress: UUID) -> None:
+    """Until the queue says None. Progress moves in whole percents: steps may be many and fast."""
+    curves = Curves(config.folder)
+    stretch, percent, skipped = -1, -1, 0
+    while (line := await steps.get()) is not None:
+        step, of = line["step"], config.steps
+        words = f"step {step:,} of {of:,}"
+        skipped += bool(line["skipped"])
+        if line["skipped"] and skipped <= MOST_WARNINGS:
+            more = "; more are not logged" if skipped == MOST_WARNINGS else ""
+            log.warning("%s was skipped: %s%s", words, line["why_skipped"], more)
+        if STRETCHES * step // of > stretch:
+            stretch = STRETCHES * step // of
+            log.info("%s", told(line))
+            await curves.draw()
+        if 100 * step // of > percent:
+            percent = 100 * step // of
+            await aupdate_progress_artifact(progress, float(percent), words)
+    if percent >= 0:
+        await curves.draw()
+        await show_tables(config.folder)
 
 
 def _paths(config: TrainConfig) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from flows.data_root import check_paths
 from records.store import Dataset
 from trainer.evaluation import newest_run
 from trainer.evaluation_run import EPISODES, ScoreConfig, Scored, ScoreSettings, score
-from trainer.evaluation_scores import table
+from trainer.evaluation_scores import KINDS, table
 from trainer.settings import TrainConfig
 
 
@@ -30,9 +30,23 @@ async def scored(config: TrainConfig, settings: ScoreSettings) -> Scored:
     """Score the model that a training run has made, and show the table."""
     given: dict[str, Any] = settings.model_dump()
     done = await scoring(ScoreConfig(**given, model=config.out, out=str(config.folder / "scores")))
-    words = f"The conversations: `{(done.folder / EPISODES).resolve()}`"
-    await acreate_markdown_artifact(key="scores", markdown=f"{table(done.scores)}\n\n{words}\n")
+    await acreate_markdown_artifact(
+        key="scores",
+        markdown=f"{table(done.scores)}\n\n{_notes(done)}\n",
+        description="Shares of the episodes or calls, with 95% intervals",
+    )
     return done
+
+
+def _notes(done: Scored) -> str:
+    """What the table does not count, and where the conversations are; a markdown list."""
+    left_out = ", ".join(f"{n} {why}" for why, n in done.left_out.items()) or "none"
+    aside = [f"{s.left_aside} of {KINDS[s.split]}" for s in done.scores if s.left_aside]
+    return (
+        f"- tasks left out: {left_out}\n"
+        f"- episodes ended by a failure outside the agent: {', '.join(aside) or 'none'}\n"
+        f"- the conversations: `{(done.folder / EPISODES).resolve()}`"
+    )
 
 
 @task(task_run_name="scoring", cache_policy=NO_CACHE)  # the same tasks give the same scores
@@ -44,7 +58,8 @@ async def scoring(config: ScoreConfig) -> Scored:
     loop = asyncio.get_running_loop()
 
     def on_played(done: int, of: int) -> None:
-        coroutine = aupdate_progress_artifact(shown, progress=100.0 * done / of)
+        words = f"{done} of {of} episodes played"
+        coroutine = aupdate_progress_artifact(shown, 100.0 * done / of, words)
         asyncio.run_coroutine_threadsafe(coroutine, loop)
 
     return await asyncio.to_thread(score, config, on_played=on_played)

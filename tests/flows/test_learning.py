@@ -3,21 +3,24 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoModelForCausalLM
 
 from flows.pretrain import pretrain
 from flows.sft import sft
-from records.errors import ConfigError
-from tests.flows.prefect_api import post
+from records.errors import ConfigError, SynthError
+from tests.flows.prefect_api import artifacts, flow_runs, log_lines, post
 from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
 from tests.trainer.played_dataset import make_dataset
+from trainer.curves import PLOTS
 from trainer.evaluation_run import ScoreSettings
 from trainer.inference import Sampling
 from trainer.settings import DataConfig, TrainConfig
 from trainer.sources import SourceConfig
+from trainer.step import Fault, Stepper
 
 
 def config_of(root: Path, source: Path, steps: int = 4) -> TrainConfig:
@@ -39,6 +42,7 @@ def test_sft_trains_on_a_dataset_and_shows_what_came_of_it(
 ) -> None:
     monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
     made = [(trajectory(f"t-{n}"), None) for n in range(6)]
+    made += [(trajectory(f"kept-{n}", split="heldout_task"), None) for n in range(2)]
     write_dataset(tmp_path / "data", made)
     done, unscored = asyncio.run(sft(config_of(tmp_path, tmp_path / "data")))
     assert (done.steps, unscored) == (4, None)
@@ -46,10 +50,51 @@ def test_sft_trains_on_a_dataset_and_shows_what_came_of_it(
     longer, _ = asyncio.run(sft(config_of(tmp_path, tmp_path / "data", steps=6)))
     assert longer.steps == 6
     found = sorted(post(prefect_url, "/artifacts/filter"), key=lambda a: a["created"])
-    artifacts = {a["key"]: a for a in found if a["key"]}  # the newest of each key
-    assert [row["step"] for row in json.loads(artifacts["metrics"]["data"])][-1] == 6
-    assert "curves.html" in artifacts["trained-model"]["data"]
-    assert artifacts["progress"]["data"] == 100.0
+    newest = {a["key"]: a for a in found if a["key"]}
+    assert [row["step"] for row in json.loads(newest["metrics"]["data"])][-1] == 6
+    summary = newest["trained-model"]["data"]
+    assert "curves.html" in summary
+    assert "6 steps, the first 4 of them before" in summary
+    assert "- rows: 6 learnt from; left out: 2 held_out" in summary
+    assert [row["count"] for row in json.loads(newest["rows-and-steps"]["data"])] == [6, 2, 6]
+    assert newest["curves"]["data"].count("](data:image/svg+xml;base64,") == len(PLOTS)
+    assert newest["progress"]["data"] == 100.0
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_shows_what_it_came_to(
+    prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
+    (tmp_path / "text.txt").write_text("words " * 200)
+    config = config_of(tmp_path, tmp_path / "text.txt").model_copy(update={"bad_step": "stop"})
+    faults = iter([None, None, None, Fault("no_number", "loss nan")])
+    monkeypatch.setattr(Stepper, "_fault", lambda *_: next(faults))
+    with pytest.raises(SynthError, match=r"step 4, .* loss nan"):
+        asyncio.run(pretrain(config))
+    name = f"pretrain-{config.out}"
+    failed = flow_runs(prefect_url, name)[name]
+    assert "step 4" in failed["state"]["message"]
+    found = artifacts(prefect_url, failed["id"])
+    assert (found["progress"]["data"], found["progress"]["description"]) == (75.0, "step 3 of 4")
+    assert counted(found["rows-and-steps"]) == [("rows", "", 1), ("steps", "", 3)]
+    assert found["curves"]["data"].startswith("![Loss")
+    assert "trained-model" not in found
+
+    faults = iter([None, Fault("spike", "far too steep")])  # from the checkpoint at step 2
+    asyncio.run(pretrain(config.model_copy(update={"bad_step": "skip"})))
+    done = flow_runs(prefect_url, name)[name]
+    found = artifacts(prefect_url, done["id"])
+    assert counted(found["rows-and-steps"])[1:] == [("steps", "", 3), ("steps", "spike", 1)]
+    assert found["curves"]["data"].startswith("Red: steps that were skipped.")
+    said = log_lines(prefect_url, done["id"])
+    assert "step 4 of 4 was skipped: far too steep" in said
+    assert any(line.startswith("going on from step 2: ") for line in said)
+    assert any(line.startswith("step 3  loss ") for line in said)
+
+
+def counted(artifact: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return [(row["of"], row["why"], row["count"]) for row in json.loads(artifact["data"])]
 
 
 @pytest.mark.slow
@@ -95,5 +140,6 @@ def test_sft_ends_with_scores_on_tasks_of_a_dataset(
     assert scored is not None
     [scores] = scored.scores
     assert scores.episodes + scores.left_aside == 2
-    artifacts = {a["key"]: a for a in post(prefect_url, "/artifacts/filter")}
-    assert "tasks of the training data" in artifacts["scores"]["data"]
+    made = {a["key"]: a["data"] for a in post(prefect_url, "/artifacts/filter")}
+    assert "tasks of the training data" in made["scores"]
+    assert "- tasks left out: none" in made["scores"]
