@@ -50,6 +50,17 @@ def log_lines(url: str, flow_run_id: str) -> list[str]:
     return [line["message"] for line in found]
 
 
+def whole_log(url: str, flow_run_id: str) -> list[str]:
+    """The log lines of a run that has ended; they are sent in batches, the last of them late."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        lines = log_lines(url, flow_run_id)
+        if any(line.startswith("Finished in state") for line in lines):
+            return lines
+        assert time.monotonic() < deadline, f"the log ends with {lines[-1:]}"
+        time.sleep(0.5)
+
+
 def ended_run(url: str, flow_run_id: str) -> dict[str, Any]:
     """The flow run once it has ended, in whatever state."""
     deadline = time.monotonic() + WAIT_S

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from flows.pretrain import pretrain
 from flows.sft import sft
 from records.errors import ConfigError, SynthError
-from tests.flows.prefect_api import artifacts, flow_runs, log_lines, post
+from tests.flows.prefect_api import artifacts, flow_runs, whole_log, post
 from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
 from tests.trainer.played_dataset import make_dataset
@@ -87,7 +87,7 @@ def test_a_run_that_fails_shows_what_it_came_to(
     found = artifacts(prefect_url, done["id"])
     assert counted(found["rows-and-steps"])[1:] == [("steps", "", 3), ("steps", "spike", 1)]
     assert found["curves"]["data"].startswith("Red: steps that were skipped.")
-    said = log_lines(prefect_url, done["id"])
+    said = whole_log(prefect_url, done["id"])
     assert "step 4 of 4 was skipped: far too steep" in said
     assert any(line.startswith("going on from step 2: ") for line in said)
     assert any(line.startswith("step 3  loss ") for line in said)
