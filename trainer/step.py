@@ -75,7 +75,7 @@ class Stepper:
     optimizer: MuonAdamW
     config: TrainConfig
     norms: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    """Of the last good steps."""
+    """Of the last steps, as far as they were numbers."""
 
     def step(self, batch: Batch) -> StepResult:
         """Take one step, unless its loss or gradient is bad: then nothing is changed."""
@@ -99,10 +99,12 @@ class Stepper:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm).item()
         top_LH = torch.stack(tops).amax(0)
         result = StepResult(loss, norm, batch.num_targets, top_LH.max().item())
-        if fault := self._fault(loss, norm):
+        fault = self._fault(loss, norm)
+        if math.isfinite(norm):  # a spike's, too: else a rise that lasts is skipped for good
+            self.norms.append(norm)
+        if fault:
             result.skipped, result.why_skipped = fault
         else:
-            self.norms.append(norm)
             self.optimizer.step()
             self._after(result, top_LH, load_LE)
         return result

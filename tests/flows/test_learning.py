@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from flows.pretrain import pretrain
 from flows.sft import sft
 from records.errors import ConfigError, SynthError
-from tests.flows.prefect_api import artifacts, flow_runs, whole_log, post
+from tests.flows.prefect_api import artifacts, flow_runs, post, whole_log
 from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
 from tests.trainer.played_dataset import make_dataset

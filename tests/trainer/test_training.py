@@ -28,7 +28,7 @@ from trainer.packing import IGNORE, Batch
 from trainer.run_folder import held
 from trainer.settings import DataConfig, TrainConfig
 from trainer.sources import SourceConfig
-from trainer.step import BEFORE_JUDGING, Fault, Stepper, StepResult
+from trainer.step import BEFORE_JUDGING, REMEMBERED, Fault, Stepper, StepResult
 from trainer.training import train
 
 
@@ -263,6 +263,15 @@ def test_a_spike_is_told_from_what_came_before(tmp_path: Path) -> None:
     spike = stepper.step(batch_of(99))
     assert spike.skipped == "spike"
     assert "times the usual 0.0001" in (spike.why_skipped or "")
+
+
+def test_a_rise_that_lasts_becomes_the_usual(tmp_path: Path) -> None:
+    stepper = stepper_of(tmp_path, spike=20.0)
+    stepper.norms.extend([1e-4] * REMEMBERED)
+    half = REMEMBERED // 2
+    skipped = [stepper.step(batch_of(n)).skipped for n in range(half + 2)]
+    assert skipped[:half] == ["spike"] * half
+    assert skipped[-1] is None
 
 
 def test_a_run_told_to_stop_says_where(data: Path, tmp_path: Path, monkeypatch: Any) -> None:
