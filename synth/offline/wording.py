@@ -67,7 +67,7 @@ def past(verb: str) -> str:
         return verb + "d"
     if re.search(r"[^aeiou]y$", verb):
         return verb[:-1] + "ied"
-    if re.search(r"^[^aeiou]*[aeiou][bdgmnprt]$", verb):
+    if re.search(r"^[^aeiou]*[aeiou][bdgmnprt]$|[^aeiou][aeiou]l$", verb):
         return f"{verb}{verb[-1]}ed"
     return verb + "ed"
 
