@@ -67,7 +67,7 @@ chromium: # the browser that page tests drive; they skip without it
 	  ($$sudo apt-get update -qq && $$sudo apt-get install -y -qq chromium) >/dev/null 2>&1 || true; \
 	fi
 
-proof: setup ## does the data teach? within an hour for each of SEEDS; started again, it goes on
+proof: setup ## does the data teach? an hour and a half for each of SEEDS; started again, it goes on
 	@$(BIN)/python benchmarks/proof.py --seeds $(SEEDS)
 
 check: .venv/ready ## ruff and pyright
