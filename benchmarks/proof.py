@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=1, help="runs with seeds 0, 1, ...")
     parser.add_argument("--out", type=Path, default=Path("data/proof"))
-    parser.add_argument("--short", action="store_true", help="minutes instead of an hour and a half")
+    parser.add_argument("--short", action="store_true", help="minutes instead of 90")
     args = parser.parse_args()
     proofs = [
         Proof(args.out / f"seed-{seed}", seed, short=args.short) for seed in range(args.seeds)
