@@ -52,7 +52,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "data": ("num_tasks=300",),
     "pretrain": ("steps=20",),
     "sft": ("steps=20",),
-    "scores": ("tasks=5",),
+    "scores": ("tasks=5", "complexities=[]"),
 }
 """Shows every part at work within a few minutes; a model so young can do next to nothing."""
 
