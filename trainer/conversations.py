@@ -154,12 +154,12 @@ def _name_calls(messages: Iterable[dict[str, Any]]) -> None:
             waiting.append((call["id"], call["function"]["name"]))
             count += 1
         if message["role"] == "tool":
-            own, name = message.get("tool_call_id"), message.get("name")
+            own, name = message.get("tool_call_id"), message.get("name") or None
             fits = [w for w in waiting if (w[0] == own if own else name in (None, w[1]))]
             if fits:
                 waiting.remove(fits[0])
                 message["tool_call_id"] = fits[0][0]
-                message.setdefault("name", fits[0][1])
+                message["name"] = name or fits[0][1]
 
 
 def _shown(value: Any) -> str:

@@ -137,6 +137,12 @@ CASES: dict[str, list[dict[str, Any]]] = {
         result("call-0", "2"),
         result("functions.f:0", "3"),
     ],
+    "results_with_empty_names": [
+        {"role": "assistant", "tool_calls": [call("f", "{}", "a"), call("g", "{}", "b")]},
+        result("b", "1", name=""),
+        result(None, "2", name=""),
+        result(None, "stray", name=""),
+    ],
     "not_learnt": [
         {"role": "assistant", "content": "no", "train": False},
         {"role": "assistant", "content": "no", "weight": 0},
@@ -190,7 +196,7 @@ def message_of(role: str) -> st.SearchStrategy[dict[str, Any]]:
         asked = st.tuples(NAME, TEXT, IDS).map(lambda made: call(made[0], made[1], made[2] or ""))
         more = {"tool_calls": st.lists(asked, max_size=3), "train": st.booleans()}
     if role == "tool":
-        more = {"tool_call_id": IDS, "name": NAME}
+        more = {"tool_call_id": IDS, "name": st.one_of(st.just(""), NAME)}
     return st.fixed_dictionaries(fields, optional=more)
 
 
