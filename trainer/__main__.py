@@ -116,7 +116,7 @@ def generate(
 def _asked(
     prompt: str, system: str | None, tools: Path | None
 ) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-    """(messages, tools); ConfigError for a file without tools."""
+    """(messages, tools); ConfigError for a file that cannot be read as tools."""
     from trainer.conversations import conversation_of
 
     row: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "system": system}
