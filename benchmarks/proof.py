@@ -68,7 +68,7 @@ POLICIES = {
     "pretrained": TRAINED["pretrained"],
     "pretrained-constrained": f"{TRAINED['pretrained']}, constrained decoding",
     "nearest": "nearest training example",
-    "teacher": "the teacher: template policy",
+    "teacher": "the teacher: template policy, clumsy",
 }
 """Rows of the table, in their order."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from uuid import UUID
 
 from prefect import task
@@ -62,15 +62,24 @@ async def training(config: TrainConfig) -> Trained:
         done = await asyncio.to_thread(train, config, on_step=on_step)
     finally:  # what a run was like that stopped is what somebody wants to see
         steps.put_nowait(None)
-        (failed,) = await asyncio.gather(watching, return_exceptions=True)
-        if isinstance(failed, Exception):  # of showing, which is no reason to lose the training
-            log.warning("the UI does not show all of this run: %s", failed)
+        await _tried(watching)
     if done.begun == done.steps:
         log.info("all %d steps were taken before: nothing was left to do", done.steps)
-        await Curves(config.folder).draw()
-        await show_tables(config.folder)
-    await aupdate_progress_artifact(progress, 100.0, f"all {done.steps:,} steps")
+        await _tried(_show_all(config))
+    await _tried(aupdate_progress_artifact(progress, 100.0, f"all {done.steps:,} steps"))
     return done
+
+
+async def _tried(showing: Awaitable[object]) -> None:
+    """A failure of showing is no reason to lose the training."""
+    (failed,) = await asyncio.gather(showing, return_exceptions=True)
+    if isinstance(failed, Exception):
+        log.warning("the UI does not show all of this run: %s", failed)
+
+
+async def _show_all(config: TrainConfig) -> None:
+    await Curves(config.folder).draw()
+    await show_tables(config.folder)
 
 
 async def _watch(config: TrainConfig, steps: asyncio.Queue[Line | None], progress: UUID) -> None:
