@@ -18,9 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
-from flows.running import open_run
-from synth.config import RunConfig
-from synth.pipeline import AgentStage, CatalogueStage, ScreeningStage
+from flows.runtime.running import open_run
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import AgentStage, CatalogueStage, ScreeningStage
 
 
 async def measure(count: int, folder: str) -> dict[str, object]:

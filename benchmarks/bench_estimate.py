@@ -17,13 +17,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from flows.running import open_run
-from records.store import Dataset
-from synth.config import OfflineConfig, RunConfig
-from synth.estimate import Estimate, estimate, make_pilot
+from flows.runtime.running import open_run
+from offline_llm.server.misbehaviour import Misbehaviour
+from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
+from synth.episode.rollout import RolloutConfig
 from synth.llm.config import RoleConfig
-from synth.openai_server.misbehaviour import Misbehaviour
-from synth.rollout import RolloutConfig
+from synth.pipeline.config import RunConfig
+from synth.pipeline.estimate import Estimate, estimate, make_pilot
 from synth.tasks.stage import TaskConfig
 from tests.flows.pipeline_work import content_of, run_pipeline
 

@@ -23,10 +23,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import ROOT, machine, show
-from records.schemas import Row
 from records.seeds import rng_of
-from records.store import Dataset
-from synth.evolution.summary import lines, summarise
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.catalogue.evolution.summary import lines, summarise
 
 PAIRS = 50
 STATEMENTS = {
@@ -75,7 +75,7 @@ def main() -> None:
 def cost_of(command: list[str], folder: Path) -> dict[str, float]:
     """Wall clock and CPU of the command and everything that it starts."""
     begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    argv = [sys.executable, "-m", "flows.cli", *command, "--dataset", str(folder)]
+    argv = [sys.executable, "-m", "flows.cli.main", *command, "--dataset", str(folder)]
     subprocess.run(argv, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

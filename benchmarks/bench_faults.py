@@ -21,10 +21,10 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.bench_kills import endpoint
+from offline_llm.server.request_log import read_log
 from records.errors import BudgetError, SynthError
-from synth.config import RunConfig
 from synth.llm.config import BudgetConfig, LimitConfig, RoleConfig
-from synth.openai_server.request_log import read_log
+from synth.pipeline.config import RunConfig
 from tests.flows.pipeline_work import content_of, run_pipeline
 
 ROLES = ("generator", "agent", "user", "judge")

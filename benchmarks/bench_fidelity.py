@@ -6,10 +6,10 @@ Faithful rewrites are the controls: pairs written by hand (`fidelity_pairs.md`),
 hand (`fidelity_translations.md`), and what the offline rewriter, with its mistakes switched off,
 makes of CPython's topics and of the set of mathematics. A control that a verdict drops is a false
 alarm. Each control that is kept is then spoiled in one place by each planter of
-`synth/fidelity/corruptions.py`, and counts as found when the verdict drops it. Passages fall into
-two halves by the digest of their source: thresholds were chosen on `tune`, the figures that are
-kept come from `report`. Also prints the speed of all layers together. 95% intervals are Wilson's.
-The offline rewriter is a template policy: its words are easier to follow than a model's.
+`synth/rephrasing/fidelity/corruptions.py`, and counts as found when the verdict drops it. Passages
+fall into two halves by the digest of their source: thresholds were chosen on `tune`, the figures
+that are kept come from `report`. Also prints the speed of all layers together. 95% intervals are
+Wilson's. The offline rewriter is a template policy: its words are easier to follow than a model's.
 
 `--judge` asks the judge of claims instead of the layers of code, on the pairs written by hand: the
 offline one, or the model at `--base-url` under `--model` (key in the variable `--key-env`).
@@ -31,25 +31,25 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
+from offline_llm.app import create_app
+from offline_llm.jobs import answer_of
+from offline_llm.server.request import parse_chat
+from offline_llm.settings.rates import RewriterErrors
+from offline_llm.settings.settings import OfflineSettings
 from records.digest import digest
-from records.journal import ShardJournal
 from records.seeds import rng_of, share_of
-from synth.fidelity.checks import Fidelity, Kind, fidelity_of, reasons_of
-from synth.fidelity.claims import Claims, judged_claims
-from synth.fidelity.config import FidelityConfig
-from synth.fidelity.corruptions import PLANTERS, foreign_sentence
-from synth.fidelity.text import Text
-from synth.intervals import wilson
+from records.store.journal import ShardJournal
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
-from synth.offline.app import create_app
-from synth.offline.jobs import answer_of
-from synth.offline.rewriter_errors import RewriterErrors
-from synth.offline.settings import OfflineSettings
-from synth.openai_server.request import parse_chat
-from synth.prompts import render
-from synth.rephrasing.built_in import Maths
-from synth.rephrasing.instructions import LEARNING_NOTES, instruction, instructions
+from synth.prompts.templates import render
+from synth.render.intervals import wilson
+from synth.rephrasing.facts.text import Text
+from synth.rephrasing.fidelity.checks import Fidelity, Kind, fidelity_of, reasons_of
+from synth.rephrasing.fidelity.claims import Claims, judged_claims
+from synth.rephrasing.fidelity.config import FidelityConfig
+from synth.rephrasing.fidelity.corruptions import PLANTERS, foreign_sentence
+from synth.rephrasing.sources.built_in import Maths
+from synth.rephrasing.writing.instructions import LEARNING_NOTES, instruction, instructions
 
 PAIRS = Path(__file__).with_name("fidelity_pairs.md")
 NO_MISTAKES = OfflineSettings(

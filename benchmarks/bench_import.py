@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
 from records.digest import digest
-from records.schemas import Row
-from synth.importing import ImportRequest, import_tools
-from tool_specs.duplicates import is_near, preference, repeats, shingles
-from tool_specs.importing import QUARANTINED, rows_of_answer
-from tool_specs.injection import RULES, plain_form, texts_in
-from tool_specs.tool_files import read_listings
+from records.tables.schemas import Row
+from synth.catalogue.importing import ImportRequest, import_tools
+from tool_specs.coverage.duplicates import is_near, preference, repeats, shingles
+from tool_specs.importing.injection import RULES, plain_form, texts_in
+from tool_specs.importing.tool_files import read_listings
+from tool_specs.importing.tool_lists import QUARANTINED, rows_of_answer
 
 Measured = dict[str, Any]
 

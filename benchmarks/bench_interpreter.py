@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
-from records.store import Dataset
+from records.store.dataset import Dataset
 from tests.tool_specs.worlds import grown
-from tool_specs import execution
-from tool_specs.catalogue import domain_of_rows
-from tool_specs.domain import Domain, load_domains
-from tool_specs.drawing import draw_arguments
-from tool_specs.interpreter import World
+from tool_specs.domains.catalogue import domain_of_rows
+from tool_specs.domains.domain import Domain, load_domains
+from tool_specs.domains.interpreter import World
+from tool_specs.execution import statements as execution
+from tool_specs.validation.drawing import draw_arguments
 
 STATUSES = ("open", "packed", "sent", "closed")
 

@@ -36,12 +36,12 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from records.canonical import CONTENT, canonical_bytes
+from offline_llm.server.request_log import read_log
 from records.errors import TransientError
-from records.store import Dataset
+from records.reading.canonical import CONTENT, canonical_bytes
+from records.store.dataset import Dataset
 from synth.llm.config import RoleConfig
 from synth.llm.probe import probe
-from synth.openai_server.request_log import read_log
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_FLIGHT = 16
@@ -94,7 +94,7 @@ def endpoint(log: Path, *settings: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "flows.cli", "offline-llm", "--port", str(port)]
+    command = [sys.executable, "-m", "flows.cli.main", "offline-llm", "--port", str(port)]
     command += ["--log", str(log), *(word for one in settings for word in ("--set", one))]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}/v1"
@@ -125,7 +125,7 @@ def start(config: Path, folder: Path, *, prefect: bool) -> subprocess.Popen[byte
     environment = os.environ | {"SYNTH_PREFECT_HOME": str(folder.parent / "prefect")}
     environment = {k: v for k, v in environment.items() if k != "PREFECT_API_URL"}
     if prefect:
-        command = ["-m", "flows.cli", "run", str(config), "--dataset", str(folder)]
+        command = ["-m", "flows.cli.main", "run", str(config), "--dataset", str(folder)]
     else:
         command = [__file__, "--run", str(config), str(folder)]
     output = (folder.parent / "run.log").open("ab")
@@ -141,9 +141,9 @@ def start(config: Path, folder: Path, *, prefect: bool) -> subprocess.Popen[byte
 
 def work(config: Path, folder: Path) -> None:
     """Every stage without Prefect, with as many shards at once as the flow has."""
-    from flows.running import open_run
-    from synth.config_files import load_config
-    from synth.pipeline import STAGES
+    from flows.runtime.running import open_run
+    from synth.pipeline.config_files import load_config
+    from synth.pipeline.stages import STAGES
 
     async def run() -> None:
         async with open_run(load_config(config), str(folder), command="bench kills") as opened:
@@ -248,7 +248,7 @@ def kill(process: subprocess.Popen[bytes], victim: str) -> bool:
         return True
     tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
     children = [int(pid) for path in tasks for pid in path.read_text().split()]
-    workers = [pid for pid in children if b"synth.worker" in command_of(pid)]
+    workers = [pid for pid in children if b"synth.engine.worker" in command_of(pid)]
     if workers:
         os.kill(workers[0], signal.SIGKILL)
     return bool(workers)

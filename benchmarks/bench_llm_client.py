@@ -29,7 +29,7 @@ from openai.types.chat import ChatCompletion
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
-from records.journal import ShardJournal
+from records.store.journal import ShardJournal
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import BudgetConfig, RoleConfig

@@ -34,12 +34,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.bench_kills import endpoint
 from benchmarks.measured import show
-from flows.running import open_run
-from records.store import Dataset
-from synth.config import RunConfig
+from flows.runtime.running import open_run
+from records.store.dataset import Dataset
+from synth.engine.run import Run
 from synth.llm.config import RoleConfig
-from synth.pipeline import STAGES, RolloutStage
-from synth.run import Run
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import STAGES, RolloutStage
 
 SPARE = 8
 """One episode more for so many requests in flight."""

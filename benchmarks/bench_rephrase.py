@@ -33,12 +33,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
-from flows.running import open_run
-from records.store import Dataset
-from synth.fidelity.config import FidelityConfig
-from synth.rephrasing.config import RephraseConfig, SourceConfig
-from synth.rephrasing.sources import source_of
+from flows.runtime.running import open_run
+from records.store.dataset import Dataset
+from synth.rephrasing.fidelity.config import FidelityConfig
+from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.stage import RephraseStage
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
 ANYTHING = FidelityConfig(max_copied=1.0)
 """What comes back is the source: copies are kept, so that every check runs to its end."""

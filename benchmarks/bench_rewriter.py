@@ -22,18 +22,18 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import machine, show
+from offline_llm.jobs import answer_of
+from offline_llm.server.request import parse_chat
+from offline_llm.settings.rates import RewriterErrors
+from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
-from synth.fidelity.checks import Kind, fidelity_of, verdict
-from synth.fidelity.config import FidelityConfig
-from synth.intervals import wilson
-from synth.offline.jobs import answer_of
-from synth.offline.rewriter_errors import RewriterErrors
-from synth.offline.settings import OfflineSettings
-from synth.openai_server.request import parse_chat
-from synth.prompts import render
-from synth.rephrasing.built_in import Maths
-from synth.rephrasing.chunks import Document
-from synth.rephrasing.instructions import LEARNING_NOTES, instruction, instructions
+from synth.prompts.templates import render
+from synth.render.intervals import wilson
+from synth.rephrasing.fidelity.checks import Kind, fidelity_of, verdict
+from synth.rephrasing.fidelity.config import FidelityConfig
+from synth.rephrasing.sources.built_in import Maths
+from synth.rephrasing.structure.chunks import Document
+from synth.rephrasing.writing.instructions import LEARNING_NOTES, instruction, instructions
 
 NONE = dict.fromkeys(RewriterErrors.model_fields, 0.0)
 CHUNK_TOKENS = 256

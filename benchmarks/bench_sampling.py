@@ -23,13 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
 from records.digest import digest
-from records.schemas import Row
 from records.seeds import rng_of
-from records.store import Dataset
-from tool_specs.catalogue import domain_row, tool_rows
-from tool_specs.dependencies import Graph
-from tool_specs.domain import load_domains
-from tool_specs.toolsets import Shape, sample_toolsets
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from tool_specs.domains.catalogue import domain_row, tool_rows
+from tool_specs.domains.domain import load_domains
+from tool_specs.toolsets.dependencies import Graph
+from tool_specs.toolsets.toolsets import Shape, sample_toolsets
 
 SHAPES = (
     Shape(core=4, sources=1, distractors=0),

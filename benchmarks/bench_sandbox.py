@@ -22,16 +22,16 @@ from mcp import Client, StdioServerParameters
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
-from sandboxes.capacity import PoolSettings
-from sandboxes.doctor import enforceable
-from sandboxes.local import Lease, available, lease
-from sandboxes.mcp import McpServer, open_server
-from sandboxes.measure import figures
-from sandboxes.pool import Pool
-from sandboxes.projects import builtin_projects
-from sandboxes.servers import ServerConfig, builtin_servers
-from sandboxes.warm import WarmServers
-from sandboxes.workspace import open_workspace
+from sandboxes.bench.measure import figures
+from sandboxes.code.projects import builtin_projects
+from sandboxes.code.workspace import open_workspace
+from sandboxes.core.capacity import PoolSettings
+from sandboxes.local.backend import Lease, available, lease
+from sandboxes.local.doctor import enforceable
+from sandboxes.local.pool import Pool
+from sandboxes.mcp.servers import ServerConfig, builtin_servers
+from sandboxes.mcp.session import McpServer, open_server
+from sandboxes.mcp.warm import WarmServers
 
 Case = Callable[[], Awaitable[float]]
 """Runs once and returns the seconds of the part that is measured."""

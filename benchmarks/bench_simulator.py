@@ -26,19 +26,19 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import machine
-from records.journal import ShardJournal
-from records.schemas import Row
+from offline_llm.app import create_app
 from records.seeds import rng_of
-from synth.intervals import wilson
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from synth.episode.tools.simulator import ROLE, Measured, ModelAnswers, Question, text_of
+from synth.episode.tools.state_accuracy import BUCKETS, bucket_of
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
-from synth.offline import create_app
-from synth.simulator import ROLE, Measured, ModelAnswers, Question, text_of
-from synth.state_accuracy import BUCKETS, bucket_of
-from tool_specs.catalogue import tool_rows
-from tool_specs.domain import Domain, load_domains
-from tool_specs.drawing import draw_arguments, draw_success
-from tool_specs.interpreter import World
+from synth.render.intervals import wilson
+from tool_specs.domains.catalogue import tool_rows
+from tool_specs.domains.domain import Domain, load_domains
+from tool_specs.domains.interpreter import World
+from tool_specs.validation.drawing import draw_arguments, draw_success
 
 FAILING = 0.15
 """Share of calls that are drawn without regard to whether they succeed."""

@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.measured import show
 from records.digest import digest
 from synth.tasks.composing import DomainTasks
-from synth.tasks.goals import Draft
-from synth.tasks.proving import UnprovedError
+from synth.tasks.goals.goals import Draft
+from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.stage import TaskConfig
-from tool_specs.domain import Domain, load_domains
+from tool_specs.domains.domain import Domain, load_domains
 
 
 def make(domains: list[Domain], number: int) -> Draft:

@@ -36,17 +36,17 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
-from trainer.corpus import Corpus
-from trainer.exchange import export_model
-from trainer.model import Decoder
-from trainer.model_config import PRESETS, ModelConfig
-from trainer.muon import OptimizerConfig, optimizer_of
-from trainer.packing import IGNORE, Batch, Packer
-from trainer.settings import DataConfig, TrainConfig, bytes_needed
-from trainer.size import size_of, train_flops_per_token
-from trainer.sources import SourceConfig
-from trainer.step import Stepper
-from trainer.training import PEAK_FLOPS
+from trainer.data.corpus import Corpus
+from trainer.data.packing import IGNORE, Batch, Packer
+from trainer.data.sources import SourceConfig
+from trainer.model.config import PRESETS, ModelConfig
+from trainer.model.decoder import Decoder
+from trainer.model.exchange import export_model
+from trainer.model.size import size_of, train_flops_per_token
+from trainer.optim.muon import OptimizerConfig, optimizer_of
+from trainer.training.loop import PEAK_FLOPS
+from trainer.training.settings import DataConfig, TrainConfig, bytes_needed
+from trainer.training.step import Stepper
 
 LR = 1e-3
 EXPERTS = ("eager", "batched_mm", "grouped_mm")

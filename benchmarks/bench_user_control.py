@@ -28,28 +28,29 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import ROOT, show
-from records.journal import ShardJournal
-from records.schemas import Row
-from records.store import Dataset
-from synth.config import RunConfig
-from synth.environment import EpisodeConfig, EpisodeEnvironment
-from synth.executors import Catalogue
-from synth.intervals import wilson
+from offline_llm.jobs import answer_of
+from offline_llm.roles.user_slips import drawn
+from offline_llm.server.request import ChatRequest
+from offline_llm.server.response import Answer
+from offline_llm.server.server import OpenAIServer
+from offline_llm.settings.rates import UserErrors
+from offline_llm.settings.settings import OfflineSettings
+from records.store.dataset import Dataset
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
+from synth.episode.rollout import assistant_message, episode_seed
+from synth.episode.tools.executors import Catalogue
+from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.users.faults import Fault, Talk, UserFault, was_spoken_of
+from synth.episode.users.user import LlmUser, Scene, UserTurn
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import RoleConfig
-from synth.offline.jobs import answer_of
-from synth.offline.settings import OfflineSettings
-from synth.offline.user_slips import UserErrors, drawn
-from synth.openai_server.request import ChatRequest
-from synth.openai_server.response import Answer
-from synth.openai_server.server import OpenAIServer
-from synth.outcomes import OutcomeConfig
-from synth.rollout import assistant_message, episode_seed
-from synth.sources import catalogue_of
-from synth.user import LlmUser, Scene, UserTurn
-from synth.user_faults import Fault, Talk, UserFault, was_spoken_of
-from tool_specs.catalogue import tool_rows
-from tool_specs.domain import load_domains
+from synth.pipeline.config import RunConfig
+from synth.pipeline.sources import catalogue_of
+from synth.render.intervals import wilson
+from tool_specs.domains.catalogue import tool_rows
+from tool_specs.domains.domain import load_domains
 
 CONFIG = RunConfig(domains=("all",), servers=(), code=())
 CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
@@ -121,7 +122,7 @@ def made_here(folder: Path, tasks: int) -> Path:
     config.write_text(
         f'name = "tasks"\nnum_tasks = {tasks}\ndomains = ["all"]\nservers = []\ncode = []\n'
     )
-    command = [sys.executable, "-m", "flows.cli", "run", str(config), "--dataset", str(folder)]
+    command = [sys.executable, "-m", "flows.cli.main", "run", str(config), "--dataset", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return folder
 

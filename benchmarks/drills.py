@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from records.files import write_atomic
-from trainer.declarations import declare
-from trainer.tokenizer import Tokenizer
+from trainer.data.declarations import declare
+from trainer.data.tokenizer import Tokenizer
 
 ONSETS, NUCLEI, FIELDS = map(
     str.split,

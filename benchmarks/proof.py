@@ -29,15 +29,15 @@ from benchmarks.measured import machine
 from benchmarks.prose import write_prose
 from records.files import write_atomic
 from records.settings import read_settings, validate_as
-from records.store import Dataset
-from synth.environment import OUTSIDE
-from synth.rubric import Rubric
-from trainer.evaluation_run import SCORES, ScoreConfig, policy_of, score_policy
-from trainer.evaluation_scores import KINDS, Share, told
-from trainer.policies import NearestExample, Policy
-from trainer.sources import SourceConfig, View
-from trainer.tokenizer import load_tokenizer
-from trainer.training import tokenizer_of
+from records.store.dataset import Dataset
+from synth.episode.environment import OUTSIDE
+from synth.rubrics.criteria import Rubric
+from trainer.data.sources import SourceConfig, View
+from trainer.data.tokenizer import load_tokenizer
+from trainer.evaluation.run import SCORES, ScoreConfig, policy_of, score_policy
+from trainer.evaluation.scores import KINDS, Share, told
+from trainer.inference.policies import NearestExample, Policy
+from trainer.training.loop import tokenizer_of
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs" / "proof"
@@ -106,7 +106,7 @@ class Proof:
 
     def _make_data(self) -> None:
         words = self._config("data", seed=self.seed)
-        self._run("flows.cli", "run", *words, "--dataset", self.data)
+        self._run("flows.cli.main", "run", *words, "--dataset", self.data)
 
     def _pretrain(self) -> None:
         prose, told_twice = self.folder / "prose.jsonl", self.folder / "drills.jsonl"

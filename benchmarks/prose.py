@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from records.files import write_atomic
-from synth.rephrasing.built_in import CPython
+from synth.rephrasing.sources.built_in import CPython
 
 
 def prose() -> Iterator[str]:

@@ -5,17 +5,18 @@ from typing import Any
 
 from prefect import flow
 
-from flows.joining import joined_run
-from flows.settings import DEFAULT_DATASET, DatasetParameter
-from flows.shard_tasks import run_stage
-from synth.config import RunConfig
-from synth.grading_stages import (
+from flows.runtime.joining import joined_run
+from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from flows.runtime.shard_tasks import run_stage
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.judging.stages import (
     CalibrationStage,
     CurationStage,
     GradingStage,
     warning_about,
 )
-from synth.run import Run, StageReport
+from synth.pipeline.config import RunConfig
 
 log = logging.getLogger("synth.flows")
 

@@ -3,10 +3,10 @@
 from prefect import flow
 
 from flows.pipeline import run_parts
-from flows.settings import DatasetParameter
+from flows.runtime.settings import DatasetParameter
 from records.errors import SynthError
-from synth.config import RunConfig
-from synth.run import StageReport
+from synth.engine.plans import StageReport
+from synth.pipeline.config import RunConfig
 
 
 @flow(name="dry-run", flow_run_name="dry-run-{config.name}")

@@ -4,12 +4,12 @@ import logging
 
 from prefect import flow
 
-from flows.joining import joined_run
-from flows.settings import DEFAULT_DATASET, DatasetParameter
-from flows.shard_tasks import run_stage
-from synth.evolution.config import EvolveConfig
-from synth.evolution.evolve import evolve
-from synth.run import StageReport
+from flows.runtime.joining import joined_run
+from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from flows.runtime.shard_tasks import run_stage
+from synth.catalogue.evolution.config import EvolveConfig
+from synth.catalogue.evolution.evolve import evolve
+from synth.engine.plans import StageReport
 
 log = logging.getLogger("synth.flows")
 

@@ -5,11 +5,11 @@ import logging
 from prefect import flow
 
 from flows.curate import judge_all
-from flows.joining import joined_run
-from flows.settings import DEFAULT_DATASET, DatasetParameter
-from synth.config import GradeConfig
-from synth.report import write_report
-from synth.run import StageReport
+from flows.runtime.joining import joined_run
+from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from synth.engine.plans import StageReport
+from synth.judging.config import GradeConfig
+from synth.publish.report import write_report
 
 log = logging.getLogger("synth.flows")
 

@@ -13,14 +13,14 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.data_root import check_paths
-from flows.joining import send_logs_to_ui
-from flows.ownership import claim_this_flow_run
-from flows.training_artifacts import Curves, show_tables, summary
-from trainer.metrics import Line, told
-from trainer.settings import TrainConfig
-from trainer.sources import View
-from trainer.training import Trained, train
+from flows.runtime.data_root import check_paths
+from flows.runtime.joining import send_logs_to_ui
+from flows.runtime.ownership import claim_this_flow_run
+from flows.runtime.training_artifacts import Curves, show_tables, summary
+from trainer.data.sources import View
+from trainer.training.loop import Trained, train
+from trainer.training.metrics import Line, told
+from trainer.training.settings import TrainConfig
 
 log = logging.getLogger("synth.flows")
 

@@ -13,14 +13,14 @@ from prefect.artifacts import (
 from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
-from flows.joining import joined_run
-from flows.ownership import OURS
 from flows.rollouts import rollouts
-from flows.settings import DEFAULT_DATASET, DatasetParameter
-from records.store import Dataset
-from synth.config import RunConfig
-from synth.report import summary_markdown, write_report
-from synth.run import StageReport
+from flows.runtime.joining import joined_run
+from flows.runtime.ownership import OURS
+from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from records.store.dataset import Dataset
+from synth.engine.plans import StageReport
+from synth.pipeline.config import RunConfig
+from synth.publish.report import summary_markdown, write_report
 
 PARTS = (build_tools, build_tasks, rollouts, curate)
 

@@ -3,8 +3,8 @@
 from prefect import flow
 
 from flows.learning import learn
-from trainer.settings import TrainConfig
-from trainer.training import Trained
+from trainer.training.loop import Trained
+from trainer.training.settings import TrainConfig
 
 
 @flow(name="pretrain", flow_run_name="pretrain-{config.out}")

@@ -5,13 +5,13 @@ import logging
 from prefect import flow
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
-from flows.joining import joined_run
-from flows.settings import DEFAULT_DATASET, DatasetParameter
-from flows.shard_tasks import run_stage
+from flows.runtime.joining import joined_run
+from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from flows.runtime.shard_tasks import run_stage
+from synth.engine.plans import StageReport
 from synth.rephrasing import rephrase as job
-from synth.rephrasing.config import RephraseConfig
 from synth.rephrasing.report import summary_markdown, write_report
-from synth.run import StageReport
+from synth.rephrasing.writing.config import RephraseConfig
 
 log = logging.getLogger("synth.flows")
 

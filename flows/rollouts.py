@@ -2,12 +2,12 @@
 
 from prefect import flow
 
-from flows.joining import joined_run
-from flows.settings import DEFAULT_DATASET, DatasetParameter
-from flows.shard_tasks import run_stage
-from synth.config import RunConfig
-from synth.pipeline import RolloutStage
-from synth.run import StageReport
+from flows.runtime.joining import joined_run
+from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from flows.runtime.shard_tasks import run_stage
+from synth.engine.plans import StageReport
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import RolloutStage
 
 
 @flow(name="rollouts", flow_run_name="rollouts-{config.name}")

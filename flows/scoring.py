@@ -12,12 +12,12 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.data_root import check_paths
-from records.store import Dataset
-from trainer.evaluation import newest_run
-from trainer.evaluation_run import EPISODES, ScoreConfig, Scored, ScoreSettings, score
-from trainer.evaluation_scores import KINDS, table
-from trainer.settings import TrainConfig
+from flows.runtime.data_root import check_paths
+from records.store.dataset import Dataset
+from trainer.evaluation.play import newest_run
+from trainer.evaluation.run import EPISODES, ScoreConfig, Scored, ScoreSettings, score
+from trainer.evaluation.scores import KINDS, table
+from trainer.training.settings import TrainConfig
 
 
 def check_scores(settings: ScoreSettings) -> None:

@@ -11,11 +11,11 @@ from flows.curate import curate
 from flows.dry_run import dry_run
 from flows.evolve_tools import evolve_tools
 from flows.grade import grade
-from flows.ownership import OURS
 from flows.pipeline import pipeline
 from flows.pretrain import pretrain
 from flows.rephrase import rephrase
 from flows.rollouts import rollouts
+from flows.runtime.ownership import OURS
 from flows.sft import sft
 
 FLOWS = (

@@ -6,9 +6,9 @@ from prefect import flow
 
 from flows.learning import learn
 from flows.scoring import check_scores, scored
-from trainer.evaluation_run import Scored, ScoreSettings
-from trainer.settings import TrainConfig
-from trainer.training import Trained
+from trainer.evaluation.run import Scored, ScoreSettings
+from trainer.training.loop import Trained
+from trainer.training.settings import TrainConfig
 
 
 class FineTuned(NamedTuple):

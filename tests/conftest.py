@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandboxes.local import available
+from sandboxes.local.backend import available
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ PROCESSES.set_forkserver_preload(
     [
         "__main__",
         "tests.killing",
-        "records.store",
+        "records.store.dataset",
         "pyarrow.compute",
         "pandas",
         "tests.synth.rollout_work",

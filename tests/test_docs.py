@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from flows.cli import app, run
+from flows.cli.main import app, run
 from records.settings import read_settings, validate_as
-from synth.config_files import load_config
-from synth.rephrasing.config import RephraseConfig
+from synth.pipeline.config_files import load_config
+from synth.rephrasing.writing.config import RephraseConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -43,7 +43,7 @@ EXAMPLES = ("training/sft", "training/pretrain", "proof/sft", "proof/pretrain")
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_of_training_is_valid(name: str) -> None:
-    from trainer.settings import TrainConfig
+    from trainer.training.settings import TrainConfig
 
     config = ROOT / "configs" / f"{name}.toml"
     stage = {"stage": config.stem}  # named for the command it is an example of
@@ -53,7 +53,7 @@ def test_every_example_of_training_is_valid(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["training/eval", "proof/scores"])
 def test_every_example_of_scoring_is_valid(name: str) -> None:
-    from trainer.evaluation_run import ScoreConfig
+    from trainer.evaluation.run import ScoreConfig
 
     config = ROOT / "configs" / f"{name}.toml"
     validate_as(ScoreConfig, read_settings(config), where=str(config))

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli import app, run
-from records.store import Dataset
-from synth.config_files import load_config, recorded_config
-from synth.replay import replay
-from synth.report import report_html
-from synth.reward import rubric_of
-from synth.sources import catalogue_of
+from flows.cli.main import app, run
+from records.store.dataset import Dataset
+from synth.episode.replay import replay
+from synth.pipeline.config_files import load_config, recorded_config
+from synth.pipeline.sources import catalogue_of
+from synth.publish.report import report_html
+from synth.rubrics.reward import rubric_of
+from synth.tasks.proof.extensions import ExtensionFile, load_extensions
 from tests.flows.pipeline_work import run_pipeline
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +52,23 @@ def test_the_page_has_its_files_and_its_commands_parse() -> None:
     assert len(COMMANDS) == 4
     for line in COMMANDS:
         app.parse_args(shlex.split(line)[1:], exit_on_error=False, print_error=False)
+
+
+def test_a_file_written_for_the_earlier_names_still_loads(folder: Path) -> None:
+    earlier = re.sub(
+        r"from synth\.rubrics\.criteria.*?Extension\n",
+        "from synth.checks import Episode, Kind, Verdict\n"
+        "from synth.extensions import Extension\n"
+        "from synth.rubric import Criterion, Strict\n"
+        "from synth.tasks.goals import Draft\n",
+        FILES["my_kinds.py"],
+        flags=re.DOTALL,
+    )
+    assert "from synth.rubric import" in earlier
+    path = folder / "earlier_kinds.py"
+    path.write_text(earlier)
+    loaded = load_extensions([ExtensionFile(path=str(path))])
+    assert "few_calls" in loaded.kinds.by_name
 
 
 def test_the_program_of_the_page_is_tidy(folder: Path) -> None:

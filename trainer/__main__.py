@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from records.errors import ConfigError, SynthError
 from records.settings import read_settings, validate_as
-from trainer.settings import TrainConfig
+from trainer.training.settings import TrainConfig
 
 app = App(
     name="python -m trainer",
@@ -59,8 +59,8 @@ def eval_(config: Path, /, *, set_: Settings = ()) -> None:
     Args:
         config: TOML file of settings; configs/ has examples.
     """
-    from trainer.evaluation_run import ScoreConfig, score
-    from trainer.evaluation_scores import table
+    from trainer.evaluation.run import ScoreConfig, score
+    from trainer.evaluation.scores import table
 
     def tell(done: int, of: int) -> None:
         logging.getLogger(__name__).info("%d of %d episodes", done, of)
@@ -96,11 +96,11 @@ def generate(
         seed: Of the draws.
         device: auto takes a GPU where torch sees one.
     """
-    from trainer.chat import END, encode_chat, parse_answer, prompt_for_answer
-    from trainer.declarations import style_of
-    from trainer.exchange import model_folder
-    from trainer.inference import Sampling
-    from trainer.loading import load_sampler
+    from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
+    from trainer.data.declarations import style_of
+    from trainer.inference.loading import load_sampler
+    from trainer.inference.sampler import Sampling
+    from trainer.model.exchange import model_folder
 
     given = {"temperature": temperature, "max_tokens": max_tokens}
     sampling = validate_as(Sampling, given, where="generate")
@@ -117,7 +117,7 @@ def _asked(
     prompt: str, system: str | None, tools: Path | None
 ) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
     """(messages, tools); ConfigError for a file that cannot be read as tools."""
-    from trainer.conversations import conversation_of
+    from trainer.data.conversations import conversation_of
 
     row: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "system": system}
     try:
@@ -141,8 +141,8 @@ def export(
         out: Folder to write; must not exist.
         model_type: deepseek_v3 loads in transformers, kimi_k2 in vLLM and SGLang.
     """
-    from trainer.declarations import style_of
-    from trainer.exchange import export_model, import_with_tokenizer, model_folder
+    from trainer.data.declarations import style_of
+    from trainer.model.exchange import export_model, import_with_tokenizer, model_folder
 
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
@@ -160,8 +160,8 @@ def import_(model: Path, /) -> None:
     Args:
         model: Folder with config.json and safetensors; `start_from` of a config may name it.
     """
-    from trainer.exchange import import_model
-    from trainer.size import size_of
+    from trainer.model.exchange import import_model
+    from trainer.model.size import size_of
 
     size = size_of(import_model(model).config)
     print(f"{model}: {size.total:,} parameters, {size.active:,} active a token")  # noqa: T201
@@ -169,7 +169,7 @@ def import_(model: Path, /) -> None:
 
 
 def _tell_of_template(folder: Path) -> None:
-    from trainer.chat_template import has_other_template
+    from trainer.data.chat_template import has_other_template
 
     if has_other_template(folder):
         logging.getLogger(__name__).warning(
@@ -180,8 +180,8 @@ def _tell_of_template(folder: Path) -> None:
 
 
 def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
-    from trainer.account import account_of, as_lines
-    from trainer.training import train
+    from trainer.training.account import account_of, as_lines
+    from trainer.training.loop import train
 
     values: dict[str, Any] = read_settings(path, overrides) | {"stage": stage}
     done = train(validate_as(TrainConfig, values, where=str(path)), on_step=_tell)
@@ -190,7 +190,7 @@ def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
 
 
 def _tell(line: dict[str, Any]) -> None:
-    from trainer.metrics import told
+    from trainer.training.metrics import told
 
     logging.getLogger(__name__).info("%s", told(line))
 

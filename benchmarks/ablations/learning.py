@@ -9,16 +9,16 @@ import torch
 from pydantic import Field
 
 from records.config import Config
-from trainer.corpus import Corpus
-from trainer.loss import summed_loss
-from trainer.model import Decoder
-from trainer.model_config import ModelConfig
-from trainer.muon import OptimizerConfig, optimizer_of, set_lr
-from trainer.packing import Batch, Packer
-from trainer.schedule import wsd
-from trainer.settings import DataConfig, TrainConfig
-from trainer.sources import SourceConfig
-from trainer.step import Stepper, StepResult
+from trainer.data.corpus import Corpus
+from trainer.data.packing import Batch, Packer
+from trainer.data.sources import SourceConfig
+from trainer.model.config import ModelConfig
+from trainer.model.decoder import Decoder
+from trainer.optim.muon import OptimizerConfig, optimizer_of, set_lr
+from trainer.optim.schedule import wsd
+from trainer.training.loss import summed_loss
+from trainer.training.settings import DataConfig, TrainConfig
+from trainer.training.step import Stepper, StepResult
 
 POINTS = 12
 """Of each curve."""

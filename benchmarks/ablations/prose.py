@@ -9,9 +9,9 @@ from benchmarks.prose import prose as texts
 from records.digest import digest
 from records.files import write_atomic
 from records.seeds import share_of
-from trainer.corpus import Corpus, make_corpus
-from trainer.sources import SourceConfig
-from trainer.tokenizer import load_tokenizer, train_tokenizer
+from trainer.data.corpus import Corpus, make_corpus
+from trainer.data.sources import SourceConfig
+from trainer.data.tokenizer import load_tokenizer, train_tokenizer
 
 VOCAB = 1024
 HELD_OUT = 0.05

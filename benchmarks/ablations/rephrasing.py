@@ -23,10 +23,10 @@ from benchmarks.ablations.facts import VALUES, Person, people, question, raw, re
 from benchmarks.ablations.learning import Plan, learn, shape
 from benchmarks.ablations.plots import Figure
 from benchmarks.ablations.prose import Prose
-from trainer.corpus import Corpus, make_corpus
-from trainer.model import Decoder
-from trainer.sources import SourceConfig
-from trainer.tokenizer import Tokenizer, train_tokenizer
+from trainer.data.corpus import Corpus, make_corpus
+from trainer.data.sources import SourceConfig
+from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.model.decoder import Decoder
 
 TITLE = "Rephrasing against repetition"
 

@@ -8,8 +8,8 @@ from benchmarks.ablations.cells import Cell, Done, Result
 from benchmarks.ablations.learning import Plan, learn
 from benchmarks.ablations.plots import Figure
 from benchmarks.ablations.prose import Prose
-from trainer.model_config import ModelConfig
-from trainer.size import size_of
+from trainer.model.config import ModelConfig
+from trainer.model.size import size_of
 
 TITLE = "Sparsity at equal active size"
 

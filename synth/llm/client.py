@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 
 from records.digest import digest
 from records.errors import ConfigError, TransientError
-from records.journal import ShardJournal
-from records.schemas import Row
 from records.seeds import rng_of
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
 from synth.llm.budget import NOTHING, Amount, Budget
 from synth.llm.config import OFFLINE, RoleConfig
 from synth.llm.embeddings import PATH as EMBEDDINGS

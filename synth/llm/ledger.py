@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from records.journal import ShardJournal
-from records.schemas import Row
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
 from synth.llm.budget import NOTHING, Amount
 
 PENDING = "unanswered"

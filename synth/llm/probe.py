@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import ConfigError, ItemError, TransientError
-from records.journal import ShardJournal
-from records.schemas import Row
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Completion, Gateway
 from synth.llm.config import RoleConfig

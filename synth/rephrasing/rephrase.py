@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
-from synth.rephrasing.config import RephraseConfig
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.engine.stages import Stage
 from synth.rephrasing.selection import SelectionStage
 from synth.rephrasing.stage import RephraseStage
-from synth.run import Run, StageReport
-from synth.stages import Stage
+from synth.rephrasing.writing.config import RephraseConfig
 
 RunStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]]
 

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from records.files import write_atomic
-from records.schemas import Row
-from records.store import Dataset
-from synth.figures import number, percent, ratio, usd
-from synth.foreign_text import markdown_table, markdown_text
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.render.figures import number, percent, ratio, usd
+from synth.render.foreign_text import markdown_table, markdown_text
+from synth.render.pages import page
 from synth.rephrasing.summary import Summary, summarise
-from synth.report import page
 
 FILE = "rephrasing.html"
+_TEMPLATE = Path(__file__).with_name("rephrasing.html.j2")
 
 KEPT_SHOWN, DROPPED_SHOWN = 8, 8
 """Rewrites beside their sources; of the dropped ones as many different reasons as there are."""
@@ -25,7 +26,7 @@ def write_report(dataset: Dataset) -> Path:
 
 def report_html(dataset: Dataset) -> str:
     summary = summarise(dataset)
-    return page("rephrasing.html.j2", summary=summary, tiles=tiles(summary), shown=_shown(dataset))
+    return page(_TEMPLATE, summary=summary, tiles=tiles(summary), shown=_shown(dataset))
 
 
 def summary_markdown(dataset: Dataset) -> str:

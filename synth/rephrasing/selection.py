@@ -7,12 +7,12 @@ first by id stays. The newest decision counts (the view `rephrasings` joins it).
 import asyncio
 
 from records.digest import digest
-from records.lookup import RowBy
-from records.schemas import Row
-from synth.rephrasing.config import RephraseConfig
+from records.reading.lookup import RowBy
+from records.tables.schemas import Row
+from synth.engine.run import Run
+from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.rephrasing.similarity import near_repeats, sketch
-from synth.run import Run, Shard
-from synth.stages import Item, ItemResult
+from synth.rephrasing.writing.config import RephraseConfig
 
 STAGE_VERSION = 1
 """Raised when the same rewrites would be told apart otherwise."""
@@ -37,7 +37,7 @@ class SelectionStage:
         near = self.run.config.selection.near
         return [Item(self._newest_id(digest(self.name, STAGE_VERSION, near, kept)))]
 
-    async def make(self, item: Item, shard: Shard) -> ItemResult:
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         rows = await asyncio.to_thread(self._decided, item.item_id)
         repeated = sum(row["drop_reason"] is not None for row in rows)
         return ItemResult({"selection": rows}, noted={REPEATS: repeated} if repeated else {})

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from zlib import crc32
 
-from tool_specs.duplicates import Shingles, jaccard
+from tool_specs.coverage.duplicates import Shingles, jaccard
 
 BANDS, ROWS = 12, 5
 BINS = BANDS * ROWS

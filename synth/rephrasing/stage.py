@@ -12,26 +12,26 @@ from typing import Any, NamedTuple
 
 from records.digest import digest
 from records.errors import ItemError
-from records.schemas import Row
 from records.sizes import TOKEN_COUNTER, count_tokens
-from records.splits import own_split
-from records.store import ItemStatus
-from synth.fidelity.checks import Fidelity, fidelity_of, verdict
-from synth.fidelity.claims import judged_claims, prompt_version
-from synth.fidelity.embedded import aligned
-from synth.fidelity.language import language_of
+from records.store.dataset import ItemStatus
+from records.tables.schemas import Row
+from records.tables.splits import own_split
+from synth.engine.run import Run
+from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.llm.client import LLM
-from synth.prompts import version_of
-from synth.rephrasing.assignment import ENGLISH, Assigner, Assignment
-from synth.rephrasing.chunks import Document, Span, documents_of
-from synth.rephrasing.config import RephraseConfig
-from synth.rephrasing.gates import GATES
-from synth.rephrasing.instructions import TRANSLATE
-from synth.rephrasing.sources import source_of
-from synth.rephrasing.texts import Place, Source, Text
-from synth.rephrasing.writing import PROMPT, DeclinedError, Writer, Written
-from synth.run import Run, Shard
-from synth.stages import KEPT, Item, ItemResult, dropped
+from synth.prompts.templates import version_of
+from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
+from synth.rephrasing.fidelity.claims import judged_claims, prompt_version
+from synth.rephrasing.fidelity.embedded import aligned
+from synth.rephrasing.fidelity.language import language_of
+from synth.rephrasing.sources.sources import source_of
+from synth.rephrasing.sources.texts import Place, Source, Text
+from synth.rephrasing.structure.chunks import Document, Span, documents_of
+from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
+from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.gates import GATES
+from synth.rephrasing.writing.instructions import TRANSLATE
+from synth.rephrasing.writing.parts import PROMPT, DeclinedError, Writer, Written
 
 STAGE_VERSION = 4
 """Raised when the same text would be rewritten otherwise by the same answers."""
@@ -90,7 +90,7 @@ class RephraseStage:
         kind = self.config.sources[at.source].kind
         return digest(self.base, kind, source_id, at.part, at.rewrite, at.again)
 
-    async def make(self, item: Item, shard: Shard) -> ItemResult:
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         at: At = item.data["at"]
         if at.again:
             return dropped("repeated_source")

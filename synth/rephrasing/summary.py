@@ -5,10 +5,11 @@ from typing import Any
 
 import duckdb
 
-from records.schemas import Row
-from records.store import Dataset
-from synth.rephrasing.config import STAGES
-from synth.summary import TEMPLATE_POLICY, yields
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.llm.config import TEMPLATE_POLICY
+from synth.render.yields import yields
+from synth.rephrasing.writing.config import STAGES
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from records.schemas import Row
-from records.store import Dataset
-from synth.foreign_text import one_line, visible
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.render.foreign_text import one_line, visible
 
 LAYERS = (
     *("numbers", "units", "dates", "names", "quotations", "code", "tables", "headings"),

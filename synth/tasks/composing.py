@@ -9,22 +9,22 @@ from random import Random
 from typing import Any, NamedTuple
 
 from records.seeds import rng_of
-from synth.extensions import NO_EXTENSIONS, Extensions
-from synth.tasks.arguments import Drawer
-from synth.tasks.building import TRIES, Builder
-from synth.tasks.domain_tools import Tool, tools_of
-from synth.tasks.goals import Draft, Fact, Goal, Proof, Variant
-from synth.tasks.lookup import Views
-from synth.tasks.misfits import Others, alternatives, irrelevant_wish, unclear
-from synth.tasks.ordering import in_order
-from synth.tasks.proving import UnprovedError, prove
-from synth.tasks.reach import Reach
-from synth.tasks.revealing import Twins, revealed
-from synth.tasks.search import MAX_NODES, shortest_plan
-from synth.tasks.states import seeded_state
-from synth.tasks.variants import question, variant_of
-from tool_specs.domain import Domain
-from tool_specs.interpreter import World
+from synth.tasks.goals.arguments import Drawer
+from synth.tasks.goals.building import TRIES, Builder
+from synth.tasks.goals.domain_tools import Tool, tools_of
+from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
+from synth.tasks.goals.lookup import Views
+from synth.tasks.goals.states import seeded_state
+from synth.tasks.goals.variants import question, variant_of
+from synth.tasks.proof.disclosure import Twins, revealed
+from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
+from synth.tasks.proof.ordering import in_order
+from synth.tasks.proof.proving import UnprovedError, prove
+from synth.tasks.proof.reach import Reach
+from synth.tasks.proof.search import MAX_NODES, shortest_plan
+from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_wish, unclear
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import World
 
 ATTEMPTS = 12
 """Drafts tried for one task before it is dropped; the second half of them normal ones."""

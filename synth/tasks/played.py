@@ -11,23 +11,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from records.schemas import Row
 from records.seeds import rng_of
-from synth.calls import is_read_only
-from synth.checks import CALL, STATE, Call, net_changes
-from synth.extensions import NO_EXTENSIONS, Extensions
-from synth.rubric import CallCheck, Criterion, Incidental, Rubric, StateCheck
-from synth.simulator import Answers, Question, text_of
+from records.tables.schemas import Row
+from synth.episode.tools.simulator import Answers, Question, text_of
+from synth.rubrics.built_in import CALL, STATE, Call, net_changes
+from synth.rubrics.criteria import CallCheck, Criterion, Incidental, Rubric, StateCheck
+from synth.rubrics.episode import is_read_only
 from synth.tasks.composing import Complexity, complexity_of
-from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step
-from synth.tasks.knowledge import plain_values, words_of
-from synth.tasks.proving import UnprovedError, check_derivable, check_passes, observed_chars
-from synth.tasks.rubrics import expected_changes, rubric_of
+from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step
+from synth.tasks.goals.knowledge import plain_values, words_of
+from synth.tasks.goals.rubrics import expected_changes, rubric_of
+from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
+from synth.tasks.proof.proving import UnprovedError, check_derivable, check_passes, observed_chars
 from synth.tasks.serving import param_words, plain_parts
-from tool_specs.domain import Domain
-from tool_specs.interpreter import World
-from tool_specs.nouns import IDENTITY, asked_by, subject_of
-from tool_specs.schemas import SchemaError, Validator
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import World
+from tool_specs.language.schemas import SchemaError, Validator
+from tool_specs.toolsets.nouns import IDENTITY, asked_by, subject_of
 
 ATTEMPTS = 5
 """Calls that the simulator is asked for one wish before the task is dropped."""

@@ -9,26 +9,26 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from records.schemas import Row
 from records.seeds import rng_of
-from sandboxes.servers import Communicated, ServerConfig, fill
-from sandboxes.servers import Goal as Wish
-from synth.cassette import ServerForProof
-from synth.checks import Call, mentions, probe_changes
-from synth.extensions import NO_EXTENSIONS, Extensions
+from records.tables.schemas import Row
+from sandboxes.mcp.servers import Communicated, ServerConfig, fill
+from sandboxes.mcp.servers import Goal as Wish
+from synth.episode.tools.cassette import ServerForProof
+from synth.rubrics.built_in import Call, mentions, probe_changes
 from synth.tasks.composing import Complexity, complexity_of
-from synth.tasks.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
-from synth.tasks.knowledge import plain_values, words_of
-from synth.tasks.misfits import Others, irrelevant_wish
-from synth.tasks.proving import (
+from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
+from synth.tasks.goals.knowledge import plain_values, words_of
+from synth.tasks.goals.rubrics import rubric_of
+from synth.tasks.proof.disclosure import revealed
+from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
+from synth.tasks.proof.proving import (
     UnprovedError,
     check_derivable,
     check_passes,
     num_dependencies,
     observed_chars,
 )
-from synth.tasks.revealing import revealed
-from synth.tasks.rubrics import rubric_of
+from synth.tasks.proof.unsolvable import Others, irrelevant_wish
 
 MISSING_PARAMETER = 0.1
 """Share of the tasks in which one fact is told only when asked."""

@@ -13,30 +13,30 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from records.digest import digest
-from records.schemas import Row
 from records.seeds import rng_of, seed_of
-from records.splits import own_split, split_of
-from sandboxes.mcp import open_server
-from sandboxes.servers import ServerConfig
-from synth.cassette import NotRecordedError, OpenForProof
-from synth.coding.issues import PROMPT as ISSUE_PROMPT
-from synth.coding.issues import write_issue
-from synth.coding.tasks import MAX_TURNS, TOKEN_BUDGET, WORDS_VERSION, CodeTasks
-from synth.coding.worlds import is_code
-from synth.extensions import NO_EXTENSIONS, Extensions
+from records.tables.schemas import Row
+from records.tables.splits import own_split, split_of
+from sandboxes.mcp.servers import ServerConfig
+from sandboxes.mcp.session import open_server
+from synth.episode.tools.cassette import NotRecordedError, OpenForProof
+from synth.episode.tools.code_worlds import is_code
+from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
-from synth.prompts import version_of
-from synth.simulator import ModelAnswers, SimulateConfig
+from synth.prompts.templates import version_of
+from synth.tasks.code_issues import PROMPT as ISSUE_PROMPT
+from synth.tasks.code_issues import write_issue
+from synth.tasks.code_tasks import MAX_TURNS, TOKEN_BUDGET, WORDS_VERSION, CodeTasks
 from synth.tasks.composing import Complexity, DomainTasks
-from synth.tasks.goals import Draft, Proof
-from synth.tasks.misfits import Others
+from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.played import make_played
-from synth.tasks.proving import UnprovedError
+from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
+from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.proof.unsolvable import Others
 from synth.tasks.serving import draft_for_server, prove_on_server
 from synth.tasks.words import PROMPT, write_brief
-from tool_specs.catalogue import is_users
-from tool_specs.domain import Domain
+from tool_specs.domains.catalogue import is_users
+from tool_specs.domains.domain import Domain
 
 STAGE_VERSION = 5
 

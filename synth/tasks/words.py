@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from records.errors import ItemError
-from records.schemas import Row
-from synth.checks import mentions
+from records.tables.schemas import Row
 from synth.llm.client import LLM
-from synth.prompts import Prompt, render
-from synth.tasks.goals import Draft, Fact, Goal
+from synth.prompts.templates import Prompt, render
+from synth.rubrics.built_in import mentions
+from synth.tasks.goals.goals import Draft, Fact, Goal
 
 PROMPT = "gen_brief"
 

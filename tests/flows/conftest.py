@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flows import cli
-from flows.server import prefect_server
+from flows.cli import main as cli
+from flows.runtime.server import prefect_server
 from tests.flows.pipeline_work import run_pipeline
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def synth(tmp_path: Path) -> Synth:
 
     def run(*arguments: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "flows.cli", *arguments],
+            [sys.executable, "-m", "flows.cli.main", *arguments],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
             capture_output=True,

@@ -5,7 +5,7 @@ import sys
 
 from prefect import flow, tags
 
-from flows.ownership import OURS, claim_this_flow_run
+from flows.runtime.ownership import OURS, claim_this_flow_run
 
 
 @flow(flow_run_name="{name}-child")

@@ -3,12 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from flows.running import open_run
-from records.canonical import canonical_bytes
-from records.schemas import TABLES
-from records.store import Dataset
-from synth.config import RunConfig
-from synth.pipeline import STAGES
+from flows.runtime.running import open_run
+from records.reading.canonical import canonical_bytes
+from records.store.dataset import Dataset
+from records.tables.schemas import TABLES
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import STAGES
 
 SMALL = RunConfig(
     name="small",

@@ -3,12 +3,13 @@
 import asyncio
 from pathlib import Path
 
-from flows.running import open_run
-from synth.fidelity.config import FidelityConfig
-from synth.rephrasing.config import RephraseConfig, SourceConfig
+from flows.runtime.running import open_run
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.engine.stages import Stage
+from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.rephrase import rephrase
-from synth.run import Run, StageReport
-from synth.stages import Stage
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
 LENIENT = FidelityConfig(
     min_numbers=0.0,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from records.store import Dataset
+from records.store.dataset import Dataset
 from tests.flows.conftest import Synth
 from tests.flows.pipeline_work import SMALL, content_of
 from tests.flows.prefect_api import flow_runs

@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from records.errors import ConfigError
-from records.store import Dataset
-from sandboxes.local import available
-from sandboxes.servers import builtin_servers
-from synth.config import RunConfig
-from synth.importing import ImportRequest, import_tools
-from synth.replay import replay
-from synth.sources import catalogue_of
+from records.store.dataset import Dataset
+from sandboxes.local.backend import available
+from sandboxes.mcp.servers import builtin_servers
+from synth.catalogue.importing import ImportRequest, import_tools
+from synth.episode.replay import replay
+from synth.pipeline.config import RunConfig
+from synth.pipeline.sources import catalogue_of
 from tests.flows.pipeline_work import run_pipeline
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def test_servers_that_were_left_out_are_imported_once_they_can_run(
         domains=("clinic_desk",), servers=("time",), code=(), num_tasks=1, shard_size=2
     )
     with monkeypatch.context() as without:
-        without.setattr("synth.sources.available", lambda: "bubblewrap is not installed")
+        without.setattr("synth.pipeline.sources.available", lambda: "bubblewrap is not installed")
         run_pipeline(tmp_path / "d", config)
         run_pipeline(tmp_path / "d", config)
     dataset = Dataset.open(tmp_path / "d")
@@ -105,6 +105,6 @@ def test_a_run_without_a_usable_tool_says_so(
     with pytest.raises(ConfigError, match="all empty"):
         run_pipeline(tmp_path / "none", RunConfig(domains=(), servers=(), code=()))
     assert not (tmp_path / "none").exists()
-    monkeypatch.setattr("synth.sources.available", lambda: "bubblewrap is not installed")
+    monkeypatch.setattr("synth.pipeline.sources.available", lambda: "bubblewrap is not installed")
     with pytest.raises(ConfigError, match=r"servers = \['time'\].*sandbox doctor"):
         run_pipeline(tmp_path / "d", RunConfig(domains=(), servers=("time",), code=(), num_tasks=1))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.running import open_run
+from flows.runtime.running import open_run
 from records.errors import ConfigError
-from records.schemas import Row
-from records.store import Dataset
-from synth.config import GradeConfig
-from synth.grading_stages import CalibrationStage, CurationStage, GradingStage, grading_of
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.judging.config import GradeConfig
+from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of
 from synth.llm.config import ModelConfig, RoleConfig
-from synth.rubric_patch import RubricPatch
+from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth
 
 EXACT = {"judge": RoleConfig(models=(ModelConfig(name="template-policy-exact"),))}

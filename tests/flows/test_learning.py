@@ -15,12 +15,12 @@ from tests.flows.prefect_api import artifacts, flow_runs, post, whole_log
 from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
 from tests.trainer.played_dataset import make_dataset
-from trainer.curves import PLOTS
-from trainer.evaluation_run import ScoreSettings
-from trainer.inference import Sampling
-from trainer.settings import DataConfig, TrainConfig
-from trainer.sources import SourceConfig
-from trainer.step import Fault, Stepper
+from trainer.data.sources import SourceConfig
+from trainer.evaluation.run import ScoreSettings
+from trainer.inference.sampler import Sampling
+from trainer.training.curves import PLOTS
+from trainer.training.settings import DataConfig, TrainConfig
+from trainer.training.step import Fault, Stepper
 
 
 def config_of(root: Path, source: Path, steps: int = 4) -> TrainConfig:

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from flows.running import open_run
-from synth.pipeline import AgentStage, CatalogueStage, agent_plans, repeats_of
+from flows.runtime.running import open_run
+from synth.pipeline.stages import AgentStage, CatalogueStage, agent_plans, repeats_of
 from tests.flows.pipeline_work import SMALL
 
 TWO = SMALL.model_copy(update={"domains": ("clinic_desk",), "num_tasks": 16})

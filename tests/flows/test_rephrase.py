@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from offline_llm.settings.settings import Misbehaviour
 from records.errors import BudgetError
-from records.store import Dataset
-from synth.config import OfflineConfig
+from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
 from synth.llm.config import BudgetConfig
-from synth.offline.settings import Misbehaviour
-from synth.rephrasing.config import RephraseConfig, SourceConfig
 from synth.rephrasing.summary import summarise
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from tests.flows.conftest import Synth
 from tests.flows.pipeline_work import content_of
 from tests.flows.rephrase_work import LENIENT, SMALL, run_rephrase
 from tests.killing import PROCESSES, run
 from tests.trainer.configs import small
-from trainer.settings import DataConfig, TrainConfig
-from trainer.sources import SourceConfig as TrainedOn
-from trainer.sources import samples_of
-from trainer.training import train
+from trainer.data.sources import SourceConfig as TrainedOn
+from trainer.data.sources import samples_of
+from trainer.training.loop import train
+from trainer.training.settings import DataConfig, TrainConfig
 
 PROCESSES.set_forkserver_preload(
     ["__main__", "tests.killing", "pyarrow.compute", "pandas", "tests.flows.rephrase_work"]

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from records.store import Dataset
-from synth.config import OfflineConfig, RunConfig
-from synth.offline.settings import Misbehaviour
+from offline_llm.settings.settings import Misbehaviour
+from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
+from synth.pipeline.config import RunConfig
 from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
 from tests.killing import PROCESSES, run
@@ -111,7 +112,7 @@ def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
     """No API is given here, so the command starts the project's own server."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
     environment |= {"PYTHONPATH": str(ROOT), "SYNTH_PREFECT_HOME": str(tmp_path / "prefect")}
-    command = [sys.executable, "-m", "flows.cli", "demo", "--dataset", "d"]
+    command = [sys.executable, "-m", "flows.cli.main", "demo", "--dataset", "d"]
     command += ["--set", "num_tasks=24", "--set", "concurrency=2", "--set", "shard_size=4"]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     plan = tmp_path / "d" / "plans"

@@ -3,13 +3,15 @@
 import asyncio
 from pathlib import Path
 
-from flows.running import open_run
-from records.store import Dataset
-from synth.config import OfflineConfig, RunConfig
-from synth.offline.settings import Misbehaviour
-from synth.pipeline import STAGES, TaskStage
-from synth.run import Run, StageReport
-from synth.stages import Stage
+from flows.runtime.running import open_run
+from offline_llm.settings.settings import Misbehaviour
+from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.engine.stages import Stage
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import STAGES, TaskStage
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.running import open_run
-from synth.config import RunConfig
-from synth.run import INTERNAL_ERROR, Shard
-from synth.stages import Item, ItemResult
+from flows.runtime.running import open_run
+from synth.engine.run import INTERNAL_ERROR
+from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.pipeline.config import RunConfig
 
 
 class Meeting:
@@ -23,7 +23,7 @@ class Meeting:
     def plan(self) -> list[Item]:
         return [Item(name, {}) for name in ("one", "two", "three")]
 
-    async def make(self, item: Item, shard: Shard) -> ItemResult:
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         if item.item_id == "two":
             raise self.error
         return ItemResult({})

@@ -11,19 +11,19 @@ import pytest
 import yaml
 
 from records.errors import ConfigError
-from records.schemas import TABLES
-from records.store import Dataset
-from sandboxes.local import available
-from synth.agents import AgentConfig
-from synth.export import export_dataset
+from records.store.dataset import Dataset
+from records.tables.schemas import TABLES
+from sandboxes.local.backend import available
 from synth.llm.config import RoleConfig
-from synth.report import write_report
+from synth.publish.export import export_dataset
+from synth.publish.report import write_report
+from synth.tasks.agents.agents import AgentConfig
 from tests.flows.pipeline_work import SMALL, run_pipeline
 
 pytestmark = pytest.mark.slow
 
 KEY = "sk-test-0f1e2d3c4b5a69788796"
-SERVER = Path(__file__).parents[1] / "sandboxes" / "reaching_server.py"
+SERVER = Path(__file__).parents[1] / "sandboxes" / "mcp" / "reaching_server.py"
 
 
 def test_no_table_file_or_report_holds_the_key(

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from flows.running import open_run
+from flows.runtime.running import open_run
 from records.errors import SynthError, TransientError
-from synth.channel import Channel
-from synth.pipeline import CatalogueStage
-from synth.run import ShardMade, ShardWork
-from synth.workers import Workers, _Worker
+from synth.engine.channel import Channel
+from synth.engine.plans import ShardMade, ShardWork
+from synth.engine.workers import Workers, _Worker
+from synth.pipeline.stages import CatalogueStage
 from tests.flows.pipeline_work import SMALL
 
 WORK = ShardWork(stage="tools", index=0, items=[], rounds={}, total=1, again=False)
@@ -90,7 +90,7 @@ def test_who_asks_for_what_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_a_shard_whose_rows_cannot_be_sent_fails_with_words(tmp_path: Path) -> None:
-    from synth.worker import SharedBudget, Worker
+    from synth.engine.worker import SharedBudget, Worker
 
     async def go() -> None:
         mine, theirs = socket.socketpair()

@@ -12,19 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from flows.running import open_run
+from flows.runtime.running import open_run
+from offline_llm.jobs import answer_of
+from offline_llm.server.request import parse_chat
+from offline_llm.server.response import completion
+from offline_llm.settings.settings import OfflineSettings
 from records.errors import BudgetError, TransientError
 from records.processes import ProcessId, is_alive
-from records.store import Dataset
-from synth.config import OfflineConfig, RunConfig
+from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
+from synth.engine.plans import StagePlan
+from synth.engine.stages import Stage
 from synth.llm.config import BudgetConfig, ModelConfig, RoleConfig
-from synth.offline.jobs import answer_of
-from synth.offline.settings import OfflineSettings
-from synth.openai_server.request import parse_chat
-from synth.openai_server.response import completion
-from synth.pipeline import STAGES
-from synth.run import StagePlan
-from synth.stages import Stage
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import STAGES
 from tests.flows.pipeline_work import SMALL, content_of
 from tests.synth.llm.server import Body, serve
 
@@ -73,7 +74,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def children() -> list[int]:
     """Process ids of this process's workers."""
     listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [int(p) for p in listed if b"synth.worker" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    return [
+        int(p) for p in listed if b"synth.engine.worker" in Path(f"/proc/{p}/cmdline").read_bytes()
+    ]
 
 
 def spent(folder: Path) -> int:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from records.columns import given_columns
-from records.schemas import TABLES, Row
-from records.store import Dataset, ItemStatus
+from records.store.dataset import Dataset, ItemStatus
+from records.tables.columns import given_columns
+from records.tables.schemas import TABLES, Row
 
 
 def row(table: str, **values: Any) -> Row:

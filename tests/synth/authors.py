@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from records.journal import ShardJournal
+from offline_llm.app import create_app
+from records.store.journal import ShardJournal
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import RoleConfig
-from synth.offline.app import create_app
 
 GENERATOR = RoleConfig()
 

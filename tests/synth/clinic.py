@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from records.schemas import Row
-from synth.environment import EpisodeConfig, EpisodeEnvironment, Step
-from synth.executors import Catalogue
-from synth.outcomes import OutcomeConfig
-from synth.user import Scene, UserTurn
-from tool_specs.catalogue import domain_id, tool_rows
-from tool_specs.domain import load_domains
+from records.tables.schemas import Row
+from synth.episode.environment import EpisodeConfig, EpisodeEnvironment, Step
+from synth.episode.tools.executors import Catalogue
+from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.users.user import Scene, UserTurn
+from tool_specs.domains.catalogue import domain_id, tool_rows
+from tool_specs.domains.domain import load_domains
 
 DOMAIN = load_domains(["clinic_desk"])[0]
 TOOLS = tool_rows(DOMAIN)

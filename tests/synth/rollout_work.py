@@ -5,17 +5,17 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from offline_llm.app import create_app
 from records.digest import canonical_json
 from records.files import write_atomic
-from records.journal import ShardJournal
-from records.schemas import Row
-from synth.environment import EpisodeConfig
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from synth.episode.environment import EpisodeConfig
+from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
+from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.simulator import SimulateConfig
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import RoleConfig
-from synth.offline import create_app
-from synth.outcomes import OutcomeConfig
-from synth.rollout import RolloutConfig, plan_rollouts, run_rollout
-from synth.simulator import SimulateConfig
 from tests.synth.clinic import TASK, catalogue
 
 STORMY = EpisodeConfig(

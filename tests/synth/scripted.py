@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from records.journal import ShardJournal
+from records.store.journal import ShardJournal
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import RoleConfig
 

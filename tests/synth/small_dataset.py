@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from records.commits import ItemStatus
-from records.schemas import Row
-from records.store import Dataset
+from records.store.commits import ItemStatus
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
 from tests.records.rows import row
 
 KEPT = ItemStatus("kept", None)

@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 
 from records.digest import digest
-from synth.checks import BUILT_IN, Breach, Call, Episode, episode_of
-from synth.rubric import Rubric
+from synth.rubrics.built_in import BUILT_IN, Breach, Call, Episode, episode_of
+from synth.rubrics.criteria import Rubric
 from synth.tasks.composing import Complexity, DomainTasks
-from synth.tasks.domain_tools import Tool
-from synth.tasks.goals import Draft, Step
-from synth.tasks.proving import reference_messages
-from tool_specs.domain import Domain, load_domains
-from tool_specs.interpreter import World, breaches
+from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.goals import Draft, Step
+from synth.tasks.proof.proving import reference_messages
+from tool_specs.domains.domain import Domain, load_domains
+from tool_specs.domains.interpreter import World, breaches
 
 SHARES = Complexity(0.3, 0.4, 0.3)
 PER_DOMAIN = 30

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tool_specs.domain import Domain, load_domain
-from tool_specs.interpreter import World
+from tool_specs.domains.domain import Domain, load_domain
+from tool_specs.domains.interpreter import World
 
 BIKE_RENTAL = Path(__file__).parent / "fixtures" / "bike_rental.yaml"
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tool_specs.domain import Domain
-from tool_specs.fields import refs_of
-from tool_specs.state import Row, State
+from tool_specs.domains.domain import Domain
+from tool_specs.execution.fields import refs_of
+from tool_specs.execution.state import Row, State
 
 
 def grown(domain: Domain, times: int) -> State:

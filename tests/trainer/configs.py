@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainer.model_config import ModelConfig, YarnConfig
+from trainer.model.config import ModelConfig, YarnConfig
 
 
 def small(**other: Any) -> ModelConfig:

@@ -3,12 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from flows.running import open_run
-from synth.config import RunConfig
-from synth.environment import EpisodeConfig
-from synth.outcomes import OutcomeConfig
-from synth.pipeline import STAGES
-from synth.rollout import RolloutConfig
+from flows.runtime.running import open_run
+from synth.episode.environment import EpisodeConfig
+from synth.episode.rollout import RolloutConfig
+from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import STAGES
 
 QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}))
 

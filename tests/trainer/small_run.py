@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.trainer.configs import small
-from trainer.settings import DataConfig, TrainConfig
-from trainer.sources import SourceConfig
+from trainer.data.sources import SourceConfig
+from trainer.training.settings import DataConfig, TrainConfig
 
 SHAPE = small(vocab_size=320, init_std=0.05)
 

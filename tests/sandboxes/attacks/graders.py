@@ -11,18 +11,18 @@ from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sandboxes import local
-from sandboxes.capacity import PoolSettings
-from sandboxes.code import Problem, one_case
-from sandboxes.local import lease
-from sandboxes.pool import Pool
-from sandboxes.protections import Protection
-from sandboxes.sandbox import Sandbox
-from sandboxes.suite import on_disk, run_suite, template_of
-from sandboxes.template import SandboxTemplate
+from sandboxes.code.problems import Problem, one_case
+from sandboxes.code.suite import on_disk, run_suite, template_of
+from sandboxes.core.capacity import PoolSettings
+from sandboxes.core.template import SandboxTemplate
+from sandboxes.local import backend as local
+from sandboxes.local.backend import lease
+from sandboxes.local.pool import Pool
+from sandboxes.local.protections import Protection
+from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Play, Scene, Scenery, of_group, python
-from tests.sandboxes.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project
+from tests.sandboxes.code.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project
 
 PLAIN = SandboxTemplate(limits=CAPS)
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sandboxes.protections import Protection
-from sandboxes.template import AGENT_UID
+from sandboxes.core.template import AGENT_UID
+from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Scene, of_group, walls
 

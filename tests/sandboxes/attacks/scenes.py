@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes.protections import Protection
-from sandboxes.template import AGENT_UID
+from sandboxes.core.template import AGENT_UID
+from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks.attempt import Scene, Scenery
 
 PLACE = "/var/tmp"

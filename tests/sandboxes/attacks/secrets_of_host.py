@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes.protections import Protection
+from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Scene, of_group, walls
 from tests.sandboxes.attacks.files import READ, in_proc

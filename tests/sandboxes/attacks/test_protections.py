@@ -5,12 +5,22 @@ import inspect
 import os
 from pathlib import Path
 
-from sandboxes import bwrap, local
-from sandboxes.protections import NOTHING
-from sandboxes.template import SandboxTemplate
+from sandboxes.core.template import SandboxTemplate
+from sandboxes.local import backend as local
+from sandboxes.local import bwrap
+from sandboxes.local.protections import NOTHING
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("records", "tool_specs", "sandboxes", "synth", "trainer", "flows", "benchmarks")
+PACKAGES = (
+    "records",
+    "tool_specs",
+    "sandboxes",
+    "offline_llm",
+    "synth",
+    "trainer",
+    "flows",
+    "benchmarks",
+)
 
 
 def test_only_the_makers_of_a_sandbox_know_its_walls() -> None:
@@ -18,9 +28,9 @@ def test_only_the_makers_of_a_sandbox_know_its_walls() -> None:
     for file in (file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-        if any(node.module == "sandboxes.protections" for node in imports):
+        if any(node.module == "sandboxes.local.protections" for node in imports):
             users.add(file.relative_to(ROOT).as_posix())
-    assert users == {"sandboxes/bwrap.py", "sandboxes/local.py"}
+    assert users == {"sandboxes/local/bwrap.py", "sandboxes/local/backend.py"}
 
 
 def test_all_walls_stand_unless_asked() -> None:

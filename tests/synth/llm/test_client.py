@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from records.errors import ConfigError, ItemError, SynthError, TransientError
-from records.journal import ShardJournal
-from records.schemas import TABLES
+from records.store.journal import ShardJournal
+from records.tables.schemas import TABLES
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Completion, Gateway
 from synth.llm.config import BudgetConfig, ModelConfig, RoleConfig

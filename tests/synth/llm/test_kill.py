@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from records.journal import ShardJournal
+from records.store.journal import ShardJournal
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import BudgetConfig

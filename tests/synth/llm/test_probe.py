@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from offline_llm.app import create_app
+from offline_llm.server.broken_calls import KINDS, BrokenCalls
+from offline_llm.server.misbehaviour import Misbehaviour
+from offline_llm.settings.settings import OfflineSettings
 from records.errors import BudgetError, ConfigError
 from synth.llm.budget import Budget
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.llm.probe import probe
-from synth.offline import OfflineSettings, create_app
-from synth.openai_server.broken_calls import KINDS, BrokenCalls
-from synth.openai_server.misbehaviour import Misbehaviour
 from tests.synth.llm.server import Body, Fault, Script, answer, serve
 from tests.synth.llm.test_client import role
 

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from synth.rephrasing.assignment import Assigner
-from synth.rephrasing.config import RephraseConfig
-from synth.rephrasing.gates import personal_data, toxicity
 from synth.rephrasing.similarity import near_repeats, shingles, sketch
-from tool_specs.duplicates import jaccard
+from synth.rephrasing.writing.assignment import Assigner
+from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.gates import personal_data, toxicity
+from tool_specs.coverage.duplicates import jaccard
 
 
 @pytest.mark.parametrize(

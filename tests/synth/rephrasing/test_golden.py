@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 from records.digest import digest
 from records.sizes import count_tokens
-from synth.fidelity.config import FidelityConfig
 from synth.rephrasing import stage
-from synth.rephrasing.config import RephraseConfig, SourceConfig
+from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.stage import RephraseStage
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from tests.synth.rephrasing.test_structure import MIXED
 from tests.synth.rephrasing.test_writing import LONG, ROLES, blocks, said
 from tests.synth.scripted import ScriptedApp, model

@@ -15,7 +15,7 @@ import synth.rephrasing
 from tests.synth.rephrasing.answers import ANSWERS
 from tests.synth.rephrasing.latex_values import letters_of, sides, value
 
-FILE = Path(synth.rephrasing.__file__).parent / "maths" / "problems.jsonl"
+FILE = Path(synth.rephrasing.__file__).parent / "sources" / "maths" / "problems.jsonl"
 PROBLEMS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 TOPICS = frozenset(
     ["arithmetic", "algebra", "geometry", "combinatorics", "probability", "number_theory"]

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.errors import ConfigError
-from synth.rephrasing.config import SourceConfig
-from synth.rephrasing.files import SEGMENT_BYTES
-from synth.rephrasing.sources import source_of
-from synth.rephrasing.texts import Text
+from synth.rephrasing.sources.files import SEGMENT_BYTES
+from synth.rephrasing.sources.sources import source_of
+from synth.rephrasing.sources.texts import Text
+from synth.rephrasing.writing.config import SourceConfig
 
 TEXTS = [f"Text {n} holds \u00e9 and \u4e2d, {'much ' * n}indeed." for n in range(700)]
 

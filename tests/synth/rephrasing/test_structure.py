@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.sizes import count_tokens
-from synth.rephrasing.blocks import VERBATIM, blocks_of, heading_of
-from synth.rephrasing.chunks import Document, documents_of
-from synth.rephrasing.sentences import pieces, sentences
+from synth.rephrasing.structure.blocks import VERBATIM, blocks_of, heading_of
+from synth.rephrasing.structure.chunks import Document, documents_of
+from synth.rephrasing.structure.sentences import pieces, sentences
 
 MIXED = """# Pumps
 

@@ -12,12 +12,12 @@ import pytest
 
 from records.errors import ItemError
 from records.sizes import count_tokens
-from synth.fidelity.checks import fidelity_of
 from synth.llm.config import RoleConfig
-from synth.rephrasing.blocks import blocks_of
-from synth.rephrasing.chunks import Document, documents_of
-from synth.rephrasing.instructions import instruction
-from synth.rephrasing.writing import Context, DeclinedError, Writer, Written
+from synth.rephrasing.fidelity.checks import fidelity_of
+from synth.rephrasing.structure.blocks import blocks_of
+from synth.rephrasing.structure.chunks import Document, documents_of
+from synth.rephrasing.writing.instructions import instruction
+from synth.rephrasing.writing.parts import Context, DeclinedError, Writer, Written
 from tests.synth.rephrasing.test_structure import MIXED
 from tests.synth.scripted import Answer, ScriptedApp, model
 

@@ -1,0 +1,200 @@
+"""Commands that read a dataset: sql, view, report, export, diff, replay."""
+
+import asyncio
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from flows.cli.shared.output import print_result
+from flows.runtime.settings import open_dataset, writing_to
+from records.errors import SynthError
+
+if TYPE_CHECKING:
+    pass
+
+Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+Flag = Parameter(negative="")
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def register(app: App) -> None:
+    for command in (sql, view, report, export, diff, replay):
+        app.command(command)
+
+
+def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
+    """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
+
+    Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
+    agents, personas, tools, proposals, domains, verdicts, calibration, labels, curation,
+    rephrasings (with the newest selection's word), selection, llm_calls, stages, runs, timings, and
+    the readers' views sft, rl and pretrain. Try `synth sql "show tables"`.
+
+    Parameters
+    ----------
+    query
+        Such as "select outcome, count(*) from trajectories group by all".
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    json_
+        Print a JSON list of objects.
+    """
+    from records.reading.query import run_sql
+
+    print_result(run_sql(open_dataset(dataset), query), json_=json_)
+
+
+def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
+    """Print one trajectory to be read: the conversation, the calls, the verdicts.
+
+    The id of a rewritten text prints that beside its source, with what was measured of it.
+
+    Parameters
+    ----------
+    trajectory_id
+        The whole id, or enough of its beginning to be the only one.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    """
+    from synth.publish.view import show_trajectory
+    from synth.rephrasing.view import beginning_with, show_rephrasing
+
+    store = open_dataset(dataset)
+    if rephrasing_id := beginning_with(store, trajectory_id):
+        show_rephrasing(store, rephrasing_id)
+    else:
+        show_trajectory(store, trajectory_id)
+
+
+def report(path: str | None = None, *, out: Path | None = None) -> None:
+    """Write the dataset's report: one HTML file that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    out
+        Where to write it; default report.html in the dataset.
+    """
+    from synth.publish.report import write_report
+
+    store = open_dataset(path)
+    with writing_to("--out", out):
+        print(write_report(store, out))  # noqa: T201
+
+
+def export(
+    path: str | None = None,
+    *,
+    out: Path,
+    format_: Annotated[Literal["hf", "openai"], Parameter(name="--format")] = "hf",
+    include_heldout: Annotated[bool, Flag] = False,
+    include_unknown_license: Annotated[bool, Flag] = False,
+) -> None:
+    """Write the accepted trajectories for other trainers, with a dataset card.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    out
+        Folder to make; it must not exist yet.
+    format_
+        hf: Parquet for `datasets.load_dataset(OUT)`; openai: JSON lines of messages and tools.
+    include_heldout
+        Also write rows held out for evaluation, in splits of their own.
+    include_unknown_license
+        Also write rows whose tools state no licence.
+    """
+    from synth.publish.export import export_dataset
+
+    store = open_dataset(path)
+    with writing_to("--out", out):
+        written = export_dataset(
+            store,
+            out,
+            format=format_,
+            include_heldout=include_heldout,
+            include_unknown_license=include_unknown_license,
+        )
+    print(json.dumps(written._asdict()))  # noqa: T201
+
+
+def diff(
+    first: Path,
+    second: Path,
+    *,
+    bytes_: Annotated[bool, Parameter(name="--bytes", negative="")] = False,
+) -> None:
+    """Compare the content tables of two datasets; exit code 1 when they differ.
+
+    Parameters
+    ----------
+    first
+        Folder of a dataset.
+    second
+        Folder of another.
+    bytes_
+        Compare the canonical bytes of each table and print their sha256, instead of the first rows
+        that differ.
+    """
+    from records.reading.canonical import CONTENT, canonical_bytes, differences
+
+    a, b = open_dataset(str(first)), open_dataset(str(second))
+    if bytes_:
+        different = []
+        for table in CONTENT:
+            left, right = (sha256(canonical_bytes(d, table)).hexdigest() for d in (a, b))
+            print(f"{'same' if left == right else 'DIFF'}  {table:<14} {left} {right}")  # noqa: T201
+            different += [table] if left != right else []
+    else:
+        different = differences(a, b)
+        for found in different:
+            print(*found)  # noqa: T201
+    if different:
+        raise SynthError(f"{first} and {second} differ: {len(different)} differences")
+    print("the content tables are the same", file=sys.stderr)  # noqa: T201
+
+
+def replay(
+    trajectory_id: str, *, dataset: Dataset = None, cassette: bool = False, json_: Json = False
+) -> None:
+    """Execute a trajectory's recorded actions again; compare observations and state hashes.
+
+    Parameters
+    ----------
+    trajectory_id
+        The whole id, or enough of its beginning to be the only one.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    cassette
+        Start no server: its recorded answers stand in for it.
+    json_
+        Print the comparison as JSON.
+    """
+    from synth.episode.replay import replay as replay_trajectory
+    from synth.pipeline.config import RunConfig
+    from synth.pipeline.config_files import recorded_config
+    from synth.pipeline.sources import catalogue_of
+    from synth.publish.view import full_id
+
+    store = open_dataset(dataset)
+    full = full_id(store, trajectory_id)
+    rows = store.rows("trajectories", ["trajectory_id", "run_id"])
+    run_id = next(row["run_id"] for row in rows if row["trajectory_id"] == full)
+    config = recorded_config(store, run_id)
+    assert isinstance(config, RunConfig), "trajectories come from pipelines"
+    world, episode = catalogue_of(store, config), config.rollouts.episode
+    found = asyncio.run(replay_trajectory(store, full, world, episode, cassette=cassette))
+    if json_:
+        print(json.dumps(found._asdict(), default=str))  # noqa: T201
+    else:
+        print(f"{found.num_calls} calls executed again, {len(found.differences)} differ")  # noqa: T201
+        for difference in found.differences:
+            print(f"  {difference}")  # noqa: T201
+    if found.differences:
+        raise SynthError(f"{full} does not replay: {len(found.differences)} differences")

@@ -1,0 +1,218 @@
+"""Commands about domains: domain new, check, list."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from records.errors import ConfigError
+
+if TYPE_CHECKING:
+    from records.store.dataset import Dataset
+    from tool_specs.domains.domain import Domain
+    from tool_specs.validation.checking import DomainReport
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def register(app: App) -> None:
+    domain = App(name="domain", help="Write a world of your own, prove it, and see what there is.")
+    domain.command(new)
+    domain.command(check)
+    domain.command(list_, name="list")
+    app.command(domain)
+
+
+def new(file: Path, /) -> None:
+    """Write a small, complete domain to start your own from; its comments explain the format.
+
+    Parameters
+    ----------
+    file
+        Where to write it, such as night_market.yaml; the domain takes its name. Never overwrites.
+    """
+    from flows.cli.shared.output import say
+    from tool_specs.domains.taxonomy import EXAMPLE
+
+    if file.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"{file}: a domain file ends in .yaml")
+    if not file.stem.isidentifier() or file.stem != file.stem.lower():
+        raise ConfigError(
+            f"{file}: name it by lower-case words with underscores, night_market.yaml"
+        )
+    try:
+        with file.open("x") as out:
+            out.write(EXAMPLE.read_text().replace("DOMAIN_NAME", file.stem))
+    except FileExistsError:
+        raise ConfigError(f"{file} exists already; choose another name") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
+    say(f"wrote {file}; prove it with: synth domain check {file}")
+
+
+def check(file: Path, /, *, seed: int = 0, json_: Json = False) -> None:
+    """Prove a domain by running it, and show a task that would be made of it.
+
+    Every tool runs until it has succeeded, changed or depended on the state, and reached each
+    error it declares; then each of its parts is left out to see that something changes. Exit code
+    1 if anything is left to mend.
+
+    Parameters
+    ----------
+    file
+        The domain file, or the name of a domain of `synth domain list`.
+    seed
+        Another seed draws other calls, and another example.
+    json_
+        Print a JSON object.
+    """
+    from tool_specs.domains.taxonomy import load_taxonomy
+    from tool_specs.execution.invariants import idle_parts
+    from tool_specs.execution.programs import Entities
+    from tool_specs.validation.checking import check_domain
+
+    (domain,) = load_taxonomy([str(file)])
+    idle = idle_parts(domain.file, Entities.of(domain.file), domain.seed_state)
+    report = check_domain(domain, seed=seed)
+    problems = [*report.problems, *idle]
+    task = _example_task(file, domain, seed) if domain.tools and not problems else None
+    if json_:
+        print(json.dumps(_as_json(report, problems, task), indent=2))  # noqa: T201
+    else:
+        _print(domain, report, problems, task)
+    if problems:
+        raise SystemExit(1)
+
+
+def _as_json(
+    report: "DomainReport", problems: list[str], task: dict[str, Any] | None
+) -> dict[str, Any]:
+    tools = [
+        {
+            "name": t.name,
+            "read_only": t.read_only,
+            "calls": t.calls,
+            "errors": dict(t.errors),
+            "mutants": t.num_mutants,
+            "example": t.example,
+        }
+        for t in report.tools.values()
+    ]
+    return {
+        "domain": report.domain,
+        "problems": problems,
+        "tools": tools,
+        "policy": report.rules,
+        "example_task": task,
+    }
+
+
+def _print(
+    domain: "Domain", report: "DomainReport", problems: list[str], task: dict[str, Any] | None
+) -> None:
+    from flows.cli.shared.output import print_result, say
+    from records.reading.query import Result
+
+    rows = [
+        (
+            t.name,
+            "reads" if t.read_only else "writes",
+            t.calls,
+            ", ".join(sorted(t.errors)),
+            t.num_mutants,
+            "ok" if not t.defects else t.defects[0].reason,
+        )
+        for t in report.tools.values()
+    ]
+    names = ["tool", "kind", "calls", "errors_seen", "parts_left_out", "proof"]
+    if rows:
+        print_result(Result(names, rows), json_=False)
+    else:
+        say(
+            f"{domain.name} has no tools of its own; some are made of it by: "
+            f"synth tools evolve --domains {domain.name} --count 40 --dataset data/mine"
+        )
+    for rule, breached in report.rules.items():
+        if breached:
+            say(f"policy {rule}: a call that would succeed can break it, and code sees it")
+    for problem in problems:
+        say(f"mend: {problem}")
+    if any(d.reason.startswith("dead_") for t in report.tools.values() for d in t.defects):
+        say(
+            "What does the same without a part of it: give the seed rows for which the part "
+            "matters, or leave it out; another --seed draws other calls."
+        )
+    if task is not None:
+        say("\nA task of it (worded by the offline provider, a template policy):")
+        print(_task_words(task))  # noqa: T201
+    say(f"\n{domain.name}: {'proved' if not problems else f'{len(problems)} problems'}")
+
+
+def _task_words(task: dict[str, Any]) -> str:
+    calls = [f"    {step['tool']}({json.dumps(step['arguments'])})" for step in task["plan"]]
+    criteria = [f"    [{c['kind']}] {c['words']}" for c in task["rubric"]["criteria"]]
+    return "\n".join(
+        [f"  user: {task['opening']}", "  reference plan:", *calls, "  rubric:", *criteria]
+    )
+
+
+def _example_task(file: Path, domain: "Domain", seed: int) -> dict[str, Any] | None:
+    """The first task that the pipeline proves in this domain; None if it proves none."""
+    import asyncio
+
+    from synth.pipeline.config import RunConfig
+
+    with tempfile.TemporaryDirectory(prefix="synth-domain-") as folder:
+        source = domain.name if not file.is_file() else str(file)
+        config = RunConfig(domains=(source,), servers=(), num_tasks=6, seed=seed)
+        dataset = asyncio.run(_tasks_of(config, str(Path(folder) / "check")))
+        for row in dataset.rows("tasks"):
+            if row["reference_plan"]:
+                return {
+                    "opening": row["user_brief"]["opening"],
+                    "plan": row["reference_plan"],
+                    "rubric": row["rubric"],
+                }
+    return None
+
+
+async def _tasks_of(config: Any, dataset: str) -> "Dataset":
+    """The pipeline up to its tasks, played by the offline provider, without Prefect."""
+    from flows.runtime.running import open_run
+    from synth.pipeline.stages import STAGES, TaskStage
+
+    async with open_run(config, dataset, command="synth domain check") as run:
+        for kind in STAGES[: STAGES.index(TaskStage) + 1]:
+            stage = kind(run)
+            plan = run.plan(stage)
+            for index in plan.open_shards:
+                await run.run_shard(stage, plan, index)
+        return run.dataset
+
+
+def list_(*, category: str | None = None, json_: Json = False) -> None:
+    """List the domains that come with the project: what synthetic tools are made from.
+
+    Parameters
+    ----------
+    category
+        Only domains of this category.
+    json_
+        Print a JSON list of objects.
+    """
+    from flows.cli.shared.output import print_result
+    from records.reading.query import Result
+    from tool_specs.domains.taxonomy import load_taxonomy
+    from tool_specs.language.domain_file import CATEGORIES
+
+    if category is not None and category not in CATEGORIES:
+        raise ConfigError(f"--category {category}: no such category; {', '.join(CATEGORIES)}")
+    rows = [
+        (d.category, d.name, len(d.entities), len(d.tools), d.split, d.title)
+        for d in load_taxonomy()
+        if category in (None, d.category)
+    ]
+    names = ["category", "domain", "entities", "own_tools", "split", "title"]
+    print_result(Result(names, sorted(rows)), json_=json_)

@@ -1,0 +1,153 @@
+"""Command `synth grade`: stored trajectories judged again, without new rollouts."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from flows.runtime.settings import dataset_path, open_dataset
+from records.errors import ConfigError
+
+if TYPE_CHECKING:
+    from records.store.dataset import Dataset
+    from synth.judging.config import GradeConfig
+
+Flag = Parameter(negative="")
+Set = Annotated[list[str], Parameter(name="--set", negative="")]
+
+
+TABLE_WIDTH = 132
+"""Columns of the table at least."""
+
+
+def register(app: App) -> None:
+    app.command(grade)
+
+
+def grade(
+    path: str | None = None,
+    *,
+    config: Path | None = None,
+    judge_model: str | None = None,
+    rubric: Path | None = None,
+    set_: Set = [],  # noqa: B006
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Judge the trajectories of a dataset again, without new rollouts.
+
+    Adds a grading: verdicts, the trial of the judge and the curation that follows from it, which
+    is then the newest. Nothing is rewritten. What was graded so before costs nothing again.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    config
+        TOML file with roles.judge, judging, curation, budget and the like. Without it, the settings
+        of the newest run of the dataset hold.
+    judge_model
+        Name of the model that judges, at the endpoint of the settings.
+    rubric
+        YAML file that drops, changes or adds criteria, in all tasks or by variant.
+    set_
+        A setting to change, such as `--set roles.judge.base_url=http://localhost:8000/v1`.
+    json_
+        Print what the judge did on planted failures as a JSON list of objects.
+    """
+    from flows.cli.shared.entry import run_flow
+    from flows.cli.shared.output import say
+    from synth.judging.judge_rates import as_table
+    from synth.judging.stages import grading_of, trials, warning_about
+
+    store = open_dataset(path if path is not None else str(dataset_path(None)))
+    loaded = _settings(store, config, judge_model, rubric, set_)
+    begun = time.monotonic()
+    run_flow("grade", loaded, store.root, command=f"synth grade {store.root}")
+    grading_id = grading_of(loaded)
+    say(f"done in {time.monotonic() - begun:.0f} s; grading {grading_id} of {store.root}")
+    table = as_table(trials(store, grading_id), loaded.judging.floor)
+    if json_:
+        print(json.dumps(table))  # noqa: T201
+    else:
+        _print(table)
+    if warning := warning_about(store, loaded):
+        say(warning)
+
+
+def _settings(
+    store: "Dataset",
+    config: Path | None,
+    judge_model: str | None,
+    rubric: Path | None,
+    overrides: list[str],
+) -> "GradeConfig":
+    """From the file, else from the newest run that judged; refused before any work if wrong."""
+    from records.settings import read_settings, validate_as, with_overrides
+    from synth.judging.config import GradeConfig
+    from synth.rubrics.patch import load_rubric
+    from synth.tasks.proof.extensions import load_extensions
+
+    values = read_settings(config) if config else _recorded(store)
+    if judge_model is not None:
+        judge = values.setdefault("roles", {}).setdefault("judge", {})
+        judge["models"] = [{"name": judge_model}]
+    if rubric is not None:
+        patch = load_rubric(rubric)
+        values.setdefault("judging", {})["rubric"] = patch.model_dump(mode="json")
+    values = with_overrides(values, overrides)
+    loaded = validate_as(GradeConfig, values, where=str(config or "synth grade"))
+    if loaded.judging.rubric is not None:
+        loaded.judging.rubric.check(load_extensions(loaded.extensions).kinds)
+    return loaded
+
+
+def _recorded(store: "Dataset") -> dict[str, Any]:
+    """The settings of the newest run that have a say in grading, without its budget."""
+    from synth.judging.config import GradeConfig
+
+    rows = store.rows("runs", ["event", "happened_at", "config"])
+    judged = [
+        row for row in rows if row["event"] == "started" and "curation" in (row["config"] or {})
+    ]
+    if not judged:
+        raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")
+    newest = max(judged, key=lambda row: row["happened_at"])["config"]
+    kept = set(GradeConfig.model_fields) - {"name", "budget", "stage_seconds"}
+    values = {name: value for name, value in newest.items() if name in kept}
+    values["roles"] = {"judge": newest["roles"]["judge"]}
+    return values
+
+
+def _print(table: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    head = ("who", "kind", "failures", "passed", "FPR", "95%", "fine", "TPR", "95%", "kappa", "")
+    shown = Table(*head, title="The judge on planted failures")
+    for row in table:
+        shown.add_row(
+            row["who"],
+            row["kind"],
+            str(row["num_failures"]),
+            str(row["false_accepts"]),
+            _share(row["fpr"]),
+            _interval(row["fpr_interval"]),
+            str(row["num_fine"]),
+            _share(row["tpr"]),
+            _interval(row["tpr_interval"]),
+            _share(row["kappa"]),
+            row["standing"] or "",
+        )
+    console = Console()
+    console.width = max(console.width, TABLE_WIDTH)  # a figure cut short is none
+    console.print(shown)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _interval(value: tuple[float, float] | None) -> str:
+    return "-" if value is None else f"{value[0]:.2f}..{value[1]:.2f}"

@@ -1,0 +1,132 @@
+"""The command `synth tools import`."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from flows.runtime.settings import dataset_path
+from records.errors import SynthError
+
+if TYPE_CHECKING:
+    from synth.catalogue.importing import ImportReport
+
+Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+Several = Parameter(negative="")
+
+
+def import_(
+    *,
+    server: Annotated[tuple[str, ...], Several] = (),
+    url: Annotated[tuple[str, ...], Several] = (),
+    registry: Annotated[list[str] | None, Parameter(negative="", consume_multiple=(0, 1))] = None,
+    file: Annotated[tuple[Path, ...], Several] = (),
+    allow_host: Annotated[tuple[str, ...], Several] = (),
+    token_env: str | None = None,
+    dataset: Dataset = None,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Add the tools of MCP servers, registries and files to the dataset.
+
+    Every tool listed becomes a row: kept, or left out with its reason. Each option may be given
+    several times; what they bring is compared together, and duplicates are left out.
+
+    Parameters
+    ----------
+    server
+        A server to start in a sandbox: a built-in one by name, the path of a definition (.yaml),
+        or a quoted command line such as "mcp-server-time --local-timezone UTC".
+    url
+        A running server to ask over streamable HTTP. Its tools are imported as specs.
+    registry
+        An MCP registry by its address, the official one if none follows. Lists every server; asks
+        those whose host --allow-host names. Goes on where it stopped when run again.
+    file
+        tools/list answers (JSON, JSON lines, gzipped), an OpenAI function list, or an OpenAPI 3
+        document.
+    allow_host
+        A host on which servers of a registry may be asked for their tools.
+    token_env
+        Name of the environment variable whose value is sent to each --url as a bearer token. All
+        of them must be of one host, by https:// unless it is this machine.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
+    json_
+        Print what became of each source, and of each server of a registry, as JSON.
+    """
+    from sandboxes.mcp.registry import OFFICIAL_URL
+    from synth.catalogue.importing import ImportRequest, import_tools
+
+    registries = () if registry is None else (tuple(registry) or (OFFICIAL_URL,))
+    request = ImportRequest(
+        servers=server,
+        urls=url,
+        registries=registries,
+        files=file,
+        allow_hosts=allow_host,
+        token_env=token_env,
+    )
+    report = asyncio.run(import_tools(request, dataset_path(dataset), say=_say))
+    _tell(report)
+    if json_:
+        print(json.dumps(_for_programs(report), ensure_ascii=False))  # noqa: T201
+    if report.failed:
+        raise SynthError(f"{len(report.failed)} of {len(url)} URLs gave nothing; the rest is there")
+
+
+SHOWN = 10
+"""Sources that are named one by one; of more, the totals say what matters."""
+
+
+def _tell(report: "ImportReport") -> None:
+    from synth.render.foreign_text import one_line
+
+    for registry, found in report.registries.items():
+        reasons = {}
+        for outcome in found.outcomes:
+            key = outcome.status.reason or outcome.status.status
+            reasons[key] = reasons.get(key, 0) + 1
+        _say(f"{registry}: {len(found.outcomes)} servers: {_counted(reasons)}")
+        if found.num_bad:
+            _say(f"{registry}: {found.num_bad} entries without a valid name")
+        if hosts := found.hosts_left_out().most_common(SHOWN):
+            named = ", ".join(f"{one_line(host)} ({count})" for host, count in hosts)
+            _say(f"{registry}: not asked, for want of --allow-host: {named}")
+    for label, counts in list(report.tools.items())[:SHOWN]:
+        kept, known = counts["kept"], counts["known"]
+        left_out = counts.total() - kept - known
+        again = f", {known} there already" if known else ""
+        _say(f"{one_line(label)}: {kept} tools added, {left_out} left out{again}")
+    if len(report.tools) > SHOWN:
+        _say(f"... and {len(report.tools) - SHOWN} more sources")
+    for url, problem in report.failed.items():
+        _say(f"{one_line(url)}: {one_line(problem)}")
+    if report.tools:
+        _say(", ".join(f"{key} {count}" for key, count in report.summary().items()))
+        reasons = report.totals()
+        left_out = {key: reasons[key] for key in reasons if key not in ("kept", "known")}
+        if left_out:
+            _say(f"left out: {_counted(left_out)}")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{key.replace('_', ' ')} {count}" for key, count in ordered)
+
+
+def _for_programs(report: "ImportReport") -> dict[str, object]:
+    return {
+        "summary": report.summary(),
+        "sources": {label: dict(counts) for label, counts in report.tools.items()},
+        "servers": [
+            outcome.shown() for found in report.registries.values() for outcome in found.outcomes
+        ],
+        "failed": report.failed,
+    }
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201

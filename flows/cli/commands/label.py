@@ -1,0 +1,70 @@
+"""Commands `synth label export | import`: people's verdicts, as CSV."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from flows.cli.shared.output import say
+from flows.runtime.settings import open_dataset
+from records.errors import ConfigError
+
+Count = Annotated[int, Parameter(validator=validators.Number(gte=1, lte=1_000_000))]
+
+
+def register(app: App) -> None:
+    label = App(name="label", help="People's verdicts on criteria that only a judge decides.")
+    label.command(export)
+    label.command(import_, name="import")
+    app.command(label)
+
+
+def export(
+    path: str | None = None, *, out: Path, count: Count = 100, kind: str = "nl", seed: int = 0
+) -> None:
+    """Write a CSV file to be labelled: conversation, criterion, and an empty column `label`.
+
+    Fill in `label` (pass, fail or unsure) and `labeller`, then give it to `synth label import`.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    out
+        CSV file to write; it must not exist yet.
+    count
+        Lines at most.
+    kind
+        Kind of criterion; `nl` is the one that only the judge decides.
+    seed
+        Draws which ones.
+    """
+    from synth.judging.labels import export_labels
+
+    lines = export_labels(open_dataset(path), out, count=count, kind=kind, seed=seed)
+    print(json.dumps({"out": str(out), "lines": lines}))  # noqa: T201
+
+
+def import_(path: str, file: Path) -> None:
+    """Add the labels of a CSV file to a dataset. Importing a file again adds nothing.
+
+    Lines that are wrong are told, with what is allowed, and left out; the others are added.
+
+    Parameters
+    ----------
+    path
+        Folder of the dataset.
+    file
+        As `synth label export` wrote it, with `label` and `labeller` filled in.
+    """
+    from synth.judging.judge_report import judge_report
+    from synth.judging.labels import import_labels
+
+    dataset = open_dataset(path)
+    done = import_labels(dataset, file)
+    print(json.dumps(done._asdict() | {"refused": len(done.refused)}))  # noqa: T201
+    if words := judge_report(dataset).words:
+        say(words)
+    if done.refused:
+        raise ConfigError(f"{file}: {len(done.refused)} lines refused\n" + "\n".join(done.refused))

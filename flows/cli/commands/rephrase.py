@@ -1,0 +1,85 @@
+"""Command `synth rephrase`: texts rewritten for pretraining."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from flows.runtime.settings import dataset_path
+
+if TYPE_CHECKING:
+    from synth.rephrasing.writing.config import RephraseConfig
+
+Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+Flag = Parameter(negative="")
+Set = Annotated[list[str], Parameter(name="--set", negative="")]
+
+
+def register(app: App) -> None:
+    app.command(rephrase)
+
+
+def rephrase(
+    config: Path,
+    *,
+    dataset: Dataset = None,
+    dry_run: Annotated[bool, Flag] = False,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    set_: Set = [],  # noqa: B006
+) -> None:
+    """Rewrite texts in several styles and perspectives, part by part, and check their fidelity.
+
+    Every rewrite is compared with its source; what lost or changed something, was copied, or
+    repeats another rewrite is dropped with its reason. The table `rephrasings` holds all, the view
+    `pretrain` what is kept. Running again resumes.
+
+    Parameters
+    ----------
+    config
+        TOML file; `configs/rephrase.toml` is a commented example.
+    dataset
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
+    dry_run
+        Check everything with a handful of texts and the offline provider, in a folder of its own
+        beside the dataset, and spend nothing.
+    json_
+        Print the summary as a JSON object.
+    set_
+        A setting to change, such as `--set rewrites=10`; may be given several times.
+    """
+    from records.settings import read_settings, validate_as
+    from synth.rephrasing.writing.config import RephraseConfig
+
+    loaded = validate_as(RephraseConfig, read_settings(config, set_), where=str(config))
+    path = dataset_path(dataset)
+    command = f"synth rephrase {config}"
+    if dry_run:
+        loaded, path = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
+        command = f"{command} --dry-run"
+    run_rephrase(loaded, path, command=command, json_=json_)
+
+
+def run_rephrase(
+    config: "RephraseConfig",
+    path: Path,
+    *,
+    command: str,
+    json_: bool = False,
+    retry_failed: bool = False,
+) -> None:
+    """Run it, then print what came of it."""
+    from flows.cli.shared.entry import run_flow
+    from flows.cli.shared.output import say
+    from records.store.dataset import Dataset
+    from synth.rephrasing.summary import lines, summarise
+
+    begun = time.monotonic()
+    run_flow("rephrase", config, path, command=command, retry_failed=retry_failed)
+    summary = summarise(Dataset.open(path))
+    say(
+        f"done in {time.monotonic() - begun:.0f} s; dataset {path}, "
+        f"report {path / 'rephrasing.html'}"
+    )
+    print(json.dumps(summary.as_json()) if json_ else "\n".join(lines(summary)))  # noqa: T201

@@ -1,0 +1,183 @@
+"""Commands about where foreign code runs: sandbox doctor, run, bench, faults, accounts, reap."""
+
+import asyncio
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from sandboxes.core.template import SandboxTemplate
+    from sandboxes.local.sandbox import ExecResult
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def register(app: App) -> None:
+    sandbox = App(name="sandbox", help="What runs foreign code here.")
+    for command in (doctor, run, bench, faults, accounts, reap):
+        sandbox.command(command)
+    app.command(sandbox)
+
+
+def doctor(*, json_: Json = False) -> None:
+    """Say what the sandbox of this machine can enforce and what it cannot.
+
+    Parameters
+    ----------
+    json_
+        Print a JSON list of objects.
+    """
+    from sandboxes.local.doctor import Enforcement, enforceable
+
+    print_rows(Enforcement._fields, [tuple(found) for found in enforceable()], json_=json_)
+
+
+def run(
+    *argv: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    timeout_s: float = 30.0,
+    memory_mb: int = 512,
+    disk_mb: int = 64,
+) -> int:
+    """Run one command in a fresh sandbox: `synth sandbox run -- ls -la`. No network, no files of
+    this machine beside /usr; what it leaves is thrown away.
+
+    Ends with the command's exit code, and 124 when its time ran out. Input is passed on.
+
+    Parameters
+    ----------
+    argv
+        The command and its arguments, after `--`.
+    timeout_s
+        Wall clock; then everything it started is killed.
+    memory_mb
+        All its processes together.
+    disk_mb
+        Size of its workspace, and of its /tmp.
+    """
+    from pydantic import ValidationError
+
+    from records.errors import ConfigError
+    from sandboxes.core.template import Limits, SandboxTemplate
+
+    if not argv:
+        raise ConfigError("sandbox run needs a command: synth sandbox run -- echo hello")
+    try:
+        limits = Limits(timeout_s=timeout_s, memory_mb=memory_mb, disk_mb=disk_mb)
+    except ValidationError as error:
+        raise ConfigError(f"sandbox run: {error}") from error
+    stdin = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+    done = asyncio.run(executed(SandboxTemplate(limits=limits), argv, stdin))
+    sys.stdout.buffer.write(done.stdout)
+    sys.stdout.buffer.flush()
+    sys.stderr.buffer.write(done.stderr)
+    if done.truncated:
+        print("synth: output over the limit was left out", file=sys.stderr)  # noqa: T201
+    if done.out_of_memory:
+        print("synth: the memory limit was reached", file=sys.stderr)  # noqa: T201
+    return 124 if done.timed_out else done.exit_code
+
+
+async def executed(
+    template: "SandboxTemplate", argv: tuple[str, ...], stdin: bytes
+) -> "ExecResult":
+    from sandboxes.local.backend import lease
+
+    async with lease(template) as sandbox:
+        return await sandbox.exec(argv, stdin=stdin)
+
+
+def bench(*, repeats: int = 30, live: int = 60, json_: Json = False) -> None:
+    """Measure sandboxes on this machine, beside a plain subprocess.
+
+    Parameters
+    ----------
+    repeats
+        Of every latency, and sandboxes made for the rates.
+    live
+        Sandboxes alive at once.
+    json_
+        Print a JSON list of objects.
+    """
+    from sandboxes.bench.measure import Figure, figures
+
+    check_available()
+    found = asyncio.run(figures(repeats=repeats, live=live))
+    print_rows(Figure._fields, [tuple(figure) for figure in found], json_=json_)
+
+
+def faults(*, json_: Json = False) -> None:
+    """Make every fault happen that sandboxes are to survive, and say what became of each lease.
+
+    Parameters
+    ----------
+    json_
+        Print a JSON list of objects.
+    """
+    from records.errors import SynthError
+    from sandboxes.bench.faults import Survival, survived
+
+    check_available()
+    rows = asyncio.run(survived())
+    print_rows(Survival._fields, [tuple(row) for row in rows], json_=json_)
+    if lost := [row.fault for row in rows if not row.survived]:
+        raise SynthError(f"not survived: {', '.join(lost)}")
+
+
+def accounts(*, dataset: str | None = None, json_: Json = False) -> None:
+    """What became of every lease of a sandbox in the runs of a dataset, and of every sandbox.
+
+    Each line with dashes is a part of the one above it. Exit code 1 where they do not add up.
+
+    Parameters
+    ----------
+    dataset
+        The dataset's folder.
+    json_
+        Print a JSON list of objects.
+    """
+    from flows.runtime.settings import open_dataset
+    from records.errors import SynthError
+    from sandboxes.core.accounts import Accounts
+    from synth.engine.run import LEASES
+
+    counts: Counter[str] = Counter()
+    for row in open_dataset(dataset).rows("timings", ["name", "count"]):
+        if row["name"].startswith(LEASES):
+            counts[row["name"].removeprefix(LEASES)] += row["count"]
+    found = Accounts.of(counts)
+    print_rows(("what", "count"), found.rows(), json_=json_)
+    try:
+        found.check()
+    except AssertionError as error:
+        raise SynthError(str(error)) from error
+
+
+def reap(*, json_: Json = False) -> None:
+    """Remove what killed owners of sandboxes left on this machine, and nothing of living ones.
+
+    Parameters
+    ----------
+    json_
+        Print a JSON list of objects.
+    """
+    from sandboxes.local.reaper import Reaped
+    from sandboxes.local.reaper import reap as reaped
+
+    print_rows(Reaped._fields, [tuple(reaped())], json_=json_)
+
+
+def check_available() -> None:
+    from records.errors import ConfigError
+    from sandboxes.local.backend import available
+
+    if (reason := available()) is not None:
+        raise ConfigError(f"no sandbox can run here: {reason}")
+
+
+def print_rows(names: tuple[str, ...], rows: list[tuple], *, json_: bool) -> None:
+    from flows.cli.shared.output import print_result
+    from records.reading.query import Result
+
+    print_result(Result(list(names), rows), json_=json_)

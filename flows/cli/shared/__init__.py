@@ -1,0 +1,1 @@
+"""What several commands share: their options, how they print, how they start a flow."""

@@ -1,0 +1,66 @@
+"""`synth run CONFIG --estimate`: a pilot of the run, and what the whole of it will cost."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from flows.cli.shared.output import say
+from flows.runtime.running import open_run
+from synth.pipeline.config import RunConfig
+from synth.pipeline.estimate import Estimate, Line, estimate, make_pilot
+
+_COUNTS = ("requests", "prompt_tokens", "completion_tokens")
+
+
+def print_estimate(
+    config: RunConfig, dataset: Path, *, pilot: int, command: str, json_: bool
+) -> None:
+    """The pilot's items are committed to `dataset`, where the run finds them."""
+    made = asyncio.run(_estimated(config, str(dataset), pilot, command))
+    if json_:
+        print(json.dumps(_plain(made)))  # noqa: T201
+        return
+    table = Table(box=SIMPLE)
+    for name in ("stage", "role", "requests", "tokens in", "tokens out", "USD", "+-", "spent"):
+        table.add_column(name, justify="left" if name in ("stage", "role") else "right")
+    for line in (*made.lines, made.total):
+        table.add_row(*_row(line), end_section=line is made.lines[-1])
+    Console(width=100).print(table)
+    low, high = made.total.low, made.total.high
+    say(
+        f"the whole run of {made.num_tasks} tasks, {made.num_known} of them made; 19 times of 20"
+        f" between {low.requests:,.0f} and {high.requests:,.0f} requests,"
+        f" {low.tokens:,.0f} and {high.tokens:,.0f} tokens,"
+        f" {low.usd:,.4f} and {high.usd:,.4f} USD\n"
+        f"the pilot is part of the run, which goes on from it: {dataset}"
+    )
+
+
+async def _estimated(config: RunConfig, dataset: str, pilot: int, command: str) -> Estimate:
+    async with open_run(config, dataset, command=command) as run:
+        await make_pilot(run, pilot)
+        return await asyncio.to_thread(estimate, run)
+
+
+def _row(line: Line) -> list[str]:
+    expected = line.expected
+    numbers = [f"{getattr(expected, column):,.0f}" for column in _COUNTS]
+    half = max(expected.usd - line.low.usd, line.high.usd - expected.usd)
+    dollars = [f"{usd:,.4f}" for usd in (expected.usd, half, line.spent.usd)]
+    return [line.stage, line.role, *numbers, *dollars]
+
+
+def _plain(made: Estimate) -> dict[str, object]:
+    """As JSON: numbers by name, so that a program needs no order."""
+    lines = [
+        {"stage": line.stage, "role": line.role}
+        | {name: getattr(line, name)._asdict() for name in ("spent", "expected", "low", "high")}
+        for line in (*made.lines, made.total)
+    ]
+    head = {k: v for k, v in asdict(made).items() if k not in ("lines", "total")}
+    return head | {"lines": lines[:-1], "total": lines[-1]}

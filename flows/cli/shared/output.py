@@ -1,0 +1,32 @@
+"""How commands talk: lines for people on stderr, results on stdout."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from records.reading.query import Result
+
+UNCUT = 1_000_000
+"""Columns of a table that goes to a file or a program, which has no edge to cut an id at."""
+
+
+def say(line: str) -> None:
+    """A line for the person at the terminal."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def print_result(result: "Result", *, json_: bool) -> None:
+    """Rows on stdout: a table for people, or a JSON list of objects."""
+    if json_:
+        objects = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        print(json.dumps(objects, default=str, ensure_ascii=False))  # noqa: T201
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*result.columns)
+    for row in result.rows:
+        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+    Console(width=None if sys.stdout.isatty() else UNCUT).print(table)

@@ -1,0 +1,93 @@
+"""What a flow may use that was started from the UI: its data root, and keys given to flows.
+
+The server has no users and no passwords, so whoever reaches it can start a flow; the parameters
+must not be a way to the rest of the disk. Commands name any path: who runs them has the shell.
+"""
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from flows.runtime.settings import data_root, flow_keys
+from records.errors import ConfigError
+from sandboxes.mcp.servers import ServerConfig, load_server
+from synth.engine.job_config import JobConfig
+from synth.rephrasing.sources.sources import BUILT_IN, is_on_hub
+
+
+def check_parameters(config: JobConfig, dataset: str) -> None:
+    """Raise ConfigError for a path that leads out of the data root, or a secret not given to flows.
+
+    Naming a variable as a key sends its value to the endpoint that stands beside it.
+    """
+    for role, own in config.roles.items():
+        if own.api_key_env is not None and own.api_key_env not in flow_keys():
+            raise ConfigError(
+                f"roles.{role}.api_key_env = {own.api_key_env!r} is not among the keys that flows "
+                "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where "
+                "the flows are served"
+            )
+    check_paths(_paths(config, dataset))
+    for server in _own_servers(config):
+        _check_server(server)
+    if getattr(config, "extensions", ()):
+        raise ConfigError(
+            "extensions are programs, which a flow that is started from the UI does not run; use "
+            "`synth run`"
+        )
+
+
+def check_paths(paths: Iterable[tuple[str, str]]) -> None:
+    """ConfigError for one, among (setting, path), that is not inside the data root."""
+    root = data_root().resolve()
+    for setting, path in paths:
+        if root not in Path(path).resolve().parents:  # resolved: neither `..` nor links lead out
+            raise ConfigError(
+                f"{setting} = {path!r} is not inside the data root {root}; a flow that is started "
+                "from the UI reads and writes only there (set SYNTH_DATA_ROOT for another folder)"
+            )
+
+
+def _own_servers(config: JobConfig) -> Iterator[ServerConfig]:
+    """Of every definition file that is there; built-in servers are shown nothing of the host."""
+    for name in getattr(config, "servers", ()):
+        if name.endswith((".yaml", ".yml")) and Path(name).is_file():
+            yield load_server(Path(name))
+
+
+def _check_server(server: ServerConfig) -> None:
+    """What a definition may show its server of this machine, and where it may lead it."""
+    for name in server.secrets:
+        if name not in flow_keys():
+            raise ConfigError(
+                f"server {server.name} gets the secret {name}, which is not among the keys "
+                "that flows started from the UI may use; name it in SYNTH_FLOW_KEYS (commas "
+                "between) where the flows are served"
+            )
+    check_paths((f"binds of server {server.name}", bind.source) for bind in server.binds)
+    for host in server.hosts:
+        if "=" in host or _is_address(host):
+            raise ConfigError(
+                f"server {server.name} may reach {host!r}, an address of its own choice; a flow "
+                "that is started from the UI reaches names only, which lead to public addresses"
+            )
+
+
+def _is_address(host: str) -> bool:
+    bare = host.rpartition(":")[0] if host.count(":") == 1 else host
+    try:
+        ipaddress.ip_address(bare.strip("[]"))
+    except ValueError:
+        return host.startswith("[")
+    return True
+
+
+def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
+    yield "dataset", dataset
+    for source in getattr(config, "sources", ()):
+        if source.path not in BUILT_IN and not is_on_hub(source):
+            yield "config.sources.path", source.path
+    for setting in ("domains", "servers", "code"):
+        for name in getattr(config, setting, ()):
+            if name.endswith((".yaml", ".yml")):  # else the name of a built-in one
+                yield f"config.{setting}", name

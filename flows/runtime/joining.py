@@ -1,0 +1,53 @@
+"""What every flow does first: join the run of its command, or open one if Prefect started it."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prefect.logging.handlers import APILogHandler
+from prefect.runtime import flow_run
+
+from flows.runtime.data_root import check_parameters
+from flows.runtime.ownership import claim_this_flow_run
+from flows.runtime.running import current_run, open_run
+from synth.engine.job_config import JobConfig
+from synth.engine.run import ConfigT, Run
+from synth.pipeline.config import RunConfig
+from synth.pipeline.sources import template_simulator
+
+log = logging.getLogger("synth.flows")
+
+
+@asynccontextmanager
+async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT]]:
+    """The run that the calling command or flow holds, or a new one until the block ends.
+
+    A command has checked its settings and may write anywhere. A flow that was started from the UI
+    or by a worker has only its parameters, whose paths must lie in the data root (ConfigError).
+    """
+    send_logs_to_ui()
+    await claim_this_flow_run()
+    if run := current_run():
+        assert run.config == config, "a child flow was given another configuration than its run"
+        run.once("warned", (), lambda: _warn(config))
+        yield run
+        return
+    check_parameters(config, dataset)
+    async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
+        run.once("warned", (), lambda: _warn(config))
+        yield run
+
+
+def _warn(config: JobConfig) -> None:
+    """Of settings that are allowed and likely not meant, in the first flow of a run."""
+    if isinstance(config, RunConfig) and (warning := template_simulator(config)):
+        log.warning("%s", warning)
+
+
+def send_logs_to_ui() -> None:
+    """What our packages log from INFO up becomes log lines of the flow run it belongs to."""
+    for name in ("synth", "trainer"):
+        ours = logging.getLogger(name)
+        if not any(isinstance(handler, APILogHandler) for handler in ours.handlers):
+            ours.addHandler(APILogHandler())
+            ours.setLevel(logging.INFO)

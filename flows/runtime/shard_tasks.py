@@ -1,0 +1,97 @@
+"""One stage as Prefect tasks: a task a shard, asyncio over the items inside it.
+
+Prefect owns shards (names, retries, progress, logs); `synth` owns items. The committed shard is
+the cache, so results travel as counts and nothing is persisted by Prefect.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from typing import Any
+
+from prefect import State, task
+from prefect.artifacts import (
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+from prefect.tasks import exponential_backoff
+
+from records.errors import TransientError
+from synth.engine.plans import ShardReport, StageReport
+from synth.engine.run import Run
+from synth.engine.stages import Stage
+
+log = logging.getLogger("synth.flows")
+
+
+async def is_transient(_task: object, _run: object, state: State) -> bool:
+    return isinstance(await state.aresult(raise_on_failure=False), TransientError)
+
+
+async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
+    """Run every shard of a stage that is not committed yet, and report the whole stage.
+
+    A stop (budget spent, endpoint refusing) lets shards in flight end, since what they were
+    answered is journalled, and is raised once all have. Other failures are collected and raised
+    together.
+    """
+    plan = await asyncio.to_thread(run.plan, stage)
+    progress = await acreate_progress_artifact(
+        progress=0.0 if plan.open_shards else 100.0,
+        key=f"{stage.name}-progress",
+        description=f"{stage.name}: {len(plan.open_shards)} shards to do, "
+        f"{plan.num_reused} of {plan.num_items} items already committed",
+    )
+
+    @task(
+        name=f"{stage.name}-shard",
+        task_run_name=f"{stage.name}-{{index:05d}}",
+        tags=[f"stage:{stage.name}"],
+        retries=2,
+        retry_delay_seconds=exponential_backoff(backoff_factor=2),
+        retry_jitter_factor=0.5,
+        retry_condition_fn=is_transient,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )
+    async def run_shard(index: int) -> ShardReport:
+        report = await run.run_shard(stage, plan, index)
+        log.info("%s shard %d: %s", stage.name, index, report.summary())
+        return report
+
+    reports: list[ShardReport] = []
+
+    limit_s = run.config.stage_seconds.get(stage.name, math.inf)
+    begun = time.monotonic()
+
+    async def one(index: int) -> None:
+        async with run.turn(stage, plan, index):
+            if run.stop is not None:
+                return
+            if time.monotonic() - begun > limit_s:
+                log.warning("%s: shard %d left pending, over %g s", stage.name, index, limit_s)
+                return
+            reports.append(await run_shard(index))
+        share = len(reports) / len(plan.open_shards)
+        await aupdate_progress_artifact(progress, progress=100.0 * share)
+
+    outcomes = await asyncio.gather(*map(one, plan.open_shards), return_exceptions=True)
+    report = run.stage_report(stage, plan, reports)
+    await acreate_table_artifact(
+        key=f"{stage.name}-yield",
+        table=[report.row()],
+        description="requested = kept + dropped + failed + pending",
+    )
+    if run.stop is not None:
+        raise run.stop
+    if broken := [o for o in outcomes if isinstance(o, Exception)]:
+        if len(broken) == 1:
+            raise broken[0]
+        raise ExceptionGroup(f"{len(broken)} shards of {stage.name} failed; run again", broken)
+    if fatal := [o for o in outcomes if isinstance(o, BaseException)]:
+        raise fatal[0]
+    report.check(run.config.max_failed)
+    return report

@@ -1,0 +1,108 @@
+"""What Prefect's UI shows of a training run: its curves, its tables, what it came to.
+
+All of it is read from the folder of the run, so that a run that went on shows its whole length.
+"""
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactUpdate
+
+from trainer.training.account import account_of, as_lines
+from trainer.training.curves import FILE as CURVES
+from trainer.training.curves import marked, pictures
+from trainer.training.loop import MODEL, Trained
+from trainer.training.metrics import Line, read_metrics
+
+SHOWN = 20
+"""Lines of metrics in their table, at most."""
+
+COLUMNS = {
+    "step": "step",
+    "loss": "loss",
+    "grad_norm": "gradient norm",
+    "lr": "learning rate",
+    "max_logit": "largest logit",
+    "clipped_heads": "heads clipped",
+    "tokens_per_s": "tokens/s",
+    "skipped": "skipped",
+}
+"""Metric -> how the table calls it."""
+
+
+class Curves:
+    """The curves of a run as one artifact, which is changed as the run goes on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._artifact: UUID | None = None
+
+    async def draw(self) -> None:
+        markdown = await asyncio.to_thread(_drawn, self._folder)
+        if self._artifact is None:
+            made = await acreate_markdown_artifact(
+                key="curves", markdown=markdown, description="Drawn anew as the run goes on"
+            )
+            assert isinstance(made, UUID)
+            self._artifact = made
+        else:
+            async with get_client() as client:
+                await client.update_artifact(self._artifact, ArtifactUpdate(data=markdown))
+
+
+async def show_tables(folder: Path) -> None:
+    """Metrics, thinned, and what was learnt from and passed over."""
+    await acreate_table_artifact(
+        key="metrics",
+        table=_thinned(read_metrics(folder)),
+        description="Lines of the run's metrics, evenly thinned",
+    )
+    counts = [
+        {"of": c.what, "count": c.number, "became": c.became, "why": c.reason, "meaning": c.meaning}
+        for c in account_of(folder)
+    ]
+    await acreate_table_artifact(
+        key="rows-and-steps",
+        table=counts,
+        description="Rows learnt from and left out, steps taken and skipped, by reason",
+    )
+
+
+def summary(done: Trained) -> str:
+    """A finished run in a few lines of markdown."""
+    begun = f", the first {done.begun:,} of them before" if done.begun else ""
+    items = [
+        *as_lines(account_of(done.folder)),
+        f"model for transformers: `{(done.folder / MODEL).resolve()}`",
+        f"curves: `{(done.folder / CURVES).resolve()}`",
+    ]
+    listed = "\n".join(f"- {item}" for item in items)
+    return f"**{done.steps:,} steps{begun}; loss {done.loss:.4f}.**\n\n{listed}\n"
+
+
+def _drawn(folder: Path) -> str:
+    """Markdown of pictures that carry themselves: the UI's server has no way to our files."""
+    lines = read_metrics(folder)
+    images = (
+        f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+        for title, svg in pictures(lines)
+    )
+    return "\n\n".join(filter(None, (marked(lines), "\n".join(images))))
+
+
+def _thinned(lines: list[Line]) -> list[dict[str, Any]]:
+    """The last line, and others at even distances before it."""
+    every = max(1, -(-len(lines) // SHOWN))
+    return [
+        {words: _rounded(line[name]) for name, words in COLUMNS.items()}
+        for line in lines[::-1][::every][::-1]
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value

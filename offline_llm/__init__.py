@@ -1,0 +1,1 @@
+"""The offline model: OpenAI's protocol answered by rule, for runs without any model."""

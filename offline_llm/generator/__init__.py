@@ -1,0 +1,1 @@
+"""The offline generator: agents, personas, briefs and issues written by rule."""

@@ -1,0 +1,50 @@
+"""Which role and job a request is: by the name of the wanted schema, else it is the agent."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from offline_llm.generator.agent import write_agent
+from offline_llm.generator.brief import write_brief
+from offline_llm.generator.issue import write_issue
+from offline_llm.generator.persona import write_persona
+from offline_llm.rewriter.rewrite import rewrite, wish_of
+from offline_llm.roles import dual_control
+from offline_llm.roles.agent import agent
+from offline_llm.roles.claims_judge import judge_claims
+from offline_llm.roles.judge import judge
+from offline_llm.roles.user import user_turn
+from offline_llm.server.request import ChatRequest
+from offline_llm.server.response import Answer
+from offline_llm.server.sampling import conform, sample
+from offline_llm.settings.settings import OfflineSettings
+from offline_llm.simulator.jobs import WORLD_JOBS
+from offline_llm.tools.operators.domain import write_domain
+from offline_llm.tools.operators.job import write_tools
+
+Job = Callable[[ChatRequest, OfflineSettings], Any]
+
+_JOBS: dict[str, Job] = {
+    "agent": write_agent,
+    "persona": write_persona,
+    "brief": write_brief,
+    "issue": write_issue,
+    "tools": write_tools,
+    "domain": write_domain,
+    "user_turn": user_turn,
+    "judgement": judge,
+    "claims": judge_claims,
+} | WORLD_JOBS
+
+
+def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:
+    schema, text = request.json_schema, request.messages[-1]["content"]
+    if schema is None and dual_control.users_turn(request):
+        return dual_control.act(request)
+    if schema is None and (wish := wish_of(request)) is not None:
+        return rewrite(request, wish, settings)
+    if schema is None:
+        return agent(request, settings)
+    job = _JOBS.get(request.schema_name or "")
+    made = conform(job(request, settings), schema, text) if job else sample(schema, text)
+    return Answer(json.dumps(made, ensure_ascii=False))

@@ -1,0 +1,1 @@
+"""How the offline model reads a request: sections, tools, records, results, matching words."""

@@ -1,0 +1,108 @@
+"""Role rewriter: a part of a document said anew, by rule.
+
+It knows English grammar by a few patterns and no subject at all: it sets sentences out in the
+wanted form, turns clauses round, exchanges words for others, and leaves formulas, code, quotations
+and numbers alone. What it has no rules for, it does not pretend to do: it translates nothing, and
+says so in place of an answer.
+"""
+
+from dataclasses import replace
+from random import Random
+
+from offline_llm.rewriter import errors as errors
+from offline_llm.rewriter.forms import (
+    announced,
+    form_of,
+    halves,
+    limits_first,
+    next_number,
+    view_of,
+    with_leads,
+)
+from offline_llm.rewriter.notes import learning_notes
+from offline_llm.rewriter.reading import (
+    Kept,
+    Stretch,
+    Wish,
+    is_english,
+    sentences_of,
+    stretches,
+    wish_of,
+)
+from offline_llm.rewriter.wording import in_safe_order, parted, point_of, reworded
+from offline_llm.server.request import ChatRequest
+from offline_llm.server.response import Answer
+from offline_llm.settings.settings import OfflineSettings
+from records.seeds import rng_of
+
+__all__ = ["rewrite", "wish_of"]
+
+_SPOILERS = {
+    "drops_sentence": errors.without_one,
+    "invents_sentence": errors.with_invention,
+}
+_CANNOT = "<cannot>I work by rules for English text and know no other language.</cannot>"
+
+
+def rewrite(request: ChatRequest, wish: Wish, settings: OfflineSettings) -> Answer:
+    if not is_english(wish.part):
+        return Answer(_CANNOT)
+    rng = rng_of(request.key, "rewrite")
+    factor = settings.models.get(request.model, 1.0)
+    mistake = errors.drawn(settings.rewriter_errors, rng_of(request.key, "mistake"), factor)
+    title = wish.style.partition("\n")[0].lower()
+    if mistake == "copies" or "translation" in title:  # English is returned as it stands
+        text = wish.part
+    else:
+        text = _rewritten(wish, rng, mistake, is_maths="mathematics" in title)
+    if mistake == "changes_number":
+        text = errors.with_other_number(text, rng)
+    elif mistake == "negates":
+        text = errors.negated(text, rng)
+    return Answer(f"<rewrite>\n{text}\n</rewrite>")
+
+
+def _rewritten(wish: Wish, rng: Random, mistake: str | None, *, is_maths: bool) -> str:
+    kept = Kept()
+    parts = [
+        part if part.kind == "structure" else replace(part, sentences=_sentences(part, kept))
+        for part in stretches(wish.part)
+    ]
+    prose = [k for k, part in enumerate(parts) if part.kind == "prose"]
+    if prose and (spoil := _SPOILERS.get(mistake or "")):
+        place = rng.choice(prose)
+        spoiled = tuple(spoil(list(parts[place].sentences), rng))
+        parts[place] = replace(parts[place], sentences=spoiled)
+    made = learning_notes(parts, wish.written, rng) if is_maths else _set_out(parts, wish, rng)
+    return kept.back(made)
+
+
+def _sentences(stretch: Stretch, kept: Kept) -> tuple[str, ...]:
+    sentences = sentences_of(kept.out(stretch.text))
+    return tuple(half for sentence in sentences for half in parted(sentence))
+
+
+def _set_out(parts: list[Stretch], wish: Wish, rng: Random) -> str:
+    """Stretch after stretch in the wanted form; lists stay lists."""
+    form, view, number = form_of(wish.style), view_of(wish.perspective), next_number(wish.written)
+    blocks: list[str] = []
+    was_bullet = False
+    for part in parts:
+        if part.kind == "structure":
+            blocks.append(part.text)
+        elif part.kind == "bullet":
+            line = part.mark + " ".join(reworded(one, rng) for one in part.sentences)
+            if was_bullet:
+                blocks[-1] += f"\n{line}"
+            else:
+                blocks.append(line)
+        else:
+            sentences = halves(part.sentences) if view.splits else part.sentences
+            for said in announced(sentences):
+                points = [point_of(one, rng) for one in said]
+                points = limits_first(points) if view.limits_first else in_safe_order(points, rng)
+                made = form(with_leads(points, view, rng), rng, number)
+                blocks += [points[0].text] if said[0].endswith(":") else made
+                number = next_number(blocks[-1]) if next_number(blocks[-1]) > 1 else number
+        was_bullet = part.kind == "bullet"
+    return "\n\n".join(blocks)

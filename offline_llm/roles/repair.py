@@ -1,0 +1,55 @@
+"""Arguments put right by what the error says: a value of the allowed list, another spelling."""
+
+import re
+from difflib import get_close_matches
+from typing import Any
+
+from offline_llm.reading.results import Call
+from offline_llm.reading.toolbox import Param, Tool
+from offline_llm.reading.words import plain
+
+_LISTED = re.compile(r"(?:one of|allowed|must be|either|expected|not)\b[^\[({]*[\[({]([^\])}]+)")
+_DAY_FIRST = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
+
+
+def repaired(tool: Tool, call: Call) -> dict[str, Any] | None:
+    """The same call with the blamed argument put right, or None when nothing better is known."""
+    arguments = dict(call.arguments)
+    blamed = [p for p in tool.params if p.name in arguments and _is_blamed(p, arguments, call)]
+    for param in blamed or [p for p in tool.params if p.name in arguments]:
+        better = _better(param, arguments[param.name], call.error)
+        if better is not None and better != arguments[param.name]:
+            return arguments | {param.name: better}
+    extra = [name for name in arguments if not tool.param(name)]
+    return {k: v for k, v in arguments.items() if k not in extra} if extra else None
+
+
+def _is_blamed(param: Param, arguments: dict[str, Any], call: Call) -> bool:
+    value = str(arguments[param.name])
+    return bool(re.search(rf"\b{re.escape(param.name)}\b", call.error)) or (
+        len(value) > 1 and value in call.error
+    )
+
+
+def _better(param: Param, value: Any, error: str) -> Any:
+    allowed = [str(v) for v in param.enum] or _listed(error)
+    if allowed and isinstance(value, str):
+        near = get_close_matches(plain(value).lower(), [plain(a).lower() for a in allowed], n=1)
+        return next((a for a in allowed if near and plain(a).lower() == near[0]), None)
+    if param.kind in ("number", "integer") and isinstance(value, str):
+        digits = re.search(r"-?\d+(?:\.\d+)?", value)
+        number = float(digits.group()) if digits else None
+        return int(number) if number is not None and number.is_integer() else number
+    if param.kind == "array" and not isinstance(value, list):
+        return [value]
+    if param.kind == "string" and isinstance(value, str) and (day := _DAY_FIRST.search(value)):
+        return f"{day.group(3)}-{int(day.group(2)):02d}-{int(day.group(1)):02d}"
+    if param.kind == "string" and isinstance(value, int | float):
+        return str(value)
+    return None
+
+
+def _listed(error: str) -> list[str]:
+    found = _LISTED.search(error)
+    values = re.split(r"[,|]|\bor\b", found.group(1)) if found else []
+    return [value.strip(" '\"") for value in values]

@@ -1,0 +1,203 @@
+"""The simulated user: one message in the part that the system prompt gives.
+
+Brings the wishes in order, answers questions from what it knows, says so when it does not know,
+and ends when every wish was dealt with. It sees what a person would: the agent's words.
+"""
+
+import json
+import re
+from random import Random
+from typing import Any, NamedTuple
+
+from offline_llm.generator.brief import manner_of
+from offline_llm.reading.conversation import question_in
+from offline_llm.reading.sections import sections
+from offline_llm.reading.wording import labelled
+from offline_llm.reading.words import found, plain, stem_set, stems
+from offline_llm.roles.dual_control import outcome
+from offline_llm.roles.user_slips import drawn, slip, spoiled
+from offline_llm.server.request import ChatRequest
+from offline_llm.settings.settings import OfflineSettings
+from records.seeds import rng_of
+
+_FACT = re.compile(r"^-\s*(.+?):\s*(.*?)\s*\((say it at once|only when asked)\)\s*$", re.MULTILINE)
+_WISH = re.compile(r"^\d+\.\s+(.*\S)\s*$", re.MULTILINE)
+_CONFIRM = re.compile(
+    r"\b(?:(?:shall|should) i|do you want me|would you like me|is that (?:right|correct|ok)"
+    r"|go ahead|proceed|confirm)\b",
+    re.IGNORECASE,
+)
+_WHICH = re.compile(r"\bwhich\b.*\b(?:mean|meant|one)\b", re.IGNORECASE)
+_THANKS = {
+    "formal": ("Thank you for your assistance. That is all.", "Many thanks, that will be all."),
+    "hurried": ("Thanks, that's all.", "Great, bye."),
+    "short": ("thanks, that's all", "ok thanks, bye"),
+    "plain": (
+        "Thank you, that's all I needed.",
+        "Great, thanks for your help. That's everything.",
+        "Perfect, thank you! Goodbye.",
+        "Thanks a lot, that was all.",
+    ),
+}
+_GIVE_UP = ("Never mind, I'll leave it at that. Bye.", "This isn't getting anywhere. Goodbye.")
+_IGNORANT = (
+    "I don't know that, sorry.",
+    "I'm afraid I don't have that.",
+    "No idea, I don't know that one.",
+    "I don't remember, sorry.",
+)
+_AGAIN = ("As I said:", "Once more:", "I can only repeat it:", "I can only say what I know:")
+_SAME = "The same one as just now."
+_YES = ("Yes, please.", "Yes, go ahead.", "Yes, that's right.")
+_ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "OK.")
+_SOURCES = {"from": "sourc", "to": "target"}
+
+
+class Fact(NamedTuple):
+    label: str
+    value: str
+    at_once: bool
+
+    def is_in(self, text: str) -> bool:
+        if self.value.lower() not in text.lower():
+            return False
+        said = rf"(?<![\w-]){re.escape(self.value)}(?![\w-])"
+        return bool(re.search(said, text, re.IGNORECASE))
+
+    def relevance(self, asked: frozenset[str]) -> float:
+        """Share of the label's words that were asked for; its unit does not count."""
+        words = stems(plain(self.label.partition(" in ")[0]))
+        words += tuple(_SOURCES[end] for end in self.label.split()[:1] if end in _SOURCES)
+        return sum(found(word, asked) for word in words) / max(1, len(words))
+
+
+class Part(NamedTuple):
+    """What the system prompt says about the person who is played, and how far the talk is."""
+
+    wishes: list[str]
+    facts: list[Fact]
+    manner: str
+    patience: int
+    own: list[str]
+    """What the person said so far."""
+
+    @property
+    def brought(self) -> int:
+        """How many wishes were brought up; the opening brings the first, however it is put."""
+        later = (n for n in range(len(self.wishes), 0, -1) if self.places(n - 1, start=1))
+        return next(later, min(1, len(self.own), len(self.wishes)))
+
+    def places(self, wish: int, start: int = 0) -> list[int]:
+        """Which of the own messages say the wish."""
+        wanted = stem_set(self.wishes[wish])
+        said = [len(wanted & stem_set(text)) >= 0.8 * len(wanted) for text in self.own]
+        return [i for i, is_said in enumerate(said) if is_said and i >= start and wanted]
+
+
+def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
+    part, rng = _part(request), rng_of(request.key, "user")
+    heard = [m["content"] for m in request.messages if m["role"] == "user"]
+    question = question_in(heard[-1]) if heard and part.own else ""
+    errors, factor = settings.user_errors, settings.models.get(request.model, 1.0)
+    turn = _turn(part, rng, question, outcome(request), errors.wrong_fact * factor)
+    kind = drawn(request, errors, factor)
+    spoilt = kind and spoiled(kind, turn, request, brought=part.brought, wishes=part.wishes)
+    return spoilt or turn
+
+
+def _turn(part: Part, rng: Random, question: str, done: str, wrong: float) -> dict[str, Any]:
+    thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.wishes)
+    if done:  # it has just used a tool of its own
+        return {"message": done, "done": False}
+    if question and sum(text in _IGNORANT for text in part.own) >= part.patience:
+        return {"message": rng.choice(_GIVE_UP), "done": True}
+    if question:
+        return {"message": _answer(question, part, rng, wrong), "done": False}
+    return {"message": _bring(part, rng) if left else thanks, "done": not left}
+
+
+def _part(request: ChatRequest) -> Part:
+    read = sections(request)
+    persona = read.get("persona", "")
+    patience = re.search(r"[Pp]atience: after (\d+)", persona)
+    facts = _FACT.findall(read.get("what you know", ""))
+    return Part(
+        wishes=_WISH.findall(read.get("what you want", "")),
+        facts=[Fact(label, value, when == "say it at once") for label, value, when in facts],
+        manner=manner_of(persona),
+        patience=int(patience.group(1)) if patience else 4,
+        own=[
+            _words(m["content"])
+            for m in request.messages
+            if m["role"] == "assistant" and m["content"]
+        ],
+    )
+
+
+def _words(text: str) -> str:
+    """An own earlier turn, which may stand there as the JSON that it was."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return str(value.get("message", text)) if isinstance(value, dict) else text
+
+
+def _bring(part: Part, rng: Random) -> str:
+    wish = part.wishes[part.brought]
+    opening = rng.choice(_ACKNOWLEDGE) if part.own and part.manner != "hurried" else ""
+    text = f"{opening} {wish}".strip()
+    return text.lower() if part.manner == "short" and wish == wish.lower() else text
+
+
+def facts_about(part: Part, wish: int) -> list[Fact]:
+    """Facts that can belong to a wish: they are listed in the order of the wishes, and those
+    that a wish's own words hold show where its part of the list lies. `at_once` then says that
+    the fact suits no other wish better."""
+    holders = [
+        [i for i, text in enumerate(part.wishes) if fact.at_once and fact.is_in(text)]
+        for fact in part.facts
+    ]
+    chosen = []
+    for place, fact in enumerate(part.facts):
+        low = max((h[0] for h in holders[: place + 1] if len(h) == 1), default=0)
+        last = len(part.wishes) - 1
+        high = min((h[0] for h in holders[place:] if len(h) == 1), default=last)
+        if low <= wish <= high:
+            shares = [fact.relevance(stem_set(text)) for text in part.wishes[low : high + 1]]
+            chosen.append(fact._replace(at_once=shares[wish - low] > 0 or max(shares) == 0))
+    return chosen
+
+
+def _answer(question: str, part: Part, rng: Random, wrong: float) -> str:
+    """What is known of what was asked, once for each label: the first that was not said yet."""
+    if _CONFIRM.search(question):
+        return rng.choice(_YES)
+    wish, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
+    since = part.own[(part.places(wish) or [0])[-1] :] if part.wishes else part.own
+    said = " ".join(since).lower()
+    by_label: dict[str, Fact] = {}
+    for fact in sorted(facts_about(part, wish), key=lambda fact: fact.value.lower() in said):
+        by_label.setdefault(fact.label, fact)
+    fresh = [fact for fact in by_label.values() if fact.value.lower() not in said]
+    answers = [f for f in fresh if f.relevance(asked) >= 0.3] or list(by_label.values())
+    best = max((fact.relevance(asked) for fact in answers), default=0.0)
+    chosen = [fact for fact in answers if 0 < fact.relevance(asked) >= 0.75 * best]
+    if which:
+        roles = {stems(fact.label)[:1] for fact in chosen} | {(word,) for word in asked}
+        rest = [f for f in fresh if f.at_once and f not in chosen]
+        chosen += [f for f in rest if stems(f.label)[:1] in roles]
+    # what was said of another wish may hold for this one
+    chosen = chosen or [f for f in part.facts if f.relevance(asked) >= 0.5][:1]
+    if len(part.own) > 1 and not fresh and which and _SAME not in since:
+        return _SAME
+    if not chosen:
+        return rng.choice([t for t in _IGNORANT if t not in since] or list(_IGNORANT))
+    answer = " ".join(_told(fact, rng, wrong) for fact in chosen[:4])
+    return f"{rng.choice(_AGAIN)} {answer}" if answer in since else answer
+
+
+def _told(fact: Fact, rng: Random, wrong: float) -> str:
+    value = slip(fact.value, rng) if rng.random() < wrong else fact.value
+    text = labelled(fact.label, value)
+    return text[:1].upper() + text[1:] + "."

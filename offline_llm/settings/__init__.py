@@ -1,0 +1,1 @@
+"""What the offline model gets wrong on purpose and how often, and its settings."""

@@ -1,0 +1,1 @@
+"""The operators of evolution, as jobs of the offline generator."""

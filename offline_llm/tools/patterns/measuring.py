@@ -1,0 +1,258 @@
+"""Patterns that measure: totals, tallies, comparisons, trial values, time and room left."""
+
+from functools import partial
+
+from offline_llm.tools.draft import Draft, Impossible, label, parent_label
+from offline_llm.tools.idea import (
+    Idea,
+    Ideas,
+    both,
+    brief,
+    live_test,
+    narrowing,
+    optional,
+    pick_of,
+    picked,
+)
+from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, Field, Link, Outline
+from tool_specs.language.expressions import Access, Binary, Name, parse, walk
+
+
+def ideas(o: Outline) -> Ideas:
+    for e in o:
+        for f in e.of(*NUMBERS, optional=False):
+            yield Idea("stats", e.name, partial(_stats, o, e, f))
+            yield Idea("compare", e.name, partial(_compare, o, e, f))
+            if f.verb:
+                yield Idea("preview", e.name, partial(_preview, o, e, f))
+        for f in e.of("enum", optional=False):
+            yield Idea("group", e.name, partial(_group, o, e, f))
+        for f in e.of("enum", "boolean", "string", "date", optional=False):
+            yield Idea("tally", e.name, partial(_tally, o, e, f))
+        for low, high in limits_of(o, e):
+            yield Idea("room", e.name, partial(_room, o, e, low, high))
+            yield Idea("near_limit", e.name, partial(_near_limit, o, e, low, high))
+    for link in o.links:
+        if link.child is not link.parent:
+            for f in link.child.of("integer", optional=False):
+                for price in link.parent.of(*NUMBERS, optional=False):
+                    if price.unit and price.unit.isupper():
+                        yield Idea("worth", link.child.name, partial(_worth, o, link, f, price))
+
+
+def limits_of(o: Outline, e: Entity) -> list[tuple[Field, Field]]:
+    """Pairs of numbers of which a rule says that the first never exceeds the second."""
+    found = []
+    for rule in o.rules:
+        tree = parse(rule["that"])
+        if rule["entity"] != e.name or not isinstance(tree, Binary):
+            continue
+        sides = (tree.left, tree.right) if tree.operator == "<=" else (tree.right, tree.left)
+        if tree.operator in ("<=", ">=") and all(
+            isinstance(s, Access) and s.base == Name(e.name) for s in sides
+        ):
+            low, high = (e.fields[s.field] for s in sides)  # type: ignore[union-attr]
+            if low.type in NUMBERS and high.type in NUMBERS and not (low.optional or high.optional):
+                found.append((low, high))
+    return found
+
+
+def plain_limit(o: Outline, e: Entity, f: Field) -> bool:
+    """Whether a rule without conditions keeps the field within a limit."""
+    rules = [parse(rule["that"]) for rule in o.rules if rule["entity"] == e.name]
+    return any(
+        isinstance(tree, Binary)
+        and tree.operator in ("<=", ">=")
+        and Access(Name(e.name), f.name) in walk(tree)
+        for tree in rules
+    )
+
+
+def _stats(o: Outline, e: Entity, f: Field) -> Draft:
+    verb = pick_of(
+        o,
+        f"stats:{e.name}:{f.name}",
+        ("summarise_{f}_of_{es}", "get_{e}_{f}_statistics", "total_{e}_{f}"),
+    )
+    d = Draft(
+        o, verb.format(f=f.noun, es=e.many, e=e.name), f"Sum up the {f.words} of the {e.says}"
+    )
+    terms = []
+    enums = [x for x in (e.status, *e.of("enum", "boolean", optional=False)) if x]
+    turn = int(pick_of(o, f"stats2:{e.name}:{f.name}", "012"))
+    if enums:
+        x = enums[turn % len(enums)]
+        param = d.of_field(x, optional=True, words=f"Only {e.says} with this {x.words}")
+        terms.append(optional(param, f"{e.name}.{x.name} == {param}"))
+    ups = [link for link in o.up(e) if link.plain and link.parent is not e]
+    if ups and turn != 1:
+        param = d.id_of(ups[turn % len(ups)].parent, optional=True)
+        terms.append(optional(param, f"{e.name}.{ups[turn % len(ups)].field.name} == {param}"))
+    if not terms:
+        raise Impossible
+    d.rows(e, both(*terms), e.many)
+    values = {
+        "count": f"count({e.many})",
+        "total": f"sum({e.many}.{f.name})",
+        "average": f"average({e.many}.{f.name})",
+        "lowest": f"min({e.many}.{f.name})",
+        "highest": f"max({e.many}.{f.name})",
+    }
+    shown = [["count", "total", "average"], ["average", "lowest", "highest"], list(values)][turn]
+    d.answer(**{name: values[name] for name in shown})
+    return d
+
+
+def _compare(o: Outline, e: Entity, f: Field) -> Draft:
+    others = [x for x in e.of(*NUMBERS, *MOMENTS, optional=False) if x is not f]
+    d = Draft(o, f"compare_{e.many}_by_{f.noun}", f"Compare two {e.says} by their {f.words}")
+    for side in ("first", "second"):
+        key = d.id_of(e, f"{side} {e.words}", name=f"{side}_{e.name}_id")
+        d.row(e, key, bind=side + "_row")
+    d.require(
+        f"first_row.{e.key} != second_row.{e.key}",
+        "same_row",
+        f"{{first_row.{e.key}}} is given twice; name two different ones.",
+    )
+    a, b = f"first_row.{f.name}", f"second_row.{f.name}"
+    one, other = label(o, e, "first_row"), label(o, e, "second_row")
+    d.answer(
+        first=a,
+        second=b,
+        difference=f"round({a} - {b}, 2)",
+        ahead=f"if({a} > {b}, {one}, if({b} > {a}, {other}, 'neither'))",
+    )
+    if others and others[0].type in MOMENTS:
+        x = others[0]
+        d.answer(days_apart=f"days_between(first_row.{x.name}, second_row.{x.name})")
+    return d
+
+
+def _preview(o: Outline, e: Entity, f: Field) -> Draft:
+    d = Draft(
+        o,
+        f"preview_{f.verb}_{e.name}"
+        if len([x for x in e.fields.values() if x.verb == f.verb]) == 1
+        else f"preview_{e.name}_{f.noun}",
+        f"Show what a new {f.words} would mean for {e.one}, without changing anything",
+    )
+    row = d.row(e)
+    new = d.of_field(f, name=f"new_{f.name}", words=f"The {f.words} to try out")
+    old = f"{row}.{f.name}"
+    d.answer(**{"current": old, "change": f"round({new} - {old}, 2)"})
+    d.answer(
+        percent=f"if({old} == 0, null, round(({new} - {old}) * 100 / {old}, 1))",
+        direction=f"if({new} > {old}, 'up', if({new} < {old}, 'down', 'unchanged'))",
+    )
+    ups = [link for link in o.up(e) if not link.field.optional and link.parent is not e]
+    if ups:
+        d.answer(**{ups[0].field.noun: parent_label(o, ups[0].field, row)})
+    return d
+
+
+def _tally(o: Outline, e: Entity, f: Field) -> Draft:
+    if f in e.natural or (
+        f.type == "string" and f.name.endswith(("email", "phone", "note", "notes"))
+    ):
+        raise Impossible
+    d = Draft(o, f"count_{e.many}_by_{f.noun}", f"Count the {e.says} by {f.words}")
+    ups = [link for link in o.up(e) if link.plain and link.parent is not e]
+    turn = pick_of(o, f"tally:{e.name}:{f.name}", "abc")
+    where = None
+    if e.status and turn == "a":
+        param = d.of_field(
+            e.status, optional=True, words=f"Count only {e.says} in this {e.status.words}"
+        )
+        where = optional(param, f"{e.name}.{e.status.name} == {param}")
+    elif ups and turn == "b":
+        param = d.id_of(ups[-1].parent, optional=True)
+        where = optional(param, f"{e.name}.{ups[-1].field.name} == {param}")
+    else:
+        if test := live_test(e, e.name):
+            d.told("Only those that can still move on are counted")
+        where = both(test, narrowing(o, d, e, f"tally:{f.name}", f))
+    d.rows(e, where, e.many)
+    d.answer(**{f"by_{f.noun}": f"tally({e.many}.{f.name})", "total": f"count({e.many})"})
+    return d
+
+
+def _group(o: Outline, e: Entity, f: Field) -> Draft:
+    if len(f.values) > 5:
+        raise Impossible
+    d = Draft(o, f"group_{e.many}_by_{f.noun}", f"Group the {e.says} by {f.words}")
+    more = narrowing(o, d, e, f"group:{f.name}", f)
+    name = e.title.name if e.title else e.key
+    for value in f.values:
+        d.rows(e, both(f"{e.name}.{f.name} == '{value}'", more), f"{value}_rows")
+        d.answer(**{value: {"ids": f"{value}_rows.{e.key}"}})
+        d.value[value] |= {"names": f"{value}_rows.{name}"} if name != e.key else {}
+    return d
+
+
+def _room(o: Outline, e: Entity, low: Field, high: Field) -> Draft:
+    d = Draft(
+        o,
+        f"get_{e.name}_{high.noun}_left",
+        f"Show how far {e.one} is from its {high.words}",
+    )
+    row = d.row(e)
+    wanted = d.of_field(
+        low, name="wanted", optional=True, words=f"What one would like to add to the {low.words}"
+    )
+    left = f"round({row}.{high.name} - {row}.{low.name}, 2)"
+    d.answer(
+        **{
+            low.name: f"{row}.{low.name}",
+            high.name: f"{row}.{high.name}",
+            "left": left,
+            "fits": f"{wanted} == null or {wanted} <= {left}",
+        }
+    )
+    return d
+
+
+def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> Draft:
+    d = Draft(
+        o,
+        f"list_{e.many}_near_{high.noun}",
+        f"List the {e.says} whose {low.words} has reached a part of their {high.words}",
+    )
+    percent = d.param(
+        "percent", "integer", "From which part on, as a percentage", min=1, max=100, unit="%"
+    )
+    d.rows(
+        e,
+        f"{e.name}.{low.name} * 100 >= {e.name}.{high.name} * {percent}",
+        e.many,
+        order_by=[f"-{low.name}"],
+    )
+    shown = brief(o, e, "near_limit", low.name, high.name)
+    d.answer(
+        **{
+            e.many: picked(e.many, shown),
+            "left_together": f"round(sum({e.many}.{high.name}) - sum({e.many}.{low.name}), 2)",
+        }
+    )
+    return d
+
+
+def _worth(o: Outline, link: Link, f: Field, price: Field) -> Draft:
+    e, p = link.child, link.parent
+    d = Draft(
+        o,
+        f"calculate_{e.name}_{f.noun}_at_{price.noun}",
+        f"Calculate what the {f.words} of {e.one} comes to at the {price.words} of its {p.words}",
+    )
+    row = d.row(e)
+    if link.field.optional:
+        raise Impossible
+    d.row(p, f"{row}.{link.field.name}", bind="base")
+    d.answer(
+        **{
+            f.name: f"{row}.{f.name}",
+            price.name: f"base.{price.name}",
+            "worth": f"round({row}.{f.name} * base.{price.name}, 2)",
+            p.name: label(o, p, "base"),
+        }
+    )
+    return d

@@ -1,0 +1,185 @@
+"""Patterns that reckon over rows: overviews, totals, tallies, comparisons, time and room left."""
+
+from functools import partial
+
+from offline_llm.tools.draft import Draft, Impossible, label, parent_label
+from offline_llm.tools.english import spaced
+from offline_llm.tools.idea import (
+    Idea,
+    Ideas,
+    amount,
+    both,
+    brief,
+    live_test,
+    optional,
+    pick_of,
+    picked,
+)
+from offline_llm.tools.outline import MOMENTS, Entity, Link, Outline
+
+
+def ideas(o: Outline) -> Ideas:
+    for e in o:
+        yield Idea("get", e.name, partial(_get, o, e))
+        yield Idea("board", e.name, partial(_board, o, e))
+        yield Idea("trace", e.name, partial(_trace, o, e))
+        yield Idea("file", e.name, partial(_file, o, e))
+    for link in o.links:
+        if link.child is not link.parent:
+            yield Idea("summary", link.parent.name, partial(_summary, o, link))
+            yield Idea("per_parent", link.child.name, partial(_per_parent, o, link))
+            yield Idea("share", link.parent.name, partial(_share, o, link))
+
+
+def _get(o: Outline, e: Entity) -> Draft:
+    verb = pick_of(o, f"get:{e.name}", ("get", "show", "look_up", "get"))
+    d = Draft(
+        o,
+        f"{verb}_{e.name}",
+        f"{verb.replace('_', ' ')} {e.one} with everything recorded about it",
+    )
+    row = d.row(e)
+    d.answer(**{f.name: f"{row}.{f.name}" for f in e.fields.values()})
+    for link in o.up(e)[:2]:
+        if link.parent is not e and not link.field.optional:
+            name = link.field.noun + ("_name" if link.field.noun in d.value else "")
+            d.answer(**{name: parent_label(o, link.field, row)})
+    for link in o.down(e)[:1]:
+        d.rows(link.child, f"{link.child.name}.{link.field.name} == {row}.{e.key}", link.child.many)
+        d.answer(**{f"{link.child.name}_count": f"count({link.child.many})"})
+    return d
+
+
+def _board(o: Outline, e: Entity) -> Draft:
+    if e.status is None:
+        raise Impossible
+    d = Draft(
+        o, f"get_{e.name}_board", f"Show how many {e.says} there are in each {e.status.words}"
+    )
+    ups = [
+        link for link in o.up(e) if link.plain and link.parent is not e and not link.field.optional
+    ]
+    terms = []
+    if ups:
+        param = d.id_of(ups[0].parent, optional=True)
+        terms = [optional(param, f"{e.name}.{ups[0].field.name} == {param}")]
+        d.told(f"Counts those of one {ups[0].parent.words} where its id is given")
+    number = amount(e)
+    for status in [*e.live, *e.ends][:5]:
+        d.rows(e, both(*terms, f"{e.name}.{e.status.name} == '{status}'"), f"{status}_rows")
+        d.answer(**{status: {"count": f"count({status}_rows)"}})
+        if number:
+            d.value[status][number.name] = f"sum({status}_rows.{number.name})"
+    return d
+
+
+def _trace(o: Outline, e: Entity) -> Draft:
+    chains = [
+        (link, further)
+        for link in o.up(e)
+        for further in o.up(link.parent)
+        if link.parent is not e and further.parent not in (e, link.parent)
+    ]
+    chains = [c for c in chains if not (c[0].field.optional or c[1].field.optional)]
+    if not chains:
+        raise Impossible
+    link, further = chains[0]
+    p, g = link.parent, further.parent
+    d = Draft(o, f"trace_{e.name}_to_{g.name}", f"Follow {e.one} up to the {g.words} behind it")
+    row = d.row(e)
+    d.row(p, f"{row}.{link.field.name}", bind="above")
+    d.row(g, f"above.{further.field.name}", bind="top")
+    d.answer(
+        **{
+            e.name: picked(row, brief(o, e, "trace")),
+            p.name: picked("above", brief(o, p, "trace")),
+            g.name: picked("top", brief(o, g, "trace")),
+        }
+    )
+    return d
+
+
+def _file(o: Outline, e: Entity) -> Draft:
+    downs = list({link.child.name: link for link in reversed(o.down(e)) if link.plain}.values())[:2]
+    if len(downs) < 2:
+        raise Impossible
+    d = Draft(
+        o,
+        f"get_{e.name}_file",
+        f"Open the file of {e.one}: its data and what hangs on it",
+    )
+    row = d.row(e)
+    d.answer(**{e.name: picked(row, brief(o, e, "file"))})
+    for link in downs:
+        c = link.child
+        test = both(f"{c.name}.{link.field.name} == {row}.{e.key}", live_test(c, c.name))
+        open_ = "open_" if live_test(c, c.name) else ""
+        d.rows(c, test, f"{open_}{c.many}")
+        d.answer(**{f"{open_}{c.many}": picked(f"{open_}{c.many}", brief(o, c, "file"))})
+    return d
+
+
+def _summary(o: Outline, link: Link) -> Draft:
+    e, p = link.child, link.parent
+    role = "" if link.plain else f"_as_{link.field.noun}"
+    d = Draft(o, f"summarise_{p.name}_{e.many}{role}", f"Summarise the {e.says} of {p.one}")
+    row = d.row(p)
+    mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
+    d.rows(e, mine, e.many)
+    d.answer(**{p.name: label(o, p, row), "total": f"count({e.many})"})
+    if test := live_test(e, e.name):
+        d.rows(e, both(mine, test), "still_open")
+        d.answer(open="count(still_open)")
+    if number := amount(e):
+        d.answer(**{f"average_{number.name}": f"average({e.many}.{number.name})"})
+    for f in e.of(*MOMENTS, optional=False)[:1]:
+        d.answer(**{f"latest_{f.noun}": f"max({e.many}.{f.name})"})
+    if choice := e.of("enum", optional=False)[:1]:
+        d.answer(**{f"by_{choice[0].noun}": f"tally({e.many}.{choice[0].name})"})
+    return d
+
+
+def _per_parent(o: Outline, link: Link) -> Draft:
+    e, p = link.child, link.parent
+    d = Draft(
+        o,
+        f"count_{e.many}_per_{p.name if link.plain else link.field.noun}",
+        f"Count the {e.says} of each {p.words}",
+    )
+    choice = next(
+        iter([x for x in (e.status, *e.of("enum", "boolean", optional=False)) if x]), None
+    )
+    where = None
+    if choice:
+        param = d.of_field(
+            choice, optional=True, words=f"Count only {e.says} with this {choice.words}"
+        )
+        where = optional(param, f"{e.name}.{choice.name} == {param}")
+    d.rows(e, where, e.many)
+    d.rows(p, f"not ({p.name}.{p.key} in {e.many}.{link.field.name})", "idle")
+    d.answer(
+        per=f"tally({e.many}.{link.field.name})", none=f"idle.{p.title.name if p.title else p.key}"
+    )
+    return d
+
+
+def _share(o: Outline, link: Link) -> Draft:
+    e, p = link.child, link.parent
+    goal = e.ends[0] if e.ends else None
+    if goal is None or e.status is None:
+        raise Impossible
+    role = "" if link.plain else f"_as_{link.field.noun}"
+    d = Draft(
+        o,
+        f"get_{goal}_share_of_{p.name}_{e.many}{role}",
+        f"Calculate what part of the {e.says} of {p.one} ended as {spaced(goal)}",
+    )
+    row = d.row(p)
+    mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
+    d.rows(e, mine, e.many)
+    d.rows(e, both(mine, f"{e.name}.{e.status.name} == '{goal}'"), "reached")
+    d.answer(
+        percent=f"if(exists({e.many}), round(count(reached) * 100 / count({e.many}), 1), null)",
+        **{goal: "count(reached)", "of_all": f"count({e.many})"},
+    )
+    return d

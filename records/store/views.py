@@ -1,0 +1,217 @@
+"""DuckDB views over the committed parts: one per table; `sft`, `rl`, `pretrain` for trainers.
+
+`views.sql` in the dataset's folder is the same statements with paths relative to that folder, so
+the folder may move. Read it from the folder, or tell DuckDB where the folder is:
+
+    cd data/demo && duckdb -init views.sql
+    duckdb -cmd "SET file_search_path = 'data/demo'" -init data/demo/views.sql
+
+The view `trajectories` has, beside the table's columns, those of the newest curation (highest
+commit number), null where there is none. In the view `rephrasings` the newest selection has its say
+in `kept` and `drop_reason`, and `repeats` names the rewrite that one repeats.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from records.digest import canonical_json
+from records.errors import SynthError
+from records.store.commits import Commit, Part
+from records.tables.schemas import JSON, TABLES, TableSpec
+
+FILE = "views.sql"
+
+_TYPES = {
+    pa.utf8(): "VARCHAR",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
+    pa.list_(pa.utf8()): "VARCHAR[]",
+    pa.list_(pa.bool_()): "BOOLEAN[]",
+    JSON: "JSON",
+}
+
+_READERS = """
+CREATE OR REPLACE VIEW sft AS
+SELECT trajectory_id, split, messages, tools, train_turns, 1.0::DOUBLE AS weight
+FROM trajectories WHERE accepted;
+
+CREATE OR REPLACE VIEW rl AS
+SELECT task_id, split, agent_id, rubric, initial_state, seed FROM tasks;
+
+CREATE OR REPLACE VIEW pretrain AS
+SELECT rephrasing_id AS doc_id, split, source_path AS source, text, 1.0::DOUBLE AS weight
+FROM rephrasings WHERE kept;
+"""
+
+
+def views_sql(commits: Sequence[Commit], *, folder: Path | None = None) -> str:
+    """The statements that make the views; paths relative, or below `folder`."""
+    base = "" if folder is None else f"{_no_glob(str(folder))}/"
+    writer = _Writer(commits, base)
+    tables = "".join(writer.view(spec) for spec in TABLES.values())
+    return f"{tables}{_READERS}"
+
+
+def connect(root: Path, commits: Sequence[Commit]) -> duckdb.DuckDBPyConnection:
+    """DuckDB in memory with the views; it fetches no extension."""
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    try:
+        connection.execute(views_sql(commits, folder=root))
+    except duckdb.Error as error:
+        raise SynthError(f"cannot make the views of {root}: {error}") from error
+    return connection
+
+
+_Numbered = tuple[int, Part]
+"""A part and the number of its commit."""
+
+
+class _Writer:
+    def __init__(self, commits: Sequence[Commit], base: str) -> None:
+        self.base = base
+        self.parts: dict[str, list[_Numbered]] = {}
+        """By table, in commit order."""
+        self.replacing: dict[str, list[_Numbered]] = {}
+        """Those of superseding commits."""
+        for commit in commits:
+            for part in commit.parts:
+                self.parts.setdefault(part.table, []).append((commit.number, part))
+                if commit.supersedes:
+                    self.replacing.setdefault(part.table, []).append((commit.number, part))
+
+    def view(self, spec: TableSpec) -> str:
+        body = self._live_rows(spec)
+        if spec.name == "trajectories":
+            body = self._with_curation(body)
+        if spec.name == "rephrasings":
+            body = self._with_selection(spec, body)
+        return f"\nCREATE OR REPLACE VIEW {spec.name} AS\n{body};\n"
+
+    def _live_rows(self, spec: TableSpec, *, numbered: bool = False) -> str:
+        """Select the rows that count; `numbered` adds the column `commit_number`."""
+        names = ", ".join(spec.schema.names)
+        replacing = [
+            (table, sql)
+            for table in (spec, TABLES.get(spec.owner or ""))
+            if table and (sql := self._replacing(table))
+        ]
+        if not replacing:
+            return self._stored(spec, numbered=numbered)
+        conditions = "\n  AND ".join(
+            "NOT EXISTS (SELECT 1 FROM ("
+            + sql
+            + ") AS newer WHERE newer.commit_number > stored.commit_number AND "
+            + " AND ".join(f"newer.{key} = stored.{key}" for key in table.primary_key)
+            + ")"
+            for table, sql in replacing
+        )
+        chosen = names + (", commit_number" if numbered else "")
+        stored = self._stored(spec, numbered=True)
+        return f"SELECT {chosen} FROM (\n{stored}\n) AS stored\nWHERE {conditions}"
+
+    def _replacing(self, spec: TableSpec) -> str | None:
+        """Select keys and commit numbers of the table's superseding rows; None for none."""
+        parts = self.replacing.get(spec.name)
+        if not parts:
+            return None
+        keys = ", ".join(spec.primary_key)
+        return f"SELECT {keys}, commit_number FROM {self._files(parts, numbered=True)}"
+
+    def _stored(self, spec: TableSpec, *, numbered: bool) -> str:
+        """Select all committed rows, one file list per set of columns that parts have."""
+        groups: dict[tuple[str, ...], list[_Numbered]] = {}
+        for number, part in self.parts.get(spec.name, []):
+            groups.setdefault(part.columns, []).append((number, part))
+        added = ", commit_number" if numbered else ""
+        if not groups:
+            nothing = ", ".join(f"NULL::{_TYPES[f.type]} AS {f.name}" for f in spec.schema)
+            empty = ", NULL::INTEGER AS commit_number" if numbered else ""
+            return f"SELECT {nothing}{empty} WHERE false"
+        return "\nUNION ALL\n".join(
+            f"SELECT {', '.join(_column(spec, field, columns) for field in spec.schema)}{added}\n"
+            f"FROM {self._files(parts, numbered=numbered)}"
+            for columns, parts in groups.items()
+        )
+
+    def _files(self, parts: Sequence[_Numbered], *, numbered: bool) -> str:
+        paths = ",\n  ".join(
+            _text(f"{self.base}tables/{part.table}/{part.name}") for _, part in parts
+        )
+        if not numbered:
+            return f"read_parquet([\n  {paths}\n])"
+        # two lists, because DuckDB takes three times as long over rows of VALUES
+        names = ", ".join(_text(part.name) for _, part in parts)
+        numbers = ", ".join(str(number) for number, _ in parts)
+        return (
+            f"read_parquet([\n  {paths}\n], filename = true)\n"
+            f"JOIN (SELECT unnest([{names}]) AS part, unnest([{numbers}]) AS commit_number)\n"
+            "  ON part = parse_filename(filename)"
+        )
+
+    def _with_curation(self, trajectories: str) -> str:
+        spec = TABLES["curation"]
+        added = [n for n in spec.schema.names if n not in TABLES["trajectories"].schema.names]
+        return (
+            f"SELECT trajectory.*, {', '.join(f'newest.{name}' for name in added)}\n"
+            f"FROM (\n{trajectories}\n) AS trajectory\nLEFT JOIN (\n"
+            f"SELECT * FROM (\n{self._live_rows(spec, numbered=True)}\n)\n"
+            "QUALIFY row_number() OVER (PARTITION BY trajectory_id\n"
+            "  ORDER BY commit_number DESC, curation_id) = 1\n"
+            ") AS newest USING (trajectory_id)"
+        )
+
+    def _with_selection(self, spec: TableSpec, rephrasings: str) -> str:
+        """What the newest selection drops is not kept, and says why."""
+        replaced = {
+            "kept": "own.kept AND newest.drop_reason IS NULL AS kept",
+            "drop_reason": "coalesce(own.drop_reason, newest.drop_reason) AS drop_reason",
+        }
+        names = ", ".join(replaced.get(name, f"own.{name}") for name in spec.schema.names)
+        return (
+            f"SELECT {names}, newest.repeats\n"
+            f"FROM (\n{rephrasings}\n) AS own\nLEFT JOIN (\n"
+            "SELECT rephrasing_id, drop_reason, repeats FROM (\n"
+            f"{self._live_rows(TABLES['selection'], numbered=True)}\n)\n"
+            "QUALIFY row_number() OVER (PARTITION BY rephrasing_id\n"
+            "  ORDER BY commit_number DESC, selection_id) = 1\n"
+            ") AS newest USING (rephrasing_id)"
+        )
+
+
+def _column(spec: TableSpec, field: pa.Field, present: Sequence[str]) -> str:
+    """The column, or its default in parts that are older than it."""
+    if field.name in present:
+        return field.name
+    return f"{_literal(field, spec.defaults.get(field.name))} AS {field.name}"
+
+
+def _literal(field: pa.Field, value: Any) -> str:
+    kind = _TYPES[field.type]
+    if value is None:
+        return f"NULL::{kind}"
+    if isinstance(value, list) and field.type != JSON:
+        return f"[{', '.join(map(_scalar, value))}]::{kind}"
+    return f"{_text(canonical_json(value)) if field.type == JSON else _scalar(value)}::{kind}"
+
+
+def _scalar(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float | bool) else _text(str(value))
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _no_glob(path: str) -> str:
+    """A folder's name taken literally where DuckDB would expand a pattern."""
+    return re.sub(r"[*?\[]", lambda found: f"[{found[0]}]", path)

@@ -1,0 +1,1 @@
+"""The tables: Arrow schemas, conversion of rows, splits. No file is touched here."""

@@ -1,0 +1,1 @@
+"""What `synth sandbox bench` measures and which faults `synth sandbox faults` injects."""

@@ -1,0 +1,187 @@
+"""Programming problems: a statement, a candidate program, hidden tests.
+
+The judge never lets an expected answer into the sandbox: for each test the program runs in a
+process of its own with the test's input, and what it prints is compared out here. A candidate can
+print what it likes; only the right answer is right. It runs in another sandbox than the one it
+was written in, from files that it cannot change. The reward is the share of tests passed.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from records.config import Config
+from records.errors import TransientError
+from sandboxes.code.projects import Project
+from sandboxes.code.suite import ROOT, SuiteRun, check_sandboxes, on_disk, template_of
+from sandboxes.core.capacity import PoolSettings
+from sandboxes.core.template import SandboxTemplate
+from sandboxes.local import python_env
+from sandboxes.local.backend import Lease, lease
+from sandboxes.local.pool import Pool
+from tool_specs.domains.loading import load_definition
+
+FOLDER = Path(__file__).parent / "problems"
+TIMEOUT_S = 10.0
+MAX_PRINTED = 100_000
+
+Language = Literal["python", "shell", "javascript", "perl", "c"]
+RUN: dict[Language, tuple[str, tuple[str, ...]]] = {
+    "python": ("solution.py", (python_env.PYTHON, "-I", "-B", "{file}")),
+    "shell": ("solution.sh", ("/bin/sh", "{file}")),
+    "javascript": ("solution.js", ("node", "{file}")),
+    "perl": ("solution.pl", ("perl", "{file}")),
+    "c": ("solution.c", ("/bin/sh", "-c", "gcc -O1 -o /tmp/solution {file} && exec /tmp/solution")),
+}
+"""Language -> name of the candidate's file, and how it is run."""
+
+TEST_FILE = '''"""The examples of PROBLEM.md; the grade depends on further tests."""
+
+import subprocess
+import unittest
+
+RUN = {run!r}
+EXAMPLES = {examples!r}
+
+
+class ExamplesTest(unittest.TestCase):
+    def check(self, place):
+        given, expected = EXAMPLES[place]
+        done = subprocess.run(RUN, input=given, capture_output=True, text=True, timeout=10)
+        self.assertEqual(done.stdout.split(), expected.split(), f"for the input {{given!r}}")
+'''
+EXAMPLE = '''
+    def test_example_{place}(self):
+        """{doc}"""
+        self.check({index})
+'''
+
+
+class Case(Config):
+    stdin: str
+    stdout: str
+    """Expected; white space at ends of lines and of the output does not count."""
+    about: str = ""
+    """What the case is about, for a person."""
+
+
+class Problem(Config):
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: str
+    statement: str
+    language: Language
+    examples: tuple[Case, ...] = Field(min_length=1)
+    tests: tuple[Case, ...] = Field(min_length=1)
+    """Hidden: they are shown to nobody, and their answers to no sandbox."""
+    reference: str
+    """A program that passes all of them."""
+    draft: str
+    """One that somebody began and that is not right yet: where the work starts."""
+    license: str = "unknown"
+    split: Literal["train", "heldout_domain"] = "train"
+
+    @model_validator(mode="after")
+    def _draft_differs(self) -> Self:
+        if self.draft == self.reference:
+            raise ValueError(f"problem {self.name}: the draft is the reference")
+        return self
+
+    @property
+    def file(self) -> str:
+        return RUN[self.language][0]
+
+    @property
+    def cases(self) -> dict[str, Case]:
+        return {f"hidden_{number:02}": case for number, case in enumerate(self.tests, 1)}
+
+    def project(self) -> Project:
+        """What an agent is given: the statement, the draft, the examples as tests."""
+        run = [word.format(file=self.file) for word in RUN[self.language][1]]
+        examples = [(case.stdin, case.stdout) for case in self.examples]
+        parts = [TEST_FILE.format(run=run, examples=examples)]
+        for index, case in enumerate(self.examples):
+            doc = (case.about or f"Example {index + 1}").replace('"', "'").rstrip(".")
+            parts.append(EXAMPLE.format(place=index + 1, index=index, doc=f"{doc}."))
+        shown = "\n".join(
+            f"Input:\n{case.stdin}\nOutput:\n{case.stdout}\n" for case in self.examples
+        )
+        statement = f"# {self.title}\n\n{self.statement}\n\n## Examples\n\n{shown}"
+        return Project(
+            name=self.name,
+            title=self.title,
+            description=self.statement,
+            files={
+                "PROBLEM.md": statement,
+                self.file: self.draft,
+                "tests/__init__.py": "",
+                "tests/test_examples.py": "".join(parts),
+            },
+            license=self.license,
+            split=self.split,
+        )
+
+
+class ProblemSet(Config):
+    """What a file of problems holds."""
+
+    problems: tuple[Problem, ...] = Field(min_length=1)
+
+
+async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[str]) -> SuiteRun:
+    """The named hidden tests on the candidate's file. TransientError only where a sandbox fails
+    by itself."""
+    program = candidate.get(problem.file)
+    if program is None:
+        return SuiteRun(dict.fromkeys(names, f"there is no {problem.file}"))
+    failures: dict[str, str | None] = {}
+    with on_disk({problem.file: program}) as bind:
+        template = template_of(problem.project(), (bind,))
+        async with Pool(PoolSettings(live=1)) as pool:
+            for name in names:
+                try:
+                    # proved clean, so that no run leaves anything to the next; this candidate's
+                    # alone, so that none meets another
+                    case = problem.cases[name]
+                    failures[name] = await one_case(problem, case, template, pool.lease)
+                except TransientError:
+                    await check_sandboxes()
+                    failures[name] = "it ended its sandbox"
+    return SuiteRun(failures)
+
+
+async def one_case(
+    problem: Problem, case: Case, template: SandboxTemplate, lease: Lease
+) -> str | None:
+    argv = [word.format(file=f"{ROOT}/{problem.file}") for word in RUN[problem.language][1]]
+    async with lease(template) as sandbox:
+        done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
+    if done.timed_out:
+        return f"no answer within {TIMEOUT_S:g} s"
+    if done.exit_code:
+        return f"ended with exit code {done.exit_code}"
+    said = done.stdout[:MAX_PRINTED].decode(errors="replace")
+    return None if same_answer(said, case.stdout) else "wrong answer"
+
+
+def same_answer(said: str, expected: str) -> bool:
+    lines = [line.rstrip() for line in said.rstrip().splitlines()]
+    return lines == [line.rstrip() for line in expected.rstrip().splitlines()]
+
+
+async def languages() -> frozenset[Language]:
+    """Those that a sandbox of this machine can run."""
+    found: set[Language] = {"python", "shell"}
+    programs: dict[Language, str] = {"javascript": "node", "perl": "perl", "c": "gcc"}
+    async with lease(SandboxTemplate()) as sandbox:
+        for language, program in programs.items():
+            done = await sandbox.exec(["/bin/sh", "-c", f"command -v {program}"])
+            if done.exit_code == 0:
+                found.add(language)
+    return frozenset(found)
+
+
+def load_problems(path: Path) -> tuple[Problem, ...]:
+    """Read a problem set (.yaml). ConfigError naming file and field for whatever is wrong."""
+    return load_definition(ProblemSet, path).problems

@@ -1,0 +1,148 @@
+"""Projects from wherever people have them: a package index, an archive, a git repository.
+
+A definition is kept only if the project's own tests pass in a sandbox as they are, twice, and
+notice a bug that is planted in it: of anything else no task can be made.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import yaml
+
+from records.errors import ConfigError
+from sandboxes.code.packages import MACHINE, Index, project_of_files, project_of_index, whole
+from sandboxes.code.projects import MAX_DEFINITION, Project, files_of_git, sdist_files, text_files
+from sandboxes.code.suite import list_tests
+from sandboxes.code.swe import Bug, baseline_of, plant
+from sandboxes.core.template import WORKSPACE
+from sandboxes.local.backend import lease
+from sandboxes.local.bwrap import AUTHORITIES
+from tool_specs.domains.loading import checked, read_yaml
+
+PINNED = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[A-Za-z0-9][\w.+!-]*)", re.ASCII)
+REMOTE = re.compile(r"(https?|git)://\S+")
+REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+ALLOWED = "NAME==VERSION, a git repository's folder or URL (https, http, git), or a .tar.gz"
+
+CLONE = """
+set -e
+git init -q --bare clone
+git -C clone -c protocol.file.allow=never fetch -q --depth 1 -- "$1" "$2"
+git -C clone archive --format=tar FETCH_HEAD
+"""
+"""Shell: one commit of a repository, as an archive. Nothing of it is checked out, so no filter,
+hook or submodule of its own is ever run."""
+
+
+async def project_from(
+    source: str,
+    *,
+    into: Path,
+    name: str | None = None,
+    revision: str = "HEAD",
+    index: Index = Index(),
+    requires: Sequence[str] = (),
+    **settings: object,
+) -> Project:
+    """The project at `source` (ALLOWED); the packages that its tests need go to the folder `into`.
+
+    `settings` are fields of `Project`. ConfigError where there is none, TransientError where a
+    network does not answer.
+    """
+    wanted: dict[str, Any] = {"into": into, "index": index, "requires": requires, **settings}
+    if pinned := PINNED.fullmatch(source):
+        project = await project_of_index(pinned["name"], pinned["version"], **wanted)
+        return project.model_copy(update={"name": name}) if name else project
+    path = Path(source)
+    if REMOTE.fullmatch(source):
+        files = text_files(await fetch_git(source, revision, index=index))
+    elif path.is_file() and source.endswith((".tar.gz", ".tgz")):
+        files = sdist_files(path.read_bytes(), source)
+    elif source and path.is_dir():
+        files = files_of_git(path, revision)
+    else:
+        raise ConfigError(f"{source!r} is no project; allowed: {ALLOWED}")
+    last = source.rstrip("/").rpartition("/")[2].strip(".") or path.resolve().name
+    stem = re.sub(r"(-[0-9][^-]*)?(\.git|\.tar\.gz|\.tgz)?$", "", last)
+    return await project_of_files(files, name=name or named_like(stem), **wanted)
+
+
+def named_like(text: str) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return name if name[:1].isalpha() else f"project_{name}"
+
+
+async def fetch_git(url: str, revision: str = "HEAD", *, index: Index = Index()) -> bytes:
+    """One commit of a repository elsewhere as a tar archive, fetched in a sandbox with network.
+    ConfigError for a revision that is none, TransientError where it cannot be fetched."""
+    if not REVISION.fullmatch(revision):
+        raise ConfigError(f"a revision is a branch, a tag or a commit, got {revision!r}")
+    env = index.env | {"GIT_SSL_CAINFO": AUTHORITIES, "GIT_TERMINAL_PROMPT": "0"}
+    argv = ["/bin/sh", "-c", CLONE, "sh", url, revision]
+    async with lease(MACHINE) as sandbox:
+        done = await sandbox.exec(argv, env=env, cwd=WORKSPACE)
+    if b"couldn't find remote ref" in done.stderr:
+        raise ConfigError(f"{url} has no revision {revision!r}")
+    return whole(done, f"fetching {revision} of {url}")
+
+
+class Proof(NamedTuple):
+    """What running the tests of a project showed."""
+
+    tests: int
+    unsteady: tuple[str, ...]
+    """Tests that do not pass twice as they are: they will judge nothing."""
+    bug: Bug
+    """One that they notice."""
+
+
+async def prove(project: Project) -> Proof:
+    """Run the tests as they are, twice, then with bugs in the sources until one shows.
+
+    ItemError where no test passes, or none notices any bug.
+    """
+    tests = await list_tests(project)
+    baseline = await baseline_of(project)
+    bug = await plant(project, baseline, Random(0))
+    passing = set(baseline.names)
+    return Proof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Files as blocks, where YAML can keep them exactly so."""
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> Any:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _block)
+
+
+def load_project(path: Path) -> Project:
+    """ConfigError, naming file and place, for whatever is wrong with the definition."""
+    return checked(Project, read_yaml(path, max_bytes=MAX_DEFINITION), origin=str(path))
+
+
+def write_definition(project: Project, path: Path) -> None:
+    """As YAML that `load_project` reads back as the same project. ConfigError where the file
+    exists, or cannot be written."""
+    fields = project.model_dump(mode="json", exclude_defaults=True)
+    fields["files"] = fields.pop("files")  # last: they are long
+    try:
+        with path.open("x", encoding="utf-8") as out:
+            yaml.dump(fields, out, _Dumper, allow_unicode=True, sort_keys=False, width=1000)
+    except FileExistsError:
+        raise ConfigError(f"{path} exists already; choose another name") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        kept = load_project(path) == project
+    except ConfigError:
+        kept = False
+    if not kept:  # a text that YAML's blocks cannot hold
+        path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")

@@ -1,0 +1,133 @@
+"""Tasks for software engineers: a bug planted in a project, kept only if its tests notice it.
+
+The project's own suite is the judge. Tests that fail with the bug and pass without are
+`fail_to_pass`; those that pass either way, `pass_to_pass`. A test whose outcome or words differ
+between two runs judges nothing, and a bug that shows only in such tests is none.
+"""
+
+import functools
+from collections.abc import Mapping
+from random import Random
+from typing import NamedTuple
+
+from records.errors import ItemError
+from sandboxes.code.mutations import Mutation, Replacement, in_rounds, mutations_of, undo
+from sandboxes.code.projects import Project
+from sandboxes.code.suite import SuiteRun, Test, list_tests, run_suite
+
+MAX_TRIES = 12
+"""Mutations tried for one bug before the project is given up for it."""
+
+MAX_FAILING = 0.5
+"""Largest share of the suite that a bug may break: one that breaks nearly all hides nowhere."""
+
+
+class Baseline(NamedTuple):
+    """A project's suite on the project as it is."""
+
+    tests: tuple[Test, ...]
+    """Those that pass, twice."""
+
+    @property
+    def names(self) -> list[str]:
+        return [test.name for test in self.tests]
+
+
+class Bug(NamedTuple):
+    mutation: Mutation
+    files: dict[str, str]
+    """The project with the bug in it, tests included."""
+    fix: Replacement
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+    failures: dict[str, str]
+    """Failing test -> what it says."""
+
+
+class Graded(NamedTuple):
+    fail_to_pass: float
+    """Share of them that pass now."""
+    pass_to_pass: float
+    failed: tuple[str, ...]
+    """Tests that should pass and do not, in their order."""
+    forged: bool
+
+    @property
+    def reward(self) -> float:
+        """Both shares multiplied: a repair that breaks as much as it mends is worth little. 0 for
+        code that answers for its tests."""
+        return 0.0 if self.forged else self.fail_to_pass * self.pass_to_pass
+
+    @property
+    def solved(self) -> bool:
+        return self.reward == 1.0
+
+
+async def baseline_of(project: Project) -> Baseline:
+    """Run the suite twice. ItemError where nothing passes."""
+    tests = await list_tests(project)
+    names = [test.name for test in tests]
+    first = await run_suite(project, project.files, names)
+    second = await run_suite(project, project.files, names)
+    steady = first.passed & second.passed
+    if not steady or first.forged or second.forged:
+        raise ItemError("no_passing_tests", f"project {project.name}: no test passes twice")
+    return Baseline(tuple(test for test in tests if test.name in steady))
+
+
+async def plant(project: Project, baseline: Baseline, rng: Random) -> Bug:
+    """A bug drawn by `rng`. ItemError("no_bug_found") when none of the tries shows in the tests."""
+    places = [
+        mutation
+        for path in sorted(project.sources)
+        for mutation in mutations_of(path, project.sources[path])
+    ]
+    for mutation, _ in zip(in_rounds(places, rng.shuffle), range(MAX_TRIES), strict=False):
+        if (bug := await planted(project, baseline, mutation)) is not None:
+            return bug
+    raise ItemError("no_bug_found", f"project {project.name}: none in {MAX_TRIES} tries")
+
+
+async def planted(project: Project, baseline: Baseline, mutation: Mutation) -> Bug | None:
+    """The bug that this mutation is; None if the tests do not notice it, or it is no fair one:
+    nearly everything fails, a test has no end, or two runs differ."""
+    original = project.files[mutation.path]
+    files = project.files | {mutation.path: mutation.apply(original)}
+    run = await run_suite(project, files, baseline.names)
+    failing = [name for name in baseline.names if run.failures[name] is not None]
+    if not failing or len(failing) > MAX_FAILING * len(baseline.names) or hangs(run):
+        return None
+    again = await run_suite(project, files, failing)
+    if any(again.failures[name] != run.failures[name] for name in failing):
+        return None
+    return Bug(
+        mutation=mutation,
+        files=files,
+        fix=undo(original, mutation),
+        fail_to_pass=tuple(failing),
+        pass_to_pass=tuple(name for name in baseline.names if name not in failing),
+        failures={name: run.failures[name] or "" for name in failing},
+    )
+
+
+def hangs(run: SuiteRun) -> bool:
+    words = ("it did not end", "it used more", "not run", "it ended")
+    return any((failure or "").startswith(words) for failure in run.failures.values())
+
+
+async def grade(
+    project: Project,
+    candidate: Mapping[str, str],
+    *,
+    fail_to_pass: tuple[str, ...],
+    pass_to_pass: tuple[str, ...],
+) -> Graded:
+    """How far the candidate's files, all of them, have come. The project's own tests judge."""
+    run = await run_suite(project, candidate, [*fail_to_pass, *pass_to_pass])
+    share = functools.partial(_share, run.passed)
+    failed = tuple(name for name, failure in run.failures.items() if failure is not None)
+    return Graded(share(fail_to_pass), share(pass_to_pass), failed, run.forged)
+
+
+def _share(passed: set[str], names: tuple[str, ...]) -> float:
+    return sum(name in passed for name in names) / len(names) if names else 1.0

@@ -1,0 +1,128 @@
+"""What a sandbox is made of: its files, environment, clock and limits. Starts nothing."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from records.config import Config
+
+WORKSPACE = "/workspace"
+"""The folder a sandboxed program may fill, and where it starts. Empty in a fresh sandbox."""
+
+WRITABLE = (WORKSPACE, "/tmp", "/dev/shm")
+"""All that can be written inside."""
+
+AGENT_UID = 65534
+"""User and group inside, the same for root and other callers, so that no listing tells them apart.
+Run by root it is also the user on the host; run by others the host sees the caller."""
+
+BASE_ENV = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/tmp",
+    "USER": "agent",
+    "LOGNAME": "agent",
+    "SHELL": "/bin/sh",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""The whole environment of a sandboxed program; nothing of the caller's is passed on."""
+
+
+def _inside_path(path: str) -> str:
+    if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        raise ValueError(f"a path inside the sandbox is absolute and has no '..', got {path!r}")
+    return path
+
+
+InsidePath = Annotated[str, AfterValidator(_inside_path)]
+
+
+class Limits(Config):
+    """Bounds of one sandbox. `sandboxes.local.doctor.enforceable` says how this machine holds
+    them."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"strict"})
+
+    timeout_s: float = Field(default=30.0, gt=0, le=3600)
+    """Wall clock of one exec; then its whole process tree is killed."""
+
+    start_timeout_s: float = Field(default=20.0, gt=0, le=600)
+    """Wall clock from spawning the sandbox to its agent's first answer."""
+
+    memory_mb: int = Field(default=512, ge=32)
+    """All processes together, the files in the sandbox included."""
+
+    processes: int = Field(default=64, ge=8)
+    """Processes and threads alive at once, four of them the sandbox's own."""
+
+    cpus: float = Field(default=1.0, gt=0, le=1024)
+    """CPU time per second of wall clock, all processes together."""
+
+    output_bytes: int = Field(default=1_000_000, ge=1_000, le=32_000_000)
+    """Kept of stdout and of stderr of one exec; the rest is read and thrown away."""
+
+    disk_mb: int = Field(default=64, ge=1)
+    """Size of the workspace, and of /tmp."""
+
+    open_files: int = Field(default=1024, ge=32)
+
+    strict: bool = False
+    """Refuse to start where this machine cannot wholly enforce every limit, instead of naming in
+    the log what it cannot."""
+
+
+class Bind(Config):
+    """A file or folder of the host shown read-only inside."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"source"})
+
+    source: str
+    target: InsidePath
+
+
+class SandboxTemplate(Config):
+    """What decides a sandbox. Equal templates give sandboxes that cannot be told apart."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle"})
+
+    binds: tuple[Bind, ...] = ()
+    """Beside /usr, which is always there. Never a home, the checkout or a dataset."""
+
+    files: dict[InsidePath, str] = Field(default_factory=dict)
+    """Read-only files written into the root, by path."""
+
+    links: dict[InsidePath, str] = Field(default_factory=dict)
+    """Symbolic links in the root: path -> target."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    """Added to `BASE_ENV`."""
+
+    clock: str | None = Field(default=None, pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$")
+    """The instant, in UTC, at which the wall clock of Python, Node and git inside stands still."""
+
+    preload_clock: bool = False
+    """Also stop it for other programs, where libfaketime is installed."""
+
+    workdir: InsidePath = WORKSPACE
+    hostname: str = Field(default="sandbox", pattern=r"^[a-z][a-z0-9-]{0,62}$")
+    limits: Limits = Limits()
+
+    network: bool = False
+    """Share this machine's network, loopback and abstract sockets included. Only to fetch from a
+    package index: nothing of the caller's is shown to such a sandbox, so that none can leave, and
+    no code of a package should run in it."""
+
+    recycle: bool = True
+    """Whether a pool may lend the sandbox again once it is proved clean; else it is replaced."""
+
+    @model_validator(mode="after")
+    def _network_sees_nothing(self) -> Self:
+        shown = [name for name in ("binds", "files", "links", "env") if getattr(self, name)]
+        if self.network and shown:
+            raise ValueError(
+                f"a sandbox with network is shown nothing of the caller's, got {', '.join(shown)}"
+            )
+        return self

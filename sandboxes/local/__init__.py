@@ -1,0 +1,1 @@
+"""Sandboxes of this machine: bubblewrap, control groups, seccomp, snapshots, the pool."""

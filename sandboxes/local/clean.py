@@ -1,0 +1,203 @@
+"""Whether a sandbox that was used is as it was before, seen from the host.
+
+Nothing that ran inside can lie here: everything is read from the host's /proc, from the mounted
+folders and from the control groups. Only System V objects are counted by the agent, since the host
+cannot see another IPC namespace; the agent is not dumpable and no command can trace it.
+
+Compared, field by field, with what was seen before the first use (`Seen`): the processes (with
+their start times), their namespaces, resource limits, nice values, scheduling classes, CPUs and
+out-of-memory scores, the agent's descriptors (where root is the caller), the mounts, every folder
+that can be written (owner, mode, attributes, names in it, blocks and inodes used), terminals,
+sockets (those still closing too), and the control groups' limits and process count. Memory in use
+may differ by MEMORY_SLACK.
+POSIX message queues cannot be made at all (`sandboxes.local.rlimits`). Not compared: caches of the
+host, cumulative counters (CPU time, kills for memory), which are only ever read as differences.
+"""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from sandboxes.core.template import WRITABLE
+from sandboxes.local.cgroups import Group
+
+MEMORY_SLACK = 16 << 20
+"""Bytes more than before: the agent's heap, and what the kernel keeps for speed."""
+
+PATIENCE_S = 0.25
+"""How long what is about to go, such as a socket's last state, may take to be gone."""
+
+GROUP_FILES = (
+    "pids.current", "pids.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes",
+    "memory.max", "memory.swap.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max",
+)  # fmt: skip
+
+
+NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "user", "uts")
+
+
+class Folder(NamedTuple):
+    path: str
+    mode: int
+    owner: tuple[int, int]
+    attributes: tuple[str, ...]
+    names: tuple[str, ...]
+    blocks_used: int
+    inodes_used: int
+
+
+class Seen(NamedTuple):
+    """All but `memory` is equal in equal sandboxes of one start."""
+
+    processes: tuple[tuple[str, ...], ...]
+    namespaces: tuple[str, ...]
+    limits: tuple[str, ...]
+    cpus: tuple[frozenset[int], ...]
+    descriptors: tuple[str, ...]
+    mounts: str
+    folders: tuple[Folder, ...]
+    terminals: tuple[str, ...]
+    sockets: tuple[int, ...]
+    groups: tuple[str, ...]
+    memory: int
+    """Bytes charged to the control group, 0 where there is none."""
+
+
+class UnseenError(Exception):
+    """The sandbox is not there to be looked at, or is not built as one of ours."""
+
+
+def look(outer: int, group: Group) -> Seen:
+    """What is seen of the sandbox whose outermost process is `outer`. Raises UnseenError."""
+    try:
+        tree = descendants(outer)
+        if len(tree) < 3:
+            raise UnseenError(f"{len(tree)} processes; a sandbox has three of its own")
+        _, init, agent = tree[:3]  # what bubblewrap starts is its own child's first child
+        members = {pid for folder in group.folders for pid in pids_in(folder)}
+        if members and members != set(tree):
+            raise UnseenError(f"processes that left the tree: {members ^ set(tree)}")
+        proc = Path("/proc", str(agent))
+        return Seen(
+            processes=tuple(identity(pid) for pid in tree),
+            namespaces=tuple(str((proc / "ns" / name).readlink()) for name in NAMESPACES),
+            limits=tuple(Path(f"/proc/{pid}/limits").read_text() for pid in (init, agent)),
+            cpus=tuple(frozenset(os.sched_getaffinity(pid)) for pid in (init, agent)),
+            descriptors=descriptors(proc / "fd"),
+            mounts=(proc / "mountinfo").read_text(),
+            folders=tuple(folder(f"{proc}/root", path) for path in WRITABLE),
+            terminals=tuple(sorted(os.listdir(proc / "root/dev/pts"))),  # noqa: PTH208
+            sockets=sockets((proc / "net/sockstat").read_text()),
+            groups=tuple(text_of(path / name) for path in group.folders for name in GROUP_FILES),
+            memory=memory(group),
+        )
+    except (OSError, ValueError, IndexError) as error:
+        raise UnseenError(str(error)) from error
+
+
+def descendants(pid: int) -> list[int]:
+    """`pid` and all below it, breadth first: in a process namespace nothing can leave the tree."""
+    tree = [pid]
+    for each in tree:
+        for task in Path(f"/proc/{each}/task").iterdir():
+            tree += map(int, (task / "children").read_text().split())
+    return tree
+
+
+def descriptors(path: Path) -> tuple[str, ...]:
+    """Empty for other callers than root: the agent's are shown to nobody else, and are nobody
+    else's to change."""
+    try:
+        return tuple(sorted(f"{fd.name} {fd.readlink()}" for fd in path.iterdir()))
+    except PermissionError:
+        return ()
+
+
+def identity(pid: int) -> tuple[str, ...]:
+    """Id, name, priority, nice value, start time, real-time priority, policy, memory score."""
+    name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+    fields = rest.split()
+    score = text_of(Path(f"/proc/{pid}/oom_score_adj"))
+    return (name, *(fields[place] for place in (15, 16, 19, 37, 38)), score)
+
+
+def folder(root: str, path: str) -> Folder:
+    fd = os.open(root + path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found, space = os.fstat(fd), os.fstatvfs(fd)
+        attributes: list[str] = []
+        with contextlib.suppress(OSError):  # a kernel whose tmpfs has none
+            attributes = os.listxattr(fd)
+        return Folder(
+            path, found.st_mode, (found.st_uid, found.st_gid), tuple(attributes),
+            tuple(sorted(os.listdir(fd))),  # noqa: PTH208
+            space.f_blocks - space.f_bfree, space.f_files - space.f_ffree,
+        )  # fmt: skip
+    finally:
+        os.close(fd)
+
+
+def sockets(sockstat: str) -> tuple[int, ...]:
+    """Sockets of the network namespace, and TCP connections that are still closing."""
+    lines = {
+        key: rest.split() for key, _, rest in (s.partition(":") for s in sockstat.splitlines())
+    }
+    tcp = lines["TCP"]
+    return int(lines["sockets"][1]), int(tcp[tcp.index("tw") + 1])
+
+
+def pids_in(path: Path) -> list[int]:
+    return [int(pid) for pid in (path / "cgroup.procs").read_text().split()]
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def memory(group: Group) -> int:
+    for path in group.folders:
+        for name in ("memory.usage_in_bytes", "memory.current"):
+            if text := text_of(path / name):
+                return int(text)
+    return 0
+
+
+def give_memory_back(group: Group) -> None:
+    """Ask the kernel to drop what it keeps for this group; its pages of files, mostly."""
+    for path in group.folders:
+        for name, value in (("memory.force_empty", "0"), ("memory.reclaim", str(1 << 30))):
+            with contextlib.suppress(OSError):  # not in this version, or less than all could go
+                if (path / name).exists():
+                    (path / name).write_text(value)
+
+
+def differences(before: Seen, now: Seen) -> list[str]:
+    """Names of the fields that differ. No sandbox has sockets of its own, only bubblewrap's, which
+    may still be closing when `before` is seen."""
+    before = before._replace(sockets=(0, 0))
+    found = [
+        name
+        for name, old, new in zip(Seen._fields, before, now, strict=True)
+        if name != "memory" and old != new
+    ]
+    return found + ["memory"] * (now.memory > before.memory + MEMORY_SLACK)
+
+
+async def proved_clean(outer: int, group: Group, before: Seen) -> list[str]:
+    """What still differs from `before` after some patience: empty is the proof."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while True:
+        try:
+            found = differences(before, look(outer, group))
+        except UnseenError as error:
+            found = [f"unseen: {error}"]
+        if not found or asyncio.get_running_loop().time() > deadline:
+            return found
+        if "memory" in found:
+            give_memory_back(group)
+        await asyncio.sleep(0.002)

@@ -1,0 +1,108 @@
+"""What this machine can enforce of a sandbox's limits, and how. Data for `synth sandbox doctor`."""
+
+from typing import Literal, NamedTuple
+
+from sandboxes.core.template import AGENT_UID
+from sandboxes.local import bwrap, cgroups, clock, rlimits, seccomp, snapshots
+
+Holds = Literal["yes", "partly", "no"]
+
+
+class Enforcement(NamedTuple):
+    what: str
+    holds: Holds
+    how: str
+    """By what means, or what is missing and what to do about it."""
+
+
+def enforceable() -> list[Enforcement]:
+    """One entry per promise, in order of importance. Alone "sandbox: no" where none can run."""
+    if (reason := bwrap.unavailable()) is not None:
+        return [Enforcement("sandbox", "no", f"{reason}; nothing is run without one")]
+    return [
+        Enforcement("sandbox", "yes", "bubblewrap: namespaces of its own, minimal read-only root"),
+        Enforcement("environment", "yes", "cleared; a fixed one, and what the template adds"),
+        user(),
+        Enforcement(
+            "network",
+            "yes",
+            "an empty namespace of its own; a proxy to declared hosts; shared to install packages",
+        ),
+        system_calls(),
+        Enforcement("time", "yes", "the agent inside kills what passes its wall clock"),
+        *map(group, cgroups.NAMES),
+        Enforcement("output", "yes", "the agent keeps so many bytes and throws the rest away"),
+        disk(),
+        Enforcement("open files", "yes", "RLIMIT_NOFILE of each process"),
+        Enforcement("message queues", "yes", "RLIMIT_MSGQUEUE: none; others are seen and ended"),
+        stopped_clock(),
+        forks(),
+    ]
+
+
+def gaps() -> list[Enforcement]:
+    """What is promised of every sandbox and does not wholly hold here."""
+    return [found for found in enforceable() if found.holds != "yes" and found.what not in OPTIONAL]
+
+
+OPTIONAL = ("clock", "forks")
+"""No limits: a template asks for a clock, a fork has a slower way."""
+
+
+def forks() -> Enforcement:
+    if snapshots.overlay_works():
+        return Enforcement("forks", "yes", "overlayfs: a snapshot is shared, changes are its own")
+    how = "overlayfs cannot be mounted here: each fork copies its snapshot"
+    return Enforcement("forks", "partly", how)
+
+
+def user() -> Enforcement:
+    if bwrap.is_root():
+        how = f"host user {AGENT_UID}, without capabilities; mounts are made by root before that"
+        return Enforcement("rights", "yes", how)
+    how = "a user namespace: without capabilities, on the host still your own user"
+    return Enforcement("rights", "yes", how)
+
+
+def system_calls() -> Enforcement:
+    if seccomp.filter_program() is None:
+        how = "no filter for this processor; namespaces can be made inside"
+        return Enforcement("system calls", "no", how)
+    how = "seccomp filter: no namespaces, mounts, tracing, keys"
+    return Enforcement("system calls", "yes", how)
+
+
+STAND_INS: dict[cgroups.Name, str] = {
+    "memory": "RLIMIT_DATA bounds each process, not all together",
+    "pids": "RLIMIT_NPROC bounds all sandboxes of this user together",
+    "cpu": "RLIMIT_CPU bounds each process's seconds, not the share",
+}
+
+
+def group(name: cgroups.Name) -> Enforcement:
+    what = {"pids": "processes"}.get(name, name)
+    if name == "memory" and cgroups.swap_escapes():
+        how = "control group, but the kernel does not count swap, and this machine has some"
+        return Enforcement(what, "partly", how)
+    if controller := cgroups.controllers().get(name):
+        return Enforcement(what, "yes", f"control group v{controller.version}")
+    missing = "no control group can be made here"
+    if name == "pids" and not rlimits.counts_processes(root=bwrap.is_root()):
+        return Enforcement(what, "no", f"{missing}, and the kernel is older than 5.14")
+    return Enforcement(what, "partly", f"{missing}; {STAND_INS[name]}")
+
+
+def disk() -> Enforcement:
+    if "memory" in cgroups.controllers():
+        how = "tmpfs of bounded size; the number of files is bounded by the memory they take"
+        return Enforcement("disk", "yes", how)
+    return Enforcement(
+        "disk", "partly", "tmpfs of bounded size; the number of files is not bounded"
+    )
+
+
+def stopped_clock() -> Enforcement:
+    if clock.libfaketime() is not None:
+        return Enforcement("clock", "yes", "Python, Node and git by hooks, the rest by libfaketime")
+    how = "Python, Node and git by hooks; others see the real time (apt install faketime)"
+    return Enforcement("clock", "partly", how)

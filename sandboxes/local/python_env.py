@@ -1,0 +1,99 @@
+"""The Python of a sandbox: the running interpreter and the packages beside it, at fixed paths.
+
+Inside they stand at /opt/python and /opt/env wherever they are outside, so that no output tells
+one checkout from another, and a virtual environment under a closed home works as it is.
+"""
+
+import configparser
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+from records.errors import ConfigError
+from sandboxes.core.template import Bind
+
+BASE = "/opt/python"
+ENVIRONMENT = "/opt/env"
+LIBRARIES = "/opt/lib"
+
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+PYTHON = f"{ENVIRONMENT}/bin/python"
+"""The interpreter with the packages, inside."""
+
+
+def base_python() -> str:
+    """The bare interpreter's path inside; it runs the agent."""
+    prefix = Path(sys.base_prefix)
+    return f"/usr/bin/python{VERSION}" if prefix == Path("/usr") else f"{BASE}/bin/python{VERSION}"
+
+
+def base_binds() -> tuple[Bind, ...]:
+    """What the bare interpreter needs, beside /usr."""
+    if sys.base_prefix == "/usr":
+        return ()
+    binds = (Bind(source=sys.base_prefix, target=BASE),)
+    # A shared libpython is found by an absolute path outside; it alone goes on the search path,
+    # since the rest of that folder could shadow libraries of the system's programs.
+    name, folder = sysconfig.get_config_var("INSTSONAME"), sysconfig.get_config_var("LIBDIR")
+    if sysconfig.get_config_var("Py_ENABLE_SHARED") and (library := Path(folder) / name).exists():
+        binds += (Bind(source=str(library), target=f"{LIBRARIES}/{name}"),)
+    return binds
+
+
+def base_env() -> dict[str, str]:
+    shared = any(bind.target.startswith(LIBRARIES) for bind in base_binds())
+    return {"LD_LIBRARY_PATH": LIBRARIES} if shared else {}
+
+
+def site_packages(venv: Path | None) -> Path:
+    """The folder of installed packages of a virtual environment, or of the running Python."""
+    if venv is None:
+        return Path(sysconfig.get_paths()["purelib"])
+    folder = venv / "lib" / f"python{VERSION}" / "site-packages"
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{venv} is no virtual environment of Python {VERSION} (no {folder}); "
+            f"make one with python{VERSION} -m venv"
+        )
+    return folder
+
+
+def environment_binds(packages: Path) -> tuple[Bind, ...]:
+    target = f"{ENVIRONMENT}/lib/python{VERSION}/site-packages"
+    return (*base_binds(), Bind(source=str(packages), target=target))
+
+
+def environment_files() -> dict[str, str]:
+    """What makes /opt/env a virtual environment, so that .pth files work as they do outside."""
+    home = str(Path(base_python()).parent)
+    config = f"home = {home}\ninclude-system-site-packages = false\nversion = {VERSION}\n"
+    return {f"{ENVIRONMENT}/pyvenv.cfg": config}
+
+
+def environment_links() -> dict[str, str]:
+    return {PYTHON: base_python(), f"{PYTHON}3": base_python()}
+
+
+@cache
+def console_scripts(packages: Path) -> dict[str, str]:
+    """Command -> `module:function`, read from metadata files; nothing is imported."""
+    found: dict[str, str] = {}
+    for file in sorted(packages.glob("*.dist-info/entry_points.txt")):
+        parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+        parser.optionxform = str  # type: ignore[assignment]  # names keep their case
+        parser.read_string(file.read_text(encoding="utf-8"))
+        if parser.has_section("console_scripts"):
+            found |= dict(parser["console_scripts"])
+    return found
+
+
+def script_argv(command: str, packages: Path) -> list[str] | None:
+    """How to run an installed command inside, where its script and shebang do not exist."""
+    target = console_scripts(packages).get(command)
+    if target is None:
+        return None
+    module, _, function = target.partition("[")[0].strip().partition(":")
+    run = f"import sys; from {module} import {function.split('.')[0]} as f; "
+    call = "f" + "".join(f".{part}" for part in function.split(".")[1:])
+    return [PYTHON, "-c", f"{run}sys.argv[0] = {command!r}; sys.exit({call}())"]

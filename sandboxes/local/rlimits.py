@@ -1,0 +1,35 @@
+"""Limits of single processes. They stand in, less exactly, for control groups that are missing."""
+
+import os
+import re
+from collections.abc import Set
+
+from sandboxes.core.template import Limits
+from sandboxes.local.cgroups import Name
+
+SHARED = 32
+"""Sandboxes whose processes one count may hold: run by root they all are of the same user."""
+
+
+def rlimits_for(limits: Limits, *, have: Set[Name], root: bool) -> dict[str, int]:
+    """Values for the agent, and so for all it starts. `have` are the usable control groups."""
+    found = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_MSGQUEUE": 0,  # POSIX queues would outlive a command, seen by nobody
+        "RLIMIT_NOFILE": limits.open_files,
+        "RLIMIT_FSIZE": limits.disk_mb << 20,
+    }
+    if "memory" not in have:
+        found["RLIMIT_DATA"] = limits.memory_mb << 20  # not AS: Node reserves far more than it uses
+    if "pids" not in have and counts_processes(root=root):
+        found["RLIMIT_NPROC"] = limits.processes * (SHARED if root else 1)
+    if "cpu" not in have:
+        found["RLIMIT_CPU"] = int(limits.timeout_s * limits.cpus * 10) + 1
+    return found
+
+
+def counts_processes(*, root: bool) -> bool:
+    """Whether RLIMIT_NPROC can bound a sandbox. Kernels before 5.14 count what the caller runs
+    outside too, so that any useful bound would stop the first fork."""
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return root or (version is not None and (int(version[1]), int(version[2])) >= (5, 14))

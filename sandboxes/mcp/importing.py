@@ -1,0 +1,82 @@
+"""Import of a live server's tools: listed in a sandbox, and tried twice.
+
+A read-only tool with arguments to try it with is called in two sandboxes a second apart. One that
+answers differently would make two runs differ: it is marked `varies`.
+"""
+
+import asyncio
+from typing import Any, NamedTuple
+
+from records.digest import digest
+from records.errors import ConfigError, ItemError, TransientError
+from records.tables.schemas import Row
+from sandboxes.mcp.servers import ServerConfig
+from sandboxes.mcp.session import McpResult, McpServer, only_reads, open_server
+from tool_specs.importing.tool_lists import Source, rows_of_answer
+
+APART_S = 1.1
+"""More than the second to which most programs tell times."""
+
+
+class Look(NamedTuple):
+    """What one sandbox showed of a server."""
+
+    tools: list[dict[str, Any]]
+    answers: dict[str, McpResult]
+
+
+async def import_server(config: ServerConfig) -> list[Row]:
+    """Rows of table `tools` for all that the server lists. ConfigError if it does not work: this
+    runs before anything is spent, so a server that hangs or prints rubbish is a wrong setting."""
+    try:
+        first = await look(config)
+        await asyncio.sleep(APART_S)  # times of files in the fixture are then seconds apart too
+        second = await look(config)
+    except (TransientError, ItemError) as error:
+        raise ConfigError(f"cannot import tools: {error}") from error
+    rows = rows_of_answer(first.tools, source_of(config))
+    again = {tool["name"]: tool for tool in second.tools}
+    for row, tool in zip(rows, first.tools, strict=True):
+        name = tool["name"]
+        same = tool == again.get(name) and first.answers.get(name) == second.answers.get(name)
+        if not same and row["drop_reason"] is None:
+            row["drop_reason"] = "varies"
+    return rows
+
+
+def source_of(config: ServerConfig) -> Source:
+    return Source(
+        server=config.name,
+        definition=digest("server", config.identity()),
+        category=config.category,
+        license=config.license,
+        split=config.split,
+        read_only_tools=config.read_only_tools,
+        may_write=config.writes,
+    )
+
+
+async def look(config: ServerConfig) -> Look:
+    async with open_server(config) as server:
+        tools = await server.list_tools()
+        return Look(
+            tools, {tool["name"]: await tried(server, tool) for tool in reads(config, tools)}
+        )
+
+
+def reads(config: ServerConfig, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The read-only tools for which there are arguments."""
+    return [
+        tool for tool in tools if only_reads(config, tool) if sample_for(config, tool) is not None
+    ]
+
+
+def sample_for(config: ServerConfig, tool: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments that the definition gives, or none at all where none are required."""
+    if tool["name"] in config.samples:
+        return config.samples[tool["name"]]
+    return None if (tool.get("inputSchema") or {}).get("required") else {}
+
+
+async def tried(server: McpServer, tool: dict[str, Any]) -> McpResult:
+    return await server.call(tool["name"], sample_for(server.config, tool) or {})

@@ -1,0 +1,257 @@
+"""Live MCP servers, each in a sandbox, spoken to with the official SDK.
+
+The server's process is only ever started inside the sandbox. Its own failures (it hangs, dies,
+prints rubbish) are TransientErrors: nothing that the agent did, so nothing that the agent is
+scored for. What the server answers, errors included, is an `McpResult`.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import anyio
+from mcp import Client, MCPError
+from pydantic import ValidationError
+
+from records.errors import ConfigError, ItemError, TransientError
+from sandboxes.local.backend import lease
+from sandboxes.local.sandbox import Sandbox
+from sandboxes.mcp import forwarding
+from sandboxes.mcp.egress import Egress, open_egress
+from sandboxes.mcp.forwarding import reaching, start_forwarder
+from sandboxes.mcp.launch import launch_of
+from sandboxes.mcp.pages import all_tools
+from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
+from sandboxes.mcp.servers import Fixture, ServerConfig
+from sandboxes.mcp.wire import Wire
+from tool_specs.importing.names import mapped_names
+
+MAX_TEXT = 64 << 10
+"""Characters of a result that are passed on; a note says how many are missing."""
+
+
+class McpResult(NamedTuple):
+    text: str
+    is_error: bool
+    """The server says that the call failed."""
+
+
+class McpServer:
+    """A running server; made by `open_server`. Calls may come from any task."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        fixture: Fixture,
+        sandbox: Sandbox,
+        redactor: Redactor = NO_SECRETS,
+    ) -> None:
+        self.config, self._fixture, self.sandbox = config, fixture, sandbox
+        self._redactor = redactor
+        self._client: Client | None = None
+        self._wire: Wire | None = None
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._names: dict[str, str] | None = None
+        self._reads: set[str] = set()
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """All tools as on the wire, page by page."""
+        asking = partial(self._asking, "tools/list")
+        return self._redactor.value(await all_tools(self._ready(), self.config.name, asking))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
+        """Call a tool by the name that models use (`tool_specs.importing.names.mapped_names`).
+
+        A tool that may write is refused where the server does not declare `writes`. TransientError
+        if the server hangs or is lost; never for what it answers.
+        """
+        if self._names is None:
+            listed = await self.list_tools()
+            self._reads = {tool["name"] for tool in listed if only_reads(self.config, tool)}
+            names = mapped_names([tool["name"] for tool in listed])
+            self._names = {name: own for own, name in names.items()}
+        own = self._names.get(name, name)
+        if not self.config.writes and own not in self._reads:
+            refused = f"{name} is refused: only tools that read are allowed"
+            return McpResult(refused if name in self._names else f"Unknown tool: {name}", True)
+        try:
+            async with self._asking(name):
+                result = await self._ready().call_tool(own, dict(arguments))
+        except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
+            return McpResult(clip(self._redactor.text(error.message)), is_error=True)
+        except (RuntimeError, ValidationError) as error:
+            said = self._redactor.text(str(error))
+            raise ItemError("bad_server_answer", f"{self.config.name}.{name}: {said}") from error
+        return McpResult(clip(self._redactor.text(text_of(result))), bool(result.is_error))
+
+    async def state(self) -> dict[str, list[str]]:
+        """Entity -> its lines without repeats: what the probes print in this sandbox now."""
+        found = {}
+        for entity, argv in self.config.probes.items():
+            done = await self.sandbox.exec(argv)
+            if done.exit_code:
+                lines = [f"the probe ended with exit code {done.exit_code}"]
+            else:
+                lines = self._redactor.text(done.stdout.decode(errors="replace")).splitlines()
+            found[entity] = list(dict.fromkeys(lines))
+        return found
+
+    async def reset(self) -> None:
+        """Make the workspace as it was at the start. Only for servers that keep no other state."""
+        if not self.config.resettable:
+            raise ValueError(f"server {self.config.name} is not declared resettable")
+        await empty_workspace(self.sandbox)
+        await set_up(self.config, self._fixture, self.sandbox)
+
+    def _ready(self) -> Client:
+        if self._client is None:
+            raise TransientError(f"server {self.config.name} does not run")
+        return self._client
+
+    @asynccontextmanager
+    async def _asking(self, what: str) -> AsyncIterator[None]:
+        """Bound one request, and tell the server's death from its answers."""
+        limit = self.config.call_timeout_s
+        try:
+            async with asyncio.timeout(limit):
+                yield
+        except TimeoutError as error:
+            self._client = None  # what the call still does there is unknown
+            raise TransientError(
+                f"server {self.config.name} did not answer {what} within {limit:g} s"
+            ) from error
+        except MCPError as error:
+            if self._wire is not None and (why := self._wire.lost()) is not None:
+                raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
+            raise
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            why = (self._wire and self._wire.lost()) or "the connection closed"
+            raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
+
+    async def _start(self, argv: list[str], env: Mapping[str, str]) -> None:
+        """`env`: what the server's process alone is given, beside its definition's."""
+        await set_up(self.config, self._fixture, self.sandbox)
+        process = await self.sandbox.open_stdio(argv, env=env)
+        self._wire = wire = Wire(process, self._redactor)
+        started = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._serve(wire, started))
+        try:
+            async with asyncio.timeout(self.config.start_timeout_s):
+                await started
+        except TimeoutError:
+            problem = f"did not answer within {self.config.start_timeout_s:g} s"
+        except (MCPError, ValidationError, RuntimeError, OSError) as error:
+            problem = f"did not start: {self._redactor.text(str(error))}"
+        else:
+            return
+        await asyncio.sleep(0)  # let the end of its output arrive
+        why = wire.lost() or wire.heard()
+        raise TransientError(f"server {self.config.name} {problem}{why and f' ({why})'}")
+
+    async def _serve(self, wire: Wire, started: asyncio.Future[None]) -> None:
+        """Hold the SDK's client open in one task, as its cancel scopes require."""
+        try:
+            async with Client(wire.streams(), cache=None) as client:
+                self._client = client
+                if not started.done():
+                    started.set_result(None)
+                await self._stop.wait()
+        except BaseException as error:
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            if not started.done():
+                started.set_exception(error)
+        finally:
+            self._client = None
+
+    async def _close(self) -> None:
+        self._stop.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def only_reads(config: ServerConfig, tool: Mapping[str, Any]) -> bool:
+    """Whether the server, or its definition, says that the tool changes nothing."""
+    annotations = tool.get("annotations") or {}
+    return annotations.get("readOnlyHint") is True or tool["name"] in config.read_only_tools
+
+
+def text_of(result: Any) -> str:
+    """What the agent reads: the text blocks; a line for each block that is not text."""
+    parts = []
+    for block in result.content:
+        if block.type == "text":
+            parts.append(block.text)
+        elif block.type == "resource" and hasattr(block.resource, "text"):
+            parts.append(block.resource.text)
+        else:
+            parts.append(f"[{block.type}]")
+    if not parts and result.structured_content is not None:
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return "\n".join(parts)
+
+
+def clip(text: str) -> str:
+    over = len(text) - MAX_TEXT
+    return text if over <= 0 else f"{text[:MAX_TEXT]}\n[{over} more characters]"
+
+
+async def set_up(config: ServerConfig, fixture: Fixture, sandbox: Sandbox) -> None:
+    for path, text in fixture.files.items():
+        await sandbox.write_file(path, text.encode())
+    if fixture.setup:
+        done = await sandbox.exec(["/bin/sh", "-euc", fixture.setup])
+        if done.exit_code:
+            said = done.stderr.decode(errors="replace").strip()[-500:]
+            raise ConfigError(
+                f"server {config.name}: its fixture's setup ended with {done.exit_code}: {said}"
+            )
+
+
+async def empty_workspace(sandbox: Sandbox) -> None:
+    script = "find . -mindepth 1 -delete; find /tmp /dev/shm -mindepth 1 -delete"
+    done = await sandbox.exec(["/bin/sh", "-c", script], cwd=sandbox.template.workdir)
+    if done.exit_code:
+        raise TransientError(f"the workspace could not be emptied: {done.stderr[-200:]!r}")
+
+
+def fixture_of(config: ServerConfig, wanted: Mapping[str, Any] | None) -> Fixture:
+    name = (wanted or {}).get("fixture", "default")
+    if name not in config.fixtures:
+        known = ", ".join(config.fixtures)
+        raise ConfigError(f"server {config.name} has no fixture {name!r}; it has: {known}")
+    return config.fixtures[name]
+
+
+@asynccontextmanager
+async def open_server(
+    config: ServerConfig, fixture: Mapping[str, Any] | None = None
+) -> AsyncIterator[McpServer]:
+    """A server in a sandbox of its own, its fixture made: {"fixture": name}, or the default one.
+
+    ConfigError where it can never start (command, fixture, a secret that is not set, no sandbox
+    here), TransientError where it did not this time: it hung, ended or printed something else than
+    the protocol.
+    """
+    template, argv = launch_of(config)
+    env = secret_values(config.name, config.secrets)
+    redactor = Redactor(env)
+    async with AsyncExitStack() as stack:
+        if config.hosts:
+            egress = Egress(config.name, config.hosts, clean=redactor.text)
+            template = reaching(template, await stack.enter_async_context(open_egress(egress)))
+            env |= forwarding.ENV
+        sandbox = await stack.enter_async_context(lease(template))
+        if config.hosts:
+            await start_forwarder(sandbox)
+        server = McpServer(config, fixture_of(config, fixture), sandbox, redactor)
+        try:
+            await server._start(argv, env)
+            yield server
+        finally:
+            await server._close()

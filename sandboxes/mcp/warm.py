@@ -1,0 +1,182 @@
+"""What a run's episodes work in, kept running between uses.
+
+A start of a server takes most of a second, a fresh workspace a few hundredths. Only servers that
+declare their whole state to be in the workspace are kept. One of these that does not write serves
+several episodes at once: none can tell the others. Sandboxes of code come from a pool, which lends
+them again once they are proved clean.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from records.errors import ConfigError
+from sandboxes.core.capacity import PoolSettings, machine_live
+from sandboxes.local.pool import Pool
+from sandboxes.mcp.servers import ServerConfig
+from sandboxes.mcp.session import McpServer, open_server
+
+SHARERS = 8
+"""Episodes that one server that only reads serves at once; more would wait for each other."""
+
+
+class _Warm(NamedTuple):
+    config: ServerConfig
+    server: McpServer
+    stack: AsyncExitStack
+    """Closing it ends the server and its sandbox."""
+
+
+@dataclass(eq=False)
+class _Shared:
+    warm: _Warm
+    users: int = 0
+    failed: bool = False
+
+
+class WarmServers:
+    """Lends servers, at most `live` at once (by default what the machine holds); keeps as many
+    waiting. `async with` it in the event loop that uses it, and leave it after the last `open`."""
+
+    def __init__(self, live: int | None = None) -> None:
+        live = machine_live() if live is None else live
+        if live < 1:
+            raise ConfigError(f"live servers must be at least 1, got {live}")
+        self._slots = asyncio.Semaphore(live)
+        self._live = live
+        self._idle: list[tuple[str, _Warm]] = []
+        self._shared: defaultdict[str, list[_Shared]] = defaultdict(list)
+        self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.starts = 0
+        """Servers started."""
+        self.pool = Pool(PoolSettings(live=live, idle=live))
+        """Sandboxes for code. Nobody holds two at once, so that none waits for itself."""
+        self._counted: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def open(
+        self, config: ServerConfig, fixture: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[McpServer]:
+        """As `sandboxes.mcp.session.open_server`: a server whose fixture has just been made, or one
+        that only reads and so has it as it was made.
+
+        Waits while all slots are in use. A server that failed its user is not lent again.
+        """
+        key = f"{config.name}/{(fixture or {}).get('fixture', 'default')}"
+        if config.resettable and not config.writes:
+            async with self._joined(key, config, fixture) as server:
+                yield server
+            return
+        async with self._slots:
+            warm = await self._take(key, config) or await self._started(config, fixture)
+            try:
+                yield warm.server
+            except BaseException:
+                await _end(warm)
+                raise
+            await self._give_back(key, warm)
+
+    @asynccontextmanager
+    async def _joined(
+        self, key: str, config: ServerConfig, fixture: Mapping[str, Any] | None
+    ) -> AsyncIterator[McpServer]:
+        """A server among several users. It holds one slot from its first to its last."""
+        async with self._joining[key]:  # one after the other: the second finds the first's server
+            shared = self._with_room(key, config)
+            if shared is None:
+                await self._slots.acquire()
+                try:
+                    warm = await self._take(key, config) or await self._started(config, fixture)
+                except BaseException:
+                    self._slots.release()
+                    raise
+                self._shared[key].append(shared := _Shared(warm))
+            shared.users += 1
+        try:
+            yield shared.warm.server
+        except BaseException:
+            shared.failed = True
+            raise
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                self._shared[key].remove(shared)
+                self._slots.release()
+                if shared.failed:
+                    await _end(shared.warm)
+                else:
+                    await self._give_back(key, shared.warm)
+
+    def _with_room(self, key: str, config: ServerConfig) -> _Shared | None:
+        for shared in self._shared[key]:
+            is_same = shared.warm.config == config
+            if is_same and not shared.failed and shared.users < SHARERS:
+                return shared
+        return None
+
+    async def _take(self, key: str, config: ServerConfig) -> _Warm | None:
+        """An idle server with its workspace made anew; one that cannot do that is ended."""
+        for place, (idle_key, warm) in enumerate(self._idle):
+            if idle_key == key and warm.config == config:
+                del self._idle[place]
+                try:
+                    await warm.server.reset()
+                    await warm.server.list_tools()  # a server that hung or died shows here
+                except Exception:
+                    await _end(warm)
+                    return None
+                except BaseException:
+                    await _end(warm)
+                    raise
+                return warm
+        return None
+
+    async def _give_back(self, key: str, warm: _Warm) -> None:
+        if not warm.config.resettable:
+            await _end(warm)
+            return
+        self._idle.append((key, warm))
+        if len(self._idle) > self._live:
+            _, oldest = self._idle.pop(0)
+            await _end(oldest)
+
+    async def _started(self, config: ServerConfig, fixture: Mapping[str, Any] | None) -> _Warm:
+        self.starts += 1
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(open_server(config, fixture))
+            return _Warm(config, server, stack.pop_all())
+
+    def newly_counted(self) -> dict[str, int]:
+        """By how much the pool's accounts have changed since this was asked before. They add up at
+        any time, and so do any of these changes together."""
+        now = self.pool.accounts.counts()
+        names = now.keys() | self._counted.keys()
+        changed = {name: now[name] - self._counted[name] for name in names}
+        self._counted = now
+        return {name: by for name, by in changed.items() if by}
+
+    async def __aenter__(self) -> Self:
+        await self.pool.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        while self._idle:
+            _, warm = self._idle.pop()
+            await _end(warm)
+        await self.pool.__aexit__(kind, error, trace)
+
+
+async def _end(warm: _Warm) -> None:
+    """What is dead already cannot be ended in good order, and need not be."""
+    with contextlib.suppress(Exception):
+        await warm.stack.aclose()

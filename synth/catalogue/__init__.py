@@ -1,0 +1,1 @@
+"""The tools there are: import, evolution, tools that a model plays, lists and cards of them."""

@@ -1,0 +1,1 @@
+"""Evolution of synthetic tools: quotas choose, a generator writes, workers validate."""

@@ -1,0 +1,110 @@
+"""The generator asked for tools, and to mend those that were found wanting."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from records.tables.schemas import Row
+from synth.catalogue.evolution.batch import REPAIR, Group, prompt_of
+from synth.catalogue.proposals.schemas import TOOLS
+from synth.catalogue.proposals.wire import Wire
+from synth.llm.client import LLM
+from synth.prompts.templates import fenced, render
+from tool_specs.domains.catalogue import domain_row
+from tool_specs.domains.domain import Domain
+
+SEED_ROWS = 3
+"""Of each entity that the model is shown."""
+
+
+class View(NamedTuple):
+    """What all requests of a batch show of its domain, rendered once."""
+
+    domain: str
+    existing: str
+
+
+def shown(domain: Domain) -> dict[str, Any]:
+    """The domain as a generator sees it, fields in the order of the file."""
+    row = domain_row(domain)
+    entities = {
+        name: row["entities"][name]
+        | {"fields": {f: row["entities"][name]["fields"][f] for f in entity.fields}}
+        for name, entity in domain.entities.items()
+    }
+    return {
+        "domain": domain.name,
+        "title": domain.title,
+        "description": domain.description,
+        "now": domain.now,
+        "entities": entities,
+        "rules": row["rules"],
+        "seed": {name: rows[:SEED_ROWS] for name, rows in domain.seed.items()},
+    }
+
+
+def view_of(domain: Domain, tools: Sequence[Row]) -> View:
+    """`tools`: what exists, rows with `name` and `description`."""
+    existing = [{"name": t["name"], "description": t["description"]} for t in tools]
+    return View(fenced(shown(domain)), fenced(existing))
+
+
+class Talk(NamedTuple):
+    """A request and what came of it, for the repair that may follow."""
+
+    group: Group
+    messages: list[dict[str, Any]]
+    tools: list[Wire]
+
+
+async def ask(llm: LLM, item: str, group: Group, view: View) -> Talk:
+    """Raises ItemError when the generator writes nothing usable."""
+    parents: list[Any] = [list(some) for some in group.wires]
+    if group.operator != "compose":
+        parents = [wire for (wire,) in group.wires]
+    prompt = render(
+        prompt_of(group.operator),
+        operator=group.operator,
+        domain=view.domain,
+        existing=view.existing,
+        parents=parents,
+        wanted={"count": group.size, "aims": group.aims, "draw": group.draw},
+    )
+    tools = await _tools(llm, item, group.operator, prompt.messages)
+    return Talk(group, prompt.messages, tools)
+
+
+async def ask_to_mend(
+    llm: LLM, item: str, talk: Talk, faulty: Mapping[int, Sequence[str]]
+) -> dict[int, Wire]:
+    """Mended tools by their place in the answer. `faulty`: place -> what is wrong.
+
+    A mended tool is told by its name; one with another name takes the place of the first faulty
+    tool that no answer names.
+    """
+    problems = [
+        {"tool": talk.tools[place], "problems": list(words)} for place, words in faulty.items()
+    ]
+    [message] = render(REPAIR, problems=problems).messages
+    said = {"role": "assistant", "content": json.dumps({"tools": talk.tools}, ensure_ascii=False)}
+    step = f"{talk.group.operator}_repair"
+    answered = await _tools(llm, item, step, [*talk.messages, said, message])
+    open_ = dict(faulty)
+    places = {talk.tools[place]["name"]: place for place in reversed(list(faulty))}
+    mended: dict[int, Wire] = {}
+    renamed: list[Wire] = []
+    for tool in answered:
+        place = places.get(tool["name"])
+        if place in open_:
+            del open_[place]
+            mended[place] = tool
+        else:
+            renamed.append(tool)
+    return mended | dict(zip(open_, renamed, strict=False))
+
+
+async def _tools(llm: LLM, item: str, step: str, messages: list[dict[str, Any]]) -> list[Wire]:
+    answer = await llm.structured(
+        "generator", messages, item=item, step=step, name="tools", schema=TOOLS
+    )
+    return answer["tools"]

@@ -1,0 +1,221 @@
+"""One batch of a domain: which operators are asked for how many tools, of which parents.
+
+Batch 0 derives tools from the domain alone. Later batches go on with that, and mix in the
+operators that make tools of tools. All draws hang on the item and on what the batch may see, never
+on how many tools are wanted in all.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Literal, NamedTuple
+
+from records.digest import digest
+from records.seeds import rng_of, seed_of
+from synth.catalogue.evolution.cells import Cell, cell_of, cells_of, emptiest
+from synth.catalogue.evolution.config import EvolveConfig
+from synth.catalogue.evolution.snapshot import KnownTool
+from synth.catalogue.proposals.wire import Wire, WireError, wire_of
+from synth.prompts.templates import version_of
+from tool_specs.domains.domain import Domain
+from tool_specs.language.statements import WRITING_OPS
+
+STAGE_VERSION = 2
+"""Raised when the same answers would give other rows."""
+
+Operator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
+
+ON_TOOLS: tuple[Operator, ...] = ("deepen", "broaden", "constrain", "compose")
+OPERATORS: tuple[Operator, ...] = ("derive", *ON_TOOLS)
+REPAIR = "tools_repair"
+
+OFFERED = 2
+"""Parents that are shown for each tool wanted."""
+
+DERIVED = 0.36
+"""Share of later batches that is derived from the domain alone. What is made of tools made of
+tools says less that is new with each generation."""
+
+MAX_GENERATION = 2
+"""Of a tool that is made of others: its name and description have to stay sayable."""
+
+WAYS: dict[str, tuple[str, ...]] = {
+    "deepen": (
+        "optional parameters that change what it does",
+        "an object parameter with several members",
+        "an array parameter, each item checked",
+        "a richer result with figures",
+        "a further effect on a related row",
+        "a part that is done only when asked for",
+    ),
+    "constrain": (
+        "a rule of the domain as precondition",
+        "a limit on an amount",
+        "a limit on dates",
+        "the state of a related row",
+        "no second one of its kind",
+        "only some kinds of rows",
+    ),
+    "compose": (
+        "the second acts on what the first found",
+        "the second acts on what the first changed",
+        "both happen or neither does",
+        "the second reports on what the first did",
+    ),
+}
+"""What the tools of an operator should gain, besides the cells that they fall into."""
+
+
+class Group(NamedTuple):
+    """The tools of one request."""
+
+    operator: Operator
+    size: int
+    aims: list[str]
+    """One for each tool wanted."""
+    parents: list[tuple[KnownTool, ...]]
+    """What the tools may be made of: single tools, or pairs. More than are wanted, since not every
+    one gives something new; empty for derive."""
+    wires: list[tuple[Wire, ...]]
+    """The parents as the model reads them."""
+    draw: int
+    """For variety: another batch of the same domain has another."""
+
+
+class Batch(NamedTuple):
+    item_id: str
+    domain: Domain
+    domain_id: str
+    number: int
+    known: Sequence[KnownTool]
+    """The domain's tools that the batch may see, in order of ids."""
+    groups: Sequence[Group]
+
+
+def prompt_of(operator: str) -> str:
+    return f"tools_{operator}"
+
+
+def prompt_version(operator: str) -> str:
+    return digest(version_of(prompt_of(operator)), version_of(REPAIR))
+
+
+def base_of(config: EvolveConfig) -> str:
+    """What all item ids of a run hang on: models, sampling, prompts, seed and sizes."""
+    generator = config.roles["generator"]
+    prompts = {operator: prompt_version(operator) for operator in OPERATORS}
+    return digest(
+        "evolve", STAGE_VERSION, config.seed, config.batch_size, generator.identity(), prompts
+    )
+
+
+def item_id_of(base: str, domain_id: str, batch: int) -> str:
+    return digest(base, domain_id, batch)
+
+
+def groups_of(
+    item_id: str, domain: Domain, batch: int, size: int, known: Sequence[KnownTool]
+) -> list[Group]:
+    """The requests of a batch. `known` is what the batch may see, in order of ids."""
+    rng = rng_of(item_id, "groups")
+    taken = [cell_of(domain, tool.semantics) for tool in known]
+    parents = _parents(known, rng)
+    shares = _shares(batch, size) if batch and parents else {}
+    derived = size - sum(shares.values())
+    aims = [cell.aim for cell in emptiest(cells_of(domain), taken, derived, rng)]
+    groups = [Group("derive", derived, aims, [], [], _draw(item_id, "derive"))]
+    for operator, count in shares.items():
+        chosen = _chosen(operator, parents, count * OFFERED, rng)
+        if not chosen:
+            continue
+        groups.append(
+            Group(
+                operator,
+                count,
+                _aims(operator, domain, taken, count, rng),
+                [tuple(tool for tool, _ in some) for some in chosen],
+                [tuple(wire for _, wire in some) for some in chosen],
+                _draw(item_id, operator),
+            )
+        )
+    return groups
+
+
+_Parent = tuple[KnownTool, Wire]
+
+
+def _draw(item_id: str, operator: str) -> int:
+    return seed_of(item_id, f"draw:{operator}") % 1_000_000
+
+
+def _shares(batch: int, size: int) -> dict[Operator, int]:
+    """What the operators on tools get of a batch, the rest being derived: as evenly as it goes,
+    what is left over goes round."""
+    least, left = divmod(size - round(size * DERIVED), len(ON_TOOLS))
+    order: list[Operator] = [ON_TOOLS[(batch + i) % len(ON_TOOLS)] for i in range(len(ON_TOOLS))]
+    return {operator: least + (i < left) for i, operator in enumerate(order)}
+
+
+def _parents(known: Sequence[KnownTool], rng: Random) -> list[_Parent]:
+    """Those that can be shown to a model: fewest children first, then young generations."""
+    children = Counter(tool.row["parent_id"] for tool in known)
+    order = {tool.tool_id: rng.random() for tool in known}
+    ranked = sorted(
+        (tool for tool in known if tool.row["generation"] < MAX_GENERATION),
+        key=lambda t: (children[t.tool_id] + t.row["generation"], order[t.tool_id]),
+    )
+    found: list[_Parent] = []
+    for tool in ranked:
+        try:
+            found.append((tool, wire_of(tool.spec())))
+        except WireError:
+            continue
+    return found
+
+
+def _chosen(
+    operator: Operator, parents: list[_Parent], count: int, rng: Random
+) -> list[tuple[_Parent, ...]]:
+    """`count` parents, or pairs of them, or as many as there are."""
+    if operator == "compose":
+        return _pairs(parents, count, rng)
+    pool = parents
+    if operator == "constrain":  # a reading tool has little to forbid
+        pool = [p for p in parents if _writes(p[0])] or parents
+    wide = pool[: count * 2]
+    return [(parent,) for parent in rng.sample(wide, min(count, len(wide)))]
+
+
+def _pairs(parents: list[_Parent], count: int, rng: Random) -> list[tuple[_Parent, ...]]:
+    """Two tools that meet in an entity, the second of which writes or sums up."""
+    found: list[tuple[_Parent, ...]] = []
+    seen: set[tuple[str, str]] = set()
+    for _ in range(count * 12):
+        if len(found) == count or len(parents) < 2:
+            break
+        one, other = rng.sample(parents, 2)
+        pair = (one[0].tool_id, other[0].tool_id)
+        meets = _entities(one[0]) & _entities(other[0])
+        if pair in seen or not meets or not (_writes(one[0]) or _writes(other[0])):
+            continue
+        seen.add(pair)
+        found.append((one, other))
+    return found
+
+
+def _writes(tool: KnownTool) -> bool:
+    return any(statement["op"] in WRITING_OPS for statement in tool.semantics)
+
+
+def _entities(tool: KnownTool) -> set[str]:
+    return {statement["entity"] for statement in tool.semantics if "entity" in statement}
+
+
+def _aims(
+    operator: Operator, domain: Domain, taken: Sequence[Cell], count: int, rng: Random
+) -> list[str]:
+    if operator == "broaden":
+        return [cell.aim for cell in emptiest(cells_of(domain), taken, count, rng)]
+    ways = list(WAYS[operator])
+    rng.shuffle(ways)
+    return [ways[i % len(ways)] for i in range(count)]

@@ -1,0 +1,206 @@
+"""The stages `evolve-<k>`: batch k of some domains, an item each.
+
+A stage is a barrier: batch k of a domain sees what earlier batches committed, and nothing else.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+from records.errors import ItemError
+from records.tables.schemas import Row
+from synth.catalogue.evolution.asking import Talk, ask, ask_to_mend, view_of
+from synth.catalogue.evolution.batch import Batch, Group, groups_of, item_id_of
+from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
+from synth.catalogue.evolution.rows import Outcome, rows_of
+from synth.catalogue.evolution.snapshot import Snapshot
+from synth.catalogue.evolution.workers import Workers
+from synth.catalogue.proposals.examining import Draft, Finding, Job, KnownSpec, examine, packed
+from synth.catalogue.proposals.screening import Known
+from synth.catalogue.proposals.wire import Wire
+from synth.engine.run import Run
+from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
+from synth.llm.client import LLM
+from tool_specs.domains.catalogue import domain_id, domain_row, tool_rows
+from tool_specs.domains.domain import Domain
+
+T = TypeVar("T")
+
+
+class EvolveStage:
+    """Batch `batch` of the domains picked for it in one round."""
+
+    def __init__(
+        self,
+        run: Run[EvolveConfig],
+        batch: int,
+        domains: Sequence[Domain],
+        *,
+        base: str,
+        snapshot: Snapshot,
+        workers: Workers,
+    ) -> None:
+        """`base` is what item ids hang on, `snapshot` what was committed when the round began."""
+        self.name = f"evolve-{batch}"
+        self.run = run
+        self.batch = batch
+        self.domains = domains
+        self.base = base
+        self.snapshot = snapshot
+        self.workers = workers
+
+    def plan(self) -> list[Item]:
+        return [
+            Item(item_id_of(self.base, domain_id(domain), self.batch), {"domain": domain})
+            for domain in self.domains
+        ]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        domain: Domain = item.data["domain"]
+        place = domain_id(domain)
+        # a batch that is made again must not see what it, or a later one, has made
+        later = {item_id_of(self.base, place, k) for k in range(self.batch, MAX_BATCHES)}
+        known = self.snapshot.before(place, later)
+        size = self.run.config.batch_size
+        groups = groups_of(item.item_id, domain, self.batch, size, known)
+        batch = Batch(item.item_id, domain, place, self.batch, known, groups)
+        outcomes = await Making(batch, shard.llm, self.workers).outcomes()
+        made = rows_of(batch, outcomes, self.run.config)
+        came = self._rows_of_domain(domain)
+        tables = made | {"domains": came["domains"], "tools": [*came["tools"], *made["tools"]]}
+        status = KEPT if made["tools"] else dropped("nothing_kept").status
+        return ItemResult(tables, status)
+
+    def _rows_of_domain(self, domain: Domain) -> dict[str, list[Row]]:
+        """Of the domain itself, and of the tools that came with it, where they are missing."""
+        dataset = self.run.dataset
+        domains, tools = dataset.ids("domains"), dataset.ids("tools")
+        return {
+            "domains": [row for row in [domain_row(domain)] if row["domain_id"] not in domains],
+            "tools": [row for row in tool_rows(domain) if row["tool_id"] not in tools],
+        }
+
+
+class Making:
+    """One batch on its way through the generator and the gate, with one round of repair."""
+
+    def __init__(self, batch: Batch, llm: LLM, workers: Workers) -> None:
+        self.batch = batch
+        self.llm = llm
+        self.workers = workers
+        self.domain = packed(batch.domain)
+
+    async def outcomes(self) -> list[Outcome]:
+        """Of every tool that was asked for, in the order of the requests.
+
+        Raises ItemError where no request was answered with anything of use.
+        """
+        batch = self.batch
+        view = view_of(batch.domain, [tool.row for tool in batch.known])
+        asked = await asyncio.gather(
+            *(ask(self.llm, batch.item_id, group, view) for group in batch.groups),
+            return_exceptions=True,
+        )
+        talks = {n: talk for n, answer in enumerate(asked) if (talk := _useful(answer))}
+        if not talks:
+            raise next(answer for answer in asked if isinstance(answer, ItemError))
+        first = await self._examined(talks)
+        return [*(await self._repaired(talks, first)), *_unanswered(batch.groups, talks)]
+
+    async def _examined(self, talks: dict[int, Talk]) -> list[Outcome]:
+        answered = [
+            (number, place, tool)
+            for number, talk in talks.items()
+            for place, tool in enumerate(talk.tools[: talk.group.size])
+        ]
+        drafts = [
+            Draft(i, tool, _parent_names(talks[number].group))
+            for i, (number, _, tool) in enumerate(answered)
+        ]
+        findings = await self.workers.run(examine, self._job(drafts))
+        return [
+            Outcome(number, place, tool, finding.reason, finding)
+            for (number, place, tool), finding in zip(answered, findings, strict=True)
+        ]
+
+    async def _repaired(self, talks: dict[int, Talk], outcomes: list[Outcome]) -> list[Outcome]:
+        """The faulty tools of each request go back once, with what is wrong with them."""
+        faulty: dict[int, dict[int, tuple[str, ...]]] = {}
+        for outcome in outcomes:
+            if outcome.finding.problems:
+                faulty.setdefault(outcome.group, {})[outcome.place] = outcome.finding.problems
+        answers = await asyncio.gather(
+            *(
+                ask_to_mend(self.llm, self.batch.item_id, talks[number], problems)
+                for number, problems in faulty.items()
+            ),
+            return_exceptions=True,
+        )
+        mended: dict[tuple[int, int], Wire] = {}
+        for number, answer in zip(faulty, answers, strict=True):
+            if (tools := _useful(answer)) is not None:  # else the first findings stand
+                mended |= {(number, place): tool for place, tool in tools.items()}
+        found = await self._examined_again(talks, mended, outcomes)
+        return [
+            o._replace(tool=mended[o.group, o.place], finding=found[o.group, o.place])
+            if (o.group, o.place) in found
+            else o
+            for o in outcomes
+        ]
+
+    async def _examined_again(
+        self,
+        talks: dict[int, Talk],
+        mended: dict[tuple[int, int], Wire],
+        outcomes: list[Outcome],
+    ) -> dict[tuple[int, int], Finding]:
+        if not mended:
+            return {}
+        places = sorted(mended)
+        drafts = [
+            Draft(i, mended[where], _parent_names(talks[where[0]].group))
+            for i, where in enumerate(places)
+        ]
+        job = self._job(drafts, [outcome.finding for outcome in outcomes])
+        return dict(zip(places, await self.workers.run(examine, job), strict=True))
+
+    def _job(self, drafts: Sequence[Draft], earlier: Sequence[Finding] = ()) -> Job:
+        known = [
+            Known(tool.name, tool.row["description"], tool.semantics_key, tool.skeleton)
+            if tool.semantics_key and tool.skeleton
+            else KnownSpec(tool.spec())
+            for tool in self.batch.known
+        ]
+        accepted = tuple(finding.spec for finding in earlier if finding.spec)
+        return Job(self.domain, (*known, *map(KnownSpec, accepted)), accepted, tuple(drafts))
+
+
+def _useful(answer: T | BaseException) -> T | None:
+    """None where the answers were of no use; any other failure is the item's."""
+    if isinstance(answer, ItemError):
+        return None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+def _unanswered(groups: Sequence[Group], talks: dict[int, Talk]) -> list[Outcome]:
+    """Tools that were asked for and not written, or written and not asked for."""
+    found = []
+    for number, group in enumerate(groups):
+        talk = talks.get(number)
+        answered = talk.tools if talk else []
+        reason = "not_written" if talk else "invalid_output"
+        for place in range(len(answered), group.size):
+            found.append(Outcome(number, place, None, reason, _refused(reason)))
+        for place, tool in enumerate(answered[group.size :], start=group.size):
+            found.append(Outcome(number, place, tool, "over_count", _refused("over_count")))
+    return found
+
+
+def _refused(reason: str) -> Finding:
+    return Finding(0, reason, (), None, None, None, None)
+
+
+def _parent_names(group: Group) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tool.name for parents in group.parents for tool in parents))

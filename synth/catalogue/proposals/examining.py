@@ -1,0 +1,162 @@
+"""Proposed tools judged: form, repetition, proof; accepted ones become rows.
+
+Runs in worker processes: all that goes in and out is plain data, and the same input gives the
+same output in whichever process.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from records.tables.schemas import Row
+from synth.catalogue.proposals.screening import Known, Screen
+from synth.catalogue.proposals.wire import Wire, WireError, spec_of
+from tool_specs.coverage.skeleton import semantics_key, skeleton_of
+from tool_specs.domains.catalogue import domain_of_rows, domain_row, tool_rows
+from tool_specs.domains.domain import Domain, compile_tools
+from tool_specs.execution.programs import Entities, Problems
+from tool_specs.language.domain_file import ToolSpec
+from tool_specs.language.expressions import ExpressionError
+from tool_specs.validation.validate import prove_tools
+
+MAX_PROBLEMS = 6
+"""Of one tool that its author is shown."""
+
+
+class KnownSpec(NamedTuple):
+    """A committed tool whose keys were never computed, or a tool accepted just before."""
+
+    spec: ToolSpec
+
+
+class Draft(NamedTuple):
+    number: int
+    tool: Wire
+    parents: tuple[str, ...]
+    """Names that `parent` may have; empty where the tool has no parents."""
+
+
+class Job(NamedTuple):
+    domain: bytes
+    """As `packed` makes it: the same bytes are built into a domain once a process."""
+    known: tuple[Known | KnownSpec, ...]
+    """What the domain has."""
+    accepted: tuple[ToolSpec, ...]
+    """Tools of this batch that are proved already: they move the world while others are proved."""
+    drafts: tuple[Draft, ...]
+
+
+class Finding(NamedTuple):
+    number: int
+    reason: str | None
+    """None: accepted."""
+    problems: tuple[str, ...]
+    """Sentences for the model; empty where mending is no use, as with a repeated tool."""
+    semantics_key: str | None
+    skeleton: str | None
+    row: Row | None
+    """Of an accepted tool, for the table `tools`; lineage is the caller's to fill in."""
+    spec: ToolSpec | None
+
+
+def examine(job: Job) -> list[Finding]:
+    """A finding for each draft, in their order."""
+    domain = _domain(job.domain)
+    screen = Screen([_known(domain, tool) for tool in job.known])
+    findings: dict[int, Finding] = {}
+    open_: dict[str, tuple[Draft, ToolSpec, Known]] = {}
+    for draft in job.drafts:
+        refused, spec = _formed(draft)
+        if spec is None:
+            findings[draft.number] = _refused(draft, "does_not_compile", refused)
+            continue
+        try:
+            known = _known(domain, KnownSpec(spec))
+        except (ExpressionError, KeyError, AttributeError) as error:
+            words = _compile_problems(domain, spec) or (f"{type(error).__name__}: {error}",)
+            findings[draft.number] = _refused(draft, "does_not_compile", words)
+            continue
+        if fault := screen.fault(known):
+            findings[draft.number] = Finding(
+                draft.number, fault, (), known.semantics_key, known.skeleton, None, None
+            )
+            continue
+        screen.admit(known)
+        open_[spec.name] = (draft, spec, known)
+    for finding in _proved(domain, job.accepted, open_):
+        findings[finding.number] = finding
+    return [findings[draft.number] for draft in job.drafts]
+
+
+def packed(domain: Domain) -> bytes:
+    return json.dumps({"domain": domain_row(domain), "tools": tool_rows(domain)}).encode()
+
+
+@lru_cache(maxsize=8)
+def _domain(data: bytes) -> Domain:
+    rows = json.loads(data)
+    return domain_of_rows(rows["domain"], rows["tools"])
+
+
+def _known(domain: Domain, tool: Known | KnownSpec) -> Known:
+    if isinstance(tool, Known):
+        return tool
+    spec = tool.spec
+    keys = semantics_key(domain.file, spec), skeleton_of(domain.file, spec)
+    return Known(spec.name, spec.description, *keys)
+
+
+def _formed(draft: Draft) -> tuple[tuple[str, ...], ToolSpec | None]:
+    """The spec, or what is wrong with its form."""
+    parent = draft.tool["parent"]
+    if draft.parents and parent not in draft.parents:
+        names = ", ".join(draft.parents)
+        return (f"parent: {parent!r} is none of the parents given: {names}",), None
+    try:
+        return (), spec_of(draft.tool)
+    except WireError as error:
+        return error.problems, None
+
+
+def _refused(draft: Draft, reason: str, problems: Sequence[str]) -> Finding:
+    return Finding(draft.number, reason, tuple(problems)[:MAX_PROBLEMS], None, None, None, None)
+
+
+def _compile_problems(domain: Domain, spec: ToolSpec) -> tuple[str, ...]:
+    problems = Problems()
+    compile_tools([spec], Entities.of(domain.file), problems)
+    return tuple(problems.found)
+
+
+def _proved(
+    domain: Domain,
+    accepted: Sequence[ToolSpec],
+    open_: dict[str, tuple[Draft, ToolSpec, Known]],
+) -> list[Finding]:
+    if not open_:
+        return []
+    entities = Entities.of(domain.file)
+    moving = compile_tools(accepted, entities, Problems())
+    around = domain.with_tools([*domain.programs.values(), *moving.values()])
+    proofs = prove_tools(around, [spec for _, spec, _ in open_.values()])
+    good = {name for name in open_ if proofs[name].reason is None}
+    programs = compile_tools(
+        [spec for name, (_, spec, _) in open_.items() if name in good], entities, Problems()
+    )
+    rows = {row["name"]: row for row in tool_rows(domain.with_tools(programs.values()))}
+    findings = []
+    for name, (draft, spec, known) in open_.items():
+        proof = proofs[name]
+        if proof.reason is not None:
+            findings.append(_refused(draft, proof.reason, proof.details))
+            continue
+        evidence: dict[str, Any] = {
+            "calls": proof.calls,
+            "mutants": proof.mutants,
+            "example": proof.example,
+        }
+        row = rows[name] | {"proof": evidence}
+        keys = known.semantics_key, known.skeleton
+        findings.append(Finding(draft.number, None, (), *keys, row, spec))
+    return findings

@@ -1,1 +1,0 @@
-"""Tasks on code: worlds, tasks with planted bugs, the words of their issues, grading by tests."""

@@ -1,0 +1,97 @@
+"""What a run of any kind is told of how it goes: roles, budget, concurrency, shards."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from offline_llm.server.misbehaviour import Misbehaviour
+from offline_llm.settings.settings import OfflineSettings
+from records.config import Config
+from records.digest import digest
+from synth.llm.config import BudgetConfig, RoleConfig
+
+Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
+
+
+class OfflineConfig(Config):
+    """How the embedded provider behaves as an endpoint; what it answers is its model's matter."""
+
+    misbehave: Misbehaviour = Misbehaviour()
+    """Shares of requests that fail in declared ways, to see a run survive them."""
+    latency_s: float = Field(default=0.0, ge=0.0, le=60.0)
+    """Wait before each answer."""
+    jitter_s: float = Field(default=0.0, ge=0.0, le=60.0)
+    """Further wait of up to so long, drawn for each request."""
+
+    def settings(self) -> OfflineSettings:
+        return OfflineSettings(
+            misbehave=self.misbehave, latency_s=self.latency_s, jitter_s=self.jitter_s
+        )
+
+
+class JobConfig(Config):
+    """What a run of any kind is told of how it goes. What decides rows makes up its id."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
+        [
+            "name",
+            "budget",
+            "concurrency",
+            "shard_size",
+            "max_failed",
+            "stage_seconds",
+            "offline",
+            "workers",
+        ]
+    )
+    KIND: ClassVar[str] = "run"
+    """Keeps runs of different kinds apart, whatever their settings."""
+    STAGES: ClassVar[tuple[str, ...]] = ()
+    """Names of the stages in their order, as budgets and reports use them."""
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {}
+    """The roles of the run, and who plays one that is not named: the offline provider."""
+
+    name: str = Field(default="demo", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
+    """Shown in the UI."""
+    seed: int = Field(default=0, ge=0)
+    """Another seed makes other draws everywhere, and so other rows."""
+    roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
+    """Who plays what; a role that is not named is played by the offline provider."""
+    budget: BudgetConfig = BudgetConfig()
+    """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
+    concurrency: int = Field(default=16, ge=1, le=4096)
+    """Items in flight at once. A few more than an endpoint's `max_in_flight` (an eighth) keep it
+    full while some items work on their tools."""
+    shard_size: int = Field(default=30, ge=1, le=100_000)
+    """Items a commit: small loses little work to a kill, large makes fewer files."""
+    max_failed: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Share of a stage's items that may fail before the stage does."""
+    stage_seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall clock after which a stage starts no further shard; what is left stays pending."""
+    workers: int = Field(default=0, ge=0, le=256)
+    """Processes that make shards and validate tools; 1: none beside the run's own makes shards; 0:
+    one for each core, in stages with work enough for them."""
+    offline: OfflineConfig = OfflineConfig()
+    """How the embedded provider behaves as an endpoint."""
+
+    @model_validator(mode="after")
+    def _every_role_is_played(self) -> Self:
+        if unknown := sorted(self.roles.keys() - self.DEFAULT_ROLES.keys()):
+            raise ValueError(
+                f"roles has {', '.join(unknown)}; roles here: {', '.join(self.DEFAULT_ROLES)}"
+            )
+        roles = {role: self.roles.get(role, own) for role, own in self.DEFAULT_ROLES.items()}
+        object.__setattr__(self, "roles", roles)  # frozen for everyone else
+        for where in ("stage_seconds", "budget.stages"):
+            named = self.stage_seconds if where == "stage_seconds" else self.budget.stages
+            if unknown := sorted(named.keys() - set(self.STAGES)):
+                raise ValueError(
+                    f"{where} names no stage by {', '.join(unknown)}; "
+                    f"stages: {', '.join(self.STAGES)}"
+                )
+        return self
+
+    @property
+    def run_id(self) -> str:
+        """Digest of what decides rows: the same command in a fresh folder has the same id."""
+        return digest(self.KIND, self.identity())

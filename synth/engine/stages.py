@@ -1,0 +1,89 @@
+"""Stages, items and the shard plan: what a run does, cut into units of commit.
+
+A stage turns the committed rows of earlier stages into items, and an item into rows. Item i is the
+same item whatever the count, the concurrency or the shard size, so a plan only ever grows: a
+resumed run keeps the shards that were planned and cuts new ones from items not yet planned.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from records.errors import ConfigError
+from records.files import write_atomic
+from records.store.dataset import ItemStatus
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from synth.llm.client import LLM
+
+KEPT = ItemStatus("kept", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One unit of work: an agent to write, a task to prove, an episode to roll out."""
+
+    item_id: str
+    """Digest of what decides the item: the key for commits, journals and random draws."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the stage needs to make it; recomputed on resume, never stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    tables: Mapping[str, Sequence[Row]]
+    status: ItemStatus = KEPT
+    noted: Mapping[str, int] = field(default_factory=dict)
+    """What is no failure and still worth counting, by name; summed over the shard in `timings`."""
+
+
+def dropped(reason: str) -> ItemResult:
+    """An item that was made and found unfit: counted by its reason, and no row is written."""
+    return ItemResult({}, ItemStatus("dropped", reason))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardContext:
+    """What the maker of an item may use. One journal and one ledger a shard."""
+
+    llm: LLM
+    journal: ShardJournal
+
+
+class Stage(Protocol):
+    """What the runner needs to know of a stage. Versions are part of the item ids."""
+
+    name: str
+    """Kebab-case; names the tasks of the flow, the plan and the journals."""
+
+    # A stage class with `spread = True` may have its shards made in worker processes. Each makes a
+    # stage of its own from its run, so items hold ids and small values; `make` reads the rest.
+
+    def plan(self) -> list[Item]:
+        """Every item of the run, in a fixed order, from the config and committed rows."""
+        ...
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        """Rows of one item. `ItemError` fails the item; `TransientError` has it tried again."""
+        ...
+
+
+def plan_shards(
+    path: Path, items: Sequence[Item], *, done: set[str], shard_size: int
+) -> list[list[str]]:
+    """The stage's shards as lists of item ids, written to `path` before any work.
+
+    Shards planned earlier are kept as they are. Items neither planned nor committed (`done`) are
+    cut into new shards of `shard_size`.
+    """
+    if shard_size < 1:
+        raise ConfigError(f"shard_size must be at least 1, got {shard_size}")
+    shards: list[list[str]] = json.loads(path.read_text()) if path.exists() else []
+    planned = {item_id for shard in shards for item_id in shard}
+    new = [i.item_id for i in items if i.item_id not in planned and i.item_id not in done]
+    grown = shards + [new[at : at + shard_size] for at in range(0, len(new), shard_size)]
+    if grown != shards:
+        write_atomic(path, json.dumps(grown).encode())
+    return grown

@@ -1,0 +1,391 @@
+"""The episode environment, after Gymnasium: an action is one assistant message, an observation is
+the messages it caused (tool results in call order, or the user's next turn).
+
+The reward is 0 until the end and then `objective_reward`: what code can check of the rubric. No
+judge is asked here. Mistakes of the agent (arguments that are no JSON, tools that do not exist)
+come back as error observations; failures around it end the episode as `infra_error` or
+`budget_stop`, which say nothing about the agent.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import canonical_json, digest
+from records.errors import BudgetError, TransientError
+from records.sizes import count_tokens
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
+from synth.episode.tools.cassette import NotRecordedError
+from synth.episode.tools.executors import Catalogue, RecordedCalls, executors_for
+from synth.episode.tools.fault_injection import OutcomeConfig, Outcomes
+from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
+from synth.episode.users.faults import UserFault
+from synth.episode.users.user import Scene, User, UserCall, UserError
+from synth.prompts.templates import render
+from synth.rubrics.built_in import Episode
+from synth.rubrics.criteria import Rubric
+from synth.rubrics.reward import decide_by_code, evidence_of, objective_reward, rubric_of
+
+Message = dict[str, Any]
+
+Reason = Literal[
+    "user_done",
+    "agent_done",
+    "refused",
+    "max_turns",
+    "token_budget",
+    "format_error",
+    "user_error",
+    "infra_error",
+    "budget_stop",
+]
+"""Why an episode ended. The list is closed."""
+
+TRUNCATED = frozenset({"max_turns", "token_budget", "infra_error", "budget_stop"})
+"""Cut off from outside; the others are ends that the conversation came to."""
+
+OUTSIDE = frozenset({"user_error", "infra_error", "budget_stop"})
+"""Ends that say nothing about the agent: no verdict is drawn from them, the reward is 0."""
+
+PROMPT = "agent"
+
+
+class EpisodeConfig(Config):
+    outcomes: OutcomeConfig = OutcomeConfig()
+
+    max_format_errors: int = Field(default=3, ge=1)
+    """Assistant messages in a row with a call that no tool could take; the last one ends the
+    episode."""
+
+    max_parallel_calls: int = Field(default=16, ge=1)
+    """Further calls of one message are refused unexecuted."""
+
+    observation_chars: int = Field(default=20_000, ge=200)
+    """Longer results are cut, and say so."""
+
+    user_retries: int = Field(default=2, ge=0)
+    """How often an unusable turn of the simulated user is asked for again."""
+
+
+class Step(NamedTuple):
+    observation: list[Message]
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    """`turn`, `tokens`, `calls` (records of this step); at the end `termination_reason`,
+    `verdicts` and, where something outside failed, `error`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything an episode is at one moment, its place in the journal included. Live servers are
+    brought back by replay."""
+
+    task: Row
+    seed: int
+    messages: tuple[Message, ...]
+    turn: int
+    tokens: int
+    format_errors: int
+    caller: CallerSnapshot
+    user_faults: tuple[UserFault, ...] = ()
+
+
+@dataclass
+class EpisodeState:
+    """One episode as it goes on. For reading; only the environment writes it."""
+
+    task: Row
+    seed: int
+    caller: Caller
+    user: User | None
+    hash_initial: str | None
+    """None where the first call starts the server that holds the state."""
+    hash_final: str | None = None
+    """Set by `close`."""
+    messages: list[Message] = field(default_factory=list)
+    turn: int = 0
+    """Assistant messages so far."""
+    tokens: int = 0
+    """Size of all messages but the system prompt, results included."""
+    format_errors: int = 0
+    reason: Reason | None = None
+    error: str | None = None
+    hopeless: bool = False
+    """What failed outside would fail again in another attempt."""
+    drifts: list[str] = field(default_factory=list)
+    """Steps whose results came out otherwise than journalled."""
+    user_faults: list[UserFault] = field(default_factory=list)
+    """What was wrong with turns of the simulated user, the mended ones too."""
+
+
+class EpisodeEnvironment:
+    """One episode at a time. Not for concurrent steps; close it when done with it.
+
+    Without a `user` the first answer in words ends the episode as `agent_done`.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        config: EpisodeConfig = EpisodeConfig(),
+        *,
+        user: Callable[[Row, Row], User] | None = None,
+        outcomes: Callable[[int], Outcomes] | None = None,
+        journal: ShardJournal | None = None,
+        episode_id: str = "",
+        answers: Answers | None = None,
+        recorded: RecordedCalls | None = None,
+    ) -> None:
+        """`user` makes a simulated user from (task, persona), `outcomes` the draws from a seed.
+
+        With a `journal` the results that it holds for `episode_id` are what counts. `answers` are
+        those of a simulator, for tools that a model plays; `recorded` replays them instead.
+        """
+        self._catalogue = catalogue
+        self._config = config
+        self._user = user
+        self._outcomes = outcomes or (lambda seed: Outcomes(config.outcomes, seed))
+        self._journal = journal
+        self._episode_id = episode_id
+        self._answers, self._recorded = answers, recorded
+        self._episode: EpisodeState | None = None
+
+    @property
+    def state(self) -> EpisodeState:
+        """The episode going on, or just ended. ValueError before the first `reset`."""
+        if self._episode is None:
+            raise ValueError("no episode: call reset first")
+        return self._episode
+
+    async def reset(self, task: Row, seed: int) -> tuple[list[Message], dict[str, Any]]:
+        """The system prompt and the user's opening; `info` holds `tools` in OpenAI form."""
+        await self.close()
+        state = self._episode = self._begin(task, seed)
+        state.messages.append(self._system_message(task))
+        self._append(state, [{"role": "user", "content": task["user_brief"]["opening"]}])
+        return list(state.messages), {"tools": state.caller.openai_tools(), "turn": 0}
+
+    async def step(self, action: Message) -> Step:
+        """Play one assistant message. ValueError when no episode is going on."""
+        state = self.state
+        if state.reason is not None:
+            raise ValueError(f"the episode has ended ({state.reason}): call reset")
+        state.turn += 1
+        self._append(state, [action])
+        observation: list[Message] = []
+        records: list[CallRecord] = []
+        try:
+            if action.get("refusal"):
+                state.reason = "refused"
+            elif action.get("tool_calls"):
+                records = await self._call_tools(state, action)
+                observation = [record.message() for record in records]
+            elif (action.get("content") or "").strip():
+                observation = await self._hear_user(state)
+            else:
+                state.reason = "format_error"
+        except BudgetError as error:
+            state.reason, state.error = "budget_stop", str(error)
+        except TransientError as error:
+            state.reason, state.error = "infra_error", str(error)
+            state.hopeless = state.hopeless or isinstance(error, NotRecordedError)
+        except UserError as error:
+            state.reason, state.error = "user_error", str(error)
+        self._append(state, observation)
+        self._apply_limits(state)
+        return await self._step(state, observation, records)
+
+    def snapshot(self) -> Snapshot:
+        state = self.state
+        return Snapshot(
+            task=state.task,
+            seed=state.seed,
+            messages=tuple(state.messages),
+            turn=state.turn,
+            tokens=state.tokens,
+            format_errors=state.format_errors,
+            caller=state.caller.snapshot(),
+            user_faults=tuple(state.user_faults),
+        )
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Go on from `snapshot`, taken of this or another environment while its episode ran."""
+        await self.close()
+        state = self._begin(snapshot.task, snapshot.seed)
+        state.messages = list(snapshot.messages)
+        state.turn, state.tokens = snapshot.turn, snapshot.tokens
+        state.format_errors = snapshot.format_errors
+        state.user_faults = list(snapshot.user_faults)
+        await state.caller.restore(snapshot.caller)
+        self._episode = state
+
+    def stop(self, reason: Reason, error: str) -> None:
+        """End the episode for a cause that lies outside it, such as an endpoint that is down."""
+        self.state.reason, self.state.error = reason, error
+
+    async def close(self) -> None:
+        """Stop what the episode runs. Its `state` can still be read."""
+        state = self._episode
+        if state is not None:
+            state.hash_final = state.hash_final or state.caller.state_hash()
+            await state.caller.close()
+
+    def _begin(self, task: Row, seed: int) -> EpisodeState:
+        agent = self._catalogue.agents[task["agent_id"]]
+        tools = self._catalogue.tools_of(agent)
+        own = self._catalogue.user_tools_of(task)
+        caller = Caller(
+            tools,
+            executors_for(
+                self._catalogue,
+                task,
+                [*tools, *own],
+                answers=self._answers,
+                recorded=self._recorded,
+            ),
+            self._outcomes(seed),
+            max_parallel_calls=self._config.max_parallel_calls,
+            observation_chars=self._config.observation_chars,
+            user_tools=own,
+        )
+        persona = self._catalogue.personas[task["persona_id"]]
+        user = self._user(task, persona) if self._user else None
+        return EpisodeState(task, seed, caller, user, caller.state_hash())
+
+    def _system_message(self, task: Row) -> Message:
+        setting = self._catalogue.setting_of(task)
+        prompt = render(
+            PROMPT,
+            system_prompt=self._catalogue.agents[task["agent_id"]]["system_prompt"],
+            **setting._asdict(),
+        )
+        return prompt.messages[0]
+
+    async def _call_tools(self, state: EpisodeState, action: Message) -> list[CallRecord]:
+        records = await self._run_calls(state, action["tool_calls"], digest(action), "agent")
+        wrong = any(record.error_code in FORMAT_ERRORS for record in records)
+        state.format_errors = state.format_errors + 1 if wrong else 0
+        if state.format_errors >= self._config.max_format_errors:
+            state.reason = "format_error"
+        return records
+
+    async def _run_calls(
+        self, state: EpisodeState, calls: Sequence[Mapping[str, Any]], signature: str, actor: Actor
+    ) -> list[CallRecord]:
+        """Run the calls in their order. On a resume the journalled results are what counts."""
+        records = await state.caller.run(calls, turn=state.turn, actor=actor)
+        if self._journal is not None:
+            # the digest keeps a branch taken after `restore` from the first branch's results
+            step = f"turn-{state.turn}-{signature}"
+            records = self._settled(self._journal, state, step, records)
+        state.caller.keep(records)
+        if failed := next((r for r in records if r.error_code == SIMULATION_FAILED), None):
+            state.reason, state.hopeless = "infra_error", True
+            state.error = f"{SIMULATION_FAILED}: no usable answer to call {failed.call_index}"
+        return records
+
+    def _settled(
+        self, journal: ShardJournal, state: EpisodeState, step: str, records: list[CallRecord]
+    ) -> list[CallRecord]:
+        fresh = [record._asdict() for record in records]
+        known = journal.observation(self._episode_id, step)
+        if known is None:
+            journal.record(self._episode_id, step, {"calls": fresh})
+            return records
+        if canonical_json(known["calls"]) == canonical_json(fresh):
+            return records
+        state.drifts.append(step)
+        return [CallRecord(**call) for call in known["calls"]]
+
+    async def _hear_user(self, state: EpisodeState) -> list[Message]:
+        state.format_errors = 0
+        if state.user is None:
+            state.reason = "agent_done"
+            return []
+        said = await state.user.reply(self._scene(state))
+        if said.done:
+            # Its last words answer nothing and nobody answers them: the agent has the last word.
+            state.reason = "user_done"
+            return []
+        return [{"role": "user", "content": said.message}]
+
+    def _scene(self, state: EpisodeState) -> Scene:
+        async def act(calls: Sequence[UserCall]) -> list[CallRecord]:
+            wire = [call.wire() for call in calls]
+            made = await self._run_calls(state, wire, f"user-{digest(wire)}", "user")
+            if state.error is not None:  # whatever the user would say now, the episode is over
+                raise TransientError(state.error)
+            return made
+
+        return Scene(
+            messages=state.messages,
+            goal_open=lambda: self._goal_open(state),
+            turn=state.turn,
+            calls=[record for record in state.caller.records if record.actor == "user"],
+            act=act,
+            note=state.user_faults.append,
+        )
+
+    async def _goal_open(self, state: EpisodeState) -> bool | None:
+        """Whether a mandatory criterion that code can check is not met yet; None for a task that
+        cannot be solved."""
+        if not state.task["solvable"]:
+            return None
+        rubric = rubric_of(state.task)
+        evidence = await self._evidence(state, rubric)
+        verdicts = self._catalogue.kinds.check_all(rubric, evidence)
+        return bool(decide_by_code(rubric, verdicts).failed)
+
+    async def _evidence(self, state: EpisodeState, rubric: Rubric) -> Episode:
+        """With the results of the graded tests, which run elsewhere; TransientError where that
+        fails."""
+        calls = [record._asdict() for record in state.caller.records]
+        tests = await self._catalogue.bench.tests_of(state.task, rubric, calls)
+        return evidence_of(state.messages, calls, tests)
+
+    def _append(self, state: EpisodeState, messages: Sequence[Message]) -> None:
+        state.messages += messages
+        state.tokens += sum(map(message_tokens, messages))
+
+    def _apply_limits(self, state: EpisodeState) -> None:
+        if state.reason is not None:
+            return
+        if state.tokens > state.task["token_budget"]:
+            state.reason = "token_budget"
+        elif state.turn >= state.task["max_turns"]:
+            state.reason = "max_turns"
+
+    async def _step(
+        self, state: EpisodeState, observation: list[Message], records: list[CallRecord]
+    ) -> Step:
+        info: dict[str, Any] = {"turn": state.turn, "tokens": state.tokens, "calls": records}
+        if state.reason is None:
+            return Step(observation, 0.0, False, False, info)
+        reward, verdicts = 0.0, {}
+        if state.reason not in OUTSIDE:
+            rubric = rubric_of(state.task)
+            try:
+                evidence = await self._evidence(state, rubric)
+                verdicts = self._catalogue.kinds.check_all(rubric, evidence)
+                reward = objective_reward(rubric, verdicts)
+            except TransientError as error:  # of the sandbox that grades
+                state.reason, state.error = "infra_error", str(error)
+        info |= {"termination_reason": state.reason, "verdicts": verdicts}
+        if state.error is not None:
+            info["error"] = state.error
+        truncated = state.reason in TRUNCATED
+        return Step(observation, reward, not truncated, truncated, info)
+
+
+def message_tokens(message: Message) -> int:
+    """Size of what a message says, calls included."""
+    calls = (call["function"] for call in message.get("tool_calls") or ())
+    texts = [message.get("content") or "", *(f["name"] + f["arguments"] for f in calls)]
+    return sum(map(count_tokens, texts))

@@ -1,0 +1,181 @@
+"""Replay: the recorded actions of a trajectory, executed again in a fresh environment.
+
+Draws and user turns are the recorded ones; every result, state hash and state change is made anew
+and compared, and so is the reward. No model is asked: what one answered as a tool is taken from the
+record, and its changes are checked and made again. A cassette does so for live servers, too.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from records.digest import canonical_json
+from records.errors import ItemError
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.episode.environment import (
+    OUTSIDE,
+    EpisodeConfig,
+    EpisodeEnvironment,
+    Message,
+)
+from synth.episode.tools.cassette import Tape
+from synth.episode.tools.executors import Catalogue, RecordedCalls
+from synth.episode.tools.fault_injection import RecordedOutcomes
+from synth.episode.users.user import Scene, UserCall, UserError, UserTurn
+from synth.rubrics.reward import evidence_of, objective_reward, rubric_of
+
+COMPARED = (
+    "tool_call_id",
+    "tool_id",
+    "name",
+    "fidelity",
+    "arguments",
+    "observation",
+    "is_error",
+    "error_code",
+    "breaches",
+    "injected_outcome",
+    "state_hash_before",
+    "state_hash_after",
+    "state_diff",
+    "actor",
+)
+"""Columns of `tool_calls` that an execution decides."""
+
+
+LIVE = ("mcp", "cassette")
+"""Fidelities that `--cassette` answers from the record."""
+
+
+class Difference(NamedTuple):
+    where: str
+    """`call 3: observation`, `message 5`, `state_hash_final`, `objective_reward`."""
+    recorded: Any
+    replayed: Any
+
+
+class ReplayReport(NamedTuple):
+    trajectory_id: str
+    num_calls: int
+    differences: list[Difference]
+
+
+class RecordedUser:
+    """Says what the user said and makes the calls that it made, turn by turn."""
+
+    def __init__(self, messages: Sequence[Message], calls: Sequence[Row], reason: str) -> None:
+        self._turns = [m["content"] for m in messages if m["role"] == "user"]
+        self._calls = [call for call in calls if call["actor"] == "user"]
+        self._reason = reason
+
+    async def reply(self, scene: Scene) -> UserTurn:
+        for call in (c for c in self._calls if c["turn"] == scene.turn):
+            given = call["arguments"]
+            text = given if isinstance(given, str) else canonical_json(given)
+            await scene.act([UserCall(call["tool_call_id"], call["name"], text)])
+        said = sum(m["role"] == "user" for m in scene.messages)
+        if said < len(self._turns):
+            return UserTurn(self._turns[said], False)
+        if self._reason == "user_error":
+            raise UserError("as recorded")
+        return UserTurn("", True)
+
+
+async def replay(
+    dataset: Dataset,
+    trajectory_id: str,
+    catalogue: Catalogue,
+    config: EpisodeConfig = EpisodeConfig(),
+    *,
+    cassette: bool = False,
+) -> ReplayReport:
+    """Execute the trajectory again. ItemError when the dataset does not hold it.
+
+    With `cassette` live servers are not started: the recorded calls answer for them.
+    """
+    trajectory = _row(dataset, "trajectories", trajectory_id)
+    task = _row(dataset, "tasks", trajectory["task_id"])
+    calls = [c for c in dataset.rows("tool_calls") if c["trajectory_id"] == trajectory_id]
+    return await replay_rows(trajectory, calls, task, catalogue, config, cassette=cassette)
+
+
+async def replay_rows(
+    trajectory: Row,
+    calls: Sequence[Row],
+    task: Row,
+    catalogue: Catalogue,
+    config: EpisodeConfig = EpisodeConfig(),
+    *,
+    cassette: bool = False,
+) -> ReplayReport:
+    """`calls` are the trajectory's rows of `tool_calls`, in call order."""
+    kinds = [
+        (c["name"], c["arguments"], c["injected_outcome"] or "success")
+        for c in calls
+        if c["actor"] == "agent"
+    ]
+    reason = trajectory["termination_reason"]
+    env = EpisodeEnvironment(
+        catalogue,
+        config,
+        user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
+        outcomes=lambda seed: RecordedOutcomes(kinds, seed),
+        recorded=RecordedCalls(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
+    )
+    await env.reset(task, trajectory["seed"])
+    try:
+        for message in trajectory["messages"]:
+            if message["role"] == "assistant" and env.state.reason is None:
+                await env.step(message)
+    finally:
+        await env.close()
+    differences = list(_differences(trajectory, calls, env))
+    differences += await _reward_difference(trajectory, task, env, catalogue)
+    return ReplayReport(trajectory["trajectory_id"], len(calls), differences)
+
+
+def _differences(
+    trajectory: Row, calls: Sequence[Row], env: EpisodeEnvironment
+) -> Iterator[Difference]:
+    state = env.state
+    replayed = [record._asdict() for record in state.caller.records]
+    for index in range(max(len(calls), len(replayed))):
+        if index >= min(len(calls), len(replayed)):
+            yield Difference("number of calls", len(calls), len(replayed))
+            break
+        for column in COMPARED:
+            old, new = calls[index][column], replayed[index][column]
+            if canonical_json(old) != canonical_json(new):
+                yield Difference(f"call {index}: {column}", old, new)
+    messages = trajectory["messages"]
+    for index, (old, new) in enumerate(zip(messages, state.messages, strict=False)):
+        if canonical_json(old) != canonical_json(new):
+            yield Difference(f"message {index}", old, new)
+    if len(messages) != len(state.messages):
+        yield Difference("number of messages", len(messages), len(state.messages))
+    if trajectory["state_hash_final"] != state.hash_final:
+        yield Difference("state_hash_final", trajectory["state_hash_final"], state.hash_final)
+
+
+async def _reward_difference(
+    trajectory: Row, task: Row, env: EpisodeEnvironment, catalogue: Catalogue
+) -> list[Difference]:
+    """The reward of the recorded conversation with the results made anew."""
+    reward = 0.0
+    if trajectory["termination_reason"] not in OUTSIDE:
+        rubric = rubric_of(task)
+        replayed = [record._asdict() for record in env.state.caller.records]
+        tests = await catalogue.bench.tests_of(task, rubric, replayed)
+        evidence = evidence_of(trajectory["messages"], replayed, tests)
+        reward = objective_reward(rubric, catalogue.kinds.check_all(rubric, evidence))
+    recorded = trajectory["objective_reward"]
+    return [] if recorded == reward else [Difference("objective_reward", recorded, reward)]
+
+
+def _row(dataset: Dataset, table: str, row_id: str) -> Row:
+    """The row of the table by its primary key."""
+    key = {"trajectories": "trajectory_id", "tasks": "task_id"}[table]
+    found = next((row for row in dataset.rows(table) if row[key] == row_id), None)
+    if found is None:
+        raise ItemError("not_found", f"{dataset.root} holds no {key} {row_id!r}")
+    return found

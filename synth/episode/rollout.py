@@ -1,0 +1,332 @@
+"""Rollouts: one trajectory of a task, from the user's opening to the end of the episode.
+
+Nothing is paid or done twice. Every answer of a model is kept by the LLM layer before it is used,
+every tool result is journalled before the model sees it. A run that died is run again from the
+start of the episode: kept answers cost nothing, actions are executed again to rebuild the state,
+and the journalled result is what counts.
+
+The user's closing words are not stored: they ask for nothing and nobody answers them, so that a
+conversation which came to its end has the agent's as its last message.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import digest
+from records.errors import BudgetError, TransientError
+from records.seeds import rng_of, seed_of
+from records.sizes import TOKEN_COUNTER
+from records.store.dataset import ItemStatus
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from synth.engine.stages import KEPT, Item, ItemResult
+from synth.episode.environment import (
+    OUTSIDE,
+    PROMPT,
+    TRUNCATED,
+    EpisodeConfig,
+    EpisodeEnvironment,
+    EpisodeState,
+    Message,
+    Step,
+)
+from synth.episode.recovery import recoveries
+from synth.episode.tools.executors import Catalogue
+from synth.episode.tools.fault_injection import BEFORE_EXECUTION
+from synth.episode.tools.simulator import PROMPT as SIMULATOR_PROMPT
+from synth.episode.tools.simulator import ROLE as SIMULATOR
+from synth.episode.tools.simulator import SIMULATION_FAILED, Measured, ModelAnswers, Note
+from synth.episode.users.user import PROMPT as USER_PROMPT
+from synth.episode.users.user import LlmUser
+from synth.llm.client import LLM, Completion
+from synth.llm.config import RoleConfig
+from synth.prompts.templates import version_of
+from synth.rubrics.reward import decide_by_code, rubric_of
+
+STAGE_VERSION = 5
+"""Raised when the same item would give another trajectory."""
+
+INFRA_ATTEMPTS = 3
+"""How often an episode is played when something outside it fails; then the failure is its row."""
+
+INFRA_WAIT_S = 1.0
+"""Longest wait before the second attempt; doubles with each."""
+
+
+class RolloutConfig(Config):
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"attempts"})
+
+    attempts: int = Field(default=1, ge=1, le=256)
+    """Trajectories for each task."""
+    episode: EpisodeConfig = EpisodeConfig()
+
+
+def prompt_versions() -> dict[str, str]:
+    return {name: version_of(name) for name in (PROMPT, USER_PROMPT)}
+
+
+def plan_rollouts(
+    tasks: Iterable[Row],
+    *,
+    config: RolloutConfig,
+    roles: Mapping[Any, RoleConfig],
+    simulation: Callable[[str], Sequence[Any]] = lambda task_id: (),
+) -> list[Item]:
+    """An item for each attempt at each task, in the tasks' order; its id is `trajectory_id`.
+
+    `simulation`: what decides the answers of a task's simulated tools; nothing where it has none.
+    """
+    decided = [
+        STAGE_VERSION,
+        config.identity(),
+        roles["agent"].identity(),
+        roles["user"].identity(),
+        prompt_versions(),
+        TOKEN_COUNTER,
+    ]
+    return [
+        Item(
+            digest("trajectory", decided, task["task_id"], attempt, *simulation(task["task_id"])),
+            {"task": task, "attempt": attempt},
+        )
+        for task in tasks
+        for attempt in range(config.attempts)
+    ]
+
+
+async def run_rollout(
+    item: Item,
+    llm: LLM,
+    journal: ShardJournal,
+    *,
+    catalogue: Catalogue,
+    config: RolloutConfig,
+    roles: Mapping[Any, RoleConfig],
+) -> ItemResult:
+    """Rows of `trajectories` and `tool_calls`. BudgetError stops it; the journal waits then.
+
+    Steps whose tools answered otherwise than journalled are noted as `replay_drift`.
+    """
+    attempt = 1
+    while True:
+        played = await _play(item, llm, journal, catalogue, config.episode)
+        over = attempt == INFRA_ATTEMPTS or played.state.hopeless
+        if played.state.reason != "infra_error" or over:
+            return _result(item, played, roles)
+        jitter = rng_of(item.item_id, "infra_wait", attempt).uniform(0.5, 1.0)
+        await asyncio.sleep(INFRA_WAIT_S * 2 ** (attempt - 1) * jitter)
+        attempt += 1
+
+
+class Usage:
+    """Reported tokens by role; an answer from the cache counts like the one that was paid."""
+
+    def __init__(self) -> None:
+        self.by_role = {role: {"prompt": 0, "completion": 0} for role in ("agent", "user")}
+
+    def add(self, role: str, answer: Completion) -> None:
+        used = self.by_role.setdefault(role, {"prompt": 0, "completion": 0})
+        used["prompt"] += answer.prompt_tokens
+        used["completion"] += answer.completion_tokens
+
+
+class _Played(NamedTuple):
+    state: EpisodeState
+    tools: list[dict[str, Any]]
+    last: Step | None
+    """The step that ended the episode; None when it ended between steps."""
+    tokens: dict[str, dict[str, int]]
+    """Reported usage by role."""
+    notes: list[Note]
+    """On the calls that the simulator answered, in their order."""
+
+
+async def _play(
+    item: Item, llm: LLM, journal: ShardJournal, catalogue: Catalogue, config: EpisodeConfig
+) -> _Played:
+    """messages -> model -> step, until the episode ends. Raises BudgetError."""
+    trajectory_id, task = item.item_id, item.data["task"]
+    usage = Usage()
+
+    def user(task: Row, persona: Row) -> LlmUser:
+        return LlmUser(
+            llm,
+            item=trajectory_id,
+            persona=persona,
+            brief=task["user_brief"],
+            tools=catalogue.user_tools_of(task),
+            retries=config.user_retries,
+            on_answer=partial(usage.add, "user"),
+        )
+
+    answers = ModelAnswers(
+        llm,
+        item=trajectory_id,
+        config=catalogue.simulate,
+        on_answer=partial(usage.add, SIMULATOR),
+    )
+    env = EpisodeEnvironment(
+        catalogue,
+        config,
+        user=user,
+        journal=journal,
+        episode_id=f"{trajectory_id}-{llm.round_of(trajectory_id)}",
+        answers=answers,
+    )
+    step: Step | None = None
+    messages, info = await env.reset(task, episode_seed(trajectory_id))
+    try:
+        while env.state.reason is None:
+            completion = await llm.chat(
+                "agent",
+                messages,
+                item=trajectory_id,
+                step=f"agent-{env.state.turn}",
+                tools=info["tools"] or None,
+            )
+            usage.add("agent", completion)
+            action = assistant_message(completion, num_calls=len(env.state.caller.records))
+            step = await env.step(action)
+            messages += [action, *step.observation]
+    except TransientError as error:
+        env.stop("infra_error", str(error))
+    finally:
+        await env.close()
+    if env.state.reason == "budget_stop":
+        raise BudgetError(env.state.error)
+    return _Played(env.state, info["tools"], step, usage.by_role, answers.notes)
+
+
+def episode_seed(trajectory_id: str) -> int:
+    return seed_of(trajectory_id, "episode")
+
+
+def assistant_message(completion: Completion, *, num_calls: int) -> Message:
+    """The answer as a chat message; `num_calls` is how many calls came before it.
+
+    Servers number calls in their own ways, some give every call the same id: ours count up over
+    the trajectory. Arguments stay the text that the model wrote.
+    """
+    message: Message = {"role": "assistant", "content": completion.content}
+    if completion.reasoning:
+        message["reasoning_content"] = completion.reasoning
+    if completion.finish_reason == "content_filter":
+        message["refusal"] = message["content"] or "refused by the endpoint"
+    if completion.tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{num_calls + i}",
+                "type": "function",
+                "function": call["function"],
+            }
+            for i, call in enumerate(completion.tool_calls)
+        ]
+    return message
+
+
+def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> ItemResult:
+    made = [record._asdict() for record in played.state.caller.records]
+    recovered = recoveries(made, played.state.messages)
+    num_recovered = sum(c["is_error"] and bool(r) for c, r in zip(made, recovered, strict=True))
+    row = _trajectory_row(item, played, roles, num_recovered)
+    place = {"trajectory_id": item.item_id, "split": row["split"]}
+    calls = [call | place | {"recovered": well} for call, well in zip(made, recovered, strict=True)]
+    failed = row["termination_reason"] in ("infra_error", "user_error")
+    reason = row["termination_reason"]
+    if any(record.error_code == SIMULATION_FAILED for record in played.state.caller.records):
+        reason = SIMULATION_FAILED  # a retry asks the simulator anew
+    status = ItemStatus("failed", reason) if failed else KEPT
+    drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
+    tables = {"trajectories": [row], "tool_calls": calls}
+    if simulations := _simulations(item, played, roles):
+        tables["simulations"] = simulations
+    return ItemResult(tables, status, drifts)
+
+
+def _simulations(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> list[Row]:
+    """Rows of the table: how each answer of the simulator came about, and how true it was."""
+    simulated = [
+        record
+        for record in played.state.caller.records
+        if record.fidelity == "llm" and record.injected_outcome not in BEFORE_EXECUTION
+    ]
+    rows = []
+    for record, note in zip(simulated, played.notes, strict=False):
+        measured = note.measured._asdict() if note.measured else dict.fromkeys(Measured._fields)
+        rows.append(
+            {
+                "trajectory_id": item.item_id,
+                "call_index": record.call_index,
+                "tool_id": note.tool_id,
+                "model": roles[SIMULATOR].model_of(item.item_id, SIMULATOR),
+                "prompt_version": version_of(SIMULATOR_PROMPT),
+                "repairs": note.repairs,
+                "failed": record.error_code == SIMULATION_FAILED,
+                **measured,
+                "split": item.data["task"]["split"],
+            }
+        )
+    return rows
+
+
+def _versions(played: _Played) -> dict[str, str]:
+    own = {SIMULATOR_PROMPT: version_of(SIMULATOR_PROMPT)} if played.notes else {}
+    return prompt_versions() | own
+
+
+def _trajectory_row(
+    item: Item, played: _Played, roles: Mapping[Any, RoleConfig], num_recovered: int
+) -> Row:
+    state, task = played.state, item.data["task"]
+    records = [record for record in state.caller.records if record.actor == "agent"]
+    messages = state.messages
+    speakers = Counter(message["role"] for message in messages)
+    hashes = [r.state_hash_before for r in records if r.state_hash_before is not None]
+    return {
+        "trajectory_id": item.item_id,
+        "task_id": task["task_id"],
+        "agent_id": task["agent_id"],
+        "persona_id": task["persona_id"],
+        "domain_id": task["domain_id"],
+        "server": task["server"],
+        "variant": task["variant"],
+        "attempt": item.data["attempt"],
+        "seed": state.seed,
+        "messages": messages,
+        "tools": played.tools,
+        "num_messages": len(messages),
+        "num_turns": speakers["assistant"],
+        "num_user_turns": speakers["user"],
+        "num_tool_calls": len(records),
+        "num_errors": sum(record.is_error for record in records),
+        "num_recovered": num_recovered,
+        "fidelities": sorted({r.fidelity for r in records if r.fidelity}),
+        "injected_outcomes": [r.injected_outcome for r in records if r.injected_outcome],
+        "termination_reason": state.reason,
+        "outcome": _outcome(played),
+        "objective_reward": played.last.reward if played.last else 0.0,
+        "state_hash_initial": state.hash_initial or next(iter(hashes), None),
+        "state_hash_final": state.hash_final,
+        "models": {role: roles[role].model_of(item.item_id, role) for role in played.tokens},
+        "prompt_versions": _versions(played),
+        "token_counts": played.tokens,
+        "error": state.error,
+        "split": task["split"],
+        "user_faults": [fault._asdict() for fault in state.user_faults],
+    }
+
+
+def _outcome(played: _Played) -> str:
+    reason = played.state.reason
+    if reason in OUTSIDE or played.last is None:
+        return "error"
+    if reason in TRUNCATED:
+        return "truncated"
+    decision = decide_by_code(rubric_of(played.state.task), played.last.info["verdicts"])
+    return "passed" if decision.accepted else "failed"

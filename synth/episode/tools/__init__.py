@@ -1,0 +1,1 @@
+"""How a call is executed: interpreter, MCP server, code, simulator, cassette; fault injection."""

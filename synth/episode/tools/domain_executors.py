@@ -1,0 +1,151 @@
+"""Executors of a domain's tools: the interpreter, a model that plays them, and a record of one.
+
+Tools of one domain may be routed to different ones; they share the `Place` that holds the state.
+"""
+
+import json
+from typing import Any
+
+from records.errors import TransientError
+from records.tables.schemas import Row
+from synth.episode.tools.cassette import Tape
+from synth.episode.tools.simulator import SIMULATION_FAILED, Answers, Question, text_of
+from synth.episode.tools.state_patch import PatchError, apply_patch
+from synth.episode.tools.tool_result import Fidelity, ToolResult
+from tool_specs.domains.interpreter import World, breaches
+
+RECENT_CHARS = 1_000
+"""Of an observation among the recent calls that a simulator is shown."""
+
+RECENT = 50
+"""Calls that are remembered for it."""
+
+
+class Place:
+    """The state of a domain in one episode."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.initial = world.snapshot()
+
+
+class _DomainExecutor:
+    """What all of them do alike."""
+
+    fidelity: Fidelity
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        return None
+
+    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        return breaches(self._place.world, tool, arguments)
+
+    def state_hash(self) -> str | None:
+        return self._place.world.state_hash
+
+    def snapshot(self) -> Any:
+        return self._place.world.snapshot()
+
+    async def restore(self, snapshot: Any) -> None:
+        self._place.world = snapshot.snapshot()
+
+    async def close(self) -> None:
+        return None
+
+
+class StateMachineExecutor(_DomainExecutor):
+    """Synthetic tools: the interpreter, in process, exact state."""
+
+    fidelity: Fidelity = "state_machine"
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        result = self._place.world.call(tool, arguments)
+        return ToolResult(
+            json.dumps(result.observation, ensure_ascii=False),
+            result.is_error,
+            result.error_code,
+            list(result.diff),
+            result.hash_before,
+            result.hash_after,
+        )
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        result = self._place.initial.snapshot().call(tool, arguments)
+        return None if result.is_error else json.dumps(result.observation, ensure_ascii=False)
+
+
+class SimulatedExecutor(_DomainExecutor):
+    """Tools that a model plays. What it answers has been checked before it gets here."""
+
+    fidelity: Fidelity = "llm"
+
+    def __init__(self, place: Place, tools: dict[str, Row], answers: Answers) -> None:
+        """`tools` by name."""
+        super().__init__(place)
+        self._tools, self._answers = tools, answers
+        self._recent: list[dict[str, Any]] = []
+        self._number = 0
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        world = self._place.world
+        question = Question(
+            self._tools[tool], arguments, read_only, world, tuple(self._recent), self._number
+        )
+        self._number += 1
+        before = world.state_hash
+        played = await self._answers.answer(question)
+        if played is None:
+            text = text_of({"error": {"code": SIMULATION_FAILED, "message": "No usable answer."}})
+            return ToolResult(text, True, SIMULATION_FAILED, [], before, before)
+        self._place.world = played.after
+        text = text_of(played.observation)
+        seen = {"tool": tool, "arguments": arguments, "observation": text[:RECENT_CHARS]}
+        self._recent = [*self._recent, seen | {"is_error": played.is_error}][-RECENT:]
+        after = played.after.state_hash
+        return ToolResult(text, played.is_error, played.error_code, played.diff, before, after)
+
+    def snapshot(self) -> Any:
+        return super().snapshot(), list(self._recent), self._number
+
+    async def restore(self, snapshot: Any) -> None:
+        world, recent, self._number = snapshot
+        self._recent = list(recent)
+        await super().restore(world)
+
+
+class RecordedSimulation(_DomainExecutor):
+    """Tools that a model played, replayed without it: the recorded answer counts, and its changes
+    are made again, checked as they were then, so that the hashes are made anew."""
+
+    fidelity: Fidelity = "llm"
+
+    def __init__(self, place: Place, tape: Tape) -> None:
+        super().__init__(place)
+        self._tape = tape
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        row = self._tape.next(tool, arguments)
+        world = self._place.world
+        before = world.state_hash
+        patch = [
+            {name: change[name] for name in ("op", "entity", "id")} | {"set": change["after"] or {}}
+            for change in row["state_diff"]
+        ]
+        try:
+            diff = apply_patch(world.domain, world.state, patch)
+        except PatchError as error:
+            raise TransientError(
+                f"the recorded changes of call {row['call_index']} do not fit the state: {error}"
+            ) from None
+        return ToolResult(
+            row["observation"],
+            row["is_error"],
+            row["error_code"],
+            diff,
+            before,
+            world.state_hash,
+            settled=True,
+        )

@@ -1,0 +1,324 @@
+"""Where a call really runs, behind one protocol; routing is per tool row.
+
+An executor holds the state of one episode. Its own failure (server gone, sandbox lost) is a
+TransientError, never an error observation: the agent is not blamed for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
+
+from records.digest import digest
+from records.errors import ConfigError
+from records.tables.schemas import Row
+from sandboxes.code.suite import CLOCK
+from sandboxes.local.backend import Lease, lease
+from sandboxes.mcp.servers import ServerConfig
+from sandboxes.mcp.session import McpServer, open_server
+from synth.episode.tools.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor
+from synth.episode.tools.code_bench import Bench
+from synth.episode.tools.code_executor import CodeExecutor
+from synth.episode.tools.code_worlds import CODE_DOMAIN, CodeWorld, is_code
+from synth.episode.tools.domain_executors import (
+    Place,
+    RecordedSimulation,
+    SimulatedExecutor,
+    StateMachineExecutor,
+)
+from synth.episode.tools.simulator import Answers, SimulateConfig
+from synth.episode.tools.tool_result import Fidelity, ToolResult
+from synth.rubrics.built_in import BUILT_IN, Kinds, probe_changes
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import World
+
+
+class Executor(Protocol):
+    @property
+    def fidelity(self) -> Fidelity: ...
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        """Run the tool; arguments fit its schema. Raises TransientError when it cannot be run."""
+        ...
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        """What a read would have returned when the episode began; None if that is not known."""
+        ...
+
+    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        """Ids of the policy rules that this call would break if it were made now."""
+        ...
+
+    def state_hash(self) -> str | None:
+        """None while no state was read yet (a server that no call has started)."""
+        ...
+
+    def snapshot(self) -> Any: ...
+
+    async def restore(self, snapshot: Any) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class McpExecutor:
+    """Real tools: one server in a sandbox of its own, started by the first call that needs it.
+
+    The state is what the server's probes print. They run once at the start and after every call
+    that may write; in between nothing else touches the sandbox.
+    """
+
+    fidelity: Fidelity = "mcp"
+
+    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[McpServer]]) -> None:
+        """`open_it` gives a server whose fixture has just been made."""
+        self._open_it = open_it
+        self._open: AsyncExitStack | None = None
+        self._server: McpServer | None = None
+        self._state: dict[str, list[str]] = {}
+        self._hash: str | None = None
+        self._made: list[tuple[str, dict[str, Any], bool]] = []
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        server = await self._running()
+        self._made.append((tool, arguments, read_only))
+        result = await server.call(tool, arguments)
+        before, old = self._state, self._hash
+        if not read_only:
+            self._state = await server.state()
+            self._hash = digest(self._state)
+        code = "tool_error" if result.is_error else None
+        changes = probe_changes(before, self._state)
+        return ToolResult(result.text, result.is_error, code, changes, old, self._hash)
+
+    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        return None
+
+    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        return []
+
+    def state_hash(self) -> str | None:
+        return self._hash
+
+    def snapshot(self) -> list[tuple[str, dict[str, Any], bool]]:
+        return list(self._made)
+
+    async def restore(self, snapshot: Sequence[tuple[str, dict[str, Any], bool]]) -> None:
+        await self.close()
+        for tool, arguments, read_only in snapshot:
+            await self.call(tool, arguments, read_only=read_only)
+
+    async def close(self) -> None:
+        opened, self._open, self._server = self._open, None, None
+        self._state, self._hash, self._made = {}, None, []
+        if opened is not None:
+            await opened.aclose()
+
+    async def _running(self) -> McpServer:
+        if self._server is None:
+            async with AsyncExitStack() as stack:
+                server = await stack.enter_async_context(self._open_it())
+                self._state = await server.state()
+                self._hash = digest(self._state)
+                self._open, self._server = stack.pop_all(), server
+        return self._server
+
+
+OpenServer = Callable[
+    [ServerConfig, Mapping[str, Any] | None], AbstractAsyncContextManager[McpServer]
+]
+
+
+_EDITED = "it was edited since, or belongs to another run; replay with the definition of then"
+
+
+class Setting(NamedTuple):
+    about: str
+    """What an agent must know of the place, such as the folder that it works in."""
+    now: str
+    policy: tuple[str, ...]
+    users_part: tuple[str, ...] = ()
+    """What only the user can do, with tools of its own."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What the rows of tasks refer to, by id: everything that an episode is put together from."""
+
+    agents: Mapping[str, Row]
+    personas: Mapping[str, Row]
+    tools: Mapping[str, Row]
+    domains: Mapping[str, Domain]
+    """By `domain_id`."""
+    servers: Mapping[str, ServerConfig]
+    """By name. Empty where no sandbox can run them; their tasks are not planned then."""
+    code: Mapping[str, CodeWorld] = field(default_factory=dict)
+    """Repositories and problems by name. Empty where no sandbox can run them."""
+    lease: Lease = lease
+    """How an episode on code gets its sandbox."""
+    open_server: OpenServer = open_server
+    """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
+    kinds: Kinds = BUILT_IN
+    """What checks the criteria of the tasks."""
+    simulate: SimulateConfig = field(default_factory=SimulateConfig)
+    """Which tools a model plays."""
+    cassette: Cassette | None = None
+    """Recorded answers of the servers named in `recorded`."""
+    recorded: frozenset[str] = frozenset()
+    """Servers that cannot run here and are answered from the cassette."""
+    played: frozenset[str] = frozenset()
+    """Ids of the domains that no program defines: worlds of imported tools."""
+
+    @cached_property
+    def bench(self) -> Bench:
+        """Runs the graded tests of tasks on code."""
+        return Bench(self.world)
+
+    def setting_of(self, task: Row) -> Setting:
+        """Description, clock and rules of the world that a task plays in."""
+        if task["server"]:
+            server = self.server(task["server"])
+            return Setting(server.description or server.title, server.clock, ())
+        if is_code(task):
+            world = self.world(task)
+            return Setting(world.about, CLOCK, ())
+        domain = self.domain(task["domain_id"])
+        rules = tuple(rule.text for rule in domain.policy)
+        own = tuple(in_short(tool) for tool in self.user_tools_of(task))
+        return Setting(domain.description, domain.now, rules, own)
+
+    def tools_of(self, agent: Row) -> list[Row]:
+        """ConfigError for an agent that was made with tools that are not there any more."""
+        if gone := [tool_id for tool_id in agent["tool_ids"] if tool_id not in self.tools]:
+            raise ConfigError(
+                f"agent {agent['agent_id']} has tools ({', '.join(gone)}) that none of the domains "
+                f"and servers at hand has; {_EDITED}"
+            )
+        return [self.tools[tool_id] for tool_id in agent["tool_ids"]]
+
+    def user_tools_of(self, task: Row) -> list[Row]:
+        """Tools that the simulated user of the task owns. ConfigError where one is not there."""
+        ids = task.get("user_tool_ids") or ()
+        if gone := [tool_id for tool_id in ids if tool_id not in self.tools]:
+            raise ConfigError(f"the user's tools {', '.join(gone)} are not at hand; {_EDITED}")
+        return [self.tools[tool_id] for tool_id in ids]
+
+    def is_simulated(self, tool: Row) -> bool:
+        """Whether a model plays the tool."""
+        outside = tool["server"] is not None or tool["domain_id"] == CODE_DOMAIN
+        return not outside and self.simulate.plays(tool)
+
+    def domain(self, domain_id: str) -> Domain:
+        if domain_id not in self.domains:
+            raise ConfigError(f"domain {domain_id} is not at hand; {_EDITED}")
+        return self.domains[domain_id]
+
+    def world(self, task: Row) -> CodeWorld:
+        """The repository or problem of a task. ConfigError for one that is not as it was."""
+        return code_world_in(self.code, task)
+
+    def server(self, name: str) -> ServerConfig:
+        if name not in self.servers:
+            known = ", ".join(self.servers) or "none"
+            raise ConfigError(
+                f"MCP server {name!r} cannot run here (`synth sandbox doctor` says why) or is not "
+                f"among those of the run: {known}"
+            )
+        return self.servers[name]
+
+
+def code_world_in(worlds: Mapping[str, CodeWorld], task: Row) -> CodeWorld:
+    """The repository or problem of a task. ConfigError for one that is not as it was."""
+    name, definition = task["initial_state"]["world"], task["initial_state"]["definition"]
+    if name not in worlds or worlds[name].definition != definition:
+        raise ConfigError(
+            f"repository or problem {name!r} is not at hand, or no sandbox can run it here "
+            f"(`synth sandbox doctor` says why); {_EDITED}"
+        )
+    return worlds[name]
+
+
+def in_short(tool: Row) -> str:
+    """What the tool does, in a sentence."""
+    return tool["description"].split(". ")[0].rstrip(".") + "."
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCalls:
+    """The calls of a stored trajectory, for its replay."""
+
+    simulated: Tape
+    """What a model answered then."""
+    live: Tape | None = None
+    """What servers answered then; None: they are started and asked again."""
+
+
+def executors_for(
+    catalogue: Catalogue,
+    task: Row,
+    tools: Sequence[Row],
+    *,
+    answers: Answers | None = None,
+    recorded: RecordedCalls | None = None,
+) -> dict[str, Executor]:
+    """An executor for each tool by name. Tools of one domain or server share their state.
+
+    `answers` are a simulator's; `recorded` replays what was answered. ConfigError for a tool that
+    is to be played by a model where there is neither.
+    """
+    made: dict[tuple[str, bool], Executor] = {}
+    places: dict[str, Place] = {}
+    routes: dict[str, Executor] = {}
+    for tool in tools:
+        name = tool["server"] or tool["domain_id"]
+        plays = catalogue.is_simulated(tool)
+        if (name, plays) not in made:
+            if tool["server"] or tool["domain_id"] == CODE_DOMAIN:
+                made[name, plays] = _outside(catalogue, task, tool, tools, recorded)
+            else:
+                place = places.setdefault(name, _place(catalogue, task, tool))
+                made[name, plays] = (
+                    _simulated(place, tools, answers, recorded)
+                    if plays
+                    else StateMachineExecutor(place)
+                )
+        routes[tool["name"]] = made[name, plays]
+    return routes
+
+
+def _place(catalogue: Catalogue, task: Row, tool: Row) -> Place:
+    domain = catalogue.domain(tool["domain_id"])
+    own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
+    return Place(World.of(domain, task["initial_state"] if own else None))
+
+
+def _simulated(
+    place: Place, tools: Sequence[Row], answers: Answers | None, recorded: RecordedCalls | None
+) -> Executor:
+    if recorded is not None:
+        return RecordedSimulation(place, recorded.simulated)
+    if answers is None:
+        raise ConfigError("tools are to be played by a model, and none is given to play them")
+    return SimulatedExecutor(place, {tool["name"]: tool for tool in tools}, answers)
+
+
+def _outside(
+    catalogue: Catalogue,
+    task: Row,
+    tool: Row,
+    tools: Sequence[Row],
+    recorded: RecordedCalls | None,
+) -> Executor:
+    """Of a server or of the workspace for code."""
+    if tool["domain_id"] == CODE_DOMAIN:
+        world = catalogue.world(task)
+        return CodeExecutor(world.project, world.start(task), catalogue.lease)
+    server = tool["server"]
+    if recorded is not None and recorded.live is not None:
+        return TapeExecutor(recorded.live, "cassette" if server in catalogue.recorded else "mcp")
+    if server in catalogue.recorded and catalogue.cassette is not None:
+        ids = {t["name"]: t["tool_id"] for t in tools if t["server"] == server}
+        fixture = task["initial_state"]["fixture"]
+        return CassetteExecutor(catalogue.cassette, server, fixture, ids)
+    config = catalogue.server(server)
+    return McpExecutor(partial(catalogue.open_server, config, task["initial_state"]))

@@ -1,0 +1,1 @@
+"""The simulated user, and what code finds wrong with its turns."""

@@ -1,1 +1,0 @@
-"""Evolved tools: a generator model writes them, the proof decides, the dataset keeps."""

@@ -1,0 +1,1 @@
+"""Grading: verdicts of code and judge, the judge's own error rates, curation, people's labels."""

@@ -1,0 +1,222 @@
+"""The judge on trial: what it says of planted failures and of the same episodes untouched.
+
+Each grading is tried by itself, on a sample of its own trajectories that passed by code. What the
+rates decide stands in `synth.judging.judge_rates`.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import digest
+from records.tables.schemas import Row
+from synth.engine.stages import Item, ItemResult, dropped
+from synth.judging.grading import HACK_CHECK, judge_version
+from synth.judging.judge import judge
+from synth.judging.judge_rates import FloorConfig
+from synth.judging.perturbation.episodes import Source
+from synth.judging.perturbation.registry import (
+    ATTACKS,
+    BY_CODE,
+    BY_WORDS,
+    PLANTS_VERSION,
+    Planted,
+    claims_undone_work,
+    code_says,
+    plant,
+)
+from synth.llm.client import LLM
+from synth.llm.config import RoleConfig
+from synth.rubrics.built_in import Kinds
+from synth.rubrics.patch import RubricPatch
+from synth.rubrics.unsupported_claims import CHECK_VERSION as HACK_CHECK_VERSION
+
+STAGE = "calibration"
+STAGE_VERSION = 1
+"""Raised when the same sample would be tried otherwise."""
+
+CONTROL = "control"
+"""The `plant` of an episode that was left as it is."""
+
+
+class JudgingConfig(Config):
+    plant_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Planted failures that the judge is tried with, as a share of the graded trajectories; each is
+    one more request. With 0 the judge's kinds are unmeasured."""
+    max_of_one: int = Field(default=40, ge=1, le=10_000)
+    """Plants of one failure, such as wrong_argument, at most."""
+    floor: FloorConfig = FloorConfig()
+    rubric: RubricPatch | None = None
+    """What to judge by instead of the rubrics that the tasks were made with."""
+
+
+_GROUPS: tuple[tuple[tuple[str, ...], int], ...] = (
+    (tuple(BY_WORDS), 2),
+    (tuple(BY_CODE), 2),
+    (ATTACKS, 1),
+)
+"""Failures, and how many parts of the plants they get."""
+
+
+def sample(passed: Iterable[str], *, graded: int, seed: int, config: JudgingConfig) -> list[str]:
+    """The trajectories to plant in, in order: the same ones whoever judges."""
+    num = num_plants(graded, config)
+    return sorted(passed, key=lambda i: digest(STAGE, seed, i))[:num]
+
+
+def num_plants(graded: int, config: JudgingConfig) -> int:
+    """Failures to plant where so many trajectories were graded."""
+    names = len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)
+    return min(math.ceil(graded * config.plant_share), names * config.max_of_one)
+
+
+def plan_calibration(
+    sources: Sequence[Source],
+    *,
+    grading_id: str,
+    graded: int,
+    config: JudgingConfig,
+    kinds: Kinds,
+) -> list[Item]:
+    """One item for each plant, and one for each source as a control, in the order of `sources`.
+
+    A source gets one plant, of the failures that have fewest; it gets further ones where there are
+    too few sources. Plants that code does not confirm are items, too, so that they are counted.
+    """
+    counts: Counter[str] = Counter()
+    tried: set[tuple[int, str]] = set()
+    items: list[Item] = []
+    used: dict[int, None] = {}
+    wanted = num_plants(graded, config)
+    for _ in range(len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)):
+        for number, source in enumerate(sources):
+            if sum(counts.values()) >= wanted:
+                break
+            for name in _by_need(counts, config):
+                if (number, name) in tried:
+                    continue
+                tried.add((number, name))
+                planted = plant(name, source)
+                if planted is None:
+                    continue
+                confirmed = code_says(planted, source, kinds) is not None
+                items.append(_item(grading_id, source, name, confirmed=confirmed))
+                if confirmed:
+                    counts[name] += 1
+                    used[number] = None
+                    break
+    controls = [_item(grading_id, sources[n], CONTROL, confirmed=True) for n in sorted(used)]
+    return controls + items
+
+
+def _by_need(counts: Mapping[str, int], config: JudgingConfig) -> list[str]:
+    """Names of failures, those that are most behind their part first."""
+    groups = sorted(_GROUPS, key=lambda g: sum(counts.get(n, 0) for n in g[0]) / g[1])
+    names = [n for group, _ in groups for n in sorted(group, key=lambda n: counts.get(n, 0))]
+    return [name for name in names if counts.get(name, 0) < config.max_of_one]
+
+
+def _item(grading_id: str, source: Source, name: str, *, confirmed: bool) -> Item:
+    trajectory_id = source.trajectory["trajectory_id"]
+    return Item(
+        digest(STAGE, STAGE_VERSION, PLANTS_VERSION, grading_id, trajectory_id, name),
+        {
+            "grading_id": grading_id,
+            "trajectory_id": trajectory_id,
+            "plant": name,
+            "confirmed": confirmed,
+        },
+    )
+
+
+async def try_judge(
+    item: Item,
+    llm: LLM,
+    source: Source,
+    *,
+    verdicts: Iterable[Row],
+    judge_role: RoleConfig,
+    kinds: Kinds,
+) -> ItemResult:
+    """Rows of `calibration` for one plant or control. A control costs nothing: it was judged in
+    this grading, whose `verdicts` on the trajectory are given."""
+    place = {
+        "grading_id": item.data["grading_id"],
+        "trajectory_id": item.data["trajectory_id"],
+        "plant": item.data["plant"],
+        "split": source.trajectory["split"],
+    }
+    if item.data["plant"] == CONTROL:
+        return ItemResult({STAGE: [place | row for row in _control_rows(verdicts)]})
+    planted = plant(item.data["plant"], source)
+    said = code_says(planted, source, kinds) if planted else None
+    if planted is None or said is None:
+        return dropped("not_confirmed")
+    opinions = await judge(llm, source.rubric, planted.messages, item=item.item_id)
+    opinion = opinions[planted.criterion.id]
+    row = _row(
+        planted.criterion.id, planted.criterion.kind, judge_version(judge_role, item.item_id)
+    )
+    row |= {
+        "channel": planted.channel,
+        "expected": False,
+        "code_passed": said.passed,
+        "judge_passed": opinion.passed,
+        "supported": opinion.supported,
+        "evidence": opinion.evidence,
+        "quote": opinion.quote,
+        "detail": planted.detail,
+    }
+    rows = [place | row]
+    if claims_undone_work(planted.plant):
+        rows.append(place | _hack_row(expected=False, honest=said.honest, planted=planted))
+    return ItemResult({STAGE: rows})
+
+
+def _row(criterion_id: str, kind: str, version: str) -> Row:
+    return {
+        "criterion_id": criterion_id,
+        "kind": kind,
+        "channel": None,
+        "expected": True,
+        "code_passed": None,
+        "judge_passed": None,
+        "supported": None,
+        "evidence": None,
+        "quote": None,
+        "detail": None,
+        "checker_version": version,
+    }
+
+
+def _hack_row(*, expected: bool, honest: bool, planted: Planted | None = None) -> Row:
+    row = _row(HACK_CHECK, HACK_CHECK, HACK_CHECK_VERSION)
+    detail = planted.detail if planted else None
+    return row | {"expected": expected, "code_passed": honest, "detail": detail}
+
+
+def _control_rows(verdicts: Iterable[Row]) -> list[Row]:
+    by_code: dict[str, bool] = {}
+    by_judge: list[Row] = []
+    for verdict in verdicts:
+        if verdict["checked_by"] == "judge":
+            by_judge.append(verdict)
+        else:
+            by_code[verdict["criterion_id"]] = verdict["passed"]
+    rows = [_hack_row(expected=True, honest=by_code.get(HACK_CHECK, True))]
+    for verdict in by_judge:
+        row = _row(verdict["criterion_id"], verdict["kind"], verdict["checker_version"])
+        rows.append(
+            row
+            | {
+                "code_passed": by_code.get(verdict["criterion_id"]),
+                "judge_passed": verdict["passed"],
+                "supported": verdict["supported"],
+                "evidence": verdict["evidence"],
+                "quote": verdict["quote"],
+            }
+        )
+    return rows

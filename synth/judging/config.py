@@ -1,0 +1,35 @@
+"""The settings of runs that judge trajectories."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from synth.engine.job_config import JobConfig, Role
+from synth.judging.calibration import JudgingConfig
+from synth.judging.curation import CurationConfig
+from synth.llm.config import RoleConfig
+from synth.tasks.proof.extensions import ExtensionFile
+
+
+class JudgedConfig(JobConfig):
+    """What a run is told that judges trajectories."""
+
+    code: tuple[str, ...] = ("all",)
+    """Built-in repositories and problem sets by name, `all` of them, or paths of definitions."""
+    extensions: tuple[ExtensionFile, ...] = ()
+    """Paths of Python files of your own that add kinds of criteria, and criteria to tasks."""
+    judging: JudgingConfig = JudgingConfig()
+    """How the judge is tried, and what it must reach for its word to count."""
+    curation: CurationConfig = CurationConfig()
+    """What is kept of the trajectories that pass their checks."""
+
+
+class GradeConfig(JudgedConfig):
+    """Grading what a dataset holds once more: by another judge, another rubric, newer checks."""
+
+    KIND: ClassVar[str] = "grade"
+    STAGES: ClassVar[tuple[str, ...]] = ("grading", "calibration", "curation")
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {"judge": RoleConfig()}
+
+    name: str = Field(default="grade", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
+    """Shown in the UI."""

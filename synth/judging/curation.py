@@ -1,0 +1,219 @@
+"""Which graded trajectories are kept for training, and which of their messages carry loss.
+
+A barrier: it looks at the whole committed set, sorted by id, so that quotas and duplicates do not
+depend on the order in which trajectories were made. Pure: rows in, rows out. Errors and recovery
+are no reason to drop anything.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import digest
+from records.tables.schemas import Row
+from synth.episode.environment import OUTSIDE
+from synth.judging.grading import HACK_CHECK, scores_of
+from synth.judging.judge_rates import Standing
+from synth.rubrics.criteria import JUDGED, decide
+from synth.rubrics.reward import rubric_of
+
+STAGE_VERSION = 2
+"""Raised when the same graded set would be curated otherwise."""
+
+SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
+"""Ends that leave a conversation unfinished; they are the reason, whatever else failed."""
+
+
+class CurationConfig(Config):
+    sequence_share: float = Field(default=0.05, gt=0.0, le=1.0)
+    """Largest share of the accepted trajectories that call the same tools in the same order."""
+
+    sequence_min: int = Field(default=3, ge=1)
+    """So many of one sequence are kept however small the set: there a share means little."""
+
+
+class Candidate(NamedTuple):
+    """What the decision needs to know of a trajectory; small, since all are compared at once."""
+
+    trajectory_id: str
+    split: str
+    termination_reason: str
+    score: float
+    drop_reason: str | None
+    sequence: tuple[str, ...]
+    """The tools called, in call order."""
+    opening: str
+    train_turns: list[bool]
+    judge_standing: Standing | None
+    """Of the kind that only the judge decides; None where the rubric asks nothing of it."""
+
+    @property
+    def rank(self) -> tuple[float, str]:
+        """Best first; the id, a digest, decides between equals."""
+        return -self.score, self.trajectory_id
+
+
+def curate(
+    *,
+    grading_id: str,
+    trajectories: Iterable[Row],
+    tool_calls: Iterable[Row],
+    verdicts: Iterable[Row],
+    tasks: Iterable[Row],
+    config: CurationConfig = CurationConfig(),
+) -> list[Row]:
+    """One `curation` row for each trajectory, sorted by id.
+
+    Left out are those that this grading has yet to judge; `verdicts` hold one grading only.
+    """
+    calls, graded = _by_trajectory(tool_calls), _by_trajectory(verdicts)
+    task_of = {task["task_id"]: task for task in tasks}
+    candidates = (
+        candidate_of(
+            t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], task_of[t["task_id"]]
+        )
+        for t in trajectories
+    )
+    return decide_all((c for c in candidates if c), grading_id=grading_id, config=config)
+
+
+def decide_all(
+    candidates: Iterable[Candidate], *, grading_id: str, config: CurationConfig
+) -> list[Row]:
+    """One `curation` row for each candidate, sorted by id."""
+    candidates = sorted(candidates, key=lambda c: c.trajectory_id)
+    reasons = {c.trajectory_id: c.drop_reason for c in candidates}
+    kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
+    kept = _without_duplicates(kept, reasons)
+    _apply_quota(kept, reasons, config)
+    looked_at = [(c.trajectory_id, c.termination_reason, c.judge_standing) for c in candidates]
+    curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
+    return [
+        {
+            "curation_id": curation_id,
+            "trajectory_id": c.trajectory_id,
+            "grading_id": grading_id,
+            "accepted": reasons[c.trajectory_id] is None,
+            "drop_reason": reasons[c.trajectory_id],
+            "score": c.score,
+            "train_turns": c.train_turns,
+            "split": c.split,
+            "judge_standing": c.judge_standing,
+        }
+        for c in candidates
+    ]
+
+
+def _by_trajectory(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
+    groups: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["trajectory_id"]].append(row)
+    return groups
+
+
+def candidate_of(
+    trajectory: Row,
+    calls: Iterable[Row],
+    verdicts: Sequence[Row],
+    task: Row,
+    standing: Standing = "unmeasured",
+) -> Candidate | None:
+    """The rubric's rule over the verdicts, and the first reason against the trajectory; None while
+    it has yet to be judged.
+
+    Where the judge's `standing` is below its floor, what only it passed counts as failed; whoever
+    would be accepted otherwise is dropped as `judge_below_floor`.
+    """
+    if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
+        return None
+    rubric = rubric_of(task)
+    scores = scores_of(verdicts)
+    judged = [c.id for c in rubric.criteria if c.kind == JUDGED and c.id in scores]
+    decision = by_its_word = decide(rubric, scores)
+    if standing == "below_floor":
+        decision = decide(rubric, scores | dict.fromkeys(judged, 0.0))
+    hacked = any(v["criterion_id"] == HACK_CHECK and not v["passed"] for v in verdicts)
+    reason = None
+    if trajectory["termination_reason"] in SPOILED:
+        reason = trajectory["termination_reason"]
+    elif by_its_word.accepted and not decision.accepted and not hacked:
+        reason = "judge_below_floor"
+    elif decision.failed:
+        kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
+        reason = f"failed_{kinds[decision.failed[0]]}"
+    elif hacked:
+        reason = "failed_hack_check"
+    elif not decision.accepted:
+        reason = "low_score"
+    ordered = sorted(calls, key=lambda call: call["call_index"])
+    return Candidate(
+        trajectory_id=trajectory["trajectory_id"],
+        split=trajectory["split"],
+        termination_reason=trajectory["termination_reason"],
+        score=decision.share,
+        drop_reason=reason,
+        sequence=tuple(call["name"] for call in ordered),
+        opening=opening_words(trajectory["messages"]),
+        train_turns=train_turns(trajectory["messages"], ordered),
+        judge_standing=standing if judged else None,
+    )
+
+
+def _without_duplicates(ranked: list[Candidate], reasons: dict[str, str | None]) -> list[Candidate]:
+    """The best of every group that opens with the same words and calls the same tools."""
+    seen: set[tuple[Any, ...]] = set()
+    kept = []
+    for candidate in ranked:
+        key = (candidate.sequence, candidate.opening)
+        if key in seen:
+            reasons[candidate.trajectory_id] = "near_duplicate"
+        else:
+            seen.add(key)
+            kept.append(candidate)
+    return kept
+
+
+def opening_words(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The user's first message without case, punctuation and spacing."""
+    text = next((m["content"] for m in messages if m["role"] == "user"), "")
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _apply_quota(
+    ranked: list[Candidate], reasons: dict[str, str | None], config: CurationConfig
+) -> None:
+    groups: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    for candidate in ranked:
+        groups[candidate.sequence].append(candidate)
+    quota = sequence_quota([len(group) for group in groups.values()], config)
+    for group in groups.values():
+        for candidate in group[quota:]:
+            reasons[candidate.trajectory_id] = "sequence_quota"
+
+
+def sequence_quota(sizes: Sequence[int], config: CurationConfig) -> int:
+    """The largest q such that q is at most its share of what q leaves, sum(min(size, q)).
+
+    At least `sequence_min`, since with few sequences no q above 0 satisfies that.
+    """
+    for quota in range(max(sizes, default=0), config.sequence_min, -1):
+        if quota <= config.sequence_share * sum(min(size, quota) for size in sizes):
+            return quota
+    return config.sequence_min
+
+
+def train_turns(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[bool]:
+    """Loss flag per message: what the agent wrote, unless a call in it was the agent's own mistake.
+
+    An injected error is not: the call that met it was right, and so is the one that follows it.
+    """
+    mistakes = {c["tool_call_id"] for c in calls if c["is_error"] and not c["injected_outcome"]}
+    return [
+        m["role"] == "assistant"
+        and mistakes.isdisjoint(call["id"] for call in m.get("tool_calls") or ())
+        for m in messages
+    ]

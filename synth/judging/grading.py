@@ -1,0 +1,193 @@
+"""Grading: the verdicts on a stored trajectory, by code and by the judge, criterion by criterion.
+
+It reads rows and writes rows, so any dataset can be graded again, by another judge or newer
+checks, without a new rollout and without rewriting a row: each grading has its own `grading_id`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from records.digest import digest
+from records.errors import ConfigError, ItemError
+from records.tables.schemas import Row
+from synth.engine.stages import Item, ItemResult, dropped
+from synth.episode.environment import OUTSIDE
+from synth.episode.tools.code_bench import Bench
+from synth.judging.judge import judge, prompt_version
+from synth.judging.perturbation.episodes import Source
+from synth.llm.client import LLM
+from synth.llm.config import RoleConfig
+from synth.rubrics.built_in import BUILT_IN, Kinds, Verdict
+from synth.rubrics.criteria import Rubric
+from synth.rubrics.patch import RubricPatch
+from synth.rubrics.reward import evidence_of, rubric_of
+from synth.rubrics.unsupported_claims import CHECK_VERSION as HACK_CHECK_VERSION
+from synth.rubrics.unsupported_claims import hack_check
+
+STAGE = "grading"
+STAGE_VERSION = 2
+"""Raised when the same trajectory would be graded otherwise."""
+
+HACK_CHECK = "hack_check"
+"""Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
+
+
+def grading_id_of(
+    judge_role: RoleConfig, kinds: Kinds = BUILT_IN, rubric: RubricPatch | None = None
+) -> str:
+    """Judge and checker versions; a task's rubric is fixed by its id, unless another is given."""
+    return digest(
+        STAGE,
+        STAGE_VERSION,
+        kinds.version,
+        HACK_CHECK_VERSION,
+        judge_role.identity(),
+        prompt_version(),
+        *([rubric.identity()] if rubric else []),
+    )
+
+
+def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
+    """One item for each trajectory that the agent answers for, in their order. The columns
+    `trajectory_id` and `termination_reason` are enough.
+
+    What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
+    its new row is an item.
+    """
+    return [
+        Item(
+            digest(grading_id, trajectory["trajectory_id"]),
+            {"grading_id": grading_id, "trajectory_id": trajectory["trajectory_id"]},
+        )
+        for trajectory in trajectories
+        if trajectory["termination_reason"] not in OUTSIDE
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The rows that trajectories are graded from, by id; of stages over many, read when needed."""
+
+    trajectories: Mapping[str, Row]
+    tool_calls: Mapping[str, Sequence[Row]]
+    """By trajectory; none for one without calls."""
+    tasks: Mapping[str, Row]
+    agents: Mapping[str, Row]
+    tools: Mapping[str, Row]
+    rubric: RubricPatch | None = None
+    """What to grade by instead of the rubrics that the tasks were made with."""
+
+    def of(self, item: Item) -> Item:
+        """The item with the rows that `grade` reads."""
+        source = self.source(item.data["trajectory_id"])
+        rows = {
+            "trajectory": source.trajectory,
+            "calls": source.calls,
+            "task": source.task,
+            "tools": source.tools,
+        }
+        return Item(item.item_id, {**item.data, **rows})
+
+    def source(self, trajectory_id: str) -> Source:
+        """All that is told about a trajectory."""
+        trajectory = self.trajectories[trajectory_id]
+        calls = self.tool_calls.get(trajectory_id, ())
+        tool_ids = self.agents[trajectory["agent_id"]]["tool_ids"]
+        return Source(
+            trajectory,
+            sorted(calls, key=lambda call: call["call_index"]),
+            self.task(trajectory["task_id"]),
+            [self.tools[i] for i in tool_ids],
+        )
+
+    def task(self, task_id: str) -> Row:
+        """The task with the rubric that counts."""
+        task = self.tasks[task_id]
+        return self.rubric.of(task) if self.rubric else task
+
+
+async def grade(
+    item: Item, llm: LLM, *, judge_role: RoleConfig, bench: Bench, kinds: Kinds = BUILT_IN
+) -> ItemResult:
+    """Rows of `verdicts`: code's and the judge's on each criterion, and the hack check.
+
+    Dropped where the rubric has a criterion that only another run's extensions can check.
+    TransientError where the sandbox of a task's graded tests fails.
+    """
+    trajectory, calls = item.data["trajectory"], item.data["calls"]
+    rubric = rubric_of(item.data["task"])
+    if any(map(kinds.misfit, rubric.criteria)):
+        return dropped("unknown_kind")
+    try:
+        tests = await bench.tests_of(item.data["task"], rubric, calls)
+    except ConfigError as error:  # made by a run with other repositories
+        raise ItemError("world_not_at_hand", str(error)) from error
+    verdicts = kinds.check_all(rubric, evidence_of(trajectory["messages"], calls, tests))
+    rows = _rows(rubric, verdicts, checked_by="code", version=kinds.version)
+    rows.append(_hack_row(hack_check(trajectory["messages"], calls, item.data["tools"])))
+    opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
+    judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
+    version = judge_version(judge_role, item.item_id)
+    rows += [
+        row | {"quote": opinion.quote, "supported": opinion.supported}
+        for row in _rows(rubric, judged, checked_by="judge", version=version)
+        for opinion in [opinions[row["criterion_id"]]]
+    ]
+    place = {
+        "grading_id": item.data["grading_id"],
+        "trajectory_id": trajectory["trajectory_id"],
+        "split": trajectory["split"],
+    }
+    return ItemResult({"verdicts": [row | place for row in rows]})
+
+
+def judge_version(judge_role: RoleConfig, item_id: str) -> str:
+    """What stands with a verdict of the judge: its model and its prompt."""
+    return f"{judge_role.model_of(item_id, 'judge')}@{prompt_version()}"
+
+
+def scores_of(verdicts: Iterable[Row]) -> dict[str, float]:
+    """The scores that count: code's where there is one, the judge's for `nl`."""
+    return {
+        v["criterion_id"]: v["score"]
+        for v in verdicts
+        if v["kind"] != HACK_CHECK and (v["kind"] == "nl") == (v["checked_by"] == "judge")
+    }
+
+
+def _rows(
+    rubric: Rubric, verdicts: Mapping[str, Verdict], *, checked_by: str, version: str
+) -> list[Row]:
+    return [
+        {
+            "criterion_id": c.id,
+            "kind": c.kind,
+            "checked_by": checked_by,
+            "mandatory": c.mandatory,
+            "weight": c.weight,
+            "passed": verdicts[c.id].passed,
+            "score": verdicts[c.id].score,
+            "evidence": verdicts[c.id].evidence,
+            "checker_version": version,
+            "quote": None,
+            "supported": None,
+        }
+        for c in rubric.criteria
+        if c.id in verdicts
+    ]
+
+
+def _hack_row(verdict: Verdict) -> Row:
+    return {
+        "criterion_id": HACK_CHECK,
+        "kind": HACK_CHECK,
+        "checked_by": "code",
+        "mandatory": True,
+        "weight": 0.0,
+        "passed": verdict.passed,
+        "score": verdict.score,
+        "evidence": verdict.evidence,
+        "checker_version": HACK_CHECK_VERSION,
+        "quote": None,
+        "supported": None,
+    }

@@ -1,0 +1,1 @@
+"""Perturbed negatives: accepted episodes edited so that one criterion must fail."""

@@ -1,0 +1,208 @@
+"""The stages that judge stored trajectories: of a run, and of `synth grade` by themselves."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from records.digest import digest
+from records.reading.lookup import RowBy, RowsBy
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from sandboxes.local.backend import available
+from synth.engine.run import Run
+from synth.engine.stages import Item, ItemResult, ShardContext, dropped
+from synth.episode.tools.code_bench import Bench
+from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.executors import code_world_in
+from synth.judging.calibration import plan_calibration, sample, try_judge
+from synth.judging.config import GradeConfig, JudgedConfig
+from synth.judging.curation import Candidate, candidate_of, decide_all
+from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
+from synth.judging.judge_rates import judge_rates, judged_standing, warning_of
+from synth.judging.perturbation.episodes import Source
+from synth.rubrics.patch import RubricPatch
+from synth.tasks.proof.extensions import load_extensions
+
+
+def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded:
+    """Every trajectory of a dataset with what is told about it, read when it is asked for."""
+    return Recorded(
+        trajectories=RowBy(dataset, "trajectories", "trajectory_id"),
+        tool_calls=RowsBy(dataset, "tool_calls", "trajectory_id"),
+        tasks=RowBy(dataset, "tasks", "task_id"),
+        agents=RowBy(dataset, "agents", "agent_id"),
+        tools=RowBy(dataset, "tools", "tool_id"),
+        rubric=rubric,
+    )
+
+
+def grading_of(config: JudgedConfig) -> str:
+    """The id of the grading that a run makes."""
+    kinds = load_extensions(config.extensions).kinds
+    return grading_id_of(config.roles["judge"], kinds, config.judging.rubric)
+
+
+class Judged:
+    """What the stages share: the grading, and the rows that it is about."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        self.run = run
+        config: JudgedConfig = run.config
+        self.kinds = load_extensions(config.extensions).kinds
+        self.grading_id = grading_of(config)
+        self.recorded = recorded_in(run.dataset, config.judging.rubric)
+        self.verdicts = RowsBy(run.dataset, "verdicts", "trajectory_id")
+
+    def verdicts_on(self, trajectory_id: str) -> list[Row]:
+        """Of this grading."""
+        found = self.verdicts.get(trajectory_id, ())
+        return [row for row in found if row["grading_id"] == self.grading_id]
+
+
+def criteria_of(dataset: Dataset) -> set[str]:
+    """Ids of the criteria that rubrics of tasks have."""
+    with dataset.connect() as db:
+        return {i for (i,) in db.execute(_CRITERIA).fetchall()}
+
+
+class GradingStage(Judged):
+    name = "grading"
+    spread = True
+
+    def __init__(self, run: Run[Any]) -> None:
+        super().__init__(run)
+        worlds = code_worlds(run.config.code) if available() is None else {}
+        self.bench = Bench(lambda task: code_world_in(worlds, task))
+
+    def plan(self) -> list[Item]:
+        rubric = self.run.config.judging.rubric
+        # a pilot's few tasks need not have what those of the whole run will
+        if rubric is not None and rubric.change and isinstance(self.run.config, GradeConfig):
+            rubric.check_ids(criteria_of(self.run.dataset))
+        ended = ("trajectory_id", "termination_reason")
+        rows = self.run.dataset.in_commits("trajectories", ended)
+        return plan_grading(chain.from_iterable(rows), grading_id=self.grading_id)
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        return await grade(
+            self.recorded.of(item),
+            shard.llm,
+            judge_role=self.run.config.roles["judge"],
+            bench=self.bench,
+            kinds=self.kinds,
+        )
+
+
+class CalibrationStage(Judged):
+    """Failures planted in trajectories of this grading that passed by code, for the judge."""
+
+    name = "calibration"
+    spread = True
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        with self.run.dataset.connect() as db:
+            [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
+            passed = [i for (i,) in db.execute(_PASSED, [self.grading_id]).fetchall()]
+        chosen = sample(passed, graded=graded, seed=config.seed, config=config.judging)
+        sources = self._sources(chosen)
+        items = plan_calibration(
+            [sources[i] for i in chosen],
+            grading_id=self.grading_id,
+            graded=graded,
+            config=config.judging,
+            kinds=self.kinds,
+        )
+        # what lies together is read together
+        place = {trajectory_id: n for n, trajectory_id in enumerate(sources)}
+        return sorted(items, key=lambda item: place[item.data["trajectory_id"]])
+
+    def _sources(self, chosen: list[str]) -> dict[str, Source]:
+        """By trajectory, read in the order of the commits: a bounded sample, kept whole."""
+        wanted = set(chosen)
+        return {
+            i: self.recorded.source(i)
+            for _, ids in self.run.dataset.column("trajectories", "trajectory_id")
+            for i in ids
+            if i in wanted
+        }
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        if not item.data["confirmed"]:
+            return dropped("not_confirmed")
+        return await try_judge(
+            item,
+            shard.llm,
+            self.recorded.source(item.data["trajectory_id"]),
+            verdicts=self.verdicts_on(item.data["trajectory_id"]),
+            judge_role=self.run.config.roles["judge"],
+            kinds=self.kinds,
+        )
+
+
+class CurationStage(Judged):
+    """One item: it looks at every trajectory of the dataset at once."""
+
+    name = "curation"
+
+    def plan(self) -> list[Item]:
+        rows = decide_all(
+            self._candidates(), grading_id=self.grading_id, config=self.run.config.curation
+        )
+        if not rows:
+            return []
+        curation_id = self._newest_id(rows[0]["curation_id"])
+        return [Item(curation_id, {"rows": [row | {"curation_id": curation_id} for row in rows]})]
+
+    def _newest_id(self, curation_id: str) -> str:
+        """Under which the decision is, or becomes, the newest one. A decision that was made before
+        and overruled since is made again, under an id of its own."""
+        made = list(self.run.dataset.item_statuses(self.name))  # as they were first committed
+        while curation_id in made[:-1]:
+            overruled_by = made[made.index(curation_id) + 1]
+            curation_id = digest("curation again", curation_id, overruled_by)
+        return curation_id
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        return ItemResult({"curation": item.data["rows"]})
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """In commit order, so that what belongs to a trajectory is read together with it."""
+        tried = trials(self.run.dataset, self.grading_id)
+        standing = judged_standing(tried, self.run.config.judging.floor)
+        columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
+        for rows in self.run.dataset.in_commits("trajectories", columns):
+            for row in rows:
+                i = row["trajectory_id"]
+                calls, task = (
+                    self.recorded.tool_calls.get(i, ()),
+                    self.recorded.task(row["task_id"]),
+                )
+                candidate = candidate_of(row, calls, self.verdicts_on(i), task, standing)
+                if candidate:
+                    yield candidate
+
+
+def trials(dataset: Dataset, grading_id: str) -> list[Row]:
+    """The rows of `calibration` of a grading, without texts."""
+    columns = ["grading_id", "kind", "channel", "expected", "code_passed", "judge_passed"]
+    rows = chain.from_iterable(dataset.in_commits("calibration", columns))
+    return [row for row in rows if row["grading_id"] == grading_id]
+
+
+def warning_about(dataset: Dataset, config: JudgedConfig) -> str | None:
+    """What a run says loudly of the judge that it was graded by, if anything."""
+    rows = trials(dataset, grading_of(config))
+    standing = judged_standing(rows, config.judging.floor)
+    return warning_of(standing, judge_rates(rows))
+
+
+_CRITERIA = """
+SELECT DISTINCT unnest(json_extract_string(rubric, '$.criteria[*].id')) FROM tasks"""
+
+_GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
+
+_PASSED = """
+SELECT trajectory_id FROM verdicts
+WHERE grading_id = $1 AND checked_by = 'code' AND kind != 'hack_check'
+GROUP BY ALL HAVING bool_and(passed) AND NOT bool_or(kind = 'test') ORDER BY 1"""

@@ -1,6 +1,0 @@
-"""What the provider does for tools that nothing runs: it writes a world, and plays calls in it."""
-
-from synth.offline.world_call import simulate_call
-from synth.offline.world_sketch import write_world
-
-WORLD_JOBS = {"simulate_call": simulate_call, "world_sketch": write_world}

@@ -1,1 +1,0 @@
-"""The server side of OpenAI's protocol, without a model."""

@@ -1,0 +1,76 @@
+"""A run's configuration. Its defaults are the demo: built-in tools, the offline provider."""
+
+from typing import ClassVar, Self
+
+from pydantic import Field
+
+from synth.catalogue.evolved_domains import is_evolved
+from synth.engine.job_config import JobConfig, Role
+from synth.episode.rollout import RolloutConfig
+from synth.episode.tools.simulator import SimulateConfig
+from synth.judging.config import JudgedConfig
+from synth.llm.config import BudgetConfig, RoleConfig
+from synth.tasks.agents.agents import AgentConfig
+from synth.tasks.agents.personas import PersonaConfig
+from synth.tasks.stage import TaskConfig
+
+STAGES = (
+    "tools",
+    "agents",
+    "screening",
+    "personas",
+    "tasks",
+    "rollouts",
+    "grading",
+    "calibration",
+    "curation",
+)
+"""Names of the stages in their order, as budgets and reports use them."""
+
+
+class RunConfig(JudgedConfig):
+    """Everything a run of the pipeline is told."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks"}
+    STAGES: ClassVar[tuple[str, ...]] = STAGES
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
+        role: RoleConfig() for role in ("generator", "agent", "user", "simulator", "judge")
+    }
+
+    domains: tuple[str, ...] = ("all",)
+    """Built-in domains by name, `all` of them, paths of domain files, or domains that the dataset
+    holds evolved tools of: `evolved` for all, `evolved:NAME` for one."""
+    servers: tuple[str, ...] = ("all",)
+    """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
+    simulate: SimulateConfig = SimulateConfig()
+    """Which tools a model plays, and what stands in for servers that cannot run here."""
+    personas: PersonaConfig = PersonaConfig()
+    """Who the simulated users are."""
+    agents: AgentConfig = AgentConfig()
+    """Which tools an agent gets."""
+    tasks: TaskConfig = TaskConfig()
+    """How many tasks an agent is given and how complex they are."""
+    rollouts: RolloutConfig = RolloutConfig()
+    """Attempts at each task, and the limits of an episode."""
+
+    num_tasks: int = Field(default=420, ge=1, le=10_000_000)
+    """How many tasks are tried; agents and personas follow from it. No part of an identity:
+    raising it adds items and changes none."""
+
+    def in_small(self) -> Self:
+        """The same run on a handful of items, played by the offline provider: a dry run. It has a
+        dataset of its own, so built-in domains stand in for evolved ones and imported sources."""
+        names = ["all" if is_evolved(name) else name for name in self.domains]
+        if self.simulate.sources and not (names or self.servers or self.code):
+            names = ["all"]
+        return self.model_copy(
+            update={
+                "roles": {role: RoleConfig() for role in self.roles},
+                "num_tasks": 24,
+                "domains": tuple(dict.fromkeys(names)),
+                "simulate": self.simulate.model_copy(update={"sources": ()}),
+                "rollouts": self.rollouts.model_copy(update={"attempts": 1}),
+                "shard_size": 8,
+                "budget": BudgetConfig(),
+            }
+        )

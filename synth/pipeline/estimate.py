@@ -1,0 +1,341 @@
+"""What a run will cost, from a pilot of its own items: really made, committed, and so not paid
+twice. One exception: the pilot makes few agents, so it cannot know that one of them repeats another
+that only the run makes. The tasks of such an agent are made again by the run, with the other.
+
+A pilot makes some of the run's tasks, drawn by the run's id from all of them, with the agents and
+personas that they need, and everything up to the verdicts on them. The unit that is drawn is the
+task: what its making, its episodes and their grading took belongs together, so that tasks that are
+dropped, long episodes and failed attempts count as they come. What the dataset already holds of the
+run is known, and is no part of what is left to guess.
+"""
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from records.seeds import share_of
+from records.tables.schemas import Row
+from synth.engine.run import Run
+from synth.engine.stages import Item, ItemResult, ShardContext, Stage
+from synth.judging.calibration import num_plants
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import (
+    AgentStage,
+    CalibrationStage,
+    CatalogueStage,
+    GradingStage,
+    PersonaStage,
+    RolloutStage,
+    TaskStage,
+)
+from synth.tasks.stage import persona_number
+
+PROBE = "probe"
+_LEDGER = [
+    "stage",
+    "item_id",
+    "role",
+    "prompt_tokens",
+    "completion_tokens",
+    "cache_hit",
+    "run_id",
+    "invocation_id",
+]
+
+
+class Usage(NamedTuple):
+    requests: float = 0.0
+    prompt_tokens: float = 0.0
+    completion_tokens: float = 0.0
+    usd: float = 0.0
+
+    @property
+    def tokens(self) -> float:
+        return self.prompt_tokens + self.completion_tokens
+
+    def plus(self, other: "Usage") -> "Usage":
+        return Usage(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def minus(self, other: "Usage") -> "Usage":
+        return Usage(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+NOTHING = Usage()
+
+Place = tuple[str, str]
+"""(stage, role)."""
+
+GRADING: Place = ("grading", "judge")
+CALIBRATION: Place = ("calibration", "judge")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The whole run's usage in one stage by one role, or in all."""
+
+    stage: str
+    role: str
+    spent: Usage
+    """By the ledger so far, whatever it was for."""
+    expected: Usage
+    """Of the whole run, what is spent included."""
+    low: Usage
+    high: Usage
+    """The whole run lies between them 19 times of 20."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    run_id: str
+    num_tasks: int
+    num_known: int
+    """Tasks whose usage is complete: the pilot's, and those the run has made before."""
+    lines: list[Line]
+    total: Line
+
+
+@dataclass
+class Units:
+    """Items of one sort, of which some have been made and paid for to the end."""
+
+    planned: int
+    known: dict[str, dict[Place, Usage]] = field(default_factory=dict)
+    """Unit -> usage by place."""
+    guessed: Usage = NOTHING
+    """Half the width of the interval of what is known, where that is a guess."""
+
+    @property
+    def left(self) -> int:
+        return max(0, self.planned - len(self.known))
+
+    def total(self, place: Place | None) -> tuple[Usage, Usage]:
+        """Expected usage of all planned units at a place (None: at all), and half the width of its
+        interval. What is not known is a sum of draws like those that are."""
+        values = [
+            sum_of(u for at, u in used.items() if place in (None, at))
+            for used in self.known.values()
+        ]
+        n, left = len(values), self.left
+        known = sum_of(values)
+        if n == 0 or left == 0:
+            return known, self.guessed if any(known) else NOTHING
+        mean = Usage(*(x / n for x in known))
+        expected = known.plus(Usage(*(x * left for x in mean)))
+        if n == 1:
+            return expected, Usage(*(math.inf if x else 0.0 for x in mean))
+        spread = Usage(
+            *(
+                math.sqrt(sum((v[k] - mean[k]) ** 2 for v in values) / (n - 1))
+                for k in range(len(mean))
+            )
+        )
+        # the mean is uncertain, and so is each unit that is left
+        factor = (1.96 + 2.4 / (n - 1)) * math.sqrt(left * (1 + left / n))
+        return expected, Usage(*(x * factor for x in spread))
+
+
+def sum_of(values: Iterable[Usage]) -> Usage:
+    total = NOTHING
+    for value in values:
+        total = total.plus(value)
+    return total
+
+
+def pilot_tasks(config: RunConfig, size: int) -> list[int]:
+    """Numbers of the tasks that a pilot makes; a larger pilot holds every smaller one."""
+    ranked = sorted(range(config.num_tasks), key=lambda i: share_of(config.run_id, f"pilot:{i}"))
+    return sorted(ranked[:size])
+
+
+class _Part:
+    """Some items of a stage, as a stage of the same name."""
+
+    def __init__(self, stage: Stage, items: Sequence[Item]) -> None:
+        self.name = stage.name
+        self._stage, self._items = stage, list(items)
+
+    def plan(self) -> list[Item]:
+        return self._items
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        return await self._stage.make(item, shard)
+
+
+async def make_pilot(run: Run[RunConfig], size: int) -> None:
+    """Make `size` of the run's tasks and all that hangs on them, up to the verdicts.
+
+    Curation looks at the whole run and asks no model: it is left to the run. Raises BudgetError
+    when the pilot does not fit; the same command goes on.
+    """
+    config, chosen = run.config, pilot_tasks(run.config, size)
+    catalogue = CatalogueStage(run)
+    await _make(run, catalogue, catalogue.plan())
+
+    agents = AgentStage(run)
+    numbers = {i // config.tasks.tasks_per_agent for i in chosen}
+    planned = agents.plan()
+    await _make(run, agents, [planned[number] for number in sorted(numbers)])
+
+    personas = PersonaStage(run)
+    numbers = {persona_number(i, config.seed) for i in chosen}
+    planned = personas.plan()
+    await _make(run, personas, [planned[number] for number in sorted(numbers)])
+
+    tasks = TaskStage(run)
+    planned = tasks.plan()  # tasks whose agents are not made yet have ids of no task to be
+    of_pilot = [planned[i] for i in chosen]
+    await _make(run, tasks, of_pilot)
+
+    ids = {item.item_id for item in of_pilot}
+    rollouts = RolloutStage(run)
+    episodes = [i for i in rollouts.plan() if i.data["task"]["task_id"] in ids]
+    await _make(run, rollouts, episodes)
+
+    ids = {item.item_id for item in episodes}
+    grading = GradingStage(run)
+    await _make(run, grading, [i for i in grading.plan() if i.data["trajectory_id"] in ids])
+
+
+async def _make(run: Run[RunConfig], stage: Stage, items: Sequence[Item]) -> None:
+    """Every item that is not committed yet, by shards as in the run itself."""
+    part = _Part(stage, items)
+    plan = await asyncio.to_thread(run.plan, part)
+    wanted = {item.item_id for item in items}
+
+    async def one(index: int) -> None:
+        async with run.turn(part, plan, index):
+            await run.run_shard(part, plan, index)
+
+    mine = [i for i in plan.open_shards if wanted.intersection(plan.shards[i])]
+    made = await asyncio.gather(*map(one, mine), return_exceptions=True)
+    if broken := [m for m in made if isinstance(m, BaseException)]:
+        raise run.stop or broken[0]
+
+
+def estimate(run: Run[RunConfig]) -> Estimate:
+    """Of the whole run, from what the dataset holds of it; nothing is asked or made.
+
+    Prices are those of the run's config, whatever earlier calls cost.
+    """
+    config = run.config
+    paid, spent = _paid(run)
+    agents = {item.item_id for item in AgentStage(run).plan()}
+    personas = {item.item_id for item in PersonaStage(run).plan()}
+    statuses = run.dataset.item_statuses
+    units = [
+        Units(len(agents), _known(agents & statuses("agents").keys(), paid, "agents")),
+        Units(len(personas), _known(personas & statuses("personas").keys(), paid, "personas")),
+        Units(config.num_tasks, _known_tasks(run, paid)),
+    ]
+    units.append(_calibration(run, units[-1], spent.get(CALIBRATION, NOTHING)))
+    probes = _probes_of(run)
+    places = sorted(
+        {place for unit in units for used in unit.known.values() for place in used}
+        | spent.keys()
+        | {CALIBRATION},
+        key=lambda place: (config.STAGES.index(place[0]) if place[0] != PROBE else -1, place[1]),
+    )
+    lines = [
+        _line(place, units, spent.get(place, NOTHING), probes.get(place, NOTHING))
+        for place in places
+    ]
+    total = _line(None, units, sum_of(spent.values()), sum_of(probes.values()))
+    return Estimate(run.run_id, config.num_tasks, len(units[2].known), lines, total)
+
+
+def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
+    """What trying the judge takes: a request for each planted failure, as large as those of
+    grading, which has judged the untouched episodes. It looks at the whole run, so no pilot can
+    make it."""
+    done = run.dataset.item_statuses(CALIBRATION[0]).keys()
+    if not tasks.left and {item.item_id for item in CalibrationStage(run).plan()} <= done:
+        return Units(1, {"calibration": {CALIBRATION: spent}})
+    graded, half = tasks.total(GRADING)
+    if not graded.requests:
+        return Units(0)
+    share = num_plants(round(graded.requests), run.config.judging) / graded.requests
+    known = {"calibration": {CALIBRATION: Usage(*(x * share for x in graded))}}
+    return Units(
+        1, known, Usage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True)))
+    )
+
+
+def _line(place: Place | None, units: Sequence[Units], spent: Usage, probes: Usage) -> Line:
+    """`probes`: what the checks of endpoints have cost and will."""
+    expected, variance = probes, NOTHING
+    for unit in units:
+        mean, half = unit.total(place)
+        expected = expected.plus(mean)
+        variance = variance.plus(Usage(*(x * x for x in half)))
+    half = Usage(*(math.sqrt(x) for x in variance))
+    least = Usage(*map(max, spent, expected.minus(half)))  # what is spent stays spent
+    stage, role = place or ("all", "")
+    return Line(stage, role, spent, expected, least, expected.plus(half))
+
+
+def _paid(run: Run[RunConfig]) -> tuple[dict[str, dict[Place, Usage]], dict[Place, Usage]]:
+    """Item -> what was ever asked for it, by place, and what this run has asked for, by place.
+    Items are the same in every run that has them, so who paid for one does not matter."""
+    used: defaultdict[str, defaultdict[Place, Usage]] = defaultdict(lambda: defaultdict(Usage))
+    spent: defaultdict[Place, Usage] = defaultdict(Usage)
+    for rows in run.dataset.in_commits("llm_calls", _LEDGER):
+        for row in rows:
+            place, usage = (row["stage"], row["role"]), _usage(run, row)
+            if row["cache_hit"] or row["stage"] not in (PROBE, *run.config.STAGES):
+                continue
+            used[row["item_id"]][place] = used[row["item_id"]][place].plus(usage)
+            if row["run_id"] == run.run_id:
+                spent[place] = spent[place].plus(usage)
+    return {item: dict(places) for item, places in used.items()}, dict(spent)
+
+
+def _usage(run: Run[RunConfig], row: Row) -> Usage:
+    prompt, completion = row["prompt_tokens"], row["completion_tokens"]
+    role = run.config.roles.get(row["role"])
+    return Usage(1, prompt, completion, role.cost_usd(prompt, completion) if role else 0.0)
+
+
+def _probes_of(run: Run[RunConfig]) -> dict[Place, Usage]:
+    """What probes have cost so far, and what the run's own start will once more."""
+    usage: defaultdict[Place, Usage] = defaultdict(Usage)
+    for rows in run.dataset.in_commits("llm_calls", _LEDGER):
+        for row in rows:
+            if row["stage"] == PROBE and row["run_id"] == run.run_id:
+                again = row["invocation_id"] == run.invocation_id
+                place = (PROBE, row["role"])
+                usage[place] = sum_of([usage[place], *[_usage(run, row)] * (1 + again)])
+    return dict(usage)
+
+
+def _known(
+    done: Iterable[str], paid: Mapping[str, dict[Place, Usage]], stage: str
+) -> dict[str, dict[Place, Usage]]:
+    return {
+        item: {at: usage for at, usage in paid.get(item, {}).items() if at[0] == stage}
+        for item in done
+    }
+
+
+def _known_tasks(
+    run: Run[RunConfig], paid: Mapping[str, dict[Place, Usage]]
+) -> dict[str, dict[Place, Usage]]:
+    """Tasks that are through: dropped, or with every attempt rolled out and graded."""
+    made = run.dataset.item_statuses("tasks")
+    planned = {item.item_id for item in TaskStage(run).plan()} & made.keys()
+    known = _known(planned, paid, "tasks")
+    done = run.dataset.item_statuses("rollouts")
+    graded = run.dataset.item_statuses("grading")
+    gradings = {item.data["trajectory_id"]: item.item_id for item in GradingStage(run).plan()}
+    for item in RolloutStage(run).plan():
+        task, episode = item.data["task"]["task_id"], item.item_id
+        grading = gradings.get(episode)
+        if episode not in done or (grading is not None and grading not in graded):
+            known.pop(task, None)
+        elif task in known:
+            for part in (episode, grading):
+                for place, usage in paid.get(part or "", {}).items():
+                    known[task][place] = known[task].get(place, NOTHING).plus(usage)
+    return known

@@ -1,0 +1,204 @@
+"""What a run is told to use, what of it can run here, and the catalogue that its stages share."""
+
+from collections import ChainMap
+from pathlib import Path
+from typing import Any, cast
+
+from records.errors import ConfigError
+from records.reading.lookup import RowBy
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from sandboxes.local.backend import Lease, available, lease
+from sandboxes.mcp.importing import source_of
+from sandboxes.mcp.launch import launch_of
+from sandboxes.mcp.secret_values import secret_values
+from sandboxes.mcp.servers import ServerConfig, builtin_servers, load_server
+from sandboxes.mcp.session import open_server
+from synth.catalogue.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
+from synth.catalogue.played_sources import PlayedSource, played_domains, sources_to_play
+from synth.engine.job_config import JobConfig, Role
+from synth.episode.tools import code_worlds as coding
+from synth.episode.tools.cassette import cassette_at
+from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.executors import Catalogue, OpenServer
+from synth.llm.config import OFFLINE
+from synth.pipeline.config import RunConfig
+from synth.tasks.proof.extensions import load_extensions
+from tool_specs.domains.catalogue import domain_id, tool_ids
+from tool_specs.domains.domain import Domain, builtin_names, load_domains
+from tool_specs.importing.tool_lists import is_of
+
+
+def domains_of(config: RunConfig) -> list[Domain]:
+    """The domains of files that a run is told to use; ConfigError for one that cannot be read."""
+    names = [name for name in config.domains if name != "all" and not is_evolved(name)]
+    return load_domains([*builtin_names(), *names] if "all" in config.domains else names)
+
+
+def servers_of(config: RunConfig) -> list[ServerConfig]:
+    """The MCP servers that a run is told to use, whether or not they can run here."""
+    builtin = builtin_servers()
+    found: dict[str, ServerConfig] = {}
+    for name in config.servers:
+        if name == "all":
+            found |= builtin
+        elif name in builtin:
+            found[name] = builtin[name]
+        elif name.endswith((".yaml", ".yml")):
+            server = load_server(Path(name))
+            found[server.name] = server
+        else:
+            raise ConfigError(
+                f"servers names {name!r}; allowed: all, {', '.join(builtin)}, or the path of a "
+                "server definition (.yaml)"
+            )
+    return list(found.values())
+
+
+def check_sources(config: RunConfig) -> None:
+    """ConfigError for a domain or server that this run names and that cannot be used here."""
+    evolved = any(map(is_evolved, config.domains))
+    named = evolved or config.servers or config.code or config.simulate.sources
+    if not domains_of(config) and not named:
+        raise ConfigError("domains, servers and code are all empty; name at least one, or all")
+    _check_played(config, named=any(map(is_evolved, config.domains)))
+    recorded = recorded_servers(config)
+    for server in servers_of(config):
+        if server.name not in recorded:
+            why_left_out(server)
+    load_extensions(config.extensions)
+    code_worlds(config.code)
+
+
+def _check_played(config: RunConfig, *, named: bool) -> None:
+    """ConfigError for a tool that a model is to play and that no domain of the run has. Those of a
+    dataset (`named`) are not looked at here."""
+    names = config.simulate.tools
+    if isinstance(names, str) or named or config.simulate.sources:
+        return
+    known = {tool.name for domain in domains_of(config) for tool in domain.tools}
+    if unknown := sorted(set(names) - known):
+        raise ConfigError(
+            f"simulate.tools names {', '.join(unknown)}, which no domain of the run has; allowed: "
+            f"without_semantics, all, or names of tools ({', '.join(sorted(known)[:8])}, ...)"
+        )
+
+
+def calls_tools(config: JobConfig, role: Role) -> bool:
+    """Whether the role's calls of tools are to be tried before the run: the agent's, and those of a
+    hosted user where users own tools. The offline provider's user is no endpoint to be tried."""
+    if role != "user" or not isinstance(config, RunConfig):
+        return role == "agent"
+    if config.roles[role].base_url == OFFLINE or not config.tasks.dual_control:
+        return False
+    # an evolved domain has what its file has, and which one it is the dataset knows
+    evolved = any(map(is_evolved, config.domains))
+    return any(domain.file.user_tools for domain in domains_of(config)) or evolved
+
+
+def template_simulator(config: RunConfig) -> str | None:
+    """What is to be said where rules play tools in a run whose other roles are models of an
+    endpoint: nobody names the role, and its answers are no model's. None where that is not so."""
+    played = config.simulate.sources or config.simulate.tools != "without_semantics"
+    hosted = sorted(role for role, own in config.roles.items() if own.base_url != OFFLINE)
+    if not played or not hosted or config.roles["simulator"].base_url != OFFLINE:
+        return None
+    return (
+        "THE TEMPLATE POLICY PLAYS TOOLS: simulate names tools that a model is to play, and "
+        f"roles.simulator is the offline provider, while {', '.join(hosted)} "
+        f"{'is' if len(hosted) == 1 else 'are'} hosted. Its answers follow rules of this program; "
+        "give roles.simulator an endpoint, or simulate no tools"
+    )
+
+
+def why_left_out(server: ServerConfig) -> str | None:
+    """Why this machine, as it is now, cannot run the server; None where it can. ConfigError for a
+    command that does not exist and a secret that is not set, unless the server is optional."""
+    if available() is not None:
+        return "no_sandbox"
+    reason = "not_installed"
+    try:
+        launch_of(server)
+        reason = "no_secret"
+        secret_values(server.name, server.secrets)
+    except ConfigError:
+        if server.optional:
+            return reason
+        raise
+    return None
+
+
+def evolved_of(dataset: Dataset, config: RunConfig) -> EvolvedDomains:
+    """The evolved domains that a run is told to use, with the tools they had when it began."""
+    return evolved_domains(dataset, config.domains, run_id=config.run_id)
+
+
+def played_of(dataset: Dataset, config: RunConfig) -> list[PlayedSource]:
+    """The imported sources whose tools a run is told to have played."""
+    served = [server.name for server in servers_of(config)]
+    names = config.simulate.sources
+    return sources_to_play(dataset, names, run_id=config.run_id, served=served)
+
+
+def recorded_servers(config: RunConfig) -> dict[str, list[Row]]:
+    """Servers that cannot run here and that the run's cassettes answer for: their tools."""
+    if not config.simulate.cassettes:
+        return {}
+    cassette = cassette_at(config.simulate.cassettes)
+    absent = (server for server in servers_of(config) if not _runs_here(server))
+    return {s.name: tools for s in absent if (tools := cassette.tools_of(source_of(s)))}
+
+
+def _runs_here(server: ServerConfig) -> bool:
+    try:
+        return why_left_out(server) is None
+    except ConfigError:
+        return False
+
+
+def catalogue_of(
+    dataset: Dataset,
+    config: RunConfig,
+    open_server: OpenServer = open_server,
+    lease: Lease = lease,
+) -> Catalogue:
+    """Everything that the run's episodes are put together from, as the dataset holds it.
+
+    Only tools of the run's own domains and servers, as they are defined now; what else was
+    imported, and what an edited definition was before, changes nothing.
+    """
+    own = {domain_id(domain): domain for domain in domains_of(config)}
+    evolved = evolved_of(dataset, config)
+    can_run = available() is None
+    servers = {server.name: server for server in servers_of(config) if can_run}
+    of_domains = {tool for domain in own.values() for tool in tool_ids(domain)}
+    of_domains |= evolved.tools.keys()
+    code = code_worlds(config.code) if can_run else {}
+    of_domains |= set(coding.code_tool_ids()) if code else set()
+    recorded = recorded_servers(config)
+    servers |= {s.name: s for s in servers_of(config) if s.name in recorded}
+    sources = {name: source_of(server) for name, server in servers.items()}
+    played = played_domains(dataset, played_of(dataset, config), config.roles["generator"])
+    of_domains |= played.tools.keys()
+    cassette = cassette_at(config.simulate.cassettes) if recorded else None
+    return Catalogue(
+        agents=RowBy(dataset, "agents", "agent_id"),
+        personas=RowBy(dataset, "personas", "persona_id"),
+        tools={
+            row["tool_id"]: row
+            for row in dataset.rows("tools")
+            if row["tool_id"] in of_domains
+            or (row["server"] in sources and is_of(row, sources[row["server"]]))
+        },
+        # an evolved domain has the tools of its file, too
+        domains=Domains(evolved, ChainMap(own, cast(Any, played)) if played else own),
+        servers=servers,
+        code=code,
+        lease=lease,
+        open_server=open_server,
+        kinds=load_extensions(config.extensions).kinds,
+        simulate=config.simulate,
+        cassette=cassette,
+        recorded=frozenset(recorded),
+        played=frozenset(played),
+    )

@@ -1,0 +1,342 @@
+"""The stages of a run in order: what each plans from the committed rows, and who makes an item.
+
+A stage here is an adapter of a few lines. The work is in the module that it calls.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from records.digest import digest
+from records.errors import ConfigError
+from records.reading.lookup import RowBy
+from records.tables.schemas import Row
+from sandboxes.local.backend import available
+from sandboxes.mcp.importing import import_server
+from synth.catalogue.played_sources import write_world
+from synth.engine.run import Run
+from synth.engine.stages import Item, ItemResult, ShardContext, dropped
+from synth.episode.rollout import plan_rollouts, run_rollout
+from synth.episode.tools import code_worlds as coding
+from synth.episode.tools.cassette import opening
+from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.simulator import SimulateConfig, simulation_identity
+from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
+from synth.pipeline.config import RunConfig
+from synth.pipeline.sources import (
+    catalogue_of,
+    domains_of,
+    evolved_of,
+    played_of,
+    recorded_servers,
+    servers_of,
+    why_left_out,
+)
+from synth.tasks.agents.agents import AgentPlan, make_agent, plan_agents, sources_of
+from synth.tasks.agents.personas import make_persona, plan_personas
+from synth.tasks.agents.screening import SCREEN_VERSION, near_repeats
+from synth.tasks.code_tasks import CodeTasks
+from synth.tasks.proof.extensions import load_extensions
+from synth.tasks.stage import (
+    Dropped,
+    TaskPlan,
+    TaskSources,
+    make_task,
+    num_agents,
+    num_personas,
+    plan_tasks,
+)
+from tool_specs.domains.catalogue import domain_row, tool_ids, tool_rows
+
+CATALOGUE_VERSION = 2
+"""Raised when the same domain or server would give other rows."""
+
+
+class CatalogueStage:
+    """Domains and servers become rows of `domains` and `tools`; one item each."""
+
+    name = "tools"
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        evolved_of(self.run.dataset, self.run.config)  # refuses what is not there before any work
+        items = [
+            Item(digest("domain", CATALOGUE_VERSION, tool_ids(domain)), {"domain": domain})
+            for domain in domains_of(self.run.config)
+        ]
+        recorded = recorded_servers(self.run.config)
+        for server in servers_of(self.run.config):
+            if server.name in recorded:
+                tools = recorded[server.name]
+                item_id = digest("recorded", CATALOGUE_VERSION, [t["tool_id"] for t in tools])
+                items.append(Item(item_id, {"recorded": tools}))
+                continue
+            why = why_left_out(server)
+            # the reason is part of the item, which is open again once what was missing is there
+            item_id = digest("server", CATALOGUE_VERSION, server.identity(), why)
+            items.append(Item(item_id, {"server": server, "why_left_out": why}))
+        for source in played_of(self.run.dataset, self.run.config):
+            item_id = source.item_id(self.run.config.roles["generator"])
+            items.append(Item(item_id, {"played": source}))
+        if code_worlds(self.run.config.code):
+            why = None if available() is None else "no_sandbox"
+            item_id = digest("code", CATALOGUE_VERSION, coding.code_tool_ids(), why)
+            items.append(Item(item_id, {"code": True, "why_left_out": why}))
+        return items
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        if domain := item.data.get("domain"):
+            return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
+        if source := item.data.get("played"):
+            generator = self.run.config.roles["generator"]
+            made = await write_world(source, shard.llm, item_id=item.item_id, generator=generator)
+            return self._new(dict(made.tables))
+        if tools := item.data.get("recorded"):
+            return self._new({"tools": tools})
+        if reason := item.data["why_left_out"]:
+            return dropped(reason)
+        if item.data.get("code"):
+            return self._new({"domains": [coding.domain_row()], "tools": coding.tool_rows()})
+        return self._new({"tools": await import_server(item.data["server"])})
+
+    def _new(self, tables: dict[str, Sequence[Row]]) -> ItemResult:
+        """Without the rows that an import, or an earlier form of the same domain, has committed."""
+        known = {table: self.run.dataset.ids(table) for table in tables}
+        keys = {"domains": "domain_id", "tools": "tool_id"}
+        return ItemResult(
+            {
+                table: [row for row in rows if row[keys[table]] not in known[table]]
+                for table, rows in tables.items()
+            }
+        )
+
+
+class OverCatalogue:
+    """What the later stages share: the run's own sources, and the committed rows about them."""
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        self.run = run
+        self.catalogue = catalogue_of(
+            run.dataset, run.config, run.servers.open, run.servers.pool.lease
+        )
+
+    def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
+        """Some columns of the table's row for each id, in their order; None where the item gave
+        none. The first column is the key."""
+        rows = {row[columns[0]]: row for row in self.run.dataset.rows(table, columns)}
+        return [rows.get(item_id) for item_id in ids]
+
+
+class AgentStage(OverCatalogue):
+    name = "agents"
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        world = self.catalogue
+        domains = [
+            row
+            for row in self.run.dataset.rows("domains")
+            if row["domain_id"] in world.domains or coding.is_code(row)
+        ]
+        sources = sources_of(domains, world.tools.values(), world.servers, world.code)
+        if not sources:
+            raise ConfigError(
+                f"no tool can be used: domains = {list(config.domains)}, servers = "
+                f"{list(config.servers)}; `synth tools list` says why a tool was left out, "
+                "`synth sandbox doctor` what a server needs here"
+            )
+        plans = plan_agents(
+            config.agents,
+            sources,
+            seed=config.seed,
+            count=num_agents(config.num_tasks, config.tasks),
+            generator=config.roles["generator"],
+        )
+        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        generator = self.run.config.roles["generator"]
+        row = await make_agent(item.data["plan"], shard.llm, generator=generator)
+        return ItemResult({"agents": [row]})
+
+
+class ScreeningStage:
+    """Says of every agent, all of them looked at together, whether it repeats one before it."""
+
+    name = "screening"
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        plans = agent_plans(self.run)
+        repeats = repeats_of(self.run, plans)
+        made = self.run.dataset.ids("agents")
+        return [
+            Item(digest("screening", SCREEN_VERSION, agent), {"of": repeats.get(agent)})
+            for agent in (plan.item_id for plan in plans)
+            if agent in made
+        ]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        return dropped("near_duplicate") if item.data["of"] else ItemResult({})
+
+
+def agent_plans(run: Run[RunConfig]) -> list[AgentPlan]:
+    return [item.data["plan"] for item in AgentStage(run).plan()]
+
+
+def repeats_of(run: Run[RunConfig], plans: Sequence[AgentPlan]) -> dict[str, str]:
+    """agent_id -> the agent that it repeats, among the committed ones of the run. Looked for anew
+    when other agents are planned, or agents were committed since."""
+
+    def look() -> dict[str, str]:
+        rows = run.dataset.rows("agents", ("agent_id", "system_prompt", "tool_ids"))
+        return near_repeats(plans, {row["agent_id"]: row for row in rows})
+
+    parts = (part for commit in run.dataset.commits() for part in commit.parts)
+    committed = tuple(part.name for part in parts if part.table == "agents")
+    return run.once("repeats", (tuple(plan.item_id for plan in plans), committed), look)
+
+
+class PersonaStage:
+    name = "personas"
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        self.run = run
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        plans = plan_personas(
+            config.personas,
+            seed=config.seed,
+            count=num_personas(config.num_tasks),
+            generator=config.roles["generator"],
+        )
+        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        generator = self.run.config.roles["generator"]
+        row = await make_persona(item.data["plan"], shard.llm, generator=generator)
+        return ItemResult({"personas": [row]})
+
+
+class TaskStage(OverCatalogue):
+    name = "tasks"
+    spread = True
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        super().__init__(run)
+        self.extensions = load_extensions(run.config.extensions)
+        world, live = self.catalogue, run.servers.open
+        self.sources = TaskSources(
+            tools=self.catalogue.tools,
+            domains=self.catalogue.domains,
+            servers=self.catalogue.servers,
+            code=CodeTasks(self.catalogue.code, self.extensions, self.catalogue.lease),
+            open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
+            extensions=self.extensions,
+            simulate=run.config.simulate,
+        )
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        planned = agent_plans(self.run)
+        repeats = repeats_of(self.run, planned)
+        # tasks of an agent that was dropped go to the one that it repeats
+        agents = [repeats.get(plan.item_id, plan.item_id) for plan in planned]
+        personas = [item.item_id for item in PersonaStage(self.run).plan()]
+        decided = simulation_identity(config.simulate, config.roles["simulator"])
+        played = self.catalogue.played
+        plans = plan_tasks(
+            config.tasks,
+            self.rows_of("agents", ("agent_id", "domain_id"), agents),
+            self.rows_of("personas", ("persona_id",), personas),
+            seed=config.seed,
+            count=config.num_tasks,
+            generator=config.roles["generator"],
+            extensions=self.extensions,
+            simulation=lambda agent: decided if agent["domain_id"] in played else (),
+        )
+        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        config = self.run.config
+        plan: TaskPlan = item.data["plan"]
+        agent, persona = plan.agent, plan.persona
+        made = await make_task(
+            replace(
+                plan,
+                agent=agent and self.catalogue.agents[agent["agent_id"]],
+                persona=persona and self.catalogue.personas[persona["persona_id"]],
+            ),
+            shard.llm,
+            config=config.tasks,
+            sources=self.sources,
+            generator=config.roles["generator"],
+        )
+        return dropped(made.reason) if isinstance(made, Dropped) else ItemResult({"tasks": [made]})
+
+
+class RolloutStage(OverCatalogue):
+    name = "rollouts"
+    spread = True
+
+    def __init__(self, run: Run[RunConfig]) -> None:
+        super().__init__(run)
+        self.tasks = RowBy(run.dataset, "tasks", "task_id")
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        planned = (item.item_id for item in TaskStage(self.run).plan())
+        return plan_rollouts(
+            [{"task_id": task_id} for task_id in planned if task_id in self.tasks],
+            config=config.rollouts,
+            roles=config.roles,
+            simulation=self._simulation(),
+        )
+
+    def _simulation(self) -> Callable[[str], Sequence[Any]]:
+        """Task -> what decides the answers of its simulated or recorded tools."""
+        world, config = self.catalogue, self.run.config
+        if config.simulate == SimulateConfig():
+            return lambda task_id: ()
+        decided = simulation_identity(config.simulate, config.roles["simulator"])
+        agents = {
+            row["agent_id"]
+            for row in self.run.dataset.rows("agents", ["agent_id", "tool_ids"])
+            if any(t in world.tools and world.is_simulated(world.tools[t]) for t in row["tool_ids"])
+        }
+        tasks = {
+            row["task_id"]: ["cassette"] if row["server"] in world.recorded else decided
+            for row in self.run.dataset.rows("tasks", ["task_id", "agent_id", "server"])
+            if row["agent_id"] in agents or row["server"] in world.recorded
+        }
+        return lambda task_id: tasks.get(task_id, ())
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        task = self.tasks[item.data["task"]["task_id"]]
+        return await run_rollout(
+            Item(item.item_id, {**item.data, "task": task}),
+            shard.llm,
+            shard.journal,
+            catalogue=self.catalogue,
+            config=self.run.config.rollouts,
+            roles=self.run.config.roles,
+        )
+
+
+STAGES = (
+    CatalogueStage,
+    AgentStage,
+    ScreeningStage,
+    PersonaStage,
+    TaskStage,
+    RolloutStage,
+    GradingStage,
+    CalibrationStage,
+    CurationStage,
+)
+"""In the order of a run: each reads what those before it committed."""

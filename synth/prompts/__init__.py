@@ -1,0 +1,1 @@
+"""Every prompt, as a Markdown template; its digest is its version."""

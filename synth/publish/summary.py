@@ -1,0 +1,284 @@
+"""What a dataset holds, in numbers: SQL over its views, one query a section of the report.
+
+Everything is counted over the committed rows and the newest curation. Texts in the result come
+from models and tools: whoever shows them makes them safe (synth.render.foreign_text, autoescape).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.episode.tools.state_accuracy import state_accuracy
+from synth.judging.judge_rates import kappa
+from synth.judging.judge_report import JudgeReport, judge_report
+from synth.llm.config import TEMPLATE_POLICY
+from synth.render.intervals import wilson
+from synth.render.yields import yields
+
+TOP_TOOLS = 20
+"""Most used tools that are listed by name; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    dataset: str
+    """Name of the dataset's folder."""
+    template_policy: bool
+    """Some text was written by the offline provider: its numbers say so wherever they stand."""
+    totals: Row
+    yields: list[Row]
+    """A stage each: requested = kept + dropped + failed + pending; `reasons` counts the others."""
+    outcomes: list[Row]
+    terminations: list[Row]
+    drops: list[Row]
+    variants: list[Row]
+    complexity: list[Row]
+    """Declared complexity of the tasks against what was measured of them: `n`, and means of steps,
+    dependencies between calls, hidden facts, policy rules and distractor tools; how many plans are
+    the search's, how many tasks hold a wish that is proved out of reach."""
+    worlds: list[Row]
+    """A domain or MCP server each."""
+    tools: list[Row]
+    num_tools_called: int
+    distributions: dict[str, list[Row]]
+    """Of the accepted trajectories: messages, tool calls and user turns, as value and count."""
+    errors: list[Row]
+    recovery: list[Row]
+    """Of the trajectories that met a kind of fault, those that recovered from all of that kind:
+    `met`, `recovered`, `share`, `low` and `high` of its 95% interval, `passed` (code's verdict)."""
+    user_faults: list[Row]
+    """What simulated users did wrong by kind: `faults`, `trajectories` that met one and `share` of
+    all, `ended` (those of them that ended as the user's error)."""
+    roles: list[Row]
+    """Tokens and cost by role and model."""
+    agreement: list[Row]
+    """The judge against the code's checks, by kind of criterion."""
+    judge: JudgeReport
+    """The judge on planted failures and against people's labels."""
+    simulated: list[Row]
+    """State accuracy of model-simulated tools, by number of fields that a call really changes."""
+    notes: list[Row]
+    """What runs counted besides failures, such as replay_drift."""
+
+    @property
+    def label(self) -> str:
+        """What quality figures carry: "template policy" where the offline provider played."""
+        return "template policy" if self.template_policy else ""
+
+
+def summarise(dataset: Dataset) -> Summary:
+    """All sections; empty ones for a dataset without trajectories."""
+    with dataset.connect() as db:
+        tools = _rows(db, _TOOLS)
+        roles = _rows(db, _ROLES)
+        models = {model for (model,) in db.execute(_MODELS).fetchall()}
+        return Summary(
+            dataset=dataset.root.name,
+            template_policy=any(model.startswith(TEMPLATE_POLICY) for model in models if model),
+            totals=_totals(db, roles),
+            yields=yields(dataset),
+            outcomes=_rows(db, _count("outcome")),
+            terminations=_rows(db, _count("termination_reason")),
+            drops=_rows(db, _count("drop_reason", "accepted = false")),
+            variants=_rows(db, _VARIANTS),
+            complexity=_rows(db, _COMPLEXITY),
+            worlds=_rows(db, _WORLDS),
+            tools=tools[:TOP_TOOLS],
+            num_tools_called=len(tools),
+            distributions={
+                name: _rows(db, _DISTRIBUTION.format(column=column))
+                for name, column in _DISTRIBUTED.items()
+            },
+            errors=_rows(db, _ERRORS),
+            recovery=recovery_rates(db),
+            user_faults=user_fault_rates(db),
+            roles=roles,
+            agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
+            judge=judge_report(dataset),
+            simulated=state_accuracy(db),
+            notes=_rows(db, _NOTES),
+        )
+
+
+def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """As `Summary.recovery`: by what an agent may recover from, over all trajectories."""
+    found = []
+    for row in _rows(db, _RECOVERY):
+        low, high = wilson(row["recovered"], row["met"])
+        found.append(row | {"share": row["recovered"] / row["met"], "low": low, "high": high})
+    return found
+
+
+def user_fault_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """As `Summary.user_faults`."""
+    [(n,)] = db.execute("SELECT count(*) FROM trajectories").fetchall()
+    return [row | {"share": row["trajectories"] / n} for row in _rows(db, _USER_FAULTS)]
+
+
+def _agreement(row: Row) -> Row:
+    passed, failed = row["both"] + row["code_only"], row["judge_only"] + row["neither"]
+    return row | {
+        "n": passed + failed,
+        "tpr": row["both"] / passed if passed else None,
+        "tnr": row["neither"] / failed if failed else None,
+        "kappa": kappa(row["both"], row["judge_only"], row["code_only"], row["neither"]),
+    }
+
+
+def _totals(db: duckdb.DuckDBPyConnection, roles: list[Row]) -> Row:
+    [totals] = _rows(db, _TOTALS)
+    [elapsed] = _rows(db, _ELAPSED)
+    hours, accepted = (elapsed["seconds"] or 0.0) / 3600, totals["accepted"]
+    cost = sum(role["cost_usd"] or 0.0 for role in roles)
+    return totals | {
+        "hours": hours,
+        "cost_usd": cost,
+        "tokens": sum(role["prompt_tokens"] + role["completion_tokens"] for role in roles),
+        "cost_per_accepted": cost / accepted if accepted else None,
+        "accepted_per_hour": accepted / hours if hours else None,
+    }
+
+
+def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
+    cursor = db.execute(query)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, map(_plain, row), strict=True)) for row in cursor.fetchall()]
+
+
+def _plain(value: Any) -> Any:
+    """Sums of integers come as 128 bit numbers; whole ones are integers again."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _count(column: str, condition: str = "true") -> str:
+    return (
+        f"SELECT {column} AS name, count(*) AS n FROM trajectories "
+        f"WHERE {condition} AND {column} IS NOT NULL GROUP BY ALL ORDER BY n DESC, name"
+    )
+
+
+_TOTALS = """
+SELECT count(*) AS trajectories,
+  count(*) FILTER (accepted) AS accepted,
+  count(*) FILTER (accepted IS NOT NULL) AS curated,
+  median(num_messages) FILTER (accepted) AS median_messages,
+  median(num_tool_calls) FILTER (accepted) AS median_calls,
+  count(*) FILTER (accepted AND num_user_turns > 1) AS several_turns,
+  count(*) FILTER (accepted AND num_recovered > 0) AS recovered,
+  count(*) FILTER (accepted AND split != 'train') AS held_out,
+  count(*) FILTER (accepted AND server IS NOT NULL) AS on_servers,
+  count(DISTINCT coalesce(server, domain_id)) FILTER (accepted) AS worlds
+FROM trajectories"""
+
+# an invocation that has not ended, or was killed, lasted at least until its last model call
+_ELAPSED = """
+SELECT sum(seconds) AS seconds FROM (
+  SELECT date_diff('millisecond', min(happened_at), max(happened_at)) / 1000.0 AS seconds
+  FROM (SELECT invocation_id, happened_at FROM runs
+        UNION ALL SELECT invocation_id, max(started_at) FROM llm_calls GROUP BY invocation_id)
+  GROUP BY invocation_id)"""
+
+_MODELS = """
+SELECT DISTINCT model FROM llm_calls
+UNION SELECT DISTINCT unnest(json_extract_string(models, '$.*')) FROM trajectories
+UNION SELECT DISTINCT model FROM tasks
+UNION SELECT DISTINCT model FROM agents"""
+
+_VARIANTS = """
+SELECT variant AS name, count(*) AS n, count(*) FILTER (accepted) AS accepted
+FROM trajectories WHERE variant IS NOT NULL GROUP BY ALL ORDER BY n DESC, name"""
+
+_COMPLEXITY = """
+SELECT complexity AS name, count(*) AS n, avg(num_steps) AS steps,
+  avg(num_dependencies) AS dependencies, avg(num_hidden) AS hidden, avg(num_rules) AS rules,
+  avg(num_distractors) AS distractors,
+  count(*) FILTER (json_extract_string(proof, '$.plan') = 'search') AS searched,
+  count(*) FILTER (json_exists(proof, '$.out_of_reach')) AS out_of_reach
+FROM tasks GROUP BY ALL ORDER BY avg(num_steps), name"""
+
+_WORLDS = """
+SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
+  any_value(CASE WHEN t.server IS NULL THEN d.category ELSE 'MCP server' END) AS category,
+  coalesce(any_value(d.split), CASE WHEN bool_and(t.split = 'heldout_domain')
+    THEN 'heldout_domain' ELSE 'train' END) AS split,
+  count(*) AS n, count(*) FILTER (accepted) AS accepted,
+  median(num_messages) AS messages, median(num_tool_calls) AS calls,
+  sum(num_errors) AS errors
+FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id)
+GROUP BY ALL ORDER BY accepted DESC, n DESC, name"""
+
+_TOOLS = """
+SELECT name, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
+  count(*) FILTER (is_error) AS errors,
+  coalesce(string_agg(DISTINCT fidelity, ', ' ORDER BY fidelity), 'nothing') AS fidelity
+FROM tool_calls GROUP BY ALL ORDER BY n DESC, name"""
+
+_DISTRIBUTED = {
+    "Messages": "num_messages",
+    "Tool calls": "num_tool_calls",
+    "User turns": "num_user_turns",
+}
+_DISTRIBUTION = """
+SELECT {column} AS value, count(*) AS n FROM trajectories
+WHERE accepted GROUP BY ALL ORDER BY value"""
+
+_ERRORS = """
+SELECT kind, injected, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
+  count(*) FILTER (is_error) AS errors,
+  count(*) FILTER (is_error AND recovered) AS recovered
+FROM (
+  SELECT trajectory_id, is_error, injected_outcome IS NOT NULL AS injected,
+    coalesce(injected_outcome, error_code, 'error') AS kind,
+    coalesce(recovered, false) AS recovered
+  FROM tool_calls WHERE actor = 'agent')
+WHERE is_error OR injected GROUP BY ALL ORDER BY injected DESC, n DESC, kind"""
+
+_RECOVERY = """
+SELECT kind, count(*) AS met, count(*) FILTER (recovered) AS recovered,
+  sum(calls)::BIGINT AS calls, count(*) FILTER (passed) AS passed
+FROM (
+  SELECT trajectory_id, count(*) AS calls, bool_and(tool_calls.recovered) AS recovered,
+    any_value(outcome) = 'passed' AS passed,
+    CASE WHEN injected_outcome IS NOT NULL THEN injected_outcome
+      WHEN error_code IN ('invalid_arguments', 'unknown_tool', 'too_many_calls') THEN 'wrong form'
+      ELSE 'a tool''s own error' END AS kind
+  FROM tool_calls JOIN trajectories USING (trajectory_id)
+  WHERE tool_calls.recovered IS NOT NULL GROUP BY trajectory_id, kind)
+GROUP BY kind ORDER BY kind"""
+
+_USER_FAULTS = """
+SELECT kind, count(*) AS faults, count(DISTINCT trajectory_id) AS trajectories,
+  count(DISTINCT trajectory_id) FILTER (termination_reason = 'user_error') AS ended
+FROM (
+  SELECT trajectory_id, termination_reason,
+    json_extract_string(unnest(CAST(user_faults AS JSON[])), '$.kind') AS kind
+  FROM trajectories)
+GROUP BY kind ORDER BY faults DESC, kind"""
+
+_ROLES = """
+SELECT role, model, count(*) AS calls, count(*) FILTER (cache_hit) AS cached,
+  coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens,
+  coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
+  sum(cost_usd) AS cost_usd, median(latency_s) FILTER (NOT cache_hit) AS latency_s,
+  count(*) FILTER (status != 'ok') AS not_ok
+FROM llm_calls GROUP BY ALL ORDER BY role, model"""
+
+_CONFUSION = """
+SELECT code.kind AS kind,
+  count(*) FILTER (code.passed AND judge.passed) AS both,
+  count(*) FILTER (NOT code.passed AND judge.passed) AS judge_only,
+  count(*) FILTER (code.passed AND NOT judge.passed) AS code_only,
+  count(*) FILTER (NOT code.passed AND NOT judge.passed) AS neither
+FROM verdicts AS code
+JOIN verdicts AS judge USING (grading_id, trajectory_id, criterion_id)
+JOIN trajectories USING (grading_id, trajectory_id)
+WHERE code.checked_by = 'code' AND judge.checked_by = 'judge'
+GROUP BY ALL ORDER BY kind"""
+
+_NOTES = """
+SELECT stage, name, sum(count)::BIGINT AS n FROM timings
+WHERE name != 'shard' AND name NOT LIKE 'sandboxes:%'
+GROUP BY ALL HAVING n > 0 ORDER BY stage, name"""

@@ -1,0 +1,126 @@
+"""One trajectory printed on a terminal to be read."""
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from records.errors import ConfigError
+from records.store.dataset import Dataset
+from synth.render import transcript
+from synth.render.foreign_text import one_line, shortened, visible
+from synth.render.transcript import OWN_TOOLS, Call, Conversation, Turn
+
+RESULT_CHARS = 1_500
+"""Of one tool result; the whole of it is a query away."""
+
+_COLOURS = {
+    "system": "bright_black",
+    "user": "cyan",
+    "assistant": "green",
+    "tool": "magenta",
+    OWN_TOOLS: "blue",
+}
+
+
+def show_trajectory(
+    dataset: Dataset, trajectory_id: str, *, console: Console | None = None
+) -> None:
+    """Print the trajectory whose id begins so. ConfigError unless exactly one does."""
+    [conversation] = transcript.read(dataset, [full_id(dataset, trajectory_id)])
+    (console or Console()).print(_rendered(conversation))
+
+
+def full_id(dataset: Dataset, beginning: str) -> str:
+    """The one trajectory id that begins so."""
+    ids = sorted(i for i in dataset.ids("trajectories") if i.startswith(beginning))
+    if beginning in ids:
+        return beginning
+    if len(ids) == 1 and beginning:
+        return ids[0]
+    if not ids:
+        raise ConfigError(
+            f"no trajectory of {dataset.root} begins with {beginning!r}; "
+            'list them: synth sql "select trajectory_id from trajectories"'
+        )
+    shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
+    raise ConfigError(
+        f"{len(ids)} trajectories begin with {beginning!r}: {shown}; give more of the id"
+    )
+
+
+def _rendered(talk: Conversation) -> Group:
+    row = talk.row
+    fate = "not curated yet"
+    if row["accepted"] is not None:
+        fate = "accepted" if row["accepted"] else f"rejected: {row['drop_reason']}"
+    facts = [
+        ("trajectory", row["trajectory_id"]),
+        ("task", f"{row['task_id']} ({row['variant']}, {row['complexity']})"),
+        ("world", row["world"]),
+        ("split", row["split"]),
+        ("outcome", f"{row['outcome']}, ended by {row['termination_reason']}"),
+        ("curation", fate),
+        ("tools", ", ".join(talk.tools)),
+    ]
+    if row["error"]:
+        facts.append(("error", row["error"]))
+    head = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        head.add_row(Text(name, style="bright_black"), Text(one_line(str(value))))
+    parts: list[RenderableType] = [head]
+    for turn in talk.turns:
+        parts += _turn(turn)
+    if talk.criteria:
+        parts += [Rule("criteria", style="bright_black"), _criteria(talk)]
+    return Group(*parts)
+
+
+def _turn(turn: Turn) -> list[RenderableType]:
+    colour = _COLOURS.get(turn.role, "white")
+    title = one_line(turn.role)
+    if turn.role == "assistant" and turn.trained is False:
+        title += " (no loss)"
+    parts: list[RenderableType] = [
+        Rule(Text(title, style=colour), style="bright_black", align="left")
+    ]
+    if turn.reasoning:
+        parts.append(Text(visible(turn.reasoning), style="italic bright_black"))
+    if turn.text:
+        parts.append(Text(visible(turn.text)))
+    parts += [Padding(_call(call), (0, 0, 0, 2)) for call in turn.calls]
+    return parts
+
+
+def _call(call: Call) -> Text:
+    style = "red" if call.is_error else "yellow"
+    text = Text.assemble((one_line(call.name), f"bold {style}"), " ")
+    text.append(one_line(", ".join(call.marks)), style="bright_black")
+    text.append(f"\n{visible(call.arguments)}\n")
+    result = "no result: the episode ended" if call.result is None else call.result
+    # the arrow, because without colours arguments and result look alike
+    text.append(f"-> {visible(shortened(result, RESULT_CHARS))}", style="bright_black")
+    return text
+
+
+def _criteria(talk: Conversation) -> Table:
+    """Evidence stands where somebody found against the agent; folded, for long words count too."""
+    table = Table("criterion", "kind", "code", "judge", box=None)
+    table.add_column("evidence", overflow="fold")
+    for one in talk.criteria:
+        evidence = one.evidence if False in (one.code, one.judge) else ()
+        table.add_row(
+            Text(one_line(one.words or one.criterion)),
+            Text(one_line(one.kind)),
+            _passed(one.code),
+            _passed(one.judge),
+            Text("\n".join(map(one_line, evidence)), style="bright_black"),
+        )
+    return table
+
+
+def _passed(value: bool | None) -> Text:
+    if value is None:
+        return Text("-")
+    return Text("pass", style="green") if value else Text("fail", style="red")

@@ -1,0 +1,48 @@
+"""HTML pages that load nothing and run nothing.
+
+Every value passes `visible` and Jinja2's escaping, and the content security policy allows the
+page's own style sheet and no script at all.
+"""
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from synth.render.figures import number, percent, ratio, usd
+from synth.render.foreign_text import shortened, visible
+
+SHOWN_CHARS = 6_000
+"""Of one text in the report: a page and a half."""
+
+_CSS = Path(__file__).with_name("report.css")
+
+
+def page(template: Path, **values: Any) -> str:
+    """An HTML page of a template, which is also given `css` and, for its
+    content security policy, `css_hash`. Every value is made visible and escaped."""
+    css = _CSS.read_text(encoding="utf-8")
+    css_digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return _template(template).render(css=Markup(css), css_hash=f"sha256-{css_digest}", **values)
+
+
+def _template(path: Path) -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown
+    )
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "ratio": ratio,
+        "usd": usd,
+        "shortened": lambda text: shortened(text, SHOWN_CHARS),
+    }
+    return environment.from_string(path.read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> Any:
+    """Applied to every value before it is escaped."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,0 +1,1 @@
+"""Where texts come from: files, tables, data sets, CPython's reference, mathematics."""

@@ -1,0 +1,33 @@
+"""The source that a configuration names."""
+
+from pathlib import Path
+
+from records.errors import ConfigError
+from synth.rephrasing.sources.built_in import CPython, Maths
+from synth.rephrasing.sources.files import SUFFIXES, Files
+from synth.rephrasing.sources.tables import DataSet, is_saved
+from synth.rephrasing.sources.texts import Source
+from synth.rephrasing.writing.config import SourceConfig
+
+BUILT_IN = {"cpython": CPython, "maths": Maths}
+
+
+def is_on_hub(config: SourceConfig) -> bool:
+    """Whether the source is a name that nothing on this machine has."""
+    return config.format == "datasets" and not Path(config.path).exists()
+
+
+def source_of(config: SourceConfig) -> Source:
+    """Reads nothing yet. ConfigError says what is allowed."""
+    path = Path(config.path)
+    if config.format == "datasets" or is_saved(path):
+        return DataSet(config)
+    if config.path in BUILT_IN:
+        return BUILT_IN[config.path]()
+    if path.exists():
+        return Files(config)
+    raise ConfigError(
+        f"sources.path = {config.path!r} is neither a {', '.join(SUFFIXES)} file, a folder of such "
+        f"files, a data set saved on disk nor one of {', '.join(BUILT_IN)}; a name on the Hugging "
+        'Face hub wants format = "datasets"'
+    )

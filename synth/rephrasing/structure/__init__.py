@@ -1,0 +1,1 @@
+"""How a text is cut: blocks, sentences, parts of a document."""

@@ -1,0 +1,1 @@
+"""How a part is rewritten: settings, styles and perspectives, the request, gates."""

@@ -1,0 +1,209 @@
+"""A document rewritten part by part: each request sees the source and what is written so far.
+
+Nothing is taken on trust: an answer that is cut off, loses or moves what is kept, loses a heading,
+says again what was said, or is out of all proportion is shown to the rewriter with its fault, and
+after `REPAIRS` of those the document fails with that fault as the reason.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from records.errors import ItemError
+from records.sizes import count_tokens
+from synth.llm.client import LLM, Completion
+from synth.prompts.templates import Prompt, render
+from synth.rephrasing.structure.chunks import Document, Part
+from synth.rephrasing.writing.instructions import Instruction
+
+PROMPT = "rewrite_chunk"
+
+Context = Literal["full", "neighbours"]
+
+REPAIRS = 2
+
+NEIGHBOURS = 1
+"""Parts of the source on each side, and rewritten parts before, that `neighbours` shows."""
+
+SHORTEST, LONGEST, SLACK_TOKENS = 0.2, 5.0, 120
+"""Bounds of a rewritten part's size as shares of the source's; `SLACK_TOKENS` more are allowed,
+for a short part in a form that takes words."""
+
+RUN_WORDS = 8
+"""Words in a row that count as said again."""
+
+MOST_SAID_AGAIN = 0.3
+"""Share of a part's runs of words that may stand in what was written before."""
+
+_CANNOT = re.compile(r"\s*<cannot>.*</cannot>\s*", re.DOTALL)
+_ANSWER = re.compile(r"<rewrite>(.*)</rewrite>", re.DOTALL)
+_WORD = re.compile(r"\w+")
+
+
+class DeclinedError(Exception):
+    """The rewriter says that it cannot do what is asked; asking again would change nothing."""
+
+
+class Fault(NamedTuple):
+    reason: str
+    words: str
+    """For the rewriter."""
+
+
+class Chunk(NamedTuple):
+    """One part: its span in the source and in the rewritten text, and how it came about."""
+
+    source: tuple[int, int]
+    text: tuple[int, int]
+    attempts: int
+    """0 for what was carried over without a request."""
+
+
+class Written(NamedTuple):
+    text: str
+    chunks: list[Chunk]
+    prompt_tokens: int
+    completion_tokens: int
+    """Of all answers, also those that were of no use."""
+    prompt_version: str
+
+
+class Writer:
+    """Rewrites one document."""
+
+    def __init__(
+        self,
+        document: Document,
+        llm: LLM,
+        *,
+        item: str,
+        style: Instruction,
+        perspective: Instruction,
+        context: Context,
+    ) -> None:
+        self._document = document
+        self._llm = llm
+        self._item = item
+        self._style, self._perspective = style, perspective
+        self._context = context
+        self._whole = document.source(document.parts)
+        self._marked: list[str] = []
+        """Rewritten parts with their markers; what stands between them is part of the later."""
+        self._said: set[tuple[str, ...]] = set()
+        self._prompt_tokens = self._completion_tokens = 0
+        self._version = ""
+
+    async def write(self) -> Written:
+        """All parts, in their order. Raises ItemError with the fault that no repair mended, and
+        DeclinedError."""
+        text = ""
+        chunks: list[Chunk] = []
+        for number, part in enumerate(self._document.parts):
+            rewritten, attempts = await self._rewritten(number, part)
+            gap = ""
+            if number:
+                gap = self._document.gap_before(number, self._marked[-1], rewritten)
+            self._marked.append(gap + rewritten)
+            self._said.update(_runs(rewritten))
+            restored = self._document.restored(rewritten)
+            start = len(text) + len(gap)
+            text = f"{text}{gap}{restored}"
+            chunks.append(Chunk(part.span, (start, len(text)), attempts))
+        return Written(text, chunks, self._prompt_tokens, self._completion_tokens, self._version)
+
+    async def _rewritten(self, number: int, part: Part) -> tuple[str, int]:
+        if part.is_verbatim:
+            return "\n\n".join(self._document.markers(part)), 0
+        prompt = self._prompt(number, part)
+        self._version = prompt.version
+        talk = prompt.messages
+        for attempt in range(REPAIRS + 1):
+            again = f"-again-{attempt}" if attempt else ""
+            answer = await self._llm.chat(
+                "rewriter", talk, item=self._item, step=f"part-{number:03d}{again}"
+            )
+            self._prompt_tokens += answer.prompt_tokens
+            self._completion_tokens += answer.completion_tokens
+            if _CANNOT.fullmatch(answer.content):
+                raise DeclinedError
+            rewritten, fault = self._read(answer, part)
+            if fault is None:
+                return rewritten, attempt + 1
+            if attempt == REPAIRS:
+                where = f"part {number + 1} of {len(self._document.parts)} of {self._item}"
+                raise ItemError(fault.reason, f"{where}: {fault.words}")
+            talk = [*prompt.messages, *_repair(answer.content, fault)]
+        raise AssertionError("the loop returns or raises")
+
+    def _prompt(self, number: int, part: Part) -> Prompt:
+        parts = self._document.parts
+        if self._context == "full":
+            source, written = self._whole, "".join(self._marked)
+        else:
+            around = parts[max(0, number - NEIGHBOURS) : number + NEIGHBOURS + 1]
+            source = self._document.source(around)
+            written = "".join(self._marked[-NEIGHBOURS:]).strip()
+        return render(
+            PROMPT,
+            whole=self._context == "full",
+            source=source,
+            style=self._style.text,
+            perspective=self._perspective.text,
+            written=written,
+            part=self._document.work(part),
+        )
+
+    def _read(self, answer: Completion, part: Part) -> tuple[str, Fault | None]:
+        """The rewritten part, and what is wrong with it."""
+        found = _ANSWER.search(answer.content)
+        if answer.finish_reason == "length":
+            return "", Fault("cut_off", "the answer was cut off; be briefer")
+        if found is None:
+            words = "the rewritten part must stand between <rewrite> and </rewrite>"
+            return "", Fault("invalid_output", words)
+        text = found[1].strip()
+        return text, self._fault(text, part)
+
+    def _fault(self, text: str, part: Part) -> Fault | None:
+        size = count_tokens(self._document.mark.sub("", text))
+        if size < SHORTEST * part.tokens:
+            return Fault("too_short", "much of the part is missing; rewrite all of it")
+        if size > LONGEST * part.tokens + SLACK_TOKENS:
+            return Fault("too_long", "it says far more than the part; rewrite this part alone")
+        markers = self._document.markers(part)
+        if (there := self._document.mark.findall(text)) != markers:
+            wanted = ", ".join(markers) or "no such line"
+            words = f"the part has {wanted}; the answer has {', '.join(there) or 'none'}"
+            return Fault("structure_lost", f"{words}: each once, in this order")
+        lines = {_plain(line) for line in text.splitlines()}
+        for heading in self._document.headings(part):
+            if _plain(heading) not in lines:
+                return Fault("structure_lost", f"the heading {heading!r} must stay as a line")
+        own = set(_runs(self._document.work(part)))
+        runs = [run for run in _runs(text) if run not in own]
+        again = sum(run in self._said for run in runs)
+        if again > MOST_SAID_AGAIN * max(len(runs), RUN_WORDS):
+            return Fault("said_again", "it repeats what is written so far; go on from there")
+        return None
+
+
+def _plain(line: str) -> str:
+    """A heading as it is compared: its words, in small letters."""
+    return " ".join(_WORD.findall(line.lower()))
+
+
+def _runs(text: str) -> list[tuple[str, ...]]:
+    words = _WORD.findall(text.lower())
+    return [tuple(words[at : at + RUN_WORDS]) for at in range(len(words) - RUN_WORDS + 1)]
+
+
+def _repair(said: str, fault: Fault) -> Sequence[dict[str, str]]:
+    wish = (
+        f"That answer cannot be used: {fault.words}.\n\nWrite the part again, all of it, between"
+        " <rewrite> and </rewrite>."
+    )
+    # some servers refuse an empty message of the assistant
+    return [
+        {"role": "assistant", "content": said or "(empty answer)"},
+        {"role": "user", "content": wish},
+    ]

@@ -1,0 +1,155 @@
+"""What an episode left behind, as the checks see it, and the net effect of its calls."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from records.tables.schemas import Row
+from synth.rubrics.criteria import Strict
+
+Change = Mapping[str, Any]
+"""{"op", "entity", "id", "before", "after"}: for an update before and after hold only the fields
+that changed, otherwise they hold the whole row or null."""
+
+
+class Call(Strict):
+    tool: str
+    arguments: Any
+    """As the agent gave them: an object, unless the call was malformed."""
+
+    observation: Any = None
+    is_error: bool = False
+    diff: tuple[dict[str, Any], ...] = ()
+    actor: Literal["agent", "user"] = "agent"
+    turn: int = 1
+    """Number of the assistant message that made it, from 1."""
+
+
+class Breach(Strict):
+    rule: str
+    """Id of the policy rule."""
+
+    call_index: int
+
+
+class Episode(Strict):
+    messages: tuple[dict[str, Any], ...]
+    """Chat messages in wire form, the system prompt included or not."""
+
+    calls: tuple[Call, ...]
+    """In the order in which they were executed."""
+
+    changes: tuple[dict[str, Any], ...]
+    """Net difference between the final state and the initial one (see `net_changes`)."""
+
+    breaches: tuple[Breach, ...] = ()
+
+    tests: dict[str, str | None] | None = None
+    """Graded test -> None where it passed on what the agent left, else why not. None: there are
+    none to run."""
+
+
+class Verdict(NamedTuple):
+    passed: bool
+    score: float
+    """In [0, 1]; 1 exactly when passed. Partial for criteria made of several values."""
+
+    evidence: str
+    """What was expected and what was seen."""
+
+
+def fields_of(row: Mapping[str, Any] | None) -> dict[str, Any]:
+    return dict(row or {})
+
+
+def _merge(first: Change | None, then: Change) -> dict[str, Any] | None:
+    """One change with the effect of two that follow each other on the same row."""
+    if first is None:
+        return dict(then)
+    merged = dict(then) | {"before": first["before"], "op": first["op"]}
+    old, new = fields_of(first["before"]), fields_of(then["after"])
+    match first["op"], then["op"]:
+        case "create", "update":
+            return merged | {"after": fields_of(first["after"]) | new}
+        case "create", "delete":
+            return None
+        case "update", "update":
+            before = fields_of(then["before"]) | old
+            after = fields_of(first["after"]) | new
+            return _update(merged, before, after)
+        case "update", "delete":
+            return dict(then) | {"before": fields_of(then["before"]) | old}
+        case "delete", "create":
+            return _update(merged, old, new)
+        case pair:
+            raise ValueError(f"{pair[1]} cannot follow {pair[0]} on row {then['id']!r}")
+
+
+def _update(change: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) -> Any:
+    """An update with only the fields that differ, or None when none does."""
+    changed = [f for f in dict.fromkeys([*old, *new]) if old.get(f) != new.get(f)]
+    if not changed:
+        return None
+    return change | {
+        "op": "update",
+        "before": {f: old.get(f) for f in changed},
+        "after": {f: new.get(f) for f in changed},
+    }
+
+
+def net_changes(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    """The net effect of changes in order, one per row that differs in the end.
+
+    A create followed by a delete is no change, two updates are one. Ordered by first touch.
+    """
+    net: dict[tuple[str, str], dict[str, Any] | None] = {}
+    for change in changes:
+        key = (change["entity"], change["id"])
+        net[key] = _merge(net.get(key), change)
+    return [change for change in net.values() if change is not None]
+
+
+def probe_changes(
+    before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    """How a live server's state differs, read as lines by probes: a line is a row, its text the
+    id; lines that are gone are deleted, new ones created, in probe order."""
+    changes: list[dict[str, Any]] = []
+    for probe in after:
+        old, new = dict.fromkeys(before.get(probe, ())), dict.fromkeys(after[probe])
+        for line in (line for line in old if line not in new):
+            changes.append(_line_change("delete", probe, line))
+        for line in (line for line in new if line not in old):
+            changes.append(_line_change("create", probe, line))
+    return changes
+
+
+def _line_change(op: str, probe: str, line: str) -> dict[str, Any]:
+    row = {"line": line}
+    before, after = (row, None) if op == "delete" else (None, row)
+    return {"op": op, "entity": probe, "id": line, "before": before, "after": after}
+
+
+def episode_of(
+    messages: Sequence[dict[str, Any]],
+    calls: Sequence[Call],
+    *,
+    changes: Sequence[dict[str, Any]] | None = None,
+    breaches: Sequence[Breach] = (),
+    tests: Mapping[str, str | None] | None = None,
+) -> Episode:
+    """An episode whose net effect is that of its calls, unless `changes` gives it (live servers,
+    whose state is read and compared as a whole)."""
+    if changes is None:
+        changes = net_changes(change for call in calls for change in call.diff)
+    return Episode(
+        messages=tuple(messages),
+        calls=tuple(calls),
+        changes=tuple(changes),
+        breaches=tuple(breaches),
+        tests=None if tests is None else dict(tests),
+    )
+
+
+def is_read_only(tool: Row) -> bool:
+    """What the tool declares; one that declares nothing may write."""
+    return bool((tool["annotations"] or {}).get("readOnlyHint"))

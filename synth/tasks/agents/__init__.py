@@ -1,0 +1,1 @@
+"""Agents and personas: system prompts over toolsets, simulated users, near-duplicates."""

@@ -1,0 +1,56 @@
+"""Near-duplicates among agents: much the same prompt over much the same tools.
+
+Prompts are compared by their word 3-grams, without those of the domain's own description and rules,
+which all of its agents have; near is a Jaccard similarity of 0.8, of the tools as well. An agent is
+compared with those planned before it and kept, so what becomes of it hangs on nothing that a larger
+run adds. Pairs are found by prefixes: two sets so alike share one of the first fifth of their
+3-grams in any fixed order, which an index of those finds.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from records.tables.schemas import Row
+from synth.tasks.agents.agents import AgentPlan, Source
+from tool_specs.coverage.duplicates import THRESHOLD, Shingles, is_near, shingles_of
+
+SCREEN_VERSION = 1
+"""Raised when the same agents would be told apart otherwise."""
+
+
+def near_repeats(plans: Sequence[AgentPlan], rows: Mapping[str, Row]) -> dict[str, str]:
+    """agent_id -> the kept agent that it repeats. `rows` by agent_id; agents without one are
+    passed over."""
+    found: dict[str, str] = {}
+    shared: dict[str, Shingles] = {}
+    kept: dict[str, dict[tuple[str, ...], list[tuple[str, Shingles]]]] = {}
+    for plan in plans:
+        row = rows.get(plan.item_id)
+        if row is None:
+            continue
+        key = plan.source.key
+        if key not in shared:
+            shared[key] = _of_all(plan.source)
+        grams = shingles_of([row["system_prompt"]]) - shared[key]
+        index = kept.setdefault(key, {})
+        prefix = sorted(grams)[: len(grams) + int(-THRESHOLD * len(grams)) + 1]
+        near = {pair for gram in prefix for pair in index.get(gram, ())}
+        alike = [other for other, own in near if is_near(grams, own)]
+        alike = [other for other in alike if _same_tools(rows[other], row)]
+        if alike:
+            found[plan.item_id] = min(alike)
+            continue
+        for gram in prefix:
+            index.setdefault(gram, []).append((plan.item_id, grams))
+    return found
+
+
+def _of_all(source: Source) -> Shingles:
+    """What every agent of the source has in its prompt."""
+    return frozenset().union(
+        *map(shingles_of, ([text] for text in (source.title, source.description, *source.policy)))
+    )
+
+
+def _same_tools(one: Row, other: Row) -> bool:
+    own, others = set(one["tool_ids"]), set(other["tool_ids"])
+    return len(own & others) >= THRESHOLD * len(own | others)

@@ -1,0 +1,202 @@
+"""Draw arguments for a wish: ids of rows that exist, values that a person would bring along.
+
+Other than `tool_specs.validation.drawing`, which looks for calls that any tool accepts, this draws
+what makes a good task: rows that the conversation is about already, and new values made of those
+that the state holds (a name of two names, another number of the same form). Whether the call
+succeeds is for the caller to see, by executing it.
+"""
+
+import re
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from synth.tasks.goals.domain_tools import Place, Tool
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import World
+from tool_specs.language.domain_file import ParamSpec
+from tool_specs.language.parameters import Path
+from tool_specs.validation.drawing import examples_in
+
+_EMAIL = re.compile(r"([\w.+-]+)@([\w.-]+)")
+_NAME_LIKE = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+")
+
+PREFER_MADE = 0.8
+"""How often a row that an earlier wish made is taken, where one fits."""
+
+PREFER_KNOWN = 0.6
+"""How often a row that the conversation is already about is taken again, where one fits."""
+
+GIVE_OPTIONAL = 0.4
+"""How often an optional parameter is given."""
+
+PHRASES = (
+    "Please call me before you come.",
+    "This is urgent, I need it this week.",
+    "Leave it with the neighbour if nobody is in.",
+    "I will be away until Thursday.",
+    "Handle with care.",
+    "Everything as we discussed on the phone.",
+    "It stopped working yesterday evening.",
+    "Use the side entrance.",
+    "Keep me posted by email.",
+    "As agreed with the manager.",
+)
+"""For texts of which neither state nor description holds an example."""
+
+
+class Drawer:
+    """Draws for one task. `recent` is (entity, key) of the rows it has been about so far, `made`
+    of those that its wishes have made."""
+
+    def __init__(self, domain: Domain, rng: Random) -> None:
+        self._domain = domain
+        self._rng = rng
+        self.recent: list[tuple[str, str]] = []
+        self.made: list[tuple[str, str]] = []
+
+    def draw(self, world: World, tool: Tool) -> dict[str, Any]:
+        """Arguments for the tool, which the world has yet to accept."""
+        return _Draw(self, self._domain, self._rng, world, tool).arguments()
+
+    def ref(self, world: World, entity: str) -> str | None:
+        """The id of some row; None where there is none."""
+        for rows, share in ((self.made, PREFER_MADE), (self.recent, PREFER_KNOWN)):
+            fitting = [key for kind, key in rows if kind == entity and world.get(entity, key)]
+            if fitting and self._rng.random() < share:
+                return self._rng.choice(fitting)
+        key_field = self._domain.entities[entity].key
+        keys = [row[key_field] for row in world.rows(entity)]
+        return self._rng.choice(keys) if keys else None
+
+
+class _Draw:
+    """One draw: the rows that the call names first, then values that suit them."""
+
+    def __init__(
+        self, drawer: Drawer, domain: Domain, rng: Random, world: World, tool: Tool
+    ) -> None:
+        self.drawer, self.domain, self.rng = drawer, domain, rng
+        self.world, self.tool = world, tool
+        self.rows: list[dict[str, Any]] = []
+
+    def arguments(self) -> dict[str, Any]:
+        params = {n: p for n, p in self.tool.spec.params.items() if n not in self.tool.paging}
+        given = {name for name, param in params.items() if self.given(param)}
+        refs = {
+            name: self.drawer.ref(self.world, param.ref)
+            for name, param in params.items()
+            if param.ref and name in given
+        }
+        self.rows = [
+            row
+            for name, key in refs.items()
+            if key is not None and (row := self.world.get(params[name].ref or "", key))
+        ]
+        values = {
+            name: refs[name] if name in refs else self.value(param, (name,))
+            for name, param in params.items()
+            if name in given
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def given(self, param: ParamSpec) -> bool:
+        return not param.optional or self.rng.random() < GIVE_OPTIONAL
+
+    def value(self, param: ParamSpec, path: Path) -> Any:
+        """None where there is nothing to choose from."""
+        if param.ref:
+            return self.drawer.ref(self.world, param.ref)
+        match param.type:
+            case "enum":
+                return self.rng.choice(param.values)
+            case "boolean":
+                return self.rng.random() < 0.5
+            case "integer" | "number":
+                return self.number(param, path)
+            case "date":
+                return self.moment().isoformat()[:10]
+            case "datetime":
+                return self.moment().isoformat()
+            case "string":
+                return self.text(param, path)
+            case "array":
+                return self.array(param, path)
+            case "object":
+                parts = (param.properties or {}).items()
+                members = {n: self.value(p, (*path, n)) for n, p in parts if self.given(p)}
+                return {name: value for name, value in members.items() if value is not None}
+
+    def array(self, param: ParamSpec, path: Path) -> list[Any]:
+        """One to three elements, all different."""
+        least = int(param.min or 1)
+        most = int(min(param.max or 3, 3))
+        items: list[Any] = []
+        for _ in range(self.rng.randint(least, max(least, most))):
+            item = self.value(param.items, (*path, "items")) if param.items else None
+            if item is not None and item not in items:
+                items.append(item)
+        return items
+
+    def moment(self) -> datetime:
+        """In the next three weeks, at a full or half hour of the day."""
+        start = datetime.fromisoformat(self.domain.now).replace(hour=0, minute=0, second=0)
+        half_hours = self.rng.randrange(16, 36)
+        return start + timedelta(days=self.rng.randint(1, 21), minutes=30 * half_hours)
+
+    def number(self, param: ParamSpec, path: Path) -> int | float:
+        """Within the bounds; half the time of the size of a number in the rows it concerns."""
+        near = [v for row in self.rows for v in row.values() if _is_number(v) and v > 0]
+        usual = [v for v in self.existing(path) if _is_number(v)]
+        low = param.min if param.min is not None else 1
+        high = param.max if param.max is not None else max([*usual, *near, low + 10])
+        if 0 <= low < 1 <= high:
+            low = 1  # nobody pays a cent
+        if near and self.rng.random() < 0.5:
+            value = self.rng.choice(near) * self.rng.choice((0.25, 0.5, 0.5, 1.0, 1.0))
+        elif usual and self.rng.random() < 0.5:
+            value = self.rng.choice(usual)
+        else:
+            value = self.rng.uniform(low, max(low, min(high, low + 200)))
+        halves = param.type == "number" and value < 20
+        value = round(value * 2) / 2 if halves else round(value)
+        value = min(max(value, low), high)
+        return int(value) if value == int(value) else value
+
+    def text(self, param: ParamSpec, path: Path) -> str:
+        """Made from texts of the field that the parameter is stored in or compared with, unless
+        its description gives whole texts as examples."""
+        examples = examples_in(param.description or "")
+        if examples.quoted:
+            return self.rng.choice(examples.texts)
+        if pool := [v for v in self.existing(path) if isinstance(v, str) and v]:
+            return self.varied(self.rng.choice(pool), pool)
+        if examples.texts:
+            return self.rng.choice(examples.texts)
+        return self.rng.choice(PHRASES)
+
+    def varied(self, text: str, pool: list[str]) -> str:
+        """Another value of the same form, where the form is one that is easy to vary."""
+        if email := _EMAIL.fullmatch(text):
+            others = [m[1] for other in pool if (m := _EMAIL.fullmatch(other))]
+            first = re.split(r"[._]", email[1])[0]
+            last = re.split(r"[._]", self.rng.choice(others))[-1]
+            return f"{first}.{last}@{email[2]}" if first != last else text
+        if _NAME_LIKE.fullmatch(text) and all(_NAME_LIKE.fullmatch(other) for other in pool):
+            return f"{text.rsplit(' ', 1)[0]} {self.rng.choice(pool).rsplit(' ', 1)[-1]}"
+        if re.search(r"\d", text) and " " not in text:
+            return re.sub(r"\d(?=\D*$|\d\D*$)", lambda _: str(self.rng.randint(1, 9)), text)
+        return text
+
+    def existing(self, path: Path) -> list[Any]:
+        """Values that rows have in the parameter's field."""
+        place: Place | None = self.tool.places.get(path)
+        if place is None:
+            return []
+        entity, field = place
+        values = (row.get(field) for row in self.world.rows(entity))
+        return [v for value in values for v in (value if isinstance(value, list) else [value])]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,290 @@
+"""Build goals one after another in a state: draw a call, prove it by executing it, and search for
+what the user must know and the agent must look up so that it can be made.
+"""
+
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from synth.tasks.goals.arguments import Drawer
+from synth.tasks.goals.asking import asked_of_read, asked_of_write
+from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.goals import Asked, Fact, Goal, Step
+from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
+from synth.tasks.goals.lookup import Lookups, Views, unique_steps
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import CallResult, World, breaches
+from tool_specs.language.domain_file import ParamSpec
+
+TRIES = 40
+"""Draws of arguments for one goal before it is given up."""
+
+
+_NOTHING = object()
+
+
+class Grounding(NamedTuple):
+    """How the arguments of a call are known."""
+
+    facts: list[Fact]
+    lookups: list[Step]
+    labels: dict[str, str]
+
+
+class Builder:
+    """A task under construction. `world` is the state after the goals built so far."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        world: World,
+        tools: Mapping[str, Tool],
+        *,
+        rng: Random,
+        views: Views | None = None,
+    ) -> None:
+        """`tools` are those that the agent has; `views` may hold what was looked up already."""
+        self.domain = domain
+        self.world = world
+        self.tools = tools
+        self.goals: list[Goal] = []
+        self.diffs: list[dict[str, Any]] = []
+        self._rng = rng
+        self._drawer = Drawer(domain, rng)
+        self.made: set[tuple[str, str]] = set()
+        """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
+        self.views = views or Views(domain, tools.values())
+        self._first: dict[tuple[str, str, str], Any] = {}
+        self._wished: set[tuple[str, str, str]] = set()
+
+    @property
+    def plan(self) -> list[Step]:
+        return [step for goal in self.goals for step in goal.steps]
+
+    def add(
+        self, tool: Tool, *, breaching: bool = False, possible: bool = True, tries: int = TRIES
+    ) -> bool:
+        """Append a goal on `tool`; False when none of the draws works out.
+
+        `breaching`: the call succeeds but breaks a rule, so that it must not be made.
+        `possible=False`: the wish cannot or must not be granted, and the state stays as it is.
+        """
+        for _ in range(tries):
+            arguments = self._drawer.draw(self.world, tool)
+            if bool(breaches(self.world, tool.name, arguments)) != breaching:
+                continue
+            after = self.world.snapshot()
+            result = after.call(tool.name, arguments)
+            if result.is_error or (not tool.read_only and not self._is_new(result)):
+                continue
+            goal = self._goal(tool, arguments, result, possible=possible)
+            if goal is None:
+                continue
+            self.goals.append(goal)
+            if possible:
+                self._keep(goal, result, after)
+            return True
+        return False
+
+    def add_after(self, own: Tool, *, tries: int = TRIES) -> bool:
+        """Append a goal that fails until the user has called its `own` tool; False when none of the
+        draws works out. What the tool is told must be among what the user knows for the goal."""
+        writes = [tool for tool in self.tools.values() if not tool.read_only]
+        for _ in range(tries if writes else 0):
+            step = Step(tool=own.name, arguments=self._drawer.draw(self.world, own), actor="user")
+            ready = self.world.snapshot()
+            enabled = ready.call(step.tool, step.arguments)
+            if enabled.is_error or not enabled.diff:
+                continue
+            self._drawer.recent = [(change["entity"], change["id"]) for change in enabled.diff]
+            tool = self._rng.choice(writes)
+            arguments = self._drawer.draw(ready, tool)
+            after = ready.snapshot()
+            result = after.call(tool.name, arguments)
+            if result.is_error or breaches(ready, tool.name, arguments):
+                continue
+            if not self.world.snapshot().call(tool.name, arguments).is_error:
+                continue  # needs nothing of the user
+            goal = self._goal(tool, arguments, result, possible=True)
+            if goal is None or not _tells(goal, step):
+                continue
+            self.goals.append(goal.model_copy(update={"steps": _before_call(goal.steps, step)}))
+            self.diffs += enabled.diff
+            self._keep(goal, result, after)
+            return True
+        return False
+
+    def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
+        """What the call of an impossible wish would change."""
+        return list(self.world.snapshot().call(goal.tool, goal.arguments).diff)
+
+    def _keep(self, goal: Goal, result: CallResult, after: World) -> None:
+        self.world = after
+        self.diffs += result.diff
+        said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
+        shown = list(plain_values(result.observation))
+        for change in result.diff:
+            entity, key = change["entity"], change["id"]
+            if change["op"] == "create" and key in shown:
+                self.made.add((entity, key))
+            for field, value in (change["after"] or {}).items():
+                if change["op"] == "update":
+                    self._first.setdefault((entity, key, field), change["before"][field])
+                if isinstance(value, str) and (change["op"] == "update" or value in said):
+                    self._wished.add((entity, key, field))
+        touched = [(c["entity"], c["id"]) for c in result.diff if c["op"] != "delete"]
+        self._drawer.recent = list(dict.fromkeys([*self._drawer.recent, *touched]))
+        self._drawer.made = sorted(self.made)
+
+    def _is_new(self, result: CallResult) -> bool:
+        """A change that takes nothing back: no text that was wished for is overwritten, nothing
+        that an earlier wish changed is again as it was, nothing that it made is gone."""
+        for change in result.diff:
+            entity, key = change["entity"], change["id"]
+            if change["op"] == "delete" and (entity, key) in self.made:
+                return False
+            for field, value in (change["after"] or {}).items() if change["op"] == "update" else ():
+                place = (entity, key, field)
+                if place in self._wished or self._first.get(place, _NOTHING) == value:
+                    return False
+        return bool(result.diff) and not self._only_marks_made(result.diff)
+
+    def _only_marks_made(self, diff: list[dict[str, Any]]) -> bool:
+        """One text in a row that was just made, nothing else: calling it off, most often."""
+        if len(diff) != 1 or diff[0]["op"] != "update":
+            return False
+        values = list((diff[0]["after"] or {}).values())
+        is_made = (diff[0]["entity"], diff[0]["id"]) in self.made
+        return is_made and len(values) == 1 and isinstance(values[0], str)
+
+    def _goal(
+        self, tool: Tool, arguments: dict[str, Any], result: CallResult, *, possible: bool
+    ) -> Goal | None:
+        call = Step(tool=tool.name, arguments=arguments)
+        plan = self.plan
+        if tool.read_only and call in plan:
+            return None
+        grounding = self._ground(tool, arguments)
+        told = [fact for goal in self.goals for fact in goal.known]
+        known = [fact.value for fact in (*told, *grounding.facts)]
+        asks: tuple[Asked, ...] = ()
+        if possible and tool.read_only:
+            asks = asked_of_read(result.observation, known, self._ids(), self._rng)
+        elif possible:
+            asks = asked_of_write(result, known, self._rng)
+        if tool.read_only and not asks:
+            return None
+        steps = [*grounding.lookups, call] if possible else grounding.lookups
+        return Goal(
+            tool=tool.name,
+            description=tool.spec.description,
+            arguments=arguments,
+            labels=grounding.labels,
+            known=tuple(grounding.facts),
+            asks=asks,
+            steps=tuple(step for step in unique_steps(steps) if step == call or step not in plan),
+            writes=not tool.read_only,
+            possible=possible,
+        )
+
+    def _ids(self) -> set[str]:
+        """The id of every row: nothing that a user asks for."""
+        entities = self.domain.entities.items()
+        return {row[spec.key] for name, spec in entities for row in self.world.rows(name)}
+
+    def _ground(self, tool: Tool, arguments: dict[str, Any]) -> Grounding:
+        """Facts and look-ups for every argument; ids that no look-up finds are told."""
+        lookups = self.views.of(self.world)
+        grounding = Grounding([], [], {})
+        for part in _parts(tool.spec.params, arguments):
+            grounding.labels.setdefault(part.place[0], words_of(part.place[0]))
+            if part.param.ref:
+                self._ground_ref(lookups, grounding, part, part.param.ref)
+            else:
+                label = _value_label(tool, part.place, part.param)
+                grounding.facts.append(part.fact(label, part.value))
+        return grounding
+
+    def _ground_ref(
+        self, lookups: Lookups, grounding: Grounding, part: "_Part", entity: str
+    ) -> None:
+        key = part.value
+        role = " ".join(words_of(name) for name in part.place)
+        if (entity, key) not in self._drawer.recent:
+            self._drawer.recent.append((entity, key))
+        known: list[Leaf] = []
+        if singles_out(self.world, self.domain, entity, key):
+            known = leaves(self.world, self.domain, entity, key)
+        facts = [part.fact(label_of(leaf, role), leaf.value) for leaf in known]
+        if (entity, key) in self.made:
+            grounding.labels[part.place[0]] = f"{role} made just before"
+            grounding.facts.extend(facts or [part.fact(role, "the one made just before")])
+        elif known and (steps := lookups.find((entity, key))) is not None:
+            grounding.lookups.extend(steps)
+            grounding.facts.extend(facts)
+        else:
+            grounding.facts.append(part.fact(id_label(role, words_of(entity)), key))
+
+
+def _tells(goal: Goal, step: Step) -> bool:
+    """Whether the user knows every value that its own tool is told."""
+    known = [fact.value for fact in goal.known]
+    return all(value in known for value in plain_values(step.arguments))
+
+
+def _before_call(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    return (*steps[:-1], step, steps[-1])
+
+
+class _Part(NamedTuple):
+    """A plain value among the arguments of a call."""
+
+    place: tuple[str, ...]
+    param: ParamSpec
+    value: Any
+    needed: bool
+    """Neither it nor what it is a part of could be left out."""
+
+    def fact(self, label: str, value: Any) -> Fact:
+        return Fact(label=label, value=value, param=self.place[0], needed=self.needed)
+
+
+def _parts(
+    params: dict[str, ParamSpec],
+    arguments: dict[str, Any],
+    place: tuple[str, ...] = (),
+    *,
+    needed: bool = True,
+) -> Iterator[_Part]:
+    for name, value in arguments.items():
+        param = params[name]
+        yield from _part(param, value, (*place, name), needed=needed and not param.optional)
+
+
+def _part(param: ParamSpec, value: Any, place: tuple[str, ...], *, needed: bool) -> Iterator[_Part]:
+    if param.type == "object":
+        yield from _parts(param.properties or {}, value, place, needed=needed)
+    elif param.type == "array" and param.items:
+        for number, item in enumerate(value, 1):
+            numbered = (*place, str(number)) if len(value) > 1 else place
+            yield from _part(param.items, item, numbered, needed=needed)
+    else:
+        yield _Part(place, param, value, needed)
+
+
+def _value_label(tool: Tool, place: tuple[str, ...], param: ParamSpec) -> str:
+    """`title` of a course search is "course title"; figures carry their unit."""
+    label = " ".join(words_of(part) for part in place)
+    entity = words_of(tool.places[place][0]) if place in tool.places else ""
+    if len(place) == 1 and " " not in label and entity not in label:
+        label = f"{entity} {label}"
+    if param.unit and param.unit not in label.split():
+        label += f" in {param.unit}"
+    return label.strip()
+
+
+def id_label(role: str, entity: str) -> str:
+    """`add` of a bike is "add bike id", `bikes` are each a "bike id"."""
+    if entity in role:
+        return f"{entity if role.endswith('s') else role} id"
+    return f"{role} {entity} id"

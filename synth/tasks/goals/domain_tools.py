@@ -1,0 +1,68 @@
+"""What task making needs to know of a domain's tools, read off their semantics once."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from synth.tasks.goals.effects import Write, writes_of
+from tool_specs.domains.domain import Domain
+from tool_specs.language.domain_file import ToolSpec
+from tool_specs.language.parameters import Path
+from tool_specs.language.statements import Read
+
+Place = tuple[str, str]
+"""(entity, field)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    spec: ToolSpec
+    writes: tuple[Write, ...]
+    """Every change that a call can make."""
+
+    places: Mapping[Path, Place]
+    """Parameter -> the field that it is stored in, or else compared with."""
+
+    paging: frozenset[str]
+    """Parameters that say which page of an answer to give, and how long: no part of a wish."""
+
+    rules: tuple[str, ...]
+    """Ids of the policy rules about this tool."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def read_only(self) -> bool:
+        return not self.writes
+
+
+@lru_cache(maxsize=64)
+def tools_of(domain: Domain) -> Mapping[str, Tool]:
+    """Every tool of the domain by name."""
+    return {
+        name: Tool(
+            spec=program.spec,
+            writes=writes_of(program.spec, domain.now),
+            places=_places(program.hints.fields),
+            paging=program.hints.cursors | set(_page_sizes(program.spec)),
+            rules=tuple(rule.spec.id for rule in domain.rules.get(name, ())),
+        )
+        for name, program in domain.programs.items()
+    }
+
+
+def _places(hints: Iterable[Any]) -> dict[Path, Place]:
+    places: dict[Path, Place] = {}
+    for hint in sorted(hints, key=lambda hint: hint.relation != "set"):
+        places.setdefault(hint.path, (hint.entity, hint.field))
+    return places
+
+
+def _page_sizes(spec: ToolSpec) -> Iterator[str]:
+    for statement in spec.semantics:
+        if isinstance(statement, Read) and statement.limit:
+            yield from re.findall(r"\bargs\.(\w+)", statement.limit)

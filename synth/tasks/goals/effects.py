@@ -1,0 +1,193 @@
+"""What the write statements of a tool can do to a row, read off its semantics.
+
+An over-approximation: whatever a call can store, the `Source` of its field admits, and a guard is
+listed only where every call that changes the row has passed it. So what no write admits, no call
+does.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from synth.rubrics.built_in import same_value
+from tool_specs.language.domain_file import ParamSpec, ToolSpec
+from tool_specs.language.expressions import (
+    Access,
+    Binary,
+    Call,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    Unary,
+    parse,
+)
+from tool_specs.language.expressions import terms as terms_of
+from tool_specs.language.statements import (
+    WRITING_OPS,
+    Create,
+    Delete,
+    ForEach,
+    Link,
+    Read,
+    Require,
+    Update,
+)
+
+ANY = "*"
+"""An entity that the text of the semantics does not tell."""
+
+
+class Source(NamedTuple):
+    """What a write can store in a field."""
+
+    values: tuple[Any, ...] | None = None
+    """None: anything between the bounds."""
+    low: float | None = None
+    high: float | None = None
+    param: str | None = None
+    """The parameter whose value is stored as it is given."""
+
+    def admits(self, value: Any) -> bool:
+        if self.values is not None:
+            return any(same_value(value, own) for own in self.values)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            above = self.low is None or value >= self.low
+            return above and (self.high is None or value <= self.high)
+        return True
+
+
+ANYTHING = Source()
+
+
+class Guard(NamedTuple):
+    """A condition on the row that is changed, as it was before."""
+
+    field: str
+    operator: str
+    values: tuple[Any, ...]
+
+    def may_hold(self, source: Source) -> bool:
+        if source.values is None:
+            return True
+        if self.operator == "!=":
+            return any(value != self.values[0] for value in source.values)
+        return any(same_value(v, own) for v in source.values for own in self.values)
+
+
+class Write(NamedTuple):
+    """One statement that changes a row."""
+
+    op: str
+    """create, update or delete; links are updates."""
+    entity: str
+    sets: Mapping[str, Source]
+    key: str | None = None
+    """The parameter that holds the row's id, where the statement concerns no other row."""
+    guards: tuple[Guard, ...] = ()
+    always: bool = False
+    """Whether every call that succeeds has this effect."""
+
+
+def writes_of(spec: ToolSpec, now: str) -> tuple[Write, ...]:
+    return tuple(_writes(spec, now))
+
+
+def _writes(spec: ToolSpec, now: str) -> Iterator[Write]:
+    bound: dict[str, str] = {}
+    keys: dict[str, str | None] = {}
+    guards = _guards(spec)
+
+    def at(target: str) -> tuple[str, str | None, tuple[Guard, ...]]:
+        own = tuple(guard for name, guard in guards if name == target)
+        return bound.get(target, ANY), keys.get(target), own
+
+    for statement in spec.semantics:
+        match statement:
+            case Read(bind=name, entity=entity):
+                bound[name] = entity
+                keys[name] = _param_of(statement.key)
+            case ForEach(bind=name, over=over):
+                bound[name] = bound.get(over.strip(), ANY)
+            case Create(bind=name, entity=entity, set=values):
+                bound |= {name: entity} if name else {}
+                sets = {field: _source(text, spec, now) for field, text in values.items()}
+                yield Write("create", entity, sets, always=statement.inside is None)
+            case Update(target=target, set=values):
+                entity, key, own = at(target)
+                sets = {field: _source(text, spec, now) for field, text in values.items()}
+                yield Write("update", entity, sets, key, own)
+            case Link(target=target, field=field):
+                entity, key, own = at(target)
+                yield Write("update", entity, {field: ANYTHING}, key, own)
+            case Delete(target=target):
+                entity, key, own = at(target)
+                yield Write("delete", entity, {}, key, own)
+
+
+def _param_of(expression: str | None) -> str | None:
+    match parse(expression) if expression else None:
+        case Access(base=Name(name="args"), field=field):
+            return field
+    return None
+
+
+def _source(expression: str, spec: ToolSpec, now: str) -> Source:
+    match parse(expression):
+        case Literal(value=value):
+            return Source((value,))
+        case Call(function="now", arguments=()):
+            return Source((now,))
+        case Access(base=Name(name="args"), field=name) if name in spec.params:
+            return _given(name, spec.params[name])
+    return ANYTHING
+
+
+def _given(name: str, param: ParamSpec) -> Source:
+    left_out = (param.default,) if param.optional else ()
+    match param.type:
+        case "enum":
+            return Source((*param.values, *left_out), param=name)
+        case "boolean":
+            return Source((True, False, *left_out), param=name)
+        case "integer" | "number" if not param.optional:
+            return Source(None, param.min, param.max, name)
+    return Source(param=name)
+
+
+def _guards(spec: ToolSpec) -> list[tuple[str, Guard]]:
+    """(binding, guard) of the conditions that are looked at before anything is changed."""
+    single: set[str] = set()
+    found: list[tuple[str, Guard]] = []
+    for statement in spec.semantics:
+        if statement.op in WRITING_OPS:
+            break
+        if statement.inside is not None:
+            continue
+        if isinstance(statement, Read) and statement.key is not None:
+            single.add(statement.bind)
+        if isinstance(statement, Require):
+            pairs = (_guard(term) for term in terms_of(parse(statement.that)))
+            found += [pair for pair in pairs if pair is not None and pair[0] in single]
+    return found
+
+
+def _guard(term: Node) -> tuple[str, Guard] | None:
+    match term:
+        case Access(base=Name(name=name), field=field):
+            return name, Guard(field, "in", (True,))
+        case Unary(operator="not", operand=Access(base=Name(name=name), field=field)):
+            return name, Guard(field, "in", (False, None))
+        case Binary(
+            operator="==" | "!=" as sign,
+            left=Access(base=Name(name=name), field=field),
+            right=Literal(value=value),
+        ):
+            return name, Guard(field, "in" if sign == "==" else sign, (value,))
+        case Binary(
+            operator="in",
+            left=Access(base=Name(name=name), field=field),
+            right=ListOf(items=items),
+        ) if all(isinstance(item, Literal) for item in items):
+            values = tuple(item.value for item in items if isinstance(item, Literal))
+            return name, Guard(field, "in", values)
+    return None

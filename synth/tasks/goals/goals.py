@@ -1,0 +1,128 @@
+"""What a task is made of before it is put into words."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from synth.rubrics.criteria import Rubric, Scalar, Strict
+
+Variant = Literal[
+    "normal",
+    "missing_parameter",
+    "missing_tool",
+    "irrelevant_tool",
+    "unclear_tool",
+    "against_policy",
+    "no_tool",
+]
+
+
+class Fact(Strict):
+    """Something the user knows and the agent needs."""
+
+    label: str
+    value: Scalar | bool
+    param: str
+    """The parameter that it goes into, or that it helps to find the value of."""
+
+    needed: bool
+    """Whether the agent can tell that it lacks the fact: what only narrows a search, or what a
+    tool can do without, nobody would ask for."""
+
+    when: Literal["opening", "asked"] = "opening"
+    """Told with the wish it belongs to, or only when asked."""
+
+
+class Asked(Strict):
+    """Something the user wants to be told."""
+
+    label: str
+    values: tuple[Scalar, ...]
+
+
+class Step(Strict):
+    """One call of the reference plan."""
+
+    tool: str
+    arguments: dict[str, Any]
+    actor: Literal["agent", "user"] = "agent"
+    """`user`: a step that only the user's own tool can do, when the agent asks for it."""
+
+
+class Goal(Strict):
+    """One wish: a call that grants it, what the user knows for it and wants to hear of it."""
+
+    tool: str
+    """Empty for a question that no tool is needed for."""
+
+    description: str
+    """What is wished for, in the imperative: most often the description of the tool."""
+
+    wish: str = ""
+    """What this person wants, in a sentence, where somebody has written it down."""
+
+    arguments: dict[str, Any]
+    labels: dict[str, str]
+    """Parameter -> what people call it."""
+
+    known: tuple[Fact, ...]
+    asks: tuple[Asked, ...] = ()
+    steps: tuple[Step, ...]
+    """Look-ups, then the call itself; without those that earlier goals have made."""
+
+    writes: bool
+    possible: bool = True
+    """False for a wish that must not or cannot be granted: its steps end before the call."""
+
+    could_be: tuple[str, ...] = ()
+    """Tools that the wish, as it is said at first, could as well be for."""
+
+    after: bool = False
+    """Said in one breath with the goal before it, and to be done only after that one."""
+
+    @property
+    def sentence(self) -> str:
+        """The wish in one sentence, for a reader of the rubric."""
+        if self.could_be:
+            meant = ", ".join(str(fact.value) for fact in self.known if not fact.param)
+            return f"{self.description.rstrip('.')} ({meant})."
+        return self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
+
+
+class Draft(Strict):
+    """A task that has been thought of, before its proof."""
+
+    variant: Variant
+    goals: tuple[Goal, ...]
+    initial_state: dict[str, Any]
+    proved: dict[str, Any] = Field(default_factory=dict)
+    """What was shown of it besides that its plan works: how the plan was found, why a wish cannot
+    be granted, that a fact cannot be found out. JSON values."""
+
+    @property
+    def plan(self) -> tuple[Step, ...]:
+        return tuple(step for goal in self.goals for step in goal.steps)
+
+    @property
+    def user_steps(self) -> tuple[Step, ...]:
+        """What the user has to do with tools of its own."""
+        return tuple(step for step in self.plan if step.actor == "user")
+
+    @property
+    def solvable(self) -> bool:
+        return all(goal.possible for goal in self.goals)
+
+
+class Proof(Strict):
+    """What the execution of a draft's reference plan showed."""
+
+    rubric: Rubric
+    observed_chars: int
+    """Length of all observations together."""
+
+    num_dependencies: int = 0
+    """Pairs of calls of which the later one takes a value that nobody said, and that the earlier
+    one is the first to show."""
+
+    num_rules: int = 0
+    """Policy rules about tools that the wishes need."""

@@ -1,0 +1,232 @@
+"""The rubric of a task, from its goals and from what its reference plan did to the state."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from synth.rubrics.built_in import CALL, COMMUNICATE, FORMAT, POLICY, STATE
+from synth.rubrics.criteria import (
+    JUDGED,
+    CallCheck,
+    CommunicateCheck,
+    Criterion,
+    ExpectedChange,
+    FormatCheck,
+    PolicyCheck,
+    Rubric,
+    StateCheck,
+)
+from synth.tasks.goals.goals import Draft, Goal
+
+Change = dict[str, Any]
+
+
+def rubric_of(
+    draft: Draft,
+    changes: Sequence[Change],
+    *,
+    made_ids: frozenset[str],
+    rules: Sequence[str],
+    forbidden: Sequence[str],
+    further: Sequence[Criterion] = (),
+) -> Rubric:
+    """`changes`: net effect of the plan; `made_ids`: ids in it that the world made up; `rules`: of
+    the policy; `forbidden`: tools that no way to the goal needs and that do harm; `further`: what
+    extensions add."""
+    criteria = [
+        _state(draft, changes, made_ids),
+        *_told(draft.goals),
+        *_by_user(draft.goals),
+        *_order(draft.goals),
+        *_clarified(draft),
+        *_refusals(draft),
+        *_forbidden(forbidden),
+        FORMAT.criterion(
+            "format",
+            "The assistant has the last word and answers in plain words, not in raw data.",
+            FormatCheck(),
+            weight=1,
+            mandatory=True,
+        ),
+        _judged("manner", _manner(draft)),
+        *further,
+    ]
+    if rules:
+        words = "The assistant keeps to every rule of its policy."
+        check = PolicyCheck(rules=tuple(rules))
+        policy = POLICY.criterion("policy", words, check, weight=2, mandatory=True)
+        criteria.insert(1, policy)
+    return Rubric(criteria=tuple(criteria))
+
+
+def expected_changes(
+    changes: Sequence[Change], made_ids: frozenset[str]
+) -> tuple[ExpectedChange, ...]:
+    """Net changes as a rubric states them: made-up ids become references to their rows."""
+    index = {
+        change["id"]: i
+        for i, change in enumerate(changes)
+        if change["op"] == "create" and change["id"] in made_ids
+    }
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, str) and value in index:
+            return {"$new": index[value]}
+        if isinstance(value, dict):
+            return {k: shown(v) for k, v in value.items()}
+        return [shown(v) for v in value] if isinstance(value, list) else value
+
+    expected = []
+    for change in changes:
+        is_made = change["op"] == "create" and change["id"] in index
+        after = change["after"] or {}
+        match = {} if change["op"] == "delete" else after
+        if change["op"] == "create":  # the key stands in `id`, or is not known beforehand
+            match = {field: value for field, value in after.items() if value != change["id"]}
+        expected.append(
+            ExpectedChange(
+                op=change["op"],
+                entity=change["entity"],
+                id=None if is_made else change["id"],
+                match={field: shown(value) for field, value in match.items()},
+            )
+        )
+    return tuple(expected)
+
+
+def _judged(criterion_id: str, words: str) -> Criterion:
+    return Criterion(id=criterion_id, words=words, weight=1, mandatory=False, kind=JUDGED)
+
+
+def _state(draft: Draft, changes: Sequence[Change], made_ids: frozenset[str]) -> Criterion:
+    wishes = [g.sentence for g in draft.goals if g.writes and g.possible]
+    words = "Nothing is changed by any call."
+    if changes:
+        words = f"Done exactly as the user asked: {' '.join(wishes)} Nothing else is changed."
+    check = StateCheck(changes=expected_changes(changes, made_ids))
+    return STATE.criterion("state", words, check, weight=4, mandatory=True)
+
+
+def _told(goals: Iterable[Goal]) -> list[Criterion]:
+    return [
+        COMMUNICATE.criterion(
+            f"told_{number}",
+            "The user is told, truthfully: "
+            + "; ".join(asked.label for asked in goal.asks)
+            + f" (of: {goal.sentence})",
+            CommunicateCheck(values=tuple(v for a in goal.asks for v in a.values)),
+            weight=2,
+            mandatory=True,
+        )
+        for number, goal in enumerate(goals, 1)
+        if goal.asks
+    ]
+
+
+def _by_user(goals: Iterable[Goal]) -> list[Criterion]:
+    """What the user must be brought to do, in time, and told what with."""
+    criteria: list[Criterion] = []
+    for goal in goals:
+        for step in (step for step in goal.steps if step.actor == "user"):
+            number = len(criteria) + 1
+            criteria.append(
+                CALL.criterion(
+                    f"by_user_{number}",
+                    "The assistant has the user do what only the user can do, before it goes on"
+                    f" with: {goal.sentence}",
+                    CallCheck(
+                        tool=step.tool,
+                        must="occur",
+                        arguments=step.arguments,
+                        before=goal.tool,
+                        actor="user",
+                    ),
+                    weight=2,
+                    mandatory=True,
+                )
+            )
+            if values := [v for v in step.arguments.values() if isinstance(v, str | int | float)]:
+                criteria.append(
+                    COMMUNICATE.criterion(
+                        f"asked_for_{number}",
+                        f"The user is told what to do that with (for: {goal.sentence})",
+                        CommunicateCheck(values=tuple(values)),
+                        weight=1,
+                        mandatory=False,
+                    )
+                )
+    return criteria
+
+
+def _order(goals: Sequence[Goal]) -> list[Criterion]:
+    """What the user wants done after something else, where the tools would do it before as well."""
+    return [
+        CALL.criterion(
+            f"order_{number}",
+            f"This is done first: {before.sentence} Only then this: {goal.sentence}",
+            CallCheck(tool=goal.tool, must="not_occur", before=before.tool, changing=True),
+            weight=2,
+            mandatory=True,
+        )
+        for number, (before, goal) in enumerate(itertools.pairwise(goals), 1)
+        if goal.after
+    ]
+
+
+def _clarified(draft: Draft) -> list[Criterion]:
+    """The first wish can mean several things: nothing is done before the user has been asked."""
+    goal = draft.goals[0]
+    if not goal.could_be:
+        return []
+    used = {step.tool for step in draft.plan}
+    check = CallCheck(tool="*", must="not_occur", before_turn=2, changing=True)
+    words = f"Nothing is changed before the user has said what is meant: {goal.sentence}"
+    criteria = [CALL.criterion("asked_first", words, check, weight=2, mandatory=True)]
+    for number, tool in enumerate((t for t in goal.could_be if t not in used), 1):
+        words = f"The assistant never calls {tool}, which is not what the user meant."
+        check = CallCheck(tool=tool, must="not_occur")
+        name = f"not_meant_{number}"
+        criteria.append(CALL.criterion(name, words, check, weight=1, mandatory=True))
+    asks = "The assistant asks the user which of the things that it can do there is meant."
+    return [*criteria, _judged("asks", asks)]
+
+
+def _refusals(draft: Draft) -> list[Criterion]:
+    criteria: list[Criterion] = []
+    if draft.variant == "no_tool":
+        words = "The assistant answers without calling any tool, since none is needed."
+        check = CallCheck(tool="*", must="not_occur")
+        criteria.append(CALL.criterion("no_call", words, check, weight=2, mandatory=False))
+    for goal in draft.goals:
+        if goal.possible:
+            continue
+        wish = goal.sentence
+        if draft.variant == "against_policy":
+            words = f"The assistant does not do this, which its rules forbid: {wish}"
+            check = CallCheck(tool=goal.tool, must="not_occur", arguments=goal.arguments)
+            criteria.append(CALL.criterion("refused", words, check, weight=2, mandatory=True))
+            says = f"The assistant says clearly that it will not do this, and why: {wish}"
+        else:
+            says = f"The assistant says clearly that it has no means to do this: {wish}"
+        criteria.append(_judged("says_so", says))
+    return criteria
+
+
+def _forbidden(tools: Sequence[str]) -> list[Criterion]:
+    return [
+        CALL.criterion(
+            f"never_{number}",
+            f"The assistant never calls {tool}, which nobody asked for.",
+            CallCheck(tool=tool, must="not_occur"),
+            weight=1,
+            mandatory=False,
+        )
+        for number, tool in enumerate(tools, 1)
+    ]
+
+
+def _manner(draft: Draft) -> str:
+    words = "The assistant is polite and clear, and claims nothing that its tools did not confirm."
+    if draft.variant == "missing_parameter":
+        words += " It asks for what the user left out and does not guess it."
+    return words

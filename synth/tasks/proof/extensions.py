@@ -1,0 +1,178 @@
+"""Extensions: Python files of the user's own that add kinds of criteria, and criteria to tasks.
+
+A file defines `EXTENSION = Extension(kinds=..., criteria=...)`. It runs in this process with all
+that the process may do, so only files that the user has named are run, and none of a run that was
+started from the UI. The digest of its content is part of every id that it has a say in.
+"""
+
+import hashlib
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from records.config import Config
+from records.errors import ConfigError
+from synth.rubrics.built_in import BUILT_IN, Episode, Kind, Kinds, Verdict
+from synth.rubrics.criteria import Criterion
+from synth.tasks.goals.goals import Draft
+
+
+def _none(_: Draft) -> Iterable[Criterion]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What an extension file defines as `EXTENSION`."""
+
+    kinds: Sequence[Kind[Any]] = ()
+    criteria: Callable[[Draft], Iterable[Criterion]] = _none
+    """Criteria to add to the rubric of a task, which has not been put into words yet. The task is
+    kept only if its reference plan passes them. A function of its argument alone."""
+
+
+class ExtensionFile(Config):
+    """In a config file just the path."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"path"})
+
+    path: str
+    """Of a Python file that defines `EXTENSION`."""
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    """Of its content when the run was configured. A run is never resumed with another one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_it_is(cls, given: Any) -> Any:
+        path = given if isinstance(given, str) else (given or {}).get("path")
+        if not isinstance(path, str) or not path.endswith(".py"):
+            raise ValueError("an extension is the path of a Python file, such as my_kinds.py")
+        try:
+            found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        if isinstance(given, dict) and given.get("sha256", found) != found:
+            raise ValueError(
+                f"{path} was edited since; put back what it was, or make a run of its own with the "
+                "edited one (`synth run`)"
+            )
+        return {"path": path, "sha256": found}
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """Those of a run, loaded."""
+
+    kinds: Kinds = BUILT_IN
+    """The built-in ones and theirs."""
+    digests: tuple[str, ...] = ()
+    """Parts of the ids of tasks; none where there are no extensions."""
+    loaded: tuple[tuple[str, Extension], ...] = ()
+    """(path, what it defines)."""
+
+    def criteria(self, draft: Draft) -> list[Criterion]:
+        """What they add to a task's rubric, in the order of the files. ConfigError for a file that
+        fails, or that adds what cannot be checked."""
+        added: list[Criterion] = []
+        for path, extension in self.loaded:
+            try:
+                own = list(extension.criteria(draft))
+            except Exception as error:
+                raise ConfigError(
+                    f"{path}: criteria(draft) failed: {_where(error, path)}"
+                ) from error
+            for criterion in own:
+                if not isinstance(criterion, Criterion):
+                    raise ConfigError(
+                        f"{path}: criteria(draft) gave {criterion!r}, which is no Criterion; "
+                        "make one with KIND.criterion(id, words, check, weight=..., mandatory=...)"
+                    )
+                if why := self.kinds.misfit(criterion):
+                    raise ConfigError(f"{path}: {why}")
+            added += own
+        return added
+
+
+NO_EXTENSIONS = Extensions()
+
+
+def load_extensions(files: Iterable[ExtensionFile]) -> Extensions:
+    """Run the files and take their `EXTENSION`. ConfigError says which file, line and fault."""
+    files = tuple(files)
+    if not files:
+        return NO_EXTENSIONS
+    loaded = [(file.path, _load(file.path, file.sha256)) for file in files]
+    digests = tuple(file.sha256[:16] for file in files)
+    kinds = BUILT_IN
+    for (path, extension), own in zip(loaded, digests, strict=True):
+        known = kinds.by_name.values()
+        try:
+            kinds = Kinds([*known, *extension.kinds], version=f"{kinds.version}+{own}")
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+    return Extensions(kinds, digests, tuple(loaded))
+
+
+@cache
+def _load(path: str, sha256: str) -> Extension:
+    source = Path(path).read_bytes()
+    if hashlib.sha256(source).hexdigest() != sha256:
+        raise ConfigError(f"{path} was edited after the run was configured; start the run again")
+    module = ModuleType(f"synth_extension_{sha256[:16]}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module  # where pydantic and dataclasses look names up
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    except Exception as error:
+        raise ConfigError(f"{path} cannot be loaded: {_where(error, path)}") from error
+    extension = module.__dict__.get("EXTENSION")
+    if not isinstance(extension, Extension):
+        raise ConfigError(
+            f"{path} must define EXTENSION = Extension(kinds=[...], criteria=...), of "
+            f"synth.tasks.proof.extensions; its EXTENSION is {extension!r}"
+        )
+    for kind in extension.kinds:
+        if not isinstance(kind, Kind):
+            raise ConfigError(
+                f"{path}: kinds holds {kind!r}, which is no Kind of synth.rubrics.built_in"
+            )
+    kinds = tuple(_guarded(kind, path) for kind in extension.kinds)
+    return replace(extension, kinds=kinds)
+
+
+def _guarded(kind: Kind[Any], path: str) -> Kind[Any]:
+    """The kind, whose faults are told as faults of the file and not of this project."""
+
+    def verdict(check: Any, episode: Episode) -> Verdict:
+        what = f"{path}: kind {kind.name!r}"
+        try:
+            found = kind.verdict(check, episode)
+        except Exception as error:
+            raise ConfigError(f"{what} failed: {_where(error, path)}") from error
+        fits = isinstance(found, Verdict) and isinstance(found.evidence, str)
+        if not fits or not 0.0 <= found.score <= 1.0 or found.passed != (found.score == 1.0):
+            raise ConfigError(
+                f"{what} gave {found!r}; a Verdict has passed, a score from 0 to 1 that is 1 "
+                "exactly when passed, and evidence in words"
+            )
+        return found
+
+    return replace(kind, verdict=verdict)
+
+
+def _where(error: Exception, path: str) -> str:
+    """`line 12: NameError: ...`, the innermost line of the file itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == path]
+    words = str(error)
+    if isinstance(error, SyntaxError):
+        lines, words = [error.lineno], error.msg
+    place = f"line {lines[-1]}: " if lines else ""
+    return f"{place}{type(error).__name__}: {words}"

@@ -1,0 +1,200 @@
+"""The proof of a task: its reference plan, executed from its own initial state, reaches what the
+rubric asks for, and uses nothing that the user did not say or an earlier answer did not show.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from synth.rubrics.built_in import Breach, Call, Kinds, episode_of, net_changes
+from synth.rubrics.criteria import Rubric
+from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.goals import Draft, Proof, Step
+from synth.tasks.goals.knowledge import plain_values
+from synth.tasks.goals.rubrics import rubric_of
+from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import World, breaches
+
+HARMFUL = 1
+"""Tools that a rubric forbids by name, at most."""
+
+
+class UnprovedError(Exception):
+    """Why a draft is no task: a snake_case word that counts group by."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+def prove(
+    domain: Domain,
+    draft: Draft,
+    tools: Mapping[str, Tool],
+    extensions: Extensions = NO_EXTENSIONS,
+    *,
+    own: Sequence[Tool] = (),
+) -> Proof:
+    """Execute the draft in a fresh world and check its own rubric on it.
+
+    `tools` are the agent's, `own` the user's. Raises UnprovedError.
+    """
+    world = World.of(domain, draft.initial_state)
+    calls: list[Call] = []
+    broken: list[Breach] = []
+    for index, step in enumerate(draft.plan):
+        at_hand = tools if step.actor == "agent" else {tool.name for tool in own}
+        if step.tool not in at_hand:
+            raise UnprovedError("tool_not_at_hand", step.tool)
+        broken += [
+            Breach(rule=r, call_index=index) for r in breaches(world, step.tool, step.arguments)
+        ]
+        result = world.call(step.tool, step.arguments)
+        if result.is_error:
+            raise UnprovedError("plan_fails", f"{step.tool}: {result.observation}")
+        turn = 2 if draft.goals[0].could_be else 1
+        calls.append(_call(step, result.observation, result.diff, turn=turn))
+    changes = net_changes(change for call in calls for change in call.diff)
+    _need_effect(draft, changes)
+    made = {
+        change["id"]
+        for change in changes
+        if change["op"] == "create" and domain.entities[change["entity"]].prefix is not None
+    }
+    rubric = rubric_of(
+        draft,
+        changes,
+        made_ids=frozenset(made),
+        rules=[rule.id for rule in domain.policy if rule.tool in tools],
+        forbidden=_harmful(draft, tools),
+        further=extensions.criteria(draft),
+    )
+    check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
+    check_derivable(draft, calls)
+    bearing = {goal.tool for goal in draft.goals} | {step.tool for step in draft.plan}
+    return Proof(
+        rubric=rubric,
+        observed_chars=observed_chars(calls),
+        num_dependencies=num_dependencies(draft, calls),
+        num_rules=sum(len(domain.rules.get(name, ())) for name in bearing),
+    )
+
+
+def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int) -> Call:
+    return Call(
+        tool=step.tool,
+        arguments=step.arguments,
+        observation=observation,
+        diff=tuple(diff),
+        actor=step.actor,
+        turn=turn,
+    )
+
+
+def observed_chars(calls: Iterable[Call]) -> int:
+    return sum(
+        len(call.observation)
+        if isinstance(call.observation, str)
+        else len(json.dumps(call.observation, ensure_ascii=False))
+        for call in calls
+    )
+
+
+def _need_effect(draft: Draft, changes: Sequence[dict[str, Any]]) -> None:
+    writes = any(goal.writes and goal.possible for goal in draft.goals)
+    if writes and not changes:
+        raise UnprovedError("no_net_effect")
+
+
+def _harmful(draft: Draft, tools: Mapping[str, Tool]) -> list[str]:
+    """Tools that delete what the plan is about and that the plan does not use."""
+    used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
+    about = {
+        write.entity
+        for goal in draft.goals
+        if goal.tool in tools
+        for write in tools[goal.tool].writes
+    }
+    return [
+        name
+        for name, tool in sorted(tools.items())
+        if name not in used
+        and any(write.op == "delete" and write.entity in about for write in tool.writes)
+    ][:HARMFUL]
+
+
+def reference_messages(draft: Draft) -> list[dict[str, Any]]:
+    """A conversation that ends as it should: the wish, and a closing word with every answer."""
+    parts = [
+        f"{asked.label}: {', '.join(map(str, asked.values))}."
+        for goal in draft.goals
+        for asked in goal.asks
+    ]
+    parts += [
+        f"Thank you for doing your part: {', '.join(map(str, step.arguments.values()))}."
+        for step in draft.user_steps
+    ]
+    opening = "All done." if draft.solvable else "I am sorry, I cannot do all of that."
+    messages = [{"role": "user", "content": "Please help me."}]
+    if draft.goals[0].could_be:
+        messages += [
+            {"role": "assistant", "content": "What would you like me to do?"},
+            {"role": "user", "content": "I will tell you."},
+        ]
+    return [*messages, {"role": "assistant", "content": " ".join([opening, *parts])}]
+
+
+def check_passes(
+    rubric: Rubric,
+    draft: Draft,
+    calls: Sequence[Call],
+    kinds: Kinds,
+    *,
+    broken: Sequence[Breach] = (),
+    changes: Sequence[dict[str, Any]] | None = None,
+    tests: Mapping[str, str | None] | None = None,
+) -> None:
+    """Every criterion that code can check passes on the reference; else UnprovedError."""
+    messages = reference_messages(draft)
+    episode = episode_of(messages, calls, changes=changes, breaches=broken, tests=tests)
+    for criterion_id, verdict in kinds.check_all(rubric, episode).items():
+        if not verdict.passed:
+            raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")
+
+
+def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str] = ()) -> None:
+    """Every value in the plan was said by the user or shown by an earlier answer, or stands in
+    the `given` texts that the agent starts with. Of the user's own calls only the user sees what
+    they return."""
+    said = [*given, *(fact.value for goal in draft.goals for fact in goal.known)]
+    seen: list[Any] = []
+    for call in calls:
+        for value in plain_values(call.arguments):
+            if not any(_shows(source, value) for source in (*said, *seen)):
+                raise UnprovedError("underivable_argument", f"{call.tool}: {value!r}")
+        if call.actor == "agent":
+            seen += plain_values(call.observation)
+
+
+def num_dependencies(draft: Draft, calls: Sequence[Call]) -> int:
+    """Pairs of calls: the later one takes what nobody said and the earlier was first to show."""
+    said = [fact.value for goal in draft.goals for fact in goal.known]
+    shown = [list(plain_values(call.observation)) for call in calls]
+    pairs: set[tuple[int, int]] = set()
+    for later, call in enumerate(calls):
+        for value in plain_values(call.arguments):
+            if any(_shows(source, value) for source in said):
+                continue
+            for earlier in range(later):
+                if any(_shows(source, value) for source in shown[earlier]):
+                    pairs.add((earlier, later))
+                    break
+    return len(pairs)
+
+
+def _shows(source: Any, value: Any) -> bool:
+    """The same value, or a text that holds it, such as a moment and its date."""
+    if source == value:
+        return True
+    return isinstance(source, str) and isinstance(value, str) and value != "" and value in source

@@ -1,0 +1,105 @@
+"""Flows started from the UI read and write inside the data root, and send no key but their own."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.runtime.data_root import check_parameters
+from records.errors import ConfigError
+from synth.pipeline.config import RunConfig
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "out").symlink_to("/")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("dataset", ["data/demo", "data/a/b", "./data/../data/demo"])
+def test_paths_inside(dataset: str) -> None:
+    config = RunConfig(domains=("all", "data/mine.yaml"), servers=("time", "data/x/server.yml"))
+    check_parameters(config, dataset)  # raises ConfigError otherwise
+
+
+@pytest.mark.parametrize(
+    "dataset", ["demo", "data", "data/../demo", "/tmp/demo", "data/out/tmp/demo", "data-2/demo"]
+)
+def test_datasets_outside_are_refused(dataset: str, root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"dataset = .*is not inside the data root") as refused:
+        check_parameters(RunConfig(), dataset)
+    assert repr(dataset) in str(refused.value)
+    assert str(root) in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", ["domains", "servers"])
+def test_definitions_outside_are_refused(setting: str) -> None:
+    config = RunConfig.model_validate({setting: ["data/mine.yaml", "../theirs.yaml"]})
+    with pytest.raises(ConfigError, match=rf"config\.{setting} = '\.\./theirs\.yaml'"):
+        check_parameters(config, "data/demo")
+
+
+def test_extensions_are_refused_wherever_they_lie(root: Path) -> None:
+    own = root / "kinds.py"
+    own.write_text("EXTENSION = None")
+    config = RunConfig.model_validate({"extensions": [str(own)]})
+    with pytest.raises(ConfigError, match="extensions are programs"):
+        check_parameters(config, "data/demo")
+
+
+def test_another_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path / "elsewhere"))
+    check_parameters(RunConfig(), str(tmp_path / "elsewhere" / "demo"))
+    with pytest.raises(ConfigError, match="SYNTH_DATA_ROOT"):
+        check_parameters(RunConfig(), "data/demo")
+
+
+def test_code_lies_in_the_data_root_too() -> None:
+    config = RunConfig.model_validate({"code": ["/etc/project.yaml"]})
+    with pytest.raises(ConfigError, match=r"config\.code"):
+        check_parameters(config, "data/demo")
+
+
+def test_secrets_of_servers_are_those_given_to_flows(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = root / "shop.yaml"
+    own.write_text("{name: shop, command: [shop], secrets: [SHOP_TOKEN], hosts: [shop.example]}")
+    config = RunConfig.model_validate({"servers": [str(own)]})
+    with pytest.raises(ConfigError, match="server shop gets the secret SHOP_TOKEN"):
+        check_parameters(config, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_KEYS", "SHOP_TOKEN")
+    check_parameters(config, "data/demo")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("binds: [{source: /etc, target: /opt/mine}]", "binds of server shop = '/etc'"),
+        ("hosts: ['wiki.corp=169.254.169.254']", "an address of its own choice"),
+        ("hosts: ['10.1.2.3:80']", "an address of its own choice"),
+        ("hosts: [shop.example]", None),
+    ],
+)
+def test_servers_of_flows_are_shown_and_reach_nothing_of_the_machine(
+    root: Path, line: str, told: str | None
+) -> None:
+    own = root / "shop.yaml"
+    own.write_text(f"name: shop\ncommand: [shop]\n{line}\n")
+    config = RunConfig.model_validate({"servers": [str(own)]})
+    if told is None:
+        check_parameters(config, "data/demo")
+        return
+    with pytest.raises(ConfigError, match=told):
+        check_parameters(config, "data/demo")
+
+
+def test_keys_are_those_given_to_flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = RunConfig.model_validate(
+        {"roles": {"agent": {"base_url": "https://example.com/v1", "api_key_env": "HOUSE_KEY"}}}
+    )
+    with pytest.raises(ConfigError, match=r"roles\.agent\.api_key_env = 'HOUSE_KEY'"):
+        check_parameters(config, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_KEYS", "OTHER_KEY, HOUSE_KEY")
+    check_parameters(config, "data/demo")

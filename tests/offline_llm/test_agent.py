@@ -1,0 +1,195 @@
+"""The agent on tools it was not written for: look-ups, questions, refusals, recovery."""
+
+import json
+from typing import Any
+
+import pytest
+
+from offline_llm.jobs import answer_of
+from offline_llm.server.request import parse_chat
+from offline_llm.server.response import completion
+from offline_llm.settings.settings import OfflineSettings
+from tests.offline_llm.simulator import HIVES, OBSERVATORY, Simulated
+
+SYSTEM = "You serve the observatory. The current date and time is 2027-05-01T09:00:00."
+
+
+class Talk:
+    """One conversation with an agent that makes no mistakes."""
+
+    def __init__(
+        self, tools: list[dict[str, Any]], *, system: str = SYSTEM, faults: list[str] | None = None
+    ) -> None:
+        self.tools, self.world = tools, Simulated(faults=faults or [])
+        self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def say(self, words: str) -> str:
+        """What the agent answers, after the calls that it makes."""
+        self.messages.append({"role": "user", "content": words})
+        for _ in range(20):
+            body = {
+                "model": "template-policy-exact",
+                "messages": self.messages,
+                "tools": self.tools,
+            }
+            request = parse_chat(json.loads(json.dumps(body)))
+            message = completion(request, answer_of(request, OfflineSettings()))
+            message = message["choices"][0]["message"]
+            self.messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                function = call["function"]
+                self.calls.append((function["name"], json.loads(function["arguments"])))
+                result = self.world.call(*self.calls[-1])
+                self.messages.append(
+                    {"role": "tool", "tool_call_id": call["id"], "content": result}
+                )
+        raise AssertionError("the agent does not come to an end")
+
+
+GRANT = (
+    "Good evening! I'd like to grant an astronomer a night at a telescope. The astronomer's surname"
+    " is Payne, the telescope's nickname is Snow Owl, the night is 14 May 2027 and the filter is"
+    " narrow band."
+)
+GRANTED = {
+    "grantId": "GR-501",
+    "observerId": "OBS-12",
+    "telescopeId": "TEL-4",
+    "night": "2027-05-14",
+    "filter": "narrow_band",
+}
+
+
+def test_looks_up_what_the_user_describes_then_writes_then_reports() -> None:
+    talk = Talk(OBSERVATORY)
+    said = talk.say(GRANT)
+    assert talk.world.grants == [GRANTED]
+    assert talk.calls[-1][0] == "grantNight"
+    assert {name for name, _ in talk.calls[:-1]} == {"searchObservers", "listTelescopes"}
+    assert "GR-501" in said
+
+
+def test_a_second_wish_uses_its_own_values() -> None:
+    talk = Talk(OBSERVATORY)
+    talk.say(GRANT)
+    talk.say("Now I want to withdraw a granted night. The grant is GR-377.")
+    assert talk.world.withdrawn == ["GR-377"]
+    assert len(talk.world.grants) == 1
+
+
+def test_asks_for_what_is_missing_and_goes_on_with_the_answer() -> None:
+    talk = Talk(HIVES)
+    question = talk.say("Please feed a hive. The queen is Matilda.")
+    assert question.endswith("?")
+    assert "kilograms" in question
+    assert talk.world.fed == []
+    said = talk.say("The kilograms is 2.5.")
+    assert talk.world.fed == [("HV-09", 2.5)]
+    assert "37.5" in said
+
+
+def test_gives_up_on_what_the_user_does_not_know() -> None:
+    talk = Talk(HIVES)
+    talk.say("Please feed a hive. The queen is Matilda.")
+    said = talk.say("Sorry, I don't know that.")
+    assert talk.world.fed == []
+    assert "can't do this without the kilograms" in said
+
+
+@pytest.mark.parametrize(
+    "wish",
+    ["Please sell a hive to my neighbour.", "Could you paint the telescope green?", "Order pizza."],
+)
+def test_says_so_when_no_tool_fits_and_calls_none(wish: str) -> None:
+    talk = Talk([*HIVES, *OBSERVATORY])
+    assert "no way to do that" in talk.say(wish)
+    assert talk.calls == []
+
+
+@pytest.mark.parametrize(
+    "fault", ["Rate limit exceeded, try again later.", "503 Service unavailable", "Timed out"]
+)
+def test_tries_again_after_a_passing_error(fault: str) -> None:
+    talk = Talk(OBSERVATORY, faults=[fault, fault])
+    talk.say(GRANT)
+    assert talk.world.grants == [GRANTED]
+
+
+def test_stops_when_an_error_does_not_pass() -> None:
+    talk = Talk(HIVES, faults=["Service unavailable"] * 50)
+    said = talk.say("Please feed a hive. The hive code is HV-07 and the kilograms is 2.")
+    assert "could not feed the hive" in said
+    assert 2 <= len(talk.calls) <= 5
+
+
+def test_puts_an_argument_right_by_the_error_message() -> None:
+    loose = json.loads(json.dumps(OBSERVATORY))
+    del loose[2]["function"]["parameters"]["properties"]["filter"]["enum"]
+    talk = Talk(loose)
+    talk.say(GRANT)
+    assert talk.world.grants == [GRANTED]
+    assert [name for name, _ in talk.calls].count("grantNight") == 2
+
+
+def test_refuses_what_a_rule_forbids_and_only_that() -> None:
+    system = f"{SYSTEM}\n- Never feed a hive with more than 3 kg; the keeper does that."
+    talk = Talk(HIVES, system=system)
+    refused = talk.say("Please feed a hive. The hive code is HV-07 and the kilograms is 4.")
+    assert "not allowed" in refused
+    assert talk.world.fed == []
+    talk.say("Then please feed a hive. The hive code is HV-07 and the kilograms is 2.")
+    assert talk.world.fed == [("HV-07", 2)]
+
+
+def test_asks_which_when_the_words_decide_not() -> None:
+    talk = Talk(HIVES)
+    question = talk.say("Please feed a hive. The kilograms is 2.")
+    assert "which hive" in question
+    assert talk.world.fed == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Could you say what date it is today?", "2027-05-01"),
+        ("Please say which date is 10 days after today.", "2027-05-11"),
+    ],
+)
+def test_reckons_what_needs_no_tool(question: str, answer: str) -> None:
+    talk = Talk(HIVES)
+    assert answer in talk.say(question)
+    assert talk.calls == []
+
+
+def test_strange_tools_and_words_never_break_it() -> None:
+    odd: list[Any] = [
+        {"type": "function", "function": {"name": "x"}},
+        {"type": "function", "function": {"name": "y", "parameters": {"properties": {"a": True}}}},
+        {
+            "type": "function",
+            "function": {
+                "name": "z-9",
+                "description": "",
+                "parameters": {
+                    "type": "object",
+                    "properties": {
+                        "p": {"anyOf": [{"type": "null"}, {"type": ["string", "null"]}]}
+                    },
+                    "required": ["p", "q"],
+                },
+            },
+        },
+    ]
+    for words in (
+        "x",
+        "",
+        "?",
+        "please z",
+        "use y with a 1",
+        "\u00e9\u4e2d \U0001f600",
+        "a" * 5000,
+    ):
+        assert Talk(odd).say(words), words

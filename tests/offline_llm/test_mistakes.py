@@ -1,0 +1,236 @@
+"""Mistakes happen at their declared rates, each alone, and none when the rates are 0."""
+
+import json
+from typing import Any
+
+import pytest
+
+from offline_llm.settings.rates import AgentMistakes, Clumsiness, JudgeErrors
+from offline_llm.settings.rates import AspectRates as Rates
+from offline_llm.settings.settings import OfflineSettings
+from tests.offline_llm.asking import ask, ask_for, is_near
+from tests.offline_llm.simulator import HIVES, OBSERVATORY, OBSERVERS, TELESCOPES
+
+TRIALS = 400
+RATE = 0.25
+NONE = {kind: 0.0 for kind in AgentMistakes.model_fields}
+SYSTEM = {"role": "system", "content": "You serve the observatory. Today is 2027-05-01."}
+FEED = "Please feed a hive. The hive code is HV-07 and the kilograms is 2.5."
+GRANT = (
+    "I'd like to grant an astronomer a night at a telescope. The astronomer's surname is Payne, the"
+    " telescope's nickname is Snow Owl, the night is 2027-05-14 and the filter is blue."
+)
+
+
+def settings(**rates: float) -> OfflineSettings:
+    return OfflineSettings(mistakes=AgentMistakes(**(NONE | rates)))
+
+
+def called(*calls: tuple[str, dict[str, Any], Any]) -> list[dict[str, Any]]:
+    """An assistant message with these calls, and their results."""
+    made = [
+        {
+            "id": f"c{i}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for i, (name, arguments, _) in enumerate(calls)
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps(result)}
+        for i, (_, _, result) in enumerate(calls)
+    ]
+    return [{"role": "assistant", "content": None, "tool_calls": made}, *results]
+
+
+LOOKED_UP = called(
+    ("searchObservers", {"surname": "Payne"}, {"matches": OBSERVERS[1:]}),
+    ("listTelescopes", {}, TELESCOPES),
+)
+FED = called(("apiary_feed", {"hive_code": "HV-07", "kilograms": 2.5}, {"left_kg": 37.5}))
+EARLIER = [
+    {"role": "user", "content": FEED},
+    *FED,
+    {"role": "assistant", "content": "Done. The left kg is 37.5. Anything else?"},
+]
+
+
+def talk(*messages: Any) -> list[dict[str, Any]]:
+    spoken = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+    return [SYSTEM, *spoken]
+
+
+def arguments(message: dict[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    return json.loads(calls[0]["function"]["arguments"]) if calls else {}
+
+
+def calls_of(message: dict[str, Any]) -> list[str]:
+    return [call["function"]["name"] for call in message.get("tool_calls") or []]
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], list[Any], Any]] = {
+    "wrong_value": (talk(FEED), HIVES, lambda m: arguments(m).get("kilograms") != 2.5),
+    "wrong_format": (talk(FEED), HIVES, lambda m: isinstance(arguments(m).get("kilograms"), str)),
+    "claims_without_doing": (talk(FEED), HIVES, lambda m: not calls_of(m)),
+    "skips_step": (talk(*EARLIER, FEED.replace("07", "09")), HIVES, lambda m: not calls_of(m)),
+    "premature_end": (talk(GRANT, *LOOKED_UP[:1], *LOOKED_UP[1:]), OBSERVATORY, None),
+    "leaves_out_result": (talk(FEED, *FED), HIVES, lambda m: "37.5" not in m["content"]),
+    "guesses_id": (talk(GRANT), OBSERVATORY, lambda m: calls_of(m) == ["grantNight"]),
+    "extra_call": (talk(FEED, *FED), HIVES, lambda m: calls_of(m) == ["apiary_overview"]),
+}
+CASES["premature_end"] = (
+    talk(GRANT, *called(("listTelescopes", {}, TELESCOPES))),
+    OBSERVATORY,
+    lambda m: not calls_of(m),
+)
+
+
+def test_every_declared_mistake_has_a_case() -> None:
+    assert CASES.keys() == AgentMistakes.model_fields.keys()
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_mistake_happens_at_its_rate_and_alone(kind: str) -> None:
+    messages, tools, shows = CASES[kind]
+    with_it, without = settings(**{kind: RATE}), settings()
+    hits = sum(
+        shows(ask(messages, tools=tools, seed=seed, settings=with_it)) for seed in range(TRIALS)
+    )
+    assert is_near(hits, TRIALS, RATE), f"{hits} of {TRIALS}"
+    assert not any(
+        shows(ask(messages, tools=tools, seed=seed, settings=without)) for seed in range(20)
+    )
+
+
+def refused(message: dict[str, Any], code: str, says: str) -> list[dict[str, Any]]:
+    """The message with an error as the answer to its call."""
+    answer = json.dumps({"error": {"code": code, "message": says}})
+    return [
+        message,
+        {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": answer},
+    ]
+
+
+def clumsy(**rates: float) -> OfflineSettings:
+    return settings().model_copy(update={"clumsiness": {"template-policy": Clumsiness(**rates)}})
+
+
+CLUMSY_CASES: dict[str, tuple[list[dict[str, Any]], list[Any], Any]] = {
+    "unknown_tool": (
+        talk(GRANT, *LOOKED_UP),
+        OBSERVATORY,
+        lambda m: not {t["function"]["name"] for t in OBSERVATORY}.issuperset(calls_of(m)),
+    ),
+    "leaves_out_argument": (talk(FEED), HIVES, lambda m: len(arguments(m)) < 2),
+}
+
+
+@pytest.mark.parametrize("kind", Clumsiness.model_fields)
+def test_a_call_that_cannot_be_is_made_at_its_rate_by_a_clumsy_agent(kind: str) -> None:
+    messages, tools, shows = CLUMSY_CASES[kind]
+    made = [
+        shows(ask(messages, tools=tools, seed=seed, settings=clumsy(**{kind: RATE})))
+        for seed in range(TRIALS)
+    ]
+    assert is_near(sum(made), TRIALS, RATE)
+    assert not any(
+        shows(ask(messages, tools=tools, seed=seed, settings=clumsy())) for seed in range(20)
+    )
+
+
+def test_a_call_of_no_tool_is_put_right() -> None:
+    always = clumsy(unknown_tool=1.0)
+    messages = talk(GRANT, *LOOKED_UP)
+    wrong = ask(messages, tools=OBSERVATORY, settings=always)
+    messages += refused(wrong, "unknown_tool", f"No tool {calls_of(wrong)[0]!r}.")
+    right = ask(messages, tools=OBSERVATORY, settings=always)
+    assert calls_of(right) == ["grantNight"]
+    assert arguments(right) == arguments(wrong)
+
+
+@pytest.mark.parametrize("wish", [FEED, "Please feed a hive. The hive code is HV-07."])
+def test_what_was_left_out_is_given_or_asked_for(wish: str) -> None:
+    always = clumsy(leaves_out_argument=1.0)
+    messages = talk(wish)
+    wrong = ask(messages, tools=HIVES, settings=always)
+    missing = next(n for n in ("hive_code", "kilograms") if n not in arguments(wrong))
+    messages += refused(wrong, "invalid_arguments", f"{missing} is missing.")
+    right = ask(messages, tools=HIVES, settings=always)
+    if wish == FEED:
+        assert arguments(right) == {"hive_code": "HV-07", "kilograms": 2.5}
+    else:
+        assert not calls_of(right)
+        assert "?" in right["content"]
+
+
+def test_only_the_clumsy_model_makes_calls_that_cannot_be() -> None:
+    made = [
+        ask(talk(FEED), tools=HIVES, seed=seed, model="template-policy-clumsy")
+        for seed in range(TRIALS)
+    ]
+    others = [ask(talk(FEED), tools=HIVES, seed=seed) for seed in range(TRIALS)]
+    assert is_near(sum(0 < len(arguments(m)) < 2 for m in made), TRIALS, 0.08)
+    assert not any(0 < len(arguments(m)) < 2 for m in others)
+
+
+def test_the_exact_model_makes_none() -> None:
+    always = settings(**{kind: 1.0 for kind in NONE})
+    for messages, tools, shows in CASES.values():
+        exact = ask(messages, tools=tools, model="template-policy-exact", settings=always)
+        assert not shows(exact)
+
+
+TRANSCRIPT = [
+    {"role": "user", "content": FEED},
+    {
+        "role": "assistant",
+        "content": "",
+        "calls": [{"name": "apiary_feed", "arguments": '{"hive_code": "HV-07", "kilograms": 2.5}'}],
+    },
+    {"role": "tool", "name": "apiary_feed", "content": '{"left_kg": 37.5}'},
+    {"role": "assistant", "content": "Done. I have fed the hive. The left kg is 37.5."},
+]
+CRITERIA = {
+    ("did", True): "Done exactly as the user asked: Feed a hive at the apiary.",
+    ("did", False): "Done exactly as the user asked: Grant a night to an astronomer.",
+    ("said", True): "The user is told, truthfully: left kg (of: Feed a hive.)",
+    ("said", False): "The user is told, truthfully: colour of the honey (of: Feed a hive.)",
+    ("avoided", True): "The assistant never calls grantNight, which nobody asked for.",
+    ("avoided", False): "The assistant never calls apiary_feed, which nobody asked for.",
+    ("other", True): "The assistant is polite and clear.",
+}
+
+
+def verdicts(errors: JudgeErrors, number: int) -> dict[tuple[str, bool], bool]:
+    rubric = [
+        {"criterion_id": f"{aspect}_{right}", "words": words}
+        for (aspect, right), words in CRITERIA.items()
+    ]
+    prompt = (
+        f"Case {number}.\n\n## Rubric\n```json\n{json.dumps(rubric)}\n```\n\n"
+        f"## Transcript\n```json\n{json.dumps(TRANSCRIPT)}\n```\n"
+    )
+    answer = ask_for(
+        "judgement",
+        [{"role": "user", "content": prompt}],
+        settings=OfflineSettings(judge_errors=errors),
+    )
+    said = {v["criterion_id"]: v["passed"] for v in answer["verdicts"]}
+    return {(aspect, right): said[f"{aspect}_{right}"] for aspect, right in CRITERIA}
+
+
+def test_the_judge_is_right_by_rule_and_errs_at_its_rates() -> None:
+    zero = Rates(did=0, said=0, avoided=0, other=0)
+    assert verdicts(JudgeErrors(false_accept=zero, false_reject=zero), 0) == {
+        case: case[1] for case in CRITERIA
+    }
+    errors = JudgeErrors(
+        false_accept=Rates(did=0.1, said=0.2, avoided=0.3, other=0.4),
+        false_reject=Rates(did=0.15, said=0.25, avoided=0.05, other=0.35),
+    )
+    answers = [verdicts(errors, number) for number in range(TRIALS)]
+    for aspect, right in CRITERIA:
+        rate = getattr(errors.false_reject if right else errors.false_accept, aspect)
+        wrong = sum(answer[aspect, right] != right for answer in answers)
+        assert is_near(wrong, TRIALS, rate), f"{aspect} {right}: {wrong} of {TRIALS}"

@@ -1,0 +1,178 @@
+"""Planted bugs: each kind of mutation keeps its promise, and grading is exact."""
+
+import ast
+import asyncio
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from records.errors import ConfigError, ItemError
+from sandboxes.code import projects
+from sandboxes.code.mutations import OPERATORS, Operator, in_rounds, mutations_of, undo
+from sandboxes.code.projects import Project, builtin_projects, project_of_git, project_of_sdist
+from sandboxes.code.swe import Baseline, baseline_of, grade, plant, planted
+from sandboxes.local.backend import available
+from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, project, with_price
+
+needs_sandbox = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
+
+EXAMPLES: dict[Operator, tuple[str, str]] = {
+    "boundary": ("x = a < b\n", "x = a <= b\n"),
+    "comparison": ("x = a == b\n", "x = a != b\n"),
+    "arithmetic": ("x = (a) + b\n", "x = (a) - b\n"),
+    "logic": ("x = a and b\n", "x = a or b\n"),
+    "off_by_one": ("x = a[1]\n", "x = a[2]\n"),
+    "constant": ("x = True\n", "x = False\n"),
+    "swapped_arguments": ("x = f(a, b.c, 3)\n", "x = f(b.c, a, 3)\n"),
+    "dropped_branch": ("if a:\n    if b:\n        c()\n    d = 1\n", "if a:\n    d = 1\n"),
+    "dropped_negation": ("x = not a\n", "x = a\n"),
+    "removed_call": ("if a:\n    b()\n    c = 1\n", "if a:\n    c = 1\n"),
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_operator_makes_its_change(operator: Operator) -> None:
+    source, changed = EXAMPLES[operator]
+    made = [m.apply(source) for m in mutations_of("a.py", source) if m.operator == operator]
+    assert changed in made
+
+
+SOURCES = [
+    (path, text) for p in builtin_projects().values() for path, text in p.sources.items() if text
+]
+
+
+@pytest.mark.parametrize(("path", "text"), SOURCES, ids=[path for path, _ in SOURCES])
+def test_a_mutation_is_another_program_and_its_undo_is_exact(path: str, text: str) -> None:
+    for mutation in mutations_of(path, text):
+        changed = mutation.apply(text)
+        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text)), mutation
+        fix = undo(text, mutation)
+        assert fix.old.strip()
+        assert changed.count(fix.old) == 1
+        assert changed.replace(fix.old, fix.new) == text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_rounds_take_every_kind_before_any_comes_twice(seed: int) -> None:
+    path, text = SOURCES[-1]
+    found = mutations_of(path, text)
+    drawn = list(in_rounds(found, Random(seed).shuffle))
+    kinds = {m.operator for m in found}
+    assert {m.operator for m in drawn[: len(kinds)]} == kinds
+    assert sorted(drawn, key=repr) == sorted(found, key=repr)
+
+
+@pytest.mark.slow
+@needs_sandbox
+def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
+    async def run() -> None:
+        shop = project()
+        baseline = await baseline_of(shop)
+        seen = {True: 0, False: 0}
+        for mutation in mutations_of("shop/price.py", RIGHT):
+            bug = await planted(shop, baseline, mutation)
+            seen[bug is not None] += 1
+            if bug is None:
+                continue
+            assert bug.files["shop/price.py"].replace(*bug.fix) == RIGHT
+            graded = {
+                text: await grade(
+                    shop,
+                    with_price(text),
+                    fail_to_pass=bug.fail_to_pass,
+                    pass_to_pass=bug.pass_to_pass,
+                )
+                for text in (RIGHT, bug.files["shop/price.py"])
+            }
+            assert [g.solved for g in graded.values()] == [True, False]
+            assert graded[bug.files["shop/price.py"]].fail_to_pass == 0.0
+        assert seen[True] >= 2  # some mutations are noticed, others fail everything or nothing
+        assert seen[False] >= 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+@needs_sandbox
+def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
+    async def run() -> None:
+        coins = builtin_projects()["coinpurse"]
+        baseline = await baseline_of(coins)
+        assert len(baseline.names) >= 40
+        first = await plant(coins, baseline, Random(3))
+        assert first == await plant(coins, baseline, Random(3))
+        assert set(first.fail_to_pass) | set(first.pass_to_pass) == set(baseline.names)
+        blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name))
+        with pytest.raises(ItemError, match="no_bug_found"):
+            await plant(coins, blind, Random(3))
+
+    asyncio.run(run())
+
+
+@needs_sandbox
+def test_the_reward_of_partial_solutions_is_exact() -> None:
+    half = {"fail_to_pass": (ONE, MANY), "pass_to_pass": ()}
+    kept = {"fail_to_pass": (MANY,), "pass_to_pass": (ONE,)}
+    cases = [
+        (RIGHT, half, 1.0),
+        (WRONG, half, 0.5),
+        ("def price(count):\n    return 0\n", half, 0.0),
+        (WRONG, kept, 0.0),
+        ("def price(count):\n    return 45\n", kept, 0.0),  # mends one, breaks the other
+        ("syntax error", half, 0.0),
+    ]
+    for source, names, reward in cases:
+        graded = asyncio.run(grade(project(), with_price(source), **names))
+        assert graded.reward == reward, source
+
+
+def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> None:
+    for path, text in project().files.items():
+        (tmp_path / "r" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "r" / path).write_text(text)
+    (tmp_path / "r" / "picture.png").write_bytes(b"\x89\xff")
+    git = ["git", "-C", str(tmp_path / "r"), "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    assert project_of_git(tmp_path / "r", name="shop") == project()
+    assert project_of_git(tmp_path / "r", name="shop", revision="HEAD~0") == project()
+    with pytest.raises(ConfigError, match="has no revision 'nowhere'"):
+        project_of_git(tmp_path / "r", name="shop", revision="nowhere")
+    for option in ("--output=stolen", "-v", "", "HEAD main"):
+        with pytest.raises(ConfigError, match=r"a revision is a branch, .*; got "):
+            project_of_git(tmp_path / "r", name="shop", revision=option)
+    assert not (tmp_path / "stolen").exists()
+    archive = tmp_path / "shop-1.0.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tmp_path / "r" / "shop", "shop-1.0/shop")
+        tar.add(tmp_path / "r" / "tests", "shop-1.0/tests")
+        evil = tarfile.TarInfo("shop-1.0/../../outside.py")
+        tar.addfile(evil, io.BytesIO(b""))
+    assert project_of_sdist(archive, name="shop") == project()
+
+
+def test_a_git_that_hangs_or_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="no program git is installed"):
+        project_of_git(tmp_path, name="shop")
+    (tmp_path / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setattr(projects, "GIT_S", 0.05)
+    with pytest.raises(ConfigError, match=r"cannot read HEAD of .* within 0.05 s"):
+        project_of_git(tmp_path, name="shop")
+
+
+@pytest.mark.parametrize("path", ["../a.py", "/a.py", "a/../b.py", "a//b.py"])
+def test_a_path_that_leaves_the_project_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="relative"):
+        Project(name="x", files={path: "", "tests/test_a.py": TESTS})

@@ -1,0 +1,28 @@
+"""What prompts teach is true: the examples compile and pass the gate, no function is left out."""
+
+import json
+import re
+from pathlib import Path
+
+from synth.catalogue.proposals.schemas import TOOLS
+from synth.catalogue.proposals.wire import spec_of
+from synth.prompts import templates as prompts
+from tool_specs.domains.domain import load_domain
+from tool_specs.language.functions import FUNCTIONS
+from tool_specs.language.schemas import Validator
+from tool_specs.validation.validate import prove_tools
+
+TEXT = (prompts.FOLDER / "shared" / "semantics.md").read_text()
+BOATS = Path(__file__).parent / "boat_hire.yaml"
+
+
+def test_the_examples_fit_the_schema_and_pass_the_gate() -> None:
+    tools = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", TEXT, re.DOTALL)]
+    assert len(tools) == 3
+    assert Validator(TOOLS).problems({"tools": tools}) == []
+    proofs = prove_tools(load_domain(BOATS), [spec_of(tool) for tool in tools])
+    assert {name: proof.details for name, proof in proofs.items() if proof.reason} == {}
+
+
+def test_every_function_is_taught() -> None:
+    assert [name for name in FUNCTIONS if f"{name}(" not in TEXT] == []

@@ -1,0 +1,84 @@
+"""Cells of a domain, repeated tools, worker processes."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from records.errors import TransientError
+from records.seeds import rng_of
+from synth.catalogue.evolution.cells import Cell, cell_of, cells_of, emptiest
+from synth.catalogue.evolution.workers import Workers
+from synth.catalogue.proposals.screening import Known, Screen, jaccard, shingles
+from synth.catalogue.proposals.wire import spec_of
+from tests.synth.catalogue.evolution.boats import BOATS, FIND, RAISE, SHORTEN, Tool
+from tool_specs.domains.domain import Domain, load_domain
+
+
+@pytest.fixture(scope="module")
+def boats() -> Domain:
+    return load_domain(BOATS)
+
+
+@pytest.mark.parametrize(
+    ("tool", "cell"),
+    [
+        (FIND, Cell("boat", "search")),
+        (RAISE, Cell("boat", "update")),
+        (SHORTEN, Cell("trip", "update")),
+    ],
+)
+def test_a_tool_falls_into_the_cell_of_what_it_does(boats: Domain, tool: Tool, cell: Cell) -> None:
+    semantics = [
+        s.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for s in spec_of(tool).semantics
+    ]
+    assert cell_of(boats, semantics) == cell
+    assert cell in cells_of(boats)
+
+
+def test_the_emptiest_cells_come_first_and_each_counts_as_it_is_given_out(boats: Domain) -> None:
+    cells = cells_of(boats)
+    taken = [cell for cell in cells if cell.entity == "boat"]
+    chosen = emptiest(cells, taken, len(cells) - len(taken), rng_of("x", "test"))
+    assert set(chosen) == set(cells) - set(taken)
+    assert Cell("trip", "move", "start").aim == "trip: move one on (start)"
+
+
+def test_similarity_is_that_of_its_definition() -> None:
+    one, other = shingles("look_up", "Look it up now."), shingles("look_up", "Look it up then.")
+    assert jaccard(one, one) == 1.0
+    assert jaccard(one, other) == len(one & other) / len(one | other)
+    assert jaccard(shingles("a", ""), shingles("b", "")) == 0.0
+
+
+def test_a_third_tool_of_a_skeleton_is_one_too_many() -> None:
+    def known(name: str, skeleton: str = "same") -> Known:
+        return Known(name, f"Does {name} to something. Returns {name}.", f"key {name}", skeleton)
+
+    screen = Screen([known("open"), known("shut")])
+    assert screen.fault(known("lock")) == "skeleton_quota"
+    assert screen.fault(known("lock", "another")) is None
+    assert screen.fault(known("open", "another")) == "duplicate_name"
+    assert screen.fault(known("lock9", "another")) == "numbered_name"
+
+
+def process_id(_: None) -> int:
+    return os.getpid()
+
+
+def end(_: None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    async def work() -> None:
+        with Workers(1) as workers:
+            first = await workers.run(process_id, None)
+            with pytest.raises(TransientError, match="worker process died"):
+                await workers.run(end, None)
+            assert await workers.run(process_id, None) != first
+
+    asyncio.run(work())

@@ -1,0 +1,48 @@
+"""An evolution in one process, without Prefect."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from flows.runtime.running import open_run
+from records.reading.canonical import canonical_bytes
+from records.store.dataset import Dataset
+from records.tables.schemas import TABLES, Row
+from synth.catalogue.evolution.config import EvolveConfig
+from synth.catalogue.evolution.evolve import evolve
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.engine.stages import Stage
+from synth.llm.config import ModelConfig, RoleConfig
+from tests.synth.catalogue.evolution.boats import BOATS
+
+CONTENT = [name for name, table in TABLES.items() if table.content]
+
+
+async def run_stage(run: Run[EvolveConfig], stage: Stage) -> StageReport:
+    plan = run.plan(stage)
+    reports = [await run.run_shard(stage, plan, index) for index in plan.open_shards]
+    return run.stage_report(stage, plan, reports)
+
+
+def run_evolution(folder: Path, config: EvolveConfig) -> list[StageReport]:
+    async def work() -> list[StageReport]:
+        async with open_run(config, str(folder), command="synth tools evolve") as run:
+            return await evolve(run, run_stage)
+
+    return asyncio.run(work())
+
+
+def config_for(url: str, **settings: Any) -> EvolveConfig:
+    own = RoleConfig(base_url=url, models=(ModelConfig(name="scripted"),), retries=0)
+    given = {"domains": (str(BOATS),), "batch_size": 12, "workers": 1, "shard_size": 1}
+    return EvolveConfig.model_validate({"roles": {"generator": own}} | given | settings)
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    dataset = Dataset.open(folder)
+    return {name: canonical_bytes(dataset, name) for name in CONTENT}
+
+
+def rows_of(folder: Path, table: str) -> list[Row]:
+    return Dataset.open(folder).rows(table)

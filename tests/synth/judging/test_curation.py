@@ -1,0 +1,266 @@
+"""Curation: the first reason against a trajectory, duplicates, quotas, and loss flags."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.tables.schemas import TABLES
+from synth.judging.curation import (
+    CurationConfig,
+    curate,
+    opening_words,
+    sequence_quota,
+    train_turns,
+)
+
+RUBRIC = {
+    "accept_at": 0.7,
+    "criteria": [
+        {
+            "id": "goal",
+            "kind": "call",
+            "words": "It is booked.",
+            "weight": 2.0,
+            "mandatory": True,
+            "check": {"tool": "book", "must": "occur"},
+        },
+        {
+            "id": "told",
+            "kind": "communicate",
+            "words": "The user is told the price.",
+            "weight": 1.0,
+            "mandatory": False,
+            "check": {"values": [7]},
+        },
+        {"id": "tone", "kind": "nl", "words": "Polite.", "weight": 1.0, "mandatory": True},
+    ],
+}
+TASK = {"task_id": "task", "rubric": RUBRIC}
+
+
+def trajectory(name: str, *, opening: str | None = None, reason: str = "user_done") -> dict:
+    return {
+        "trajectory_id": name,
+        "task_id": "task",
+        "termination_reason": reason,
+        "split": "train",
+        "messages": [
+            {"role": "system", "content": "Serve."},
+            {"role": "user", "content": opening or f"Hello from {name}"},
+            {"role": "assistant", "content": "Done."},
+        ],
+    }
+
+
+def calls_of(name: str, *tools: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "trajectory_id": name,
+            "call_index": i,
+            "tool_call_id": f"call_{i}",
+            "name": tool,
+            "is_error": False,
+            "injected_outcome": None,
+        }
+        for i, tool in enumerate(tools)
+    ]
+
+
+def verdicts_of(name: str, *, hack: bool = True, **scores: float) -> list[dict[str, Any]]:
+    """Code's verdicts on goal and told, the judge's on all; the judge is kinder than code."""
+    scores = {"goal": 1.0, "told": 1.0, "tone": 1.0} | scores
+    kinds = {"goal": "call", "told": "communicate", "tone": "nl"}
+    rows = [(c, kinds[c], "code", s) for c, s in scores.items() if kinds[c] != "nl"]
+    rows += [(c, kinds[c], "judge", s if kinds[c] == "nl" else 1.0) for c, s in scores.items()]
+    rows.append(("hack_check", "hack_check", "code", float(hack)))
+    return [
+        {
+            "trajectory_id": name,
+            "criterion_id": criterion,
+            "kind": kind,
+            "checked_by": by,
+            "passed": score == 1.0,
+            "score": score,
+        }
+        for criterion, kind, by, score in rows
+    ]
+
+
+def curated(trajectories: list, calls: list, verdicts: list, **config: Any) -> dict[str, Any]:
+    rows = curate(
+        grading_id="g",
+        trajectories=trajectories,
+        tool_calls=calls,
+        verdicts=verdicts,
+        tasks=[TASK],
+        config=CurationConfig(**config),
+    )
+    return {row["trajectory_id"]: row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdicts", "expected"),
+    [
+        ("user_done", {}, None),
+        ("user_done", {"goal": 0.0}, "failed_call"),
+        ("user_done", {"goal": 0.0, "tone": 0.0}, "failed_call"),
+        ("user_done", {"tone": 0.0}, "failed_nl"),
+        ("user_done", {"told": 0.0}, None),
+        ("user_done", {"hack": False}, "failed_hack_check"),
+        ("user_done", {"hack": False, "goal": 0.0}, "failed_call"),
+        ("refused", {}, None),
+        ("infra_error", {}, "infra_error"),
+        ("user_error", {"goal": 0.0}, "user_error"),
+        ("max_turns", {}, "max_turns"),
+        ("token_budget", {}, "token_budget"),
+        ("format_error", {}, "format_error"),
+    ],
+)
+def test_the_first_reason_against_a_trajectory(reason: str, verdicts: dict, expected: str | None):
+    row = curated([trajectory("a", reason=reason)], [], verdicts_of("a", **verdicts))["a"]
+    assert row["drop_reason"] == expected
+    assert row["accepted"] == (expected is None)
+    assert set(row) == set(TABLES["curation"].schema.names) - {"run_id", "schema_version"}
+
+
+def test_too_low_a_share_is_a_reason_of_its_own():
+    light = {"id": "extra", "kind": "nl", "words": "Brief.", "weight": 6.0, "mandatory": False}
+    task = TASK | {"rubric": {**RUBRIC, "criteria": [*RUBRIC["criteria"], light]}}
+    verdicts = verdicts_of("a")
+    verdicts.append(verdicts[-2] | {"criterion_id": "extra", "score": 0.0, "passed": False})
+    rows = curate(
+        grading_id="g",
+        trajectories=[trajectory("a")],
+        tool_calls=[],
+        verdicts=verdicts,
+        tasks=[task],
+    )
+    assert rows[0]["drop_reason"] == "low_score"
+    assert rows[0]["score"] == pytest.approx(0.4)
+
+
+def test_conversations_that_say_and_do_the_same_are_kept_once():
+    texts = ["Book a room, please!", "book  a room please", "Book a table, please"]
+    rows = curated(
+        [trajectory(name, opening=text) for name, text in zip("abc", texts, strict=True)],
+        [call for name in "abc" for call in calls_of(name, "find", "book")],
+        [v for name in "abc" for v in verdicts_of(name)],
+    )
+    assert [rows[name]["drop_reason"] for name in "abc"] == [None, "near_duplicate", None]
+
+
+def test_the_better_of_two_duplicates_stays():
+    rows = curated(
+        [trajectory("a", opening="Same"), trajectory("b", opening="Same")],
+        [],
+        verdicts_of("a", told=0.0) + verdicts_of("b"),
+    )
+    assert rows["a"]["drop_reason"] == "near_duplicate"
+    assert rows["b"]["accepted"]
+
+
+def test_a_rejected_trajectory_hides_no_other():
+    rows = curated(
+        [trajectory("a", opening="Same"), trajectory("b", opening="Same")],
+        [],
+        verdicts_of("a", goal=0.0) + verdicts_of("b"),
+    )
+    assert rows["b"]["accepted"]
+
+
+def many(num: int, num_sequences: int) -> tuple[list, list, list]:
+    names = [f"t{i:03d}" for i in range(num)]
+    calls = [
+        call
+        for i, name in enumerate(names)
+        for call in calls_of(name, "find", f"tool_{min(i, num_sequences - 1)}")
+    ]
+    return list(map(trajectory, names)), calls, [v for name in names for v in verdicts_of(name)]
+
+
+def test_no_sequence_of_tools_is_over_its_share():
+    rows = curated(*many(200, 60))
+    kept = [name for name, row in rows.items() if row["accepted"]]
+    common = [name for name in kept if name >= "t059"]
+    assert 0.04 < len(common) / len(kept) <= 0.05
+    assert {row["drop_reason"] for row in rows.values()} == {None, "sequence_quota"}
+
+
+def test_in_a_small_set_the_quota_leaves_a_few_of_each():
+    rows = curated(*many(10, 1))
+    assert sum(row["accepted"] for row in rows.values()) == CurationConfig().sequence_min
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=50), st.floats(0.01, 1.0))
+def test_the_quota_is_the_largest_that_satisfies_itself(sizes: list[int], share: float):
+    config = CurationConfig(sequence_share=share, sequence_min=1)
+    quota = sequence_quota(sizes, config)
+
+    def fits(q: int) -> bool:
+        return q <= share * sum(min(size, q) for size in sizes)
+
+    assert quota == 1 or fits(quota)
+    assert not any(fits(q) for q in range(quota + 1, max(sizes) + 1))
+
+
+def test_the_order_of_rows_changes_nothing():
+    trajectories, calls, verdicts = many(40, 15)
+    first = curated(trajectories, calls, verdicts, sequence_min=1)
+    for rows in (trajectories, calls, verdicts):
+        random.Random(1).shuffle(rows)
+    assert curated(trajectories, calls, verdicts, sequence_min=1) == first
+
+
+def test_a_trajectory_that_is_not_graded_yet_waits_unless_nobody_will_grade_it():
+    waiting, lost = trajectory("a"), trajectory("b", reason="infra_error")
+    rows = curated([waiting, lost], [], [])
+    assert {name: row["drop_reason"] for name, row in rows.items()} == {"b": "infra_error"}
+    assert rows["b"]["score"] == 0.0
+
+
+def test_another_set_is_another_curation():
+    trajectories, calls, verdicts = many(5, 5)
+    ids = {row["curation_id"] for row in curated(trajectories, calls, verdicts).values()}
+    fewer = {row["curation_id"] for row in curated(trajectories[:4], calls, verdicts).values()}
+    assert len(ids) == len(fewer) == 1
+    assert ids != fewer
+    again = [t | {"termination_reason": "refused"} for t in trajectories]  # superseded rows
+    assert {row["curation_id"] for row in curated(again, calls, verdicts).values()} != ids
+
+
+def test_loss_is_on_what_the_agent_wrote_but_its_mistakes():
+    def turn(*ids: str) -> dict[str, Any]:
+        return {"role": "assistant", "content": "", "tool_calls": [{"id": i} for i in ids]}
+
+    result = {"role": "tool", "content": ""}
+    messages = [
+        {"role": "system"},
+        {"role": "user", "content": "x"},
+        turn("call_0"),  # fine
+        result,
+        turn("call_1", "call_2"),  # one of two was the agent's mistake
+        result,
+        result,
+        turn("call_3"),  # met an injected error, was right all the same
+        result,
+        {"role": "assistant", "content": "Done."},
+    ]
+    errors = {"call_1": None, "call_3": "rate_limit"}
+    calls = [
+        {"tool_call_id": f"call_{i}", "is_error": f"call_{i}" in errors, "injected_outcome": None}
+        for i in range(4)
+    ]
+    calls[3]["injected_outcome"] = "rate_limit"
+    flags = train_turns(messages, calls)
+    assert [i for i, flag in enumerate(flags) if flag] == [2, 7, 9]
+
+
+def test_openings_compare_by_their_words():
+    def opening(text: str) -> str:
+        return opening_words([{"role": "user", "content": text}])
+
+    assert opening("Hi!  Please, book room 4.") == opening("hi please book room 4")
+    assert opening("book room 4") != opening("book room 5")

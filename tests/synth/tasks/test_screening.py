@@ -1,0 +1,92 @@
+"""Near-duplicates among agents: every pair is found, the first stays, later ones change nothing."""
+
+from random import Random
+
+from records.tables.schemas import Row
+from synth.tasks.agents.agents import AgentPlan, Source
+from synth.tasks.agents.screening import near_repeats
+from tool_specs.coverage.duplicates import is_near, shingles_of
+
+SHOP = Source(
+    domain_id="shop",
+    server=None,
+    title="Shop",
+    description="A shop that sells things to people who come in and ask for them.",
+    policy=("Never sell anything to anybody who is rude to the people at the till.",),
+    split="train",
+    tools=(),
+)
+TEXT = (
+    "you are calm quick exact warm and serve people who ask for shoes hats bags coats with care "
+    "patience humour a smile figures dates names at once in plain short long words every day"
+)
+WORDS = TEXT.split()
+
+
+def plan(number: int) -> AgentPlan:
+    return AgentPlan(f"agent-{number:03d}", SHOP, (), "can", "knows", "behaves")
+
+
+def rows_of(prompts: list[str], tools: list[list[str]] | None = None) -> dict[str, Row]:
+    return {
+        f"agent-{i:03d}": {
+            "agent_id": f"agent-{i:03d}",
+            "system_prompt": prompt,
+            "tool_ids": (tools or [["a", "b"]] * len(prompts))[i],
+        }
+        for i, prompt in enumerate(prompts)
+    }
+
+
+def some_prompts(rng: Random, count: int) -> list[str]:
+    """Of a few originals, with none to three words changed in each."""
+    originals = [[rng.choice(WORDS) for _ in range(40)] for _ in range(6)]
+    prompts = []
+    for _ in range(count):
+        words = list(rng.choice(originals))
+        for _ in range(rng.randint(0, 3)):
+            words[rng.randrange(40)] = rng.choice(WORDS)
+        prompts.append(" ".join(words))
+    return prompts
+
+
+def test_exactly_those_near_a_kept_one_before_them_are_dropped() -> None:
+    dropped = 0
+    for seed in range(20):
+        prompts = some_prompts(Random(seed), 40)
+        found = near_repeats([plan(i) for i in range(40)], rows_of(prompts))
+        kept: list[int] = []
+        for i, prompt in enumerate(prompts):
+            grams = shingles_of([prompt])
+            near = [j for j in kept if is_near(grams, shingles_of([prompts[j]]))]
+            assert (f"agent-{i:03d}" in found) == bool(near)
+            if near:
+                assert found[f"agent-{i:03d}"] in {f"agent-{j:03d}" for j in near}
+                dropped += 1
+            else:
+                kept.append(i)
+    assert 20 * 5 < dropped < 20 * 35
+
+
+def test_a_larger_run_changes_nothing_of_those_before() -> None:
+    prompts = some_prompts(Random(1), 40)
+    few = near_repeats([plan(i) for i in range(20)], rows_of(prompts[:20]))
+    many = near_repeats([plan(i) for i in range(40)], rows_of(prompts))
+    assert few == {agent: of for agent, of in many.items() if agent < "agent-020"}
+
+
+def test_the_same_words_over_other_tools_are_another_agent() -> None:
+    prompt = "You are patient and exact and you serve the people of the town every day."
+    tools = [["a", "b", "c"], ["a", "b", "c"], ["d", "e", "f"]]
+    found = near_repeats([plan(i) for i in range(3)], rows_of([prompt] * 3, tools))
+    assert found == {"agent-001": "agent-000"}
+
+
+def test_what_the_domain_says_of_itself_makes_no_two_agents_alike() -> None:
+    shared = f"{SHOP.description} {SHOP.policy[0]}"
+    prompts = [f"You are quick and to the point. {shared}", f"Yours is the warm word. {shared}"]
+    assert near_repeats([plan(0), plan(1)], rows_of(prompts)) == {}
+
+
+def test_agents_without_a_row_are_passed_over() -> None:
+    assert near_repeats([plan(0), plan(1)], rows_of(["one two three four"])) == {}

@@ -1,0 +1,274 @@
+"""Scoring plays real episodes: who repeats what was recorded does exactly as well as it did."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+from records.digest import canonical_json
+from records.errors import ConfigError
+from records.store.dataset import Dataset
+from synth.render.intervals import wilson
+from synth.rubrics.reward import rubric_of
+from tests.trainer.configs import CONFIGS
+from tests.trainer.played_dataset import QUIET, make_dataset
+from trainer.data.chat import END, Answer, parse_answer
+from trainer.data.declarations import style_of
+from trainer.data.sources import SourceConfig
+from trainer.data.tokenizer import Tokenizer, load_tokenizer
+from trainer.evaluation.play import EvalConfig, evaluate
+from trainer.evaluation.run import EPISODES, SCORES, ScoreConfig, score
+from trainer.evaluation.scores import Played, Share, as_json, scores_of, table
+from trainer.inference.enforcer import Enforcer
+from trainer.inference.policies import Asked, ModelPolicy, NearestExample, num_calls
+from trainer.inference.sampler import Sampling
+from trainer.model.decoder import Decoder
+from trainer.model.exchange import export_model
+from trainer.training.loop import tokenizer_of
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_dataset(tmp_path_factory.mktemp("evaluation") / "data", num_tasks=16)
+
+
+def of(dataset: Path, **settings: Any) -> EvalConfig:
+    given = {"splits": ("train",), "tasks": 8, "episode": QUIET}
+    return EvalConfig(dataset=str(dataset), **{**given, **settings})
+
+
+class Recorded:
+    """Says again what the assistant said in the trajectory that opened so."""
+
+    def __init__(self, dataset: Path) -> None:
+        rows = Dataset.open(dataset).rows("trajectories", ("trajectory_id", "messages"))
+        self._said = {canonical_json(row["messages"][:2]): row["messages"] for row in rows}
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        return [self._answer(list(one.messages)) for one in asked]
+
+    def _answer(self, messages: list[Any]) -> Answer:
+        whole = self._said[canonical_json(messages[:2])]
+        for then, now in zip(whole, messages, strict=False):  # the user may thank in other words
+            assert then["role"] == now["role"]
+            assert then["role"] == "user" or then == now
+        said: dict[str, Any] = (
+            whole[len(messages)] if len(messages) < len(whole) else {"content": ""}
+        )
+        return Answer(said["content"] or "", list(said.get("tool_calls") or ()), None)
+
+    def prompt_tokens(self, asked: Asked) -> int:
+        return 0
+
+
+def test_repeating_the_recorded_answers_succeeds_where_they_did(
+    dataset: Path, tmp_path: Path
+) -> None:
+    done = evaluate(Recorded(dataset), of(dataset), journal=tmp_path / "j")
+    store = Dataset.open(dataset)
+    tasks = {row["task_id"]: row for row in store.rows("tasks")}
+    rows = {row["task_id"]: row for row in store.rows("trajectories")}
+    assert len(done.played) == 8
+    for one in done.played:
+        row, task = rows[one.task_id], tasks[one.task_id]
+        assert one.ended == row["termination_reason"]
+        assert one.reward == pytest.approx(row["objective_reward"])
+        assert one.success == (row["objective_reward"] >= rubric_of(task).accept_at)
+        assert one.calls == row["num_tool_calls"]
+    assert sum(one.success for one in done.played) > 0
+    assert sum(one.exact_calls for one in done.played) > 0
+
+
+class Silent:
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        return [Answer("", [], None) for _ in asked]
+
+    def prompt_tokens(self, asked: Asked) -> int:
+        return 700
+
+
+def test_silence_reaches_nothing(dataset: Path, tmp_path: Path) -> None:
+    done = evaluate(Silent(), of(dataset, attempts=2), journal=tmp_path / "j")
+    assert {one.ended for one in done.played} == {"format_error"}
+    assert not any(one.success or one.calls for one in done.played)
+    assert len(done.played) == 16
+
+
+def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: Path) -> None:
+    bounds = of(dataset, tasks=100, max_calls=1)
+    done = evaluate(Silent(), bounds, journal=tmp_path / "j")
+    tasks = Dataset.open(dataset).rows("tasks", ("task_id", "split", "reference_plan"))
+    longer = sum(len(t["reference_plan"]) > 1 and t["split"] == "train" for t in tasks)
+    assert done.left_out == {"more_calls": longer}
+    simple = evaluate(Silent(), of(dataset, complexities=("simple",)), journal=tmp_path / "s")
+    tasks = Dataset.open(dataset).rows("tasks", ("complexity", "split"))
+    others = sum(t["complexity"] != "simple" and t["split"] == "train" for t in tasks)
+    assert simple.left_out == {"other_complexity": others}
+    assert others
+    with pytest.raises(ConfigError, match=r"left out: \d+ longer_prompt; .*: .*\d+ train"):
+        evaluate(Silent(), of(dataset, max_prompt_tokens=699), journal=tmp_path / "k")
+    with pytest.raises(ConfigError, match=r"no task to play of splits = \[\]"):
+        evaluate(Silent(), of(dataset, splits=()), journal=tmp_path / "l")
+
+
+@pytest.fixture(scope="module")
+def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Untrained, with a tokenizer of the dataset."""
+    tokenizer = tokenizer_of([(SourceConfig(path=str(dataset)), "sft")], vocab_size=1500)
+    torch.manual_seed(0)
+    shape = CONFIGS["plain"].model_copy(
+        update={"vocab_size": tokenizer.size, "max_positions": 4096}
+    )
+    folder = tmp_path_factory.mktemp("model") / "model"
+    export_model(Decoder(shape), folder)
+    tokenizer.save(folder)
+    return folder
+
+
+def test_models_that_cannot_answer_are_refused(model: Path, tmp_path: Path) -> None:
+    export_model(Decoder(CONFIGS["plain"]), tmp_path / "narrow")
+    load_tokenizer(model).save(tmp_path / "narrow")
+    with pytest.raises(ConfigError, match=r"the tokenizer has \d+ tokens, the model only 97"):
+        ModelPolicy(tmp_path / "narrow")
+    with pytest.raises(ConfigError, match=r"none holds no config.json"):
+        ModelPolicy(tmp_path / "none")
+
+
+def test_tools_are_declared_as_the_training_run_did(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    assert style_of(tmp_path / "model") == "json"
+    known = tmp_path / "config.json"
+    known.write_text('{"data": {"declarations": "typescript"}}')
+    assert style_of(tmp_path) == style_of(tmp_path / "model") == "typescript"
+    known.write_text('{"data": {"declarations": "yaml"}}')
+    with pytest.raises(ConfigError, match=r"declarations = 'yaml'; allowed: json, typescript"):
+        style_of(tmp_path)
+
+
+class Scribbler:
+    """Writes blindly what the enforcer lets through, with a liking for calls and for ends. Falls
+    silent after some calls."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        ends = [n for n in range(tokenizer.size) if tokenizer.bytes_of(n) in (b'"', b"}", b"]")]
+        self._liked = [tokenizer.special["<|tool_calls_section_begin|>"], *ends]
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        return [
+            Answer("", [], None)
+            if num_calls(one.messages) > 8
+            else parse_answer(self._tokenizer, self._written(one))
+            for one in asked
+        ]
+
+    def _written(self, asked: Asked) -> list[int]:
+        rng = Random(asked.seed)
+        before = num_calls(asked.messages)
+        enforcer = Enforcer(self._tokenizer, asked.tools, calls_before=before, max_calls=2)
+        ids: list[int] = []
+        while not ids or ids[-1] != self._tokenizer.special[END]:
+            wished = self._liked if rng.random() < 0.7 else ()
+            order = [*wished, *rng.sample(range(self._tokenizer.size), self._tokenizer.size)]
+            ids.append(next(token for token in order if enforcer.allows(token)))
+            enforcer.take(ids[-1])
+        return ids
+
+    def prompt_tokens(self, asked: Asked) -> int:
+        return 0
+
+
+def test_what_is_written_under_the_enforcer_fails_for_no_other_cause_than_a_date(
+    dataset: Path, model: Path, tmp_path: Path
+) -> None:
+    scribbler = Scribbler(load_tokenizer(model))
+    done = evaluate(scribbler, of(dataset, tasks=3), journal=tmp_path / "j")
+    [scores] = scores_of(done.played)
+    heard = [m["content"] for told in done.conversations for m in told["messages"]]
+    dates = sum("invalid_arguments" in text and "is not a date" in text for text in heard)
+    assert 0 < scores.valid_calls.hits == scores.valid_calls.n - dates
+
+
+@pytest.mark.slow
+def test_a_model_that_learnt_nothing_calls_nothing_validly(
+    dataset: Path, model: Path, tmp_path: Path
+) -> None:
+    sampling = Sampling(temperature=1.0, max_tokens=150)
+    policy = ModelPolicy(model, sampling, style="typescript")
+    done = evaluate(policy, of(dataset, tasks=4), journal=tmp_path / "j")
+    [scores] = scores_of(done.played)
+    assert scores.valid_calls.n > 0
+    assert scores.valid_calls.hits == 0
+    assert all(one.prompt_tokens > 100 for one in done.played)
+
+
+def test_the_nearest_example_answers_its_own_training_data_as_it_was(dataset: Path) -> None:
+    policy = NearestExample(SourceConfig(path=str(dataset)))
+    with Dataset.open(dataset).connect() as db:
+        rows = db.execute("SELECT messages, tools FROM sft WHERE split = 'train' LIMIT 5")
+        for messages, tools in rows.fetchall():
+            messages, tools = (
+                json.loads(v) if isinstance(v, str) else v for v in (messages, tools)
+            )
+            [answer] = policy.answers([Asked(messages[:2], tools or (), 0)])
+            assert answer.content == (messages[2]["content"] or "")
+            names = [call["function"]["name"] for call in messages[2].get("tool_calls") or ()]
+            assert [call["function"]["name"] for call in answer.tool_calls] == names
+
+
+@pytest.mark.slow
+def test_scores_are_written_and_come_out_the_same_again(
+    dataset: Path, model: Path, tmp_path: Path
+) -> None:
+    def scored(name: str) -> Path:
+        given: dict[str, Any] = of(dataset, tasks=3).model_dump() | {"model": str(model)}
+        config = ScoreConfig(**given, out=str(tmp_path / name), sampling=Sampling(max_tokens=30))
+        return score(config).folder
+
+    first, second = scored("a"), scored("b")
+    found = json.loads((first / SCORES).read_text())
+    again = json.loads((second / SCORES).read_text())
+    assert found["episodes"] == again["episodes"]
+    assert (first / EPISODES).read_text() == (second / EPISODES).read_text()
+    assert [row["kind"] for row in found["scores"]] == ["tasks of the training data"]
+
+
+def test_shares_are_of_what_the_agent_did_itself() -> None:
+    good = Played(
+        task_id="t-1", split="heldout_task", solvable=True, ended="user_done", success=True,
+        reward=1.0, calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4,
+        prompt_tokens=9,
+    )  # fmt: skip
+    bad = good._replace(success=False, reward=0.0, valid_calls=1, exact_calls=0, breaches=2)
+    sorry = good._replace(solvable=False, calls=0, valid_calls=0, wanted_calls=0, exact_calls=0)
+    outside = bad._replace(ended="infra_error")
+    [unseen, tools] = scores_of(
+        [good._replace(split="heldout_tool"), good, bad, sorry, outside, outside]
+    )
+    assert (tools.split, tools.episodes, unseen.split) == ("heldout_tool", 1, "heldout_task")
+    assert (unseen.episodes, unseen.left_aside) == (3, 2)
+    assert unseen.success == Share(2, 3)
+    assert unseen.solved == Share(1, 2)
+    assert unseen.valid_calls == Share(4, 6)
+    assert unseen.exact_calls == Share(2, 4)
+    assert unseen.without_breach == Share(2, 3)
+    assert unseen.mean_reward == pytest.approx(2 / 3)
+    low, high = wilson(2, 3)
+    head, _, episodes, success, *_ = table([unseen, tools]).splitlines()
+    assert head == "| scored on | unseen tasks | unseen tools |"
+    assert episodes == "| episodes | 3 | 1 |"
+    assert success.startswith(f"| task success | 0.67 ({low:.2f} to {high:.2f}) | 1.00 (")
+    [told, _] = as_json([unseen, tools])
+    assert told["success"] == {"hits": 2, "n": 3, "share": 2 / 3, "interval": (low, high)}
+    assert told["kind"] == "unseen tasks"
+    assert Share(0, 0).value is None
+
+
+def test_a_dataset_without_runs_is_refused(tmp_path: Path) -> None:
+    Dataset.create_or_open(tmp_path / "empty")
+    with pytest.raises(ConfigError, match="no run with trajectories"):
+        evaluate(Silent(), of(tmp_path / "empty"), journal=tmp_path / "j")

@@ -1,0 +1,330 @@
+"""Whatever a model would like to write, what the enforcer lets through is a valid answer."""
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from records.errors import ConfigError
+from tests.trainer.configs import CONFIGS
+from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
+from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.inference.enforcer import Enforcer
+from trainer.inference.json_prefix import Fit, as_bytes, fit_of
+from trainer.inference.json_schema import Schema
+from trainer.inference.sampler import Sampler, Sampling
+from trainer.model.decoder import Decoder
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "unit": {"type": "string", "enum": ["kelvin", "Grad \u00e4", "celsius"]},
+        "days": {"type": "integer"},
+        "share": {"type": ["number", "null"]},
+        "spots": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"x": {"type": "number"}},
+                "required": ["x"],
+            },
+        },
+        "exact": {"type": "boolean"},
+    },
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": "Tell.", "parameters": schema}}
+    for name, schema in (("forecast", SCHEMA), ("now", {"type": "object", "properties": {}}))
+]
+
+LARGEST = 2**53 - 1
+
+VALUES = st.fixed_dictionaries(
+    {"city": st.text(max_size=8), "days": st.integers(-LARGEST, LARGEST)},
+    optional={
+        "unit": st.sampled_from(["kelvin", "Grad \u00e4", "celsius"]),
+        "share": st.none() | st.floats(-LARGEST, LARGEST),
+        "spots": st.lists(
+            st.fixed_dictionaries({"x": st.integers(-LARGEST, LARGEST) | st.just(0.5)}), max_size=2
+        ),
+        "exact": st.booleans(),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    texts = [json.dumps(TOOLS, ensure_ascii=False), '{"city": "Oslo", "days": 3, "unit": "kelvin"}']
+    return train_tokenizer(texts * 3, vocab_size=400)
+
+
+def fit(text: str, schema: dict[str, Any]) -> Fit:
+    return fit_of(text, Schema(schema))
+
+
+@given(VALUES, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
+    value: dict[str, Any], ascii_: bool
+) -> None:
+    if len(repr(value.get("share"))) > 30:
+        return
+    text = as_bytes(json.dumps(value, ensure_ascii=False))
+    assert fit(text, SCHEMA) == "whole"
+    for end in range(len(text)):
+        assert fit(text[:end], SCHEMA) == "prefix", text[:end]
+
+
+@given(VALUES, st.data())
+@settings(max_examples=300, deadline=None)
+def test_what_is_whole_is_valid_json_under_the_schema(value: dict[str, Any], data: Any) -> None:
+    """Valid values with a letter changed, dropped or doubled: `whole` is never said in error, and
+    whatever json and jsonschema take is never refused for its words."""
+    text = json.dumps(value)
+    at = data.draw(st.integers(0, len(text) - 1))
+    letter = data.draw(st.sampled_from(list('{}[]",:0e.-ntx\\ ')))
+    changed = data.draw(
+        st.sampled_from([text[:at] + letter + text[at + 1 :], text[:at] + text[at + 1 :]])
+    )
+    if fit(changed, SCHEMA) == "whole":
+        jsonschema.validate(json.loads(changed), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"town"',
+        '{"city": 3',
+        '{"days": 1.',
+        '{"days": 01',
+        '{"unit": "kelvins',
+        '{"city": "a", "city"',
+        '{"exact": maybe',
+        '{"city": "a"}',
+        "[",
+        '{"city": "a\n',
+        '{"city": "a", "days": 2}}',
+        '{"city":   ',
+        '{"spots": [{}]',
+        '{"city": "\\x',
+        '{"city": "\\u00g',
+        '{"share": ' + "1" * 39 + ".",
+        '{"share": 1.e',
+        '{"days": -9007199254740992',
+        '{"share": 1e16',
+    ],
+)
+def test_what_cannot_become_valid_is_refused(text: str) -> None:
+    assert fit(text, SCHEMA) == "no"
+
+
+UNIONS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "name": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["n"],
+    "anyOf": [{"required": ["id"]}, {"properties": {"of": {"const": 1}}, "required": ["of"]}],
+}
+COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "expected"),
+    [
+        ('{"n": 1, "id": "x"}', UNIONS, "whole"),
+        ('{"name": "a", "of": 1, "n": 1}', UNIONS, "whole"),
+        ('{"n": 1, "name": "a"}', UNIONS, "no"),
+        ('{"id": "x"}', UNIONS, "no"),
+        ("[", UNIONS, "no"),
+        ('{"red": 3}', COUNTS, "whole"),
+        ('{"red": "3', COUNTS, "no"),
+    ],
+)
+def test_a_union_leaves_what_stands_beside_it_in_force(
+    text: str, schema: dict[str, Any], expected: Fit
+) -> None:
+    assert fit(text, schema) == expected
+
+
+REFERRED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "who": {"$ref": "#/$defs/person"},
+        "unit": {
+            "allOf": [{"enum": ["mm", "cm", 3]}, {"enum": ["cm", "m", 3]}, {"type": "string"}]
+        },
+        "from": {"$ref": "https://example.com/place.json"},
+        "odd": {"$ref": "#/$defs/a~1b%20c", "required": ["z"]},
+    },
+    "allOf": [{"$ref": "#/$defs/dated"}, {"required": ["who"]}],
+    "$defs": {
+        "person": {
+            "allOf": [
+                {"type": "object", "properties": {"name": {"type": "string"}}},
+                {"properties": {"boss": {"$ref": "#/$defs/person"}}, "required": ["name"]},
+            ]
+        },
+        "dated": {"properties": {"day": {"type": "integer"}}, "required": ["day"]},
+        "a/b c": {"type": "object", "additionalProperties": {"type": "null"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"who": {"name": "a", "boss": {"name": "b"}}, "day": 1}', "whole"),
+        ('{"who": {"name": "a"}, "day": 1, "unit": "cm", "from": {"x": [1]}}', "whole"),
+        ('{"who": {"name": "a"}, "day": 1, "odd": {"z": null}}', "whole"),
+        ('{"who": {"name": "a"}}', "no"),
+        ('{"day": 1}', "no"),
+        ('{"day": "', "no"),
+        ('{"who": {}', "no"),
+        ('{"who": {"name": "a", "boss": {"name": 1', "no"),
+        ('{"who": {"name": "a", "boss": {}', "no"),
+        ('{"unit": "mm', "no"),
+        ('{"unit": 3', "no"),
+        ('{"place', "no"),
+        ('{"odd": {}', "no"),
+        ('{"odd": {"z": 1', "no"),
+        ('{"odd": {"y', "no"),
+    ],
+)
+def test_references_and_all_of_hold_as_if_written_out(text: str, expected: Fit) -> None:
+    assert fit(text, REFERRED) == expected
+    if expected == "whole":
+        jsonschema.validate(json.loads(text), {**REFERRED, "properties": _local(REFERRED)})
+
+
+def _local(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without the reference to elsewhere, which jsonschema would want to fetch."""
+    return {name: part for name, part in schema["properties"].items() if name != "from"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"required": ["a"], "properties": {"a": {"$ref": "#"}}},
+        {"required": ["a"], "properties": {"a": False}},
+        {"required": ["a"], "properties": {"a": {"enum": [1], "type": "string"}}},
+        {"required": ["a"], "allOf": [{"properties": {}, "additionalProperties": False}]},
+    ],
+)
+def test_a_tool_that_no_arguments_satisfy_cannot_be_called(
+    tokenizer: Tokenizer, schema: dict[str, Any]
+) -> None:
+    function = {"name": "never", "parameters": {"type": "object", **schema}}
+    enforcer = Enforcer(tokenizer, [{"type": "function", "function": function}])
+    assert not enforcer.allows(tokenizer.special["<|tool_calls_section_begin|>"])
+    assert enforcer.allows(tokenizer.encode("a")[0])
+
+
+def test_a_schema_that_leads_back_to_itself_is_worked_out_in_little_time() -> None:
+    """Each of twelve leads to all the others, by a union and by a part: 12! ways to go."""
+    names = [f"d{n}" for n in range(12)]
+    every = [{"$ref": f"#/$defs/{name}"} for name in names]
+    one = {"anyOf": [*every, {"type": "object"}], "properties": {"a": {"allOf": every}}}
+    assert fit('{"a": {"a": {', {"$ref": "#/$defs/d0", "$defs": dict.fromkeys(names, one)}) != "no"
+
+
+def test_a_tree_is_nested_as_deep_as_there_is_a_way_on_and_no_deeper() -> None:
+    tree = {
+        "type": "object",
+        "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}},
+        "additionalProperties": False,
+    }
+    text = ""
+    while more := next((p for p in ('{"kids":', "[") if fit(text + p, tree) != "no"), None):
+        text += more
+    ends = "".join({"{": "}", "[": "]"}[letter] for letter in reversed(text) if letter in "{[")
+    assert 5 < text.count("kids") < 50
+    assert fit(text + ends, tree) == "whole"
+
+
+def test_nesting_without_end_is_stopped_where_there_is_still_a_way_on() -> None:
+    text = ""
+    for _ in range(200):  # opens what it can, and closes nothing
+        text += next(piece for piece in ('{"a":', "[", "1", " ") if fit(text + piece, {}) != "no")
+        if text.endswith("1"):
+            break
+    brackets = text.count("{")
+    assert 10 < brackets < 100
+    assert fit(text + "}" * brackets, {}) == "whole"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_writing_under_the_enforcer_is_a_valid_answer(
+    tokenizer: Tokenizer, seed: int
+) -> None:
+    """Tokens drawn blindly among those that are allowed, with a liking for calls and for ends."""
+    rng = random.Random(seed)
+    enforcer = Enforcer(tokenizer, TOOLS, calls_before=2, max_calls=3)
+    liked = [tokenizer.special[mark] for mark in tokenizer.special]
+    liked += [n for n in range(tokenizer.size) if tokenizer.bytes_of(n) in (b'"', b"}", b"]", b"1")]
+    ids: list[int] = []
+    while not ids or ids[-1] != tokenizer.special[END]:
+        wished = rng.sample(liked, len(liked)) if rng.random() < 0.7 else []
+        order = [*wished, *rng.sample(range(tokenizer.size), tokenizer.size)]
+        token = next((t for t in order if enforcer.allows(t)), None)
+        assert token is not None, f"no way on from {tokenizer.decode(ids)[-200:]!r}"
+        enforcer.take(token)
+        ids.append(token)
+        assert len(ids) < 5000
+    answer = parse_answer(tokenizer, ids)
+    assert answer.broken is None
+    assert answer.content.strip() or answer.tool_calls
+    for number, call in enumerate(answer.tool_calls, start=2):
+        assert call["id"] == f"functions.{call['function']['name']}:{number}"
+        [tool] = [t for t in TOOLS if t["function"]["name"] == call["function"]["name"]]
+        given_ = json.loads(call["function"]["arguments"])
+        jsonschema.validate(given_, tool["function"]["parameters"])
+
+
+def test_an_untrained_model_writes_valid_calls_only(tokenizer: Tokenizer) -> None:
+    torch.manual_seed(0)
+    config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})
+    model = Decoder(config.model_copy(update={"max_positions": 2048})).eval()
+    asked = encode_chat(tokenizer, [{"role": "user", "content": "Weather?"}], TOOLS).ids
+    prompts = [asked + prompt_for_answer(tokenizer)] * 6
+    guides = [Enforcer(tokenizer, TOOLS, max_calls=2) for _ in prompts]
+    made = Sampler(model, slots=3).generate(
+        prompts,
+        Sampling(temperature=1.0, max_tokens=400),
+        stop=tokenizer.special[END],
+        seeds=range(6),
+        guides=guides,
+    )
+    for one in made:
+        answer = parse_answer(tokenizer, one.ids)
+        if one.finish_reason == "stop":
+            assert answer.broken is None
+        for call in answer.tool_calls[:-1] if answer.broken else answer.tool_calls:
+            [tool] = [t for t in TOOLS if t["function"]["name"] == call["function"]["name"]]
+            arguments = json.loads(call["function"]["arguments"])
+            jsonschema.validate(arguments, tool["function"]["parameters"])
+
+
+class Mute:
+    def allows(self, token: int) -> bool:
+        return False
+
+    def take(self, token: int) -> None:
+        raise AssertionError
+
+
+def test_a_guide_that_allows_nothing_is_an_error_and_no_endless_loop() -> None:
+    torch.manual_seed(0)
+    sampler = Sampler(Decoder(CONFIGS["plain"]).eval(), slots=1)
+    with pytest.raises(ConfigError, match="no token of the vocabulary"):
+        sampler.generate([[1, 2]], Sampling(), stop=0, guides=[Mute()])

@@ -1,0 +1,110 @@
+"""What has its gradients written out gives what torch's own operations give, value and gradient."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.trainer.configs import small
+from trainer.data.packing import IGNORE
+from trainer.model import blocked
+from trainer.model.blocked import attend, blocks_of
+from trainer.model.decoder import Decoder
+from trainer.model.experts import grouped_product
+from trainer.model.norm import RmsNorm
+from trainer.training import loss
+from trainer.training.loss import summed_loss
+
+
+def agree(ours: Callable[..., Tensor], theirs: Callable[..., Tensor], *inputs: Tensor) -> None:
+    """The same value, and the same gradients for the same gradient of it."""
+    made = []
+    for run in (ours, theirs):
+        own = [x.detach().clone().requires_grad_() for x in inputs]
+        value = run(*own)
+        torch.manual_seed(1)
+        made.append([value, *torch.autograd.grad(value, own, torch.randn_like(value))])
+    for a, b in zip(*made, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("queries", [1, 3, 4, 64])
+def test_attention_by_blocks_is_attention(queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocked, "QUERIES", queries)
+    torch.manual_seed(0)
+    documents = torch.tensor([[0] * 7 + [1] * 3 + [2] * 2, [0] * 2 + [1] * 10])
+    starts = torch.tensor([[0] * 7 + [7] * 3 + [10] * 2, [0] * 2 + [2] * 10])
+    blocks = blocks_of(documents, starts)
+    visible = torch.ones(12, 12, dtype=torch.bool).tril()
+    visible = (visible & (documents[:, :, None] == documents[:, None]))[:, None]
+    q, k, v = torch.randn(2, 3, 12, 6), torch.randn(2, 3, 12, 6), torch.randn(2, 3, 12, 4)
+
+    def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=0.7)
+
+    agree(lambda q, k, v: attend(q, k, v, blocks, 0.7)[0], plain, q, k, v)
+    scores = (q @ k.mT * 0.7).masked_fill(~visible, float("-inf"))
+    torch.testing.assert_close(attend(q, k, v, blocks, 0.7)[1], scores.amax(dim=(0, 2, 3)))
+
+
+def test_keys_before_the_first_document_of_a_block_are_not_touched() -> None:
+    documents = torch.arange(200)[None] // 70
+    blocks = blocks_of(documents, documents * 70)
+    assert [(b.first, b.start, b.end) for b in blocks] == [
+        (0, 0, 64),
+        (0, 64, 128),
+        (70, 128, 192),
+        (140, 192, 200),
+    ]
+
+
+@pytest.mark.parametrize("ends", [(2, 5, 9), (0, 9, 9), (9, 9, 9)])
+def test_grouped_products_are_products_of_groups(ends: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    rows, stack = torch.randn(9, 4), torch.randn(3, 5, 4)
+
+    def one_by_one(rows: Tensor, stack: Tensor) -> Tensor:
+        parts = zip((0, *ends), ends, stack, strict=False)
+        return torch.cat([rows[a:b] @ matrix.T for a, b, matrix in parts])
+
+    agree(lambda rows, stack: grouped_product(rows, stack.mT, ends=ends), one_by_one, rows, stack)
+
+
+def test_the_norm_is_torch_s() -> None:
+    torch.manual_seed(0)
+    norm = RmsNorm(6, 1e-5)
+
+    def theirs(x: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(x, (6,), weight, 1e-5)
+
+    def ours(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.func.functional_call(norm, {"weight": weight}, (x,))
+
+    agree(ours, theirs, torch.randn(3, 5, 6), torch.randn(6))
+
+
+@pytest.mark.parametrize("tokens", [1, 4, 512])
+def test_the_loss_in_stretches_is_the_loss(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "TOKENS", tokens)
+    torch.manual_seed(0)
+    model = Decoder(small())
+    targets = torch.randint(0, 97, (2, 6))
+    targets[0, 2:4] = IGNORE
+
+    hidden = torch.randn(2, 6, 32, requires_grad=True)
+    weight = model.lm_head.weight
+    plain = F.cross_entropy(
+        model.logits(hidden).flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum"
+    )
+    made = summed_loss(model, hidden, targets)
+    torch.testing.assert_close(made, plain)
+    for a, b in zip(
+        torch.autograd.grad(made * 0.3, (hidden, weight)),
+        torch.autograd.grad(plain * 0.3, (hidden, weight)),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(summed_loss(model, hidden, targets), plain)

@@ -1,0 +1,95 @@
+"""What a run passed over is counted by reason, over kills, and shown in its curves."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.trainer.small_run import config_of, rows
+from trainer.training.account import Count, account_of, as_lines
+from trainer.training.curves import BELOW, HEIGHT, MOST_MARKS, PLOTS, marked, pictures, write_curves
+from trainer.training.loop import train
+from trainer.training.metrics import Line
+from trainer.training.step import AFTER, Fault, Stepper
+
+
+def mixed(path: Path) -> Path:
+    """60 rows to learn from, and six others."""
+    silent = {"messages": [{"role": "user", "content": "Hello?"}]}
+    long = {"messages": [{"role": "assistant", "content": "on and " * 200}]}
+    kept = [row | {"split": "heldout_task"} for row in rows(3)]
+    made = [*rows(), *kept, silent, silent, long]
+    path.write_text("".join(json.dumps(row) + "\n" for row in made))
+    return path
+
+
+def test_rows_and_steps_add_up_over_runs_that_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = mixed(tmp_path / "rows.jsonl")
+    plan = {"warmup_tokens": 512, "phases": [{"tokens": 10_000, "to": 5e-3}]}
+    plain = Stepper._fault
+
+    def two_are_bad(self: Stepper, loss: float, norm: float) -> Fault | None:
+        return plain(self, math.inf if len(self.norms) in (1, 2) else loss, norm)
+
+    first = config_of(data, tmp_path / "run", steps=3, schedule=plan)
+    monkeypatch.setattr(Stepper, "_fault", two_are_bad)
+    assert train(first).begun == 0  # one step is taken, two are skipped
+    monkeypatch.undo()
+    done = train(first.model_copy(update={"steps": 6}))
+    assert done.begun == 3
+    counts = account_of(done.folder)
+    assert counts == [
+        Count("rows", 60, "learnt from", "", ""),
+        Count("rows", 3, "left out", "held_out", "kept for tests"),
+        Count("rows", 2, "left out", "nothing_to_learn", "without a token to be learnt"),
+        Count("rows", 1, "left out", "too_long", counts[3].meaning),
+        Count("steps", 4, "taken", "", ""),
+        Count("steps", 2, "skipped", "no_number", "loss or gradient is no number; at step 2, 3"),
+    ]
+    assert as_lines(counts) == [
+        "rows: 60 learnt from; left out: 3 held_out, 2 nothing_to_learn, 1 too_long",
+        "steps: 4 taken; skipped: 2 no_number",
+    ]
+    page = (done.folder / "curves.html").read_text()
+    assert all(f"<td>{one.reason}</td><td>{one.meaning}</td>" in page for one in counts)
+    lines = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:  # what was not measured is no zero, which curves would show as a fall
+        assert all((line[name] is None) == bool(line["skipped"]) for name in AFTER)
+
+
+def line_of(step: int, **other: Any) -> Line:
+    names = (name for name, _ in PLOTS)
+    return {"step": step, "skipped": None, **dict.fromkeys(names, 1.0 * step), **other}
+
+
+def test_pictures_stand_alone_and_share_their_steps() -> None:
+    lines = [line_of(1), line_of(2, skipped="spike", update_rms=None), line_of(3, update_rms=None)]
+    made = pictures(lines)
+    assert [picture.title for picture in made] == [words for _, words in PLOTS]
+    for title, svg in made:
+        root = ElementTree.fromstring(svg)  # as an image it must be XML
+        texts = [text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert any(text.startswith(title) for text in texts)
+        assert {"step 1", "3"} <= set(texts)  # the last that was measured is not the last step
+        assert svg.count(f'V{HEIGHT - BELOW}"/>') == 1  # a mark for the skipped step
+    assert marked(lines) == "Red: steps that were skipped."
+    assert marked(lines[:1]) == ""
+
+
+def test_pictures_of_little_or_much_can_be_drawn(tmp_path: Path) -> None:
+    assert pictures([]) == []
+    [one, *_] = pictures([line_of(1)])
+    assert "<circle" in one.svg  # a line of one point would not be seen
+    many = [line_of(n, skipped="spike", loss=1e7 * n) for n in range(1, 3 * MOST_MARKS)]
+    [loss, *_] = pictures(many)
+    assert "2.99G" in loss.svg
+    assert f"the first {MOST_MARKS}" in marked(many)
+    flat = [line_of(n, loss=None, lr=math.nan, max_logit=5.0) for n in (1, 2)]
+    assert next(p.title for p in pictures(flat)) == "Largest attention logit"
+    path = write_curves(tmp_path, flat, title="<b>", about="&", counts=[])
+    assert "<b>" not in path.read_text()

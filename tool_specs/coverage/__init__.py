@@ -1,0 +1,1 @@
+"""What many tools cover: skeletons, near-duplicates, a map by their words."""

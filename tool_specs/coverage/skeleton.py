@@ -1,0 +1,204 @@
+"""What a tool does, with its names taken away: to count how many kinds of tools there are.
+
+`skeleton_of` replaces entities, fields, parameters and bindings by their types, so that two
+skeletons differ only where parameters, preconditions, effects or outputs have another shape.
+`semantics_key` keeps entities and fields, and leaves out only what a tool's author is free to
+word: two tools of one domain with the same key do the same thing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from records.digest import digest
+from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
+from tool_specs.language.expressions import (
+    Access,
+    Binary,
+    Call,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    Unary,
+    parse,
+    terms,
+)
+from tool_specs.language.statements import (
+    AnyStatement,
+    Create,
+    Delete,
+    ForEach,
+    Link,
+    Read,
+    Require,
+    Return,
+    Update,
+    expression_text,
+)
+
+
+def skeleton_of(file: DomainFile, spec: ToolSpec) -> str:
+    """Digest of the tool's shape, the same for any domain that has the same shape."""
+    return digest("skeleton", _Shape(file, spec, named=False).shape())
+
+
+def semantics_key(file: DomainFile, spec: ToolSpec) -> str:
+    """Digest of what the tool does in its domain, however it is called and worded."""
+    return digest("semantics", _Shape(file, spec, named=True).shape())
+
+
+class _Shape:
+    def __init__(self, file: DomainFile, spec: ToolSpec, *, named: bool) -> None:
+        self.file, self.spec, self.named = file, spec, named
+        self.entities: dict[str, str] = {}
+        """Entity -> E0, E1, ... in the order of their first use."""
+        self.bound: dict[str, tuple[str, str | None, Any]] = {}
+        """Binding -> (its word, entity of its rows, parameter that it is an element of)."""
+        self.params: dict[str, int] = {}
+        """Parameter -> its place in the order of first use."""
+
+    def shape(self) -> Any:
+        semantics = [self.statement(statement) for statement in self.spec.semantics]
+        order = sorted(self.spec.params, key=lambda name: (self.params.get(name, 99), name))
+        params = [self.param(self.spec.params[name]) for name in order]
+        return [params if self.named else sorted(params, key=repr), semantics]
+
+    def param(self, spec: ParamSpec) -> Any:
+        own = [spec.type, spec.optional, spec.default is not None, self.entity(spec.ref)]
+        if self.named:
+            own += [list(spec.values), spec.min, spec.max]
+        if spec.items is not None:
+            return [*own, self.param(spec.items)]
+        members = [self.param(p) for p in (spec.properties or {}).values()]
+        return [*own, sorted(members, key=repr)]
+
+    def entity(self, name: str | None) -> str | None:
+        if name is None or self.named:
+            return name
+        return self.entities.setdefault(name, f"E{len(self.entities)}")
+
+    def field(self, entity: str | None, name: str) -> str:
+        if self.named or entity is None:
+            return name if self.named else "member"
+        spec = self.file.entities[entity]
+        if name == spec.key:
+            return "key"
+        found = spec.fields.get(name)
+        if found is None:
+            return "member"
+        role = "status" if name == spec.lifecycle_field else found.type
+        return f"{role} of {found.of}" if found.type == "list" else role
+
+    def bind(self, name: str | None, entity: str | None, param: Any = None) -> None:
+        if name is not None:
+            self.bound[name] = (f"b{len(self.bound)}", entity, param)
+
+    def statement(self, s: AnyStatement) -> Any:
+        inside = None if s.inside is None else self.bound.get(s.inside, ("?",))[0]
+        return [s.op, inside, *self.parts(s)]
+
+    def parts(self, s: AnyStatement) -> list[Any]:
+        match s:
+            case Read():
+                return self.read(s)
+            case Require():
+                return [self.text(s.that)]
+            case Create():
+                made = [self.entity(s.entity), self.sets(s.entity, s.set)]
+                self.bind(s.bind, s.entity)
+                return made
+            case Update():
+                return [self.name(s.target), self.sets(self.rows(s.target), s.set)]
+            case Delete():
+                return [self.name(s.target)]
+            case Link():
+                field = self.field(self.rows(s.target), s.field)
+                return [self.name(s.target), field, self.text(s.to)]
+            case ForEach():
+                over = parse(s.over)
+                known = self.bound.get(over.name) if isinstance(over, Name) else None
+                shown = self.node(over)
+                self.bind(s.bind, known and known[1], self.element(over))
+                return [shown]
+            case Return():
+                return [self.returned(s.value)]
+
+    def read(self, s: Read) -> list[Any]:
+        entity = self.entity(s.entity)
+        candidate = {**self.bound, s.entity: (f"row of {entity}", s.entity, None)}
+        outer, self.bound = self.bound, candidate
+        where = sorted(repr(self.node(t)) for t in terms(parse(s.where))) if s.where else None
+        self.bound = outer
+        order = [
+            ("-" if o.startswith("-") else "") + self.field(s.entity, o.removeprefix("-"))
+            for o in s.order_by
+        ]
+        paging = [self.text(e) if e is not None else None for e in (s.key, s.limit, s.cursor)]
+        self.bind(s.bind, s.entity)
+        self.bind(f"{s.bind}_next" if s.key is None else None, None)
+        return [entity, where, order, paging]
+
+    def sets(self, entity: str | None, values: Mapping[str, str]) -> list[Any]:
+        found = [[self.field(entity, name), self.text(text)] for name, text in values.items()]
+        return sorted(found, key=repr)
+
+    def returned(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return sorted((self.returned(member) for member in value.values()), key=repr)
+        return self.text(expression_text(value))
+
+    def text(self, text: str) -> Any:
+        return self.node(parse(text))
+
+    def name(self, name: str) -> str:
+        return self.bound[name][0] if name in self.bound else "?"
+
+    def rows(self, name: str) -> str | None:
+        return self.bound[name][1] if name in self.bound else None
+
+    def element(self, over: Node) -> Any:
+        """Members of the array parameter that a loop runs over."""
+        if isinstance(over, Access) and over.base == Name("args"):
+            param = self.spec.params.get(over.field)
+            return param.items if param is not None else None
+        return None
+
+    def node(self, node: Node) -> Any:
+        match node:
+            case Literal(value=value):
+                return self.literal(value)
+            case Name(name=name):
+                return self.name(name) if name != "args" else "args"
+            case Access(base=Name(name="args"), field=field):
+                return self.argument(field)
+            case Access(base=base, field=field):
+                return [self.node(base), self.field(self.entity_of(base), field)]
+            case Call(function="lookup", arguments=(Literal(value=str(entity)), key)):
+                return ["lookup", self.entity(entity), self.node(key)]
+            case Call(function=function, arguments=arguments):
+                return [function, *(self.node(argument) for argument in arguments)]
+            case ListOf(items=items):
+                return ["list", *(self.node(item) for item in items)]
+            case Unary(operator=operator, operand=operand):
+                return [operator, self.node(operand)]
+            case Binary(operator=operator, left=left, right=right):
+                return [operator, self.node(left), self.node(right)]
+        raise TypeError(f"no expression: {node!r}")
+
+    def literal(self, value: Any) -> Any:
+        if self.named or value is None or isinstance(value, bool):
+            return ["literal", value]
+        return "text" if isinstance(value, str) else "number"
+
+    def argument(self, name: str) -> Any:
+        place = self.params.setdefault(name, len(self.params))
+        param = self.spec.params.get(name)
+        return ["arg", place if self.named else (param.type if param else "?")]
+
+    def entity_of(self, base: Node) -> str | None:
+        match base:
+            case Name(name=name):
+                return self.rows(name)
+            case Call(function="lookup", arguments=(Literal(value=str(entity)), _)):
+                return entity if entity in self.file.entities else None
+        return None

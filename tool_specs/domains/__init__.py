@@ -1,0 +1,1 @@
+"""Domains: their files, their tools by name, the taxonomy, and calls on their state."""

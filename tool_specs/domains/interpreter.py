@@ -1,0 +1,184 @@
+"""Worlds: the state of one domain in one episode, and calls of its tools.
+
+A call either succeeds, or changes nothing and says why. No input makes it raise.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from records.errors import ConfigError
+from tool_specs.domains.domain import Domain, check_refs, checked_rows
+from tool_specs.domains.loading import refusal
+from tool_specs.execution.fields import clean_json
+from tool_specs.execution.programs import Problems, Program
+from tool_specs.execution.state import Change, Row, State
+from tool_specs.execution.statements import MAX_STEPS, ToolError
+from tool_specs.language.domain_file import ParamSpec
+from tool_specs.language.evaluation import Env
+from tool_specs.language.types import EXAMPLES
+from tool_specs.language.values import EvaluationError, is_date, is_datetime, show_value
+
+Patch = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
+"""{entity: {key: whole row, or null to delete}} on a domain's seed."""
+
+
+class CallResult(NamedTuple):
+    observation: Any
+    """A JSON value; `{"error": {"code", "message"}}` when `is_error`."""
+    is_error: bool
+    error_code: str | None
+    diff: list[Change]
+    hash_before: str
+    hash_after: str
+    statement: int | None = None
+    """Index of the statement that failed, where one did."""
+
+
+class World:
+    """One domain in one episode. Calls change it in place; snapshots are independent of it."""
+
+    __slots__ = ("domain", "state")
+
+    def __init__(self, domain: Domain, state: State) -> None:
+        self.domain = domain
+        self.state = state
+
+    @classmethod
+    def of(cls, domain: Domain, patch: Patch | None = None) -> "World":
+        """The seed, patched. Raises ConfigError for a patch that does not fit the entities."""
+        world = cls(domain, domain.seed_state.snapshot())
+        if patch:
+            _apply(world, patch)
+        return world
+
+    def snapshot(self) -> "World":
+        """A world of its own from here, at the cost of what has changed."""
+        return World(self.domain, self.state.snapshot())
+
+    @property
+    def state_hash(self) -> str:
+        """32 hex digits over all rows; equal for equal rows, whatever led to them."""
+        return self.state.hash
+
+    def rows(self, entity: str) -> list[Row]:
+        """All rows in reading order, to be looked at and not changed."""
+        return list(self.state.tables[entity].rows())
+
+    def get(self, entity: str, key: str) -> Row | None:
+        return self.state.get(entity, key)
+
+    def call(self, tool_name: str, arguments: Any) -> CallResult:
+        """Validate, run, and commit or undo. Never raises for any arguments or tool name."""
+        before = self.state.hash
+        try:
+            program, args = self._validated(tool_name, arguments)
+            observation = _run(program, args, self.state)
+            if words := self.domain.dangling(self.state):
+                raise EvaluationError(words)
+        except (ToolError, EvaluationError) as error:
+            self.state.rollback()
+            return _failed(error, before)
+        diff = self.state.commit()
+        after = self.state.hash if diff else before
+        return CallResult(observation, False, None, diff, before, after)
+
+    def _validated(self, tool_name: str, arguments: Any) -> tuple[Program, dict[str, Any]]:
+        program = self.domain.programs.get(tool_name) if isinstance(tool_name, str) else None
+        if program is None:
+            known = ", ".join(self.domain.programs)
+            raise _invalid(f"There is no tool {show_value(tool_name)}. Tools: {known}.")
+        try:
+            args = clean_json(arguments)
+        except EvaluationError as error:
+            raise _invalid(f"Arguments: {error}.") from None
+        if not program.validator.is_valid(args):
+            raise _invalid("; ".join(program.validator.problems(args)) + ".")
+        return program, _filled(program.spec.params, args)
+
+
+def _invalid(message: str) -> ToolError:
+    return ToolError("invalid_arguments", message)
+
+
+def _failed(error: ToolError | EvaluationError, state_hash: str) -> CallResult:
+    code = error.code if isinstance(error, ToolError) else "internal"
+    statement = error.statement if isinstance(error, ToolError) else None
+    observation = {"error": {"code": code, "message": str(error)}}
+    return CallResult(observation, True, code, [], state_hash, state_hash, statement)
+
+
+def _run(program: Program, args: dict[str, Any], state: State) -> Any:
+    env: Env = [None] * program.num_slots
+    env[:3] = args, state, MAX_STEPS
+    for step in program.steps:
+        step(env)
+    return program.answer(env)
+
+
+def _filled(
+    params: Mapping[str, ParamSpec], args: dict[str, Any], path: str = ""
+) -> dict[str, Any]:
+    """Every parameter present: as given, its default, or null. Dates must be days that exist."""
+    return {
+        name: _value(spec, args[name], f"{path}{name}") if name in args else spec.default
+        for name, spec in params.items()
+    }
+
+
+def _value(spec: ParamSpec, value: Any, path: str) -> Any:
+    if spec.type == "object":
+        return _filled(spec.properties or {}, value, f"{path}.")
+    if spec.type == "array" and spec.items is not None:
+        return [_value(spec.items, item, f"{path}[{i}]") for i, item in enumerate(value)]
+    if spec.type in EXAMPLES:
+        fits = is_date if spec.type == "date" else is_datetime
+        if not fits(value):
+            raise _invalid(
+                f"{path}: {show_value(value)} is not a {spec.type} such as {EXAMPLES[spec.type]}."
+            )
+    return value
+
+
+def _apply(world: World, patch: Patch) -> None:
+    problems, state, domain = Problems(), world.state, world.domain
+    for entity, rows in patch.items():
+        path = f"initial_state.{entity}"
+        if entity not in domain.entities:
+            raise ConfigError(f"{path}: unknown entity; known: {', '.join(domain.entities)}")
+        given = ((f"{path}[{key}]", row) for key, row in rows.items() if row is not None)
+        fitting = checked_rows(given, domain.entities[entity], problems)
+        for key, row in rows.items():
+            if row is not None and key not in fitting:
+                problems.add(f"{path}[{key}]", f"{domain.entities[entity].key} must be the key")
+            state.put(entity, key, fitting.get(key))
+    for entity, rows in patch.items():
+        kept = [row for key in rows if (row := state.get(entity, key)) is not None]
+        check_refs(state, entity, domain.entities[entity], "initial_state", kept, problems)
+    if words := domain.dangling(state):
+        problems.add("initial_state", words)
+    if problems.found:
+        raise refusal(domain.name, problems.found)
+    state.commit()
+
+
+def breaches(world: World, tool_name: str, arguments: Any) -> list[str]:
+    """Ids of the policy rules that this call would breach in this state. The call is not made.
+
+    A call that validation refuses has no effect and breaches nothing, and so does a rule whose
+    condition cannot be evaluated on it.
+    """
+    rules = world.domain.rules.get(tool_name, ()) if isinstance(tool_name, str) else ()
+    if not rules:
+        return []
+    try:
+        _, args = world._validated(tool_name, arguments)
+    except ToolError:
+        return []
+    return [rule.spec.id for rule in rules if _holds(rule.breached, [args, world.state, MAX_STEPS])]
+
+
+def _holds(condition: Any, env: Env) -> bool:
+    try:
+        return bool(condition(env))
+    except EvaluationError:
+        return False

@@ -1,0 +1,1 @@
+"""Running operational semantics: state, indexes, plans, statements, the compiler, invariants."""

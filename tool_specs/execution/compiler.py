@@ -1,0 +1,319 @@
+"""Tool semantics compiled once: statements to closures, with every static check on the way.
+
+What a statement does at run time is in `execution.py`; this file names slots, types expressions
+and collects problems, all of them and not just the first, so that an author or a model repairs a
+tool in one go.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tool_specs.execution import statements as execution
+from tool_specs.execution.bindings import Bindings
+from tool_specs.execution.fields import check_of, refs_of
+from tool_specs.execution.planning import Plan, plan_of
+from tool_specs.execution.programs import Program
+from tool_specs.language.evaluation import Run, Typed, compile_expression
+from tool_specs.language.expressions import Access, ExpressionError, parse
+from tool_specs.language.parameters import hints_of, unread
+from tool_specs.language.schemas import Validator
+from tool_specs.language.statements import (
+    AnyStatement,
+    Create,
+    Delete,
+    ForEach,
+    Link,
+    Read,
+    Require,
+    Return,
+    Statement,
+    Update,
+    expression_text,
+)
+from tool_specs.language.types import ANY, STRING, Type, json_schema, list_of, misfit, nullable
+
+_RETURN_DEPTH = 4
+"""Objects inside objects of a returned value."""
+
+
+class Compiler(Bindings):
+    """Compiles one tool; problems go to the list, and the rest is compiled all the same."""
+
+    def compile(self) -> Program:
+        steps = self.block(list(enumerate(self.spec.semantics)))
+        answer, output = self.answer()
+        self.unused_params()
+        keys = {name: entity.key for name, entity in self.entities.file.entities.items()}
+        return Program(
+            spec=self.spec,
+            steps=tuple(steps),
+            answer=answer,
+            num_slots=self.num_slots,
+            errors=tuple(self.errors),
+            output_schema=json_schema(output),
+            validator=Validator(self.spec.input_schema()),
+            nodes=tuple(self.nodes),
+            scans=tuple(self.scans),
+            hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
+        )
+
+    def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.Step]:
+        """Statements in order; those that follow a for_each with its name are its body."""
+        steps: list[execution.Step] = []
+        position = 0
+        while position < len(statements):
+            self.index, statement = statements[position]
+            position += 1
+            if statement.inside is not None:
+                self.problem("in", f"no for_each named {statement.inside!r} directly above")
+            if isinstance(statement, ForEach):
+                body: list[tuple[int, AnyStatement]] = []
+                while (
+                    position < len(statements) and statements[position][1].inside == statement.bind
+                ):
+                    body.append(statements[position])
+                    position += 1
+                if loop := self.for_each(statement, body):
+                    steps.append(loop)
+            elif isinstance(statement, Return):
+                if self.index != len(self.spec.semantics) - 1:
+                    self.problem("", "return must be the last statement")
+            elif step := self.step(statement):
+                steps.append(execution.numbered(step, self.index))
+        return steps
+
+    def step(self, statement: Statement) -> execution.Step | None:
+        match statement:
+            case Read():
+                return self.read(statement)
+            case Require():
+                condition = self.condition("that", statement.that)
+                self.declare(statement.error)
+                return execution.require(
+                    condition, statement.error, self.message(statement.message)
+                )
+            case Create():
+                return self.create(statement)
+            case Update():
+                return self.update(statement)
+            case Delete():
+                found = self.target(statement.target)
+                return found and execution.delete(*found, key=self.key_of(found[1]))
+            case Link():
+                return self.link(statement)
+        return None
+
+    def key_of(self, entity: str) -> str:
+        return self.entities.file.entities[entity].key
+
+    def read(self, s: Read) -> execution.Step | None:
+        if not self.entity(s.entity):
+            return None
+        self.bound[s.bind] = s.entity
+        if s.key is not None:
+            return self.read_one(s)
+        row = self.entities.types[s.entity]
+        limit = self.number("limit", s.limit)
+        cursor = self.expression("cursor", s.cursor).run if s.cursor is not None else None
+        candidate, where, plan = self.filter(s)
+        order = [self.order(s.entity, text) for text in s.order_by]
+        slot, following = (
+            self.bind(s.bind, list_of(row)),
+            self.bind(f"{s.bind}_next", nullable(STRING)),
+        )
+        return execution.read_page(
+            execution.PageRead(
+                entity=s.entity,
+                candidate=candidate,
+                where=where,
+                plan=plan,
+                order=tuple(order),
+                limit=limit,
+                cursor=cursor,
+                slot=slot,
+                next_slot=following,
+            )
+        )
+
+    def read_one(self, s: Read) -> execution.Step:
+        for name in ("where", "limit", "cursor"):
+            if getattr(s, name) is not None:
+                self.problem(name, "belongs to a read with where, not to one with key")
+        if s.order_by:
+            self.problem("order_by", "belongs to a read with where, not to one with key")
+        key = self.expression("key", s.key or "null")
+        reason = misfit(key.type, Type("ref", entity=s.entity))
+        if reason:
+            self.problem("key", f"{s.key!r}: {reason}")
+        declares = {"error", "message"} & s.model_fields_set
+        if declares or not self.never_dangles(s.key or "null"):
+            self.declare(s.error)
+        message = self.message(s.message) if s.message is not None else None
+        slot = self.bind(s.bind, self.entities.types[s.entity])
+        return execution.read_one(s.entity, key.run, slot, s.error, message)
+
+    def never_dangles(self, key: str) -> bool:
+        """Whether the key is a row's own reference: the state keeps those valid."""
+        try:
+            node = parse(key)
+            if not isinstance(node, Access):
+                return False
+            base = compile_expression(node.base, self.scope()).type
+            field = compile_expression(node, self.scope()).type
+        except ExpressionError:
+            return False  # said already
+        return base.kind == "row" and field.kind == "ref" and not field.nullable
+
+    def filter(self, s: Read) -> tuple[int, Run | None, Plan]:
+        """Slot of the candidate row, the condition, and the indexes that serve it."""
+        if s.error != "not_found" or s.message is not None:
+            self.problem("error", "a read with where finds no rows without failing; add a require")
+        row = self.entities.types[s.entity]
+        candidate = self.num_slots
+        self.num_slots += 1
+        if s.where is None:
+            return candidate, None, ()
+        outer = self.scope()
+        self.names = {**self.names, s.entity: (candidate, row)}
+        condition = self.condition("where", s.where)
+        self.names = dict(outer.names)
+        try:
+            spec = self.entities.file.entities[s.entity]
+            plan, covers = plan_of(parse(s.where), spec, s.entity, outer)
+        except ExpressionError:
+            return candidate, condition, ()  # said above
+        if not covers:
+            self.scans.append(self.index)
+        return candidate, condition, plan
+
+    def order(self, entity: str, text: str) -> tuple[str, bool]:
+        """`-field` is descending."""
+        field, fields = text.removeprefix("-"), self.entities.types[entity].fields or {}
+        if field not in fields or fields[field].kind in ("list", "object"):
+            self.problem("order_by", f"cannot order by {text!r}; fields: {', '.join(fields)}")
+        return field, text.startswith("-")
+
+    def number(self, where: str, text: str | None) -> Run | None:
+        if text is None:
+            return None
+        run, type_ = self.expression(where, text)
+        if type_.kind not in ("integer", "any", "null"):
+            self.problem(where, f"{text!r}: needs a whole number, got {type_}")
+        return run
+
+    def sets(self, entity: str, values: Mapping[str, str]) -> list[execution.Set]:
+        spec, sets = self.entities.file.entities[entity], []
+        refs = refs_of(spec)
+        for field, text in values.items():
+            run, type_ = self.expression(f"set.{field}", text)
+            if field not in spec.fields:
+                known = ", ".join(spec.fields)
+                self.problem(f"set.{field}", f"{entity} has no such field; fields: {known}")
+                continue
+            reason = misfit(type_, spec.fields[field].as_type())
+            if reason:
+                self.problem(f"set.{field}", f"{text!r}: {reason}")
+            sets.append(execution.Set(field, run, check_of(spec.fields[field]), refs.get(field)))
+        return sets
+
+    def create(self, s: Create) -> execution.Step | None:
+        if not self.entity(s.entity):
+            return None
+        spec = self.entities.file.entities[s.entity]
+        if spec.prefix is not None and spec.key in s.set:
+            self.problem(f"set.{spec.key}", f"create makes the key, {spec.prefix} and a number")
+        made = {spec.key} if spec.prefix is not None else set()
+        missing = [
+            name
+            for name, field in spec.fields.items()
+            if not field.optional and name not in s.set and name not in made
+        ]
+        if missing:
+            self.problem("set", f"{s.entity} needs {', '.join(missing)} as well")
+        sets = self.sets(s.entity, s.set)
+        row = self.entities.types[s.entity]
+        if s.bind is not None:
+            self.bound[s.bind] = s.entity
+        slot = self.hidden(row) if s.bind is None else self.bind(s.bind, row)
+        return execution.create(s.entity, spec, sets, slot)
+
+    def update(self, s: Update) -> execution.Step | None:
+        found = self.target(s.target)
+        if found is None:
+            return None
+        slot, entity = found
+        key = self.key_of(entity)
+        if key in s.set:
+            self.problem(f"set.{key}", "a key never changes; create another row")
+        sets = self.sets(entity, s.set)
+        return execution.update(entity, key, slot, sets, self.row_slots[entity])
+
+    def link(self, s: Link) -> execution.Step | None:
+        found = self.target(s.target)
+        if found is None:
+            return None
+        slot, entity = found
+        spec = self.entities.file.entities[entity]
+        field = spec.fields.get(s.field)
+        if field is None or field.type != "list":
+            lists = [n for n, f in spec.fields.items() if f.type == "list"]
+            self.problem("field", f"{s.field!r} is not a list of {entity}; lists: {lists}")
+            return None
+        run, type_ = self.expression("to", s.to)
+        item = field.as_type().of
+        if item is not None and (reason := misfit(type_, item)):
+            self.problem("to", f"{s.to!r}: {reason}")
+        change = execution.Set(s.field, run, check_of(field), field.to)
+        slots = self.row_slots[entity]
+        return execution.link(entity, spec.key, slot, change, slots, add=s.op == "link")
+
+    def for_each(self, s: ForEach, body: list[tuple[int, AnyStatement]]) -> execution.Step | None:
+        index = self.index
+        over = self.expression("over", s.over)
+        if over.type.kind not in ("list", "any"):
+            self.problem("over", f"{s.over!r}: needs a list, got {over.type}")
+        if not body:
+            self.problem("", f"no statement below carries in: {s.bind}")
+        for self.index, statement in body:
+            if isinstance(statement, ForEach | Return):
+                self.problem("in", f"{statement.op} cannot stand inside a for_each")
+        self.index = index
+        rows, outer = self.hidden(over.type), set(self.names)
+        item = over.type.of or ANY
+        if item.kind == "row" and item.entity is not None:
+            self.bound[s.bind] = item.entity
+        slot = self.bind(s.bind, item)
+        plain = [(i, statement.model_copy(update={"inside": None})) for i, statement in body]
+        steps = self.block(plain)
+        self.index = index
+        made = [(n, *self.names[n]) for n in self.names if n not in outer and n != s.bind]
+        self.names = {n: found for n, found in self.names.items() if n in outer}
+        gathered = [(inner, self.bind(name, list_of(type_))) for name, inner, type_ in made]
+        return execution.for_each(over.run, rows, slot, steps, gathered)
+
+    def answer(self) -> tuple[Run, Type]:
+        last = self.spec.semantics[-1]
+        self.index = len(self.spec.semantics) - 1
+        if not isinstance(last, Return):
+            self.problem("", "the last statement must be a return")
+            return (lambda env: None), ANY
+        run, type_ = self.returned("value", last.value, 1)
+        return (lambda env: execution.plain(run(env))), type_
+
+    def returned(self, where: str, value: Any, depth: int) -> Typed:
+        if not isinstance(value, dict):
+            text = expression_text(value)
+            return self.expression(where, text)
+        if depth > _RETURN_DEPTH:
+            self.problem(where, f"nested deeper than {_RETURN_DEPTH} levels")
+            return self.expression(where, "null")
+        parts = {str(n): self.returned(f"{where}.{n}", v, depth + 1) for n, v in value.items()}
+        runs = [(name, part.run) for name, part in parts.items()]
+        type_ = Type("object", fields={name: part.type for name, part in parts.items()})
+        return Typed(lambda env: {name: run(env) for name, run in runs}, type_)
+
+    def unused_params(self) -> None:
+        """A parameter that nothing reads would be a lie to the model that fills it in."""
+        for path in unread(self.spec, self.nodes):
+            where = f"tools[{self.spec.name}].params.{'.'.join(path)}"
+            self.problems.add(where, "nothing in the semantics reads it")

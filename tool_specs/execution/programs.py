@@ -1,0 +1,77 @@
+"""What compiling a tool gives, and what it needs to know of the domain around it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tool_specs.execution.statements import Step
+from tool_specs.language.domain_file import DomainFile, ToolSpec
+from tool_specs.language.evaluation import ARGS, Run, Scope, compile_condition
+from tool_specs.language.expressions import ExpressionError, parse
+from tool_specs.language.parameters import Hints, PlacedNode
+from tool_specs.language.schemas import Validator
+from tool_specs.language.statements import WRITING_OPS
+from tool_specs.language.types import Type
+
+
+class Problems:
+    """What is wrong, each with the path inside the file."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def add(self, path: str, message: str) -> None:
+        self.found.append(f"{path}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One tool, ready to run."""
+
+    spec: ToolSpec
+    steps: tuple[Step, ...]
+    answer: Run
+    num_slots: int
+    errors: tuple[tuple[int, str], ...]
+    """(statement index, code) of every failure that the tool declares."""
+    output_schema: dict[str, Any]
+    validator: Validator
+    nodes: tuple[PlacedNode, ...]
+    """Every expression, for those who reason about the tool."""
+    scans: tuple[int, ...]
+    """Indexes of reads that may look at rows which they do not give: what they cost grows with the
+    rows of the entity. All other statements cost the same in a world of any size."""
+    hints: Hints
+    """Which fields its parameters are compared with or stored in."""
+
+    @property
+    def read_only(self) -> bool:
+        return not any(statement.op in WRITING_OPS for statement in self.spec.semantics)
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """What compiling needs to know of a domain, derived once for all its tools."""
+
+    file: DomainFile
+    types: Mapping[str, Type]
+
+    @classmethod
+    def of(cls, file: DomainFile) -> "Entities":
+        return cls(file, {name: spec.as_type(name) for name, spec in file.entities.items()})
+
+
+def args_type(spec: ToolSpec) -> Type:
+    return Type("object", fields={name: param.as_type() for name, param in spec.params.items()})
+
+
+def compile_rule(
+    forbids: str, spec: ToolSpec, entities: Entities, path: str, problems: Problems
+) -> Run:
+    """The condition of a policy rule, over the arguments of the tool and lookups."""
+    try:
+        scope = Scope({"args": (ARGS, args_type(spec))}, entities.types, entities.file.now)
+        return compile_condition(parse(forbids), scope)
+    except ExpressionError as error:
+        problems.add(path, f"{forbids!r}: {error}")
+        return lambda env: False

@@ -1,0 +1,294 @@
+"""Tools that somebody else wrote as rows of the table `tools`, from what a server or a file lists.
+
+Pure: starts nothing, fetches nothing. Every text is untrusted. A tool that cannot be used is a row
+with its `drop_reason`, never a missing row; one that speaks to the model is quarantined: its reason
+is one of `QUARANTINED`, and the rule that it hit stands in its annotations.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from records.config import Config
+from records.digest import canonical_json, digest
+from records.tables.schemas import Row
+from records.tables.splits import own_split, split_of
+from tool_specs.importing.dialects import Dialect, UnusableError, normalised
+from tool_specs.importing.injection import hidden, instructing, texts_in
+from tool_specs.importing.licences import spdx_of
+from tool_specs.importing.names import mapped_names
+from tool_specs.language.schemas import SchemaError, Validator
+
+IMPORT_VERSION = 2
+"""Part of the ids: raised when the same listing gives other rows."""
+
+MAX_LISTED_CHARS = 512_000
+"""JSON of one tool as listed; what is larger is not even read."""
+
+MAX_SCHEMA_BYTES = 16_000
+"""Canonical JSON of one input schema, references written out; prompts hold a dozen tools."""
+
+MAX_DEPTH = 24
+"""Of nested JSON; a nested object costs two."""
+
+MAX_DESCRIPTION = 4_000
+"""Characters; a longer description is no description of one tool."""
+
+MAX_LINE = 200
+"""Characters of a title, and of a tool's own name: cut, it would not lead back to the tool."""
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+QUARANTINED = frozenset({"instructing_description", "hidden_text"})
+"""Reasons that say what the tool may do to a model, and not that it is of no use."""
+
+
+class Source(Config):
+    """What is known of a server beside its answer."""
+
+    server: str
+    definition: str = ""
+    """Digest of how the server is run and what it holds. Part of its tools' ids: the same tool over
+    another fixture is another tool."""
+
+    category: str
+    license: str = "unknown"
+    split: str = "train"
+    read_only_tools: tuple[str, ...] = Field(default=())
+    """Tools that only read, though their annotations do not say so."""
+
+    may_write: bool = False
+    """Whether tools that are not read-only are usable at all."""
+
+
+class Listing(NamedTuple):
+    """What one server or file listed, as it stands there."""
+
+    source: Source
+    tools: Sequence[Any]
+    """As `tools/list` has them; `inputSchema` may be an `UnusableError` instead, saying why there
+    is none."""
+
+    dialect: Dialect | None = None
+    """Of the schemas; None: each says for itself, or says nothing."""
+
+
+class _Listed(NamedTuple):
+    name: str
+    description: str
+    tool: Mapping[str, Any]
+    spec_hash: str
+    is_huge: bool
+
+    @property
+    def rank(self) -> tuple[bool, int, str]:
+        """Smallest first: which of several of one name stands for it, in any order of the list."""
+        return not self.description.strip(), -len(self.description), self.spec_hash
+
+
+def rows_of_answer(
+    tools: Sequence[Any], source: Source, dialect: Dialect | None = None
+) -> list[Row]:
+    """One row per listed tool, in the order of the list."""
+    listed = [_listed(tool) for tool in tools]
+    names = mapped_names(one.name for one in listed if 0 < len(one.name) <= MAX_LINE)
+    best: dict[str, _Listed] = {}
+    for one in sorted(listed, key=lambda one: one.rank):
+        best.setdefault(one.name, one)
+    seen: dict[str, int] = {}
+    rows = []
+    for one in listed:
+        repeat = seen[one.spec_hash] = seen.get(one.spec_hash, -1) + 1
+        fault = None
+        if not one.name:
+            fault = "missing_name"
+        elif one.name not in names:
+            fault = "unusable_name"
+        elif repeat or best[one.name].spec_hash != one.spec_hash:
+            fault = "duplicate_name"
+        rows.append(_row(one, names.get(one.name), fault, repeat, source, dialect))
+    return rows
+
+
+def _listed(tool: Any) -> _Listed:
+    tool = tool if isinstance(tool, Mapping) else {}
+    name = tool["name"] if isinstance(tool.get("name"), str) else ""
+    description = tool["description"] if isinstance(tool.get("description"), str) else ""
+    spec = {key: tool.get(key) for key in ("inputSchema", "outputSchema", "annotations")}
+    try:
+        text = json.dumps(
+            {"name": name, "description": description, **spec}, sort_keys=True, default=str
+        )
+    except (RecursionError, TypeError, ValueError):  # too deep, or keys that are no text
+        return _Listed(name, description, tool, digest("tool", ascii([name, description])), True)
+    return _Listed(name, description, tool, digest("tool", text), len(text) > MAX_LISTED_CHARS)
+
+
+def _row(
+    one: _Listed,
+    name: str | None,
+    fault: str | None,
+    repeat: int,
+    source: Source,
+    dialect: Dialect | None,
+) -> Row:
+    given = one.tool.get("annotations")
+    given = given if isinstance(given, Mapping) else {}
+    annotations: dict[str, Any] = {
+        hint: given[hint] for hint in HINTS if isinstance(given.get(hint), bool)
+    }
+    annotations |= {
+        key: _line(given[key]) for key in ("title", "http") if isinstance(given.get(key), str)
+    }
+    if one.name in source.read_only_tools:
+        annotations["readOnlyHint"] = True
+    if name != one.name:
+        annotations["originalName"] = _line(one.name)
+    schema, schema_fault = _input_schema(one, dialect)
+    output = _output_schema(one, dialect, annotations)
+    _mark_undocumented(one.description, schema, annotations)
+    texts = (one.name, one.description, *texts_in([schema, output, annotations]))
+    reason = fault or schema_fault or _text_fault(one.description, texts, annotations)
+    if reason is None and not (source.may_write or annotations.get("readOnlyHint") is True):
+        reason = "not_read_only"
+    return {
+        "tool_id": _tool_id(one.spec_hash, source, repeat),
+        "name": name or _line(one.name),
+        "source": "mcp",
+        "category": source.category,
+        "domain_id": None,
+        "server": source.server,
+        "description": _storable(one.description[: MAX_DESCRIPTION + 1]),
+        "input_schema": schema,
+        "output_schema": output,
+        "annotations": annotations,
+        "semantics_json": None,
+        "evolve_op": "imported",
+        "generation": 0,
+        "parent_id": None,
+        "spec_hash": one.spec_hash,
+        "license": spdx_of(source.license),
+        "drop_reason": reason,
+        "split": split_of(
+            own_split("tool", digest("tool", "mcp", source.server, one.spec_hash)), [source.split]
+        ),
+        "params": None,
+        "proof": None,
+    }
+
+
+def _tool_id(spec_hash: str, source: Source, repeat: int = 0) -> str:
+    parts = (IMPORT_VERSION, source.server, source.definition, spec_hash)
+    return digest("tool", "mcp", *parts, *([repeat] if repeat else []))
+
+
+def is_of(row: Row, source: Source) -> bool:
+    """Whether the row was imported from this very source, and not from another of its name."""
+    return row["server"] == source.server and row["tool_id"] == _tool_id(row["spec_hash"], source)
+
+
+def _input_schema(
+    one: _Listed, dialect: Dialect | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    schema = one.tool.get("inputSchema")
+    if isinstance(schema, UnusableError):
+        return None, schema.reason
+    if one.is_huge and isinstance(schema, Mapping):
+        return None, "huge_schema"
+    return usable_schema(schema, dialect)
+
+
+def _output_schema(one: _Listed, dialect: Dialect | None, annotations: dict[str, Any]) -> Any:
+    """The output schema, None where it cannot be used: it is told, and costs nobody the tool."""
+    schema = one.tool.get("outputSchema")
+    if schema is None or one.is_huge:
+        return None
+    plain, fault = checked_schema(schema, dialect)
+    if fault is not None:
+        annotations["outputSchemaFault"] = fault
+    return None if fault else plain
+
+
+def usable_schema(
+    schema: Any, dialect: Dialect | None = None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """The input schema in draft 2020-12 without references, or what is wrong with it."""
+    if not isinstance(schema, Mapping):
+        return None, "missing_schema"
+    plain, fault = checked_schema(schema, dialect)
+    if plain is None or fault:
+        return None, fault
+    kinds = plain.get("type", "object")
+    if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
+        return None, "invalid_schema"
+    return plain | {"type": "object"}, None  # arguments are an object in any case
+
+
+def checked_schema(
+    schema: Any, dialect: Dialect | None = None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Any schema, normalised and within bounds, or what is wrong with it."""
+    try:
+        plain = normalised(schema, dialect)
+        if not isinstance(plain, dict):
+            return None, "invalid_schema"
+        if depth(plain) > MAX_DEPTH:
+            return None, "deep_schema"
+        if len(canonical_json(plain).encode()) > MAX_SCHEMA_BYTES:
+            return None, "huge_schema"
+        Validator(plain)
+    except UnusableError as error:
+        return None, error.reason
+    except SchemaError as error:
+        return None, "unsupported_pattern" if '"regex"' in str(error) else "invalid_schema"
+    except (ValueError, RecursionError):  # no JSON: NaN, lone surrogates
+        return None, "invalid_schema"
+    return plain, None
+
+
+def depth(node: Any) -> int:
+    """Levels of a JSON value, a scalar being one; stops counting well above MAX_DEPTH."""
+    layer, levels = [node], 0
+    while layer and levels <= 2 * MAX_DEPTH:
+        levels += 1
+        layer = [
+            child
+            for one in layer
+            if isinstance(one, Mapping | list)
+            for child in (one.values() if isinstance(one, Mapping) else one)
+        ]
+    return levels
+
+
+def _mark_undocumented(description: str, schema: Any, annotations: dict[str, Any]) -> None:
+    """Name what has no description: the tool itself, or any of its parameters."""
+    missing = [] if description.strip() else ["description"]
+    members = (schema or {}).get("properties", {}).values()
+    if any(not (isinstance(one, Mapping) and one.get("description")) for one in members):
+        missing.append("parameters")
+    if missing:
+        annotations["undocumented"] = missing
+
+
+def _text_fault(description: str, texts: Sequence[str], annotations: dict[str, Any]) -> str | None:
+    """Why the texts must not be shown to a model, None if they may."""
+    if len(description) > MAX_DESCRIPTION:
+        return "huge_description"
+    if any(hidden(text) for text in texts):
+        return "hidden_text"
+    if rule := instructing(texts):
+        annotations["quarantine"] = rule
+        return "instructing_description"
+    return None
+
+
+def _line(text: str) -> str:
+    return _storable(text[:MAX_LINE])
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates, which no file can hold, as the replacement character."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -1,0 +1,1 @@
+"""The language of operational semantics: values, expressions, statements, declarations."""

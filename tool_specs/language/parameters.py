@@ -1,0 +1,174 @@
+"""How a tool's semantics use its parameters: what good values are, and what nothing reads.
+
+`bike.kind == args.kind` says that kinds of existing bikes are worth asking for, and
+`set: {note: args.note}` that the text becomes the note of a row. Read off the syntax trees once
+per program; drawing arguments and wording tasks use it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tool_specs.language.domain_file import ParamSpec, ToolSpec
+from tool_specs.language.expressions import (
+    Access,
+    Binary,
+    Call,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    children_of,
+    walk,
+)
+from tool_specs.language.statements import Create, ForEach, Link, Read, Statement, Update
+
+Path = tuple[str, ...]
+"""Of a parameter: ("extras", "items", "amount") is the amount of each element of extras."""
+
+
+class Hint(NamedTuple):
+    path: Path
+    entity: str
+    field: str
+    relation: str
+    """The sign between them (==, in, contains, starts_with, <, <=, >, >=, !=), or `set` where the
+    value is stored in the field."""
+
+
+class Hints(NamedTuple):
+    fields: tuple[Hint, ...]
+    cursors: frozenset[str]
+    """Parameters that hold the cursor of an earlier page: nothing to draw."""
+
+
+PlacedNode = tuple[int, str, Node]
+"""(statement index, where in the statement, tree)."""
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def hints_of(
+    statements: Sequence[Statement],
+    nodes: Sequence[PlacedNode],
+    entities: Mapping[str, str],
+    keys: Mapping[str, str],
+) -> Hints:
+    """Every pairing of a parameter with a field, in the order of the semantics.
+
+    `entities` says which entity's rows a binding holds, `keys` the key field of each entity.
+    """
+    found: list[Hint] = []
+    cursors: set[str] = set()
+    for statement, where, tree, paths in _with_paths(statements, nodes):
+        if where == "where" and isinstance(statement, Read):
+            scope = {**entities, statement.entity: statement.entity}
+        else:
+            scope = entities
+        if where == "cursor" and (path := path_of(tree, paths)):
+            cursors.add(path[0])
+        if where == "key" and isinstance(statement, Read) and (path := path_of(tree, paths)):
+            found.append(Hint(path, statement.entity, keys[statement.entity], "=="))
+        if (stored := _stored(statement, where, entities)) and (path := path_of(tree, paths)):
+            found.append(Hint(path, *stored, "set"))
+        for node in walk(tree):
+            if isinstance(node, Binary):
+                found += _pairings(node, paths, scope)
+    return Hints(tuple(dict.fromkeys(found)), frozenset(cursors))
+
+
+def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
+    """Parameters, down to members of objects and of array elements, that no expression reads."""
+    read: set[Path] = set()
+    for statement, _, tree, paths in _with_paths(spec.semantics, nodes):
+        if not (
+            isinstance(statement, ForEach) and path_of(tree, paths)
+        ):  # what the body reads counts
+            read.update(_reads(tree, paths))
+    leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
+    return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in read)]
+
+
+def _leaves(path: Path, param: ParamSpec) -> list[Path]:
+    if param.items is not None:
+        return _leaves((*path, "items"), param.items)
+    if param.properties:
+        return [leaf for n, p in param.properties.items() for leaf in _leaves((*path, n), p)]
+    return [path]
+
+
+def _reads(node: Node, paths: Mapping[str, Path]) -> set[Path]:
+    """Paths that the expression reads, the longest that it spells out; () reads everything."""
+    if isinstance(node, Name):
+        return {paths[node.name]} if node.name in paths else set()
+    if isinstance(node, Access) and (path := path_of(node, paths)):
+        return {path}
+    return {path for child in children_of(node) for path in _reads(child, paths)}
+
+
+def _with_paths(
+    statements: Sequence[Statement], nodes: Sequence[PlacedNode]
+) -> Iterator[tuple[Statement, str, Node, Mapping[str, Path]]]:
+    """(statement, where, tree, parameter that each name stands for), in order."""
+    paths: dict[str, Path] = {"args": ()}
+    for index, where, tree in nodes:
+        statement = statements[index]
+        if isinstance(statement, ForEach) and (over := path_of(tree, paths)):
+            paths[statement.bind] = (*over, "items")
+        yield statement, where, tree, paths
+
+
+def _stored(
+    statement: Statement, where: str, entities: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """(entity, field) that an expression of a `set`, or of a link, is stored in."""
+    field = where.removeprefix("set.")
+    if isinstance(statement, Create) and field != where:
+        return statement.entity, field
+    if isinstance(statement, Update) and field != where and statement.target in entities:
+        return entities[statement.target], field
+    if isinstance(statement, Link) and where == "to" and statement.target in entities:
+        return entities[statement.target], statement.field
+    return None
+
+
+def _pairings(node: Binary, paths: Mapping[str, Path], scope: Mapping[str, str]) -> list[Hint]:
+    if node.operator in ("and", "or", "+", "-", "*", "/"):
+        return []
+    pairs = []
+    for mine, other, relation in (
+        (node.left, node.right, _MIRRORED.get(node.operator, node.operator)),
+        (node.right, node.left, node.operator),
+    ):
+        # the sign as it stands with the field on the left: `field >= args.x`
+        path, field = path_of(mine, paths), _field(other, scope)
+        if path and field:
+            pairs.append(Hint(path, *field, relation))
+    return pairs
+
+
+def path_of(node: Node, paths: Mapping[str, Path]) -> Path:
+    """The parameter that the expression stands for, empty if none; looks through coalesce."""
+    match node:
+        case Name(name=name):
+            return paths.get(name, ())
+        case Access(base=Name(name=name), field=field) if name in paths:
+            return (*paths[name], field)
+        case Access(base=Access() as base, field=field) if inner := path_of(base, paths):
+            return (*inner, field)
+        case Call(function="coalesce" | "date", arguments=(first, *_)):
+            return path_of(first, paths)
+        case ListOf(items=(only,)):
+            return path_of(only, paths)
+    return ()
+
+
+def _field(node: Node, scope: Mapping[str, str]) -> tuple[str, str] | None:
+    """(entity, field) that the expression reads; looks through date()."""
+    match node:
+        case Access(base=Name(name=name), field=field) if name in scope:
+            return scope[name], field
+        case Access(base=Call(function="lookup", arguments=(Literal(value=str(entity)), _))):
+            return entity, node.field
+        case Call(function="date", arguments=(inner,)):
+            return _field(inner, scope)
+    return None

@@ -1,0 +1,1 @@
+"""Which tools go together: io types, dependencies between tools, sampling of toolsets."""

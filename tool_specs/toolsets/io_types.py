@@ -1,0 +1,294 @@
+"""What a tool gives and what it asks for, read off its row: the ends of the dependency graph.
+
+Ids live in one system, values travel. An id port is local to a domain or server: for a synthetic
+tool it is an entity, typed by the references in its semantics; for an MCP tool it is the noun of
+its name, of a parameter, or of a field of its output schema where it states one (see `nouns`). A
+value port (a city, a ticker) is a text with a name and joins tools of different sources.
+What an answer merely repeats of the arguments is not given.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from records.tables.schemas import Row
+from tool_specs.language.expressions import (
+    Access,
+    Call,
+    ExpressionError,
+    Literal,
+    Name,
+    Node,
+    parse,
+    walk,
+)
+from tool_specs.language.parameters import Path, hints_of, path_of
+from tool_specs.language.statements import (
+    AnyStatement,
+    Create,
+    ForEach,
+    Link,
+    Read,
+    Require,
+    Return,
+    Statement,
+    Update,
+)
+from tool_specs.toolsets.nouns import (
+    Asked,
+    asked_by,
+    generic,
+    heads,
+    phrase,
+    subject_of,
+    words_of,
+)
+
+_MAX_DEPTH = 4
+"""Objects inside objects that ports are looked for in."""
+
+_Statements = TypeAdapter(list[AnyStatement])
+_parsed = lru_cache(maxsize=50_000)(parse)
+
+
+class Port(NamedTuple):
+    source: str
+    """Key of the domain or server whose id it is; empty for a value, which is at home anywhere."""
+    name: str
+
+
+class Ports(NamedTuple):
+    gives: frozenset[Port]
+    needs: frozenset[Port]
+    """Of required parameters."""
+    takes: frozenset[Port]
+    """Of optional ones."""
+
+
+def source_of(tool: Row) -> str:
+    """Key of the domain or server that a tool belongs to."""
+    return f"server:{tool['server']}" if tool["server"] else tool["domain_id"] or ""
+
+
+def ports_of(tool: Row, entities: Mapping[str, Any] | None) -> Ports:
+    """`entities` of the tool's domain, as in the table `domains`; None for an MCP tool."""
+    if tool["semantics_json"] and entities:
+        return _Semantics(tool, entities).ports()
+    return _by_names(tool)
+
+
+def scalar_of(schema: Any) -> str | None:
+    """text or number where a JSON schema takes such values, or arrays of them. None otherwise; a
+    choice of fixed words, too, means something to its own tool alone."""
+    if not isinstance(schema, Mapping) or "enum" in schema or "const" in schema:
+        return None
+    types = schema.get("type")
+    name = next((t for t in types if t != "null"), None) if isinstance(types, list) else types
+    if name == "array":
+        return scalar_of(schema.get("items"))
+    if name in ("integer", "number"):
+        return "number"
+    dated = "format" in schema or "T" in schema.get("pattern", "")
+    return "text" if name == "string" and not dated else None
+
+
+def _leaves(schema: Any, path: Path = ()) -> Iterator[tuple[Path, Any, bool]]:
+    """(path, schema, required) of the members of an object, down to those that hold no others."""
+    if not isinstance(schema, Mapping) or len(path) > _MAX_DEPTH:
+        return
+    members, required = schema.get("properties"), schema.get("required")
+    for name, member in members.items() if isinstance(members, Mapping) else ():
+        own = (*path, name)
+        needed = isinstance(required, list) and name in required
+        below = member
+        if isinstance(member, Mapping) and isinstance(member.get("items"), Mapping):
+            below, own = member["items"], (*own, "items")
+        inner = list(_leaves(below, own))
+        if inner:
+            yield from ((p, s, r and needed) for p, s, r in inner)
+        else:
+            yield own, member, needed
+
+
+def _by_names(tool: Row) -> Ports:
+    """For tools that state no semantics: MCP tools, and synthetic ones that a model imagines."""
+    source = source_of(tool)
+    subject = subject_of(tool["name"], tool["server"] or "")
+    needs, takes, gives = set[Port](), set[Port](), set[Port]()
+    for path, schema, required in _leaves(tool["input_schema"]):
+        asked = asked_by(_last(path), "" if subject.makes else subject.noun)
+        (needs if required else takes).update(_named(source, asked, scalar_of(schema)))
+    if subject.gives and subject.noun:
+        gives |= {Port(source, noun) for noun in heads(subject.noun)}
+        gives.add(Port("", subject.noun))
+    for path, schema, _ in _leaves(tool["output_schema"]):
+        above = phrase(words_of(_last(path[:-1])) if len(path) > 1 else ())
+        asked = asked_by(_last(path), above or subject.noun)
+        gives.update(_named(source, asked, scalar_of(schema)))
+    return Ports(frozenset(gives - needs), frozenset(needs), frozenset(takes - needs))
+
+
+def _named(source: str, asked: Asked, scalar: str | None) -> Iterator[Port]:
+    if scalar and asked.noun:
+        yield Port(source, asked.noun)
+        if scalar == "text" and not asked.is_id:
+            yield Port("", asked.noun)
+
+
+def _last(path: Path) -> str:
+    """The name that a path ends in; the elements of a list go by the list's."""
+    return next((name for name in reversed(path) if name != "items"), "")
+
+
+def _texts(statement: Statement) -> Iterator[tuple[str, str]]:
+    """(where, expression) of what may pair a parameter with an entity."""
+    match statement:
+        case Read(key=str(key)):
+            yield "key", key
+        case Read(where=str(where)):
+            yield "where", where
+        case Require(that=that):
+            yield "that", that
+        case Create(set=sets) | Update(set=sets):
+            yield from ((f"set.{field}", text) for field, text in sets.items())
+        case Link(to=to):
+            yield "to", to
+        case ForEach(over=over):
+            yield "over", over
+
+
+class _Semantics:
+    """Ports of one tool with semantics, where references are typed."""
+
+    def __init__(self, tool: Row, entities: Mapping[str, Any]) -> None:
+        self.tool, self.entities = tool, entities
+        self.source = source_of(tool)
+        self.statements: Sequence[Statement] = _Statements.validate_python(tool["semantics_json"])
+        self.bound: dict[str, str] = {}
+        """Entity whose rows a name stands for."""
+        self.made: set[Node] = set()
+        """Names of rows that the tool creates, one or a list of them."""
+        self.new = set[Port]()
+        """Ids of those: no repetition, though an id of the same entity was asked for."""
+
+    def ports(self) -> Ports:
+        placed = list(self.placed())
+        keys = {name: entity["key"] for name, entity in self.entities.items()}
+        asked: dict[Path, str] = {}
+        for hint in hints_of(self.statements, placed, self.bound, keys).fields:
+            if (entity := self.refers(hint.entity, hint.field)) and hint.relation in _MEANING:
+                asked.setdefault(hint.path, entity)
+        asked |= {path: entity for path, entity in self.looked_up(placed) if path not in asked}
+        needs, takes = set[Port](), set[Port]()
+        for path, schema, required in _leaves(self.tool["input_schema"]):
+            ports = needs if required else takes
+            entity = asked.get(path) or asked.get(path[:-1] if path[-1] == "items" else path)
+            if entity:
+                ports.add(Port(self.source, entity))
+            elif scalar_of(schema) == "text":
+                ports |= value_ports(_last(path))
+        given = self.given() - needs  # fills `new`
+        return Ports(frozenset(given | self.new), frozenset(needs), frozenset(takes - needs))
+
+    def placed(self) -> Iterator[tuple[int, str, Node]]:
+        """Trees of what may pair a parameter with a field, and what names stand for on the way."""
+        given = ["args"]
+        for index, statement in enumerate(self.statements):
+            if isinstance(statement, Read | Create) and statement.bind:
+                self.bound[statement.bind] = statement.entity
+                if isinstance(statement, Create):
+                    self.made |= {Name(statement.bind), Call("first", (Name(statement.bind),))}
+            if isinstance(statement, ForEach):
+                given.append(statement.bind)
+                if statement.over in self.bound:
+                    self.bound[statement.bind] = self.bound[statement.over]
+            for where, text in _texts(statement):
+                # most expressions name no parameter, and parsing them would be half of the work
+                if any(name in text for name in given) and (tree := self.tree(text)) is not None:
+                    yield index, where, tree
+
+    def tree(self, text: str) -> Node | None:
+        try:
+            return _parsed(text)
+        except ExpressionError:
+            return None  # nothing that runs; a row of an older grammar
+
+    def looked_up(self, placed: list[tuple[int, str, Node]]) -> Iterator[tuple[Path, str]]:
+        paths: dict[str, Path] = {"args": ()}
+        for index, _, tree in placed:
+            statement = self.statements[index]
+            if isinstance(statement, ForEach) and (over := path_of(tree, paths)):
+                paths[statement.bind] = (*over, "items")
+            for node in walk(tree):
+                match node:
+                    case Call(function="lookup", arguments=(Literal(value=str(entity)), key)):
+                        if path := path_of(key, paths):
+                            yield path, entity
+
+    def refers(self, entity: str, field: str) -> str | None:
+        """The entity whose id the field holds: its own for the key."""
+        spec = self.entities.get(entity)
+        if spec is None:
+            return None
+        return entity if field == spec["key"] else (spec["fields"].get(field) or {}).get("to")
+
+    def given(self) -> set[Port]:
+        last = self.statements[-1]
+        return set(self.of_value(last.value)) if isinstance(last, Return) else set()
+
+    def of_value(self, value: Any) -> Iterator[Port]:
+        if isinstance(value, Mapping):
+            for member in value.values():
+                yield from self.of_value(member)
+        elif isinstance(value, str) and (tree := self.tree(value)) is not None:
+            yield from self.of_tree(tree)
+
+    def of_tree(self, tree: Node) -> Iterator[Port]:
+        """What the value of an expression holds: of rows, or of one of their fields."""
+        match tree:
+            case Access(base=base, field=field) if entity := self.rows_of(base):
+                if base in self.made and field == self.entities[entity]["key"]:
+                    self.new.add(Port(self.source, entity))
+                yield from self.of_field(entity, field)
+            case Call(function="pick", arguments=(rows, *fields)) if entity := self.rows_of(rows):
+                for field in fields:
+                    if isinstance(field, Literal):
+                        yield from self.of_tree(Access(rows, str(field.value)))
+            case Call(function="coalesce" | "distinct" | "tally" | "if", arguments=arguments):
+                for argument in arguments:
+                    yield from self.of_tree(argument)
+            case _ if entity := self.rows_of(tree):
+                for field in self.entities[entity]["fields"]:
+                    yield from self.of_tree(Access(tree, field))
+
+    def rows_of(self, tree: Node) -> str | None:
+        """The entity whose row, or rows, an expression gives."""
+        match tree:
+            case Name(name=name):
+                return self.bound.get(name)
+            case Call(function="lookup", arguments=(Literal(value=str(entity)), _)):
+                return entity if entity in self.entities else None
+            case Call(function="first", arguments=(rows,)):
+                return self.rows_of(rows)
+        return None
+
+    def of_field(self, entity: str, field: str) -> Iterator[Port]:
+        if target := self.refers(entity, field):
+            yield Port(self.source, target)
+            return
+        spec = self.entities[entity]["fields"].get(field) or {}
+        kind = spec.get("of", "string") if spec.get("type") == "list" else spec.get("type")
+        if kind == "string":
+            yield from value_ports(field)
+
+
+_MEANING = ("==", "in", "set")
+"""Relations that make a parameter an id where the field is one."""
+
+
+def value_ports(name: str) -> set[Port]:
+    """The port of a text that travels, none for names that mean something to their tool alone."""
+    noun = phrase(words_of(name))
+    return set() if generic(noun) else {Port("", noun)}

@@ -1,0 +1,1 @@
+"""Validation of tools: seeded fuzzing, mutants, and what no call can tell apart."""

@@ -1,0 +1,223 @@
+"""A seeded walk through a domain: calls that change the world, and what each tool showed.
+
+Arguments are drawn from the schemas and the state, some of them spoilt on purpose. Calls whose
+outcome is new are kept as cases, with the world before them, so that they can be made again.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import CallResult, World, breaches
+from tool_specs.execution.invariants import broken_in
+from tool_specs.language.domain_file import ParamSpec
+from tool_specs.language.schemas import Validator
+from tool_specs.validation.drawing import draw_arguments
+
+EPISODE = 80
+"""Calls before the walk starts again from the seed."""
+
+_SPOILT = 0.35
+"""Share of calls with one argument made unlikely: an unknown id, an extreme, an odd date."""
+
+_SUCCESSES, _FAILURES = 6, 2
+"""Cases kept of a tool's successes with different answers, and of each of its declared errors."""
+
+
+class Case(NamedTuple):
+    """One call: `world` is as it was before, and nothing may call on it but a snapshot."""
+
+    world: World
+    arguments: dict[str, Any]
+    result: CallResult
+
+
+class Defect(NamedTuple):
+    reason: str
+    """A snake_case word, which counts group by."""
+    words: str
+    """What is wrong, for the author to mend."""
+
+
+@dataclass
+class ToolReport:
+    """What the walk saw of one tool."""
+
+    name: str
+    read_only: bool
+    calls: int = 0
+    successes: int = 0
+    writes: int = 0
+    """Successful calls that changed the state."""
+    errors: Counter[str] = field(default_factory=Counter)
+    """By code, built-in codes included."""
+    reached: Counter[int] = field(default_factory=Counter)
+    """How often a statement failed as declared, by its index."""
+    cases: list[Case] = field(default_factory=list, compare=False)
+    defects: list[Defect] = field(default_factory=list)
+    answers: set[str] = field(default_factory=set)
+    """A few different answers of successful calls: one alone does not depend on the state."""
+    num_mutants: int = 0
+
+    @property
+    def example(self) -> dict[str, Any] | None:
+        """{"arguments", "observation", "diff"} of a success that shows what the tool does."""
+        for case in self.cases:
+            if not case.result.is_error and (case.result.diff or self.read_only):
+                result = case.result
+                return {
+                    "arguments": case.arguments,
+                    "observation": result.observation,
+                    "diff": result.diff,
+                }
+        return None
+
+    def defect(self, reason: str, words: str) -> None:
+        """At most three of one reason: they repeat."""
+        if sum(found.reason == reason for found in self.defects) < 3:
+            self.defects.append(Defect(reason, words))
+
+
+class Walk:
+    """Over all tools of a domain; `targets` are those that have to show everything they declare."""
+
+    def __init__(
+        self, domain: Domain, rng: Random, targets: Collection[str], *, patience: float = math.inf
+    ) -> None:
+        """`patience`: calls of one tool after which the walk no longer waits for what it owes."""
+        self.domain, self.rng, self.calls, self.patience = domain, rng, 0, patience
+        self.names = list(domain.programs)
+        self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
+        self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
+        self.rules = {r.spec.id: False for n in targets for r in domain.rules.get(n, ())}
+        """Policy rules that code checks: whether a call that succeeded breached them."""
+
+    def run(self, max_calls: int) -> None:
+        """Until everything has been seen or given up, or `max_calls` are spent."""
+        while self.calls < max_calls and any(map(self.open_ends, self.tools)):
+            self.episode(min(EPISODE, max_calls - self.calls))
+
+    def open_ends(self, name: str) -> bool:
+        """Whether the tool has something left to show, and calls left to show it in."""
+        report, program = self.tools[name], self.domain.programs[name]
+        if report.calls >= self.patience:
+            return False
+        declared = {index for index, _ in program.errors}
+        unbroken = any(not self.rules[r.spec.id] for r in self.domain.rules.get(name, ()))
+        shown = len(report.answers) > 1 if report.read_only else report.writes > 0
+        return not shown or not declared <= report.reached.keys() or unbroken
+
+    def episode(self, num_calls: int) -> None:
+        """Half of the calls go to tools with something left to show; the others move the world."""
+        world = World.of(self.domain)
+        wanted = [name for name in self.tools if self.open_ends(name)] or list(self.tools)
+        for _ in range(num_calls):
+            self.calls += 1
+            name = self.rng.choice(wanted if self.rng.random() < 0.5 else self.names)
+            arguments = self.drawn(world, name)
+            if arguments is None:
+                continue
+            before = world.snapshot()
+            breached = breaches(world, name, arguments)
+            result = world.call(name, arguments)
+            if name in self.tools:
+                sound = self.note(name, Case(before, arguments, result), world)
+                if not result.is_error:
+                    self.rules.update(dict.fromkeys(breached, True))
+                if not sound:  # or others would be blamed for what this tool broke
+                    world = World.of(self.domain)
+
+    def further(self, name: str, num_calls: int) -> Iterator[Case]:
+        """More cases of one tool, made as they are asked for, in worlds that other calls move."""
+        world = World.of(self.domain)
+        for i in range(num_calls):
+            if i % (EPISODE // 4) == 0:
+                world = World.of(self.domain)
+            other = self.rng.choice(self.names)
+            if (moving := self.drawn(world, other)) is not None:
+                world.call(other, moving)
+            if (arguments := self.drawn(world, name)) is not None:
+                before = world.snapshot()
+                yield Case(before, arguments, world.call(name, arguments))
+
+    def drawn(self, world: World, name: str) -> dict[str, Any] | None:
+        arguments = draw_arguments(world, name, self.rng)
+        if arguments is not None and self.rng.random() < _SPOILT:
+            _spoil(self.domain.programs[name].spec.params, arguments, self.rng)
+        return arguments
+
+    def note(self, name: str, case: Case, after: World) -> bool:
+        """False when the call left a state in which a rule does not hold."""
+        report, result = self.tools[name], case.result
+        report.calls += 1
+        if result.error_code is not None:
+            self.note_error(report, case)
+            return True
+        report.successes += 1
+        report.writes += bool(result.diff)
+        if len(report.answers) < _SUCCESSES:
+            answer = json.dumps(result.observation, sort_keys=True)
+            if answer not in report.answers or report.successes <= _SUCCESSES:
+                report.answers.add(answer)
+                report.cases.append(case)
+        for problem in self.outputs[name].problems(result.observation):
+            report.defect("bad_output", f"answers what its output schema refuses: {problem}")
+        if not result.diff:
+            return True
+        broken = list(broken_in(after.state, self.domain.file, self.domain.invariants))
+        for path, words in broken:
+            shown = json.dumps(case.arguments)
+            place = path.removeprefix("seed.")
+            report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
+        return not broken
+
+    def note_error(self, report: ToolReport, case: Case) -> None:
+        result, code = case.result, case.result.error_code or ""
+        report.errors[code] += 1
+        declared = dict(self.domain.programs[report.name].errors)
+        if result.statement is not None and declared.get(result.statement) == code:
+            report.reached[result.statement] += 1
+            if report.reached[result.statement] <= _FAILURES:
+                report.cases.append(case)
+        if code == "internal":
+            message, shown = result.observation["error"]["message"], json.dumps(case.arguments)
+            report.defect("internal_error", f"fails with {message!r} on {shown}")
+
+
+def _spoil(params: dict[str, ParamSpec], arguments: dict[str, Any], rng: Random) -> None:
+    """Make one argument unlikely but still valid by the schema, in place."""
+    names = [name for name in arguments if params[name].type not in ("boolean", "enum")]
+    if names:
+        name = rng.choice(names)
+        arguments[name] = _odd(params[name], arguments[name], rng)
+
+
+def _odd(spec: ParamSpec, value: Any, rng: Random) -> Any:
+    match spec.type:
+        case "integer" | "number":
+            return _extreme(spec, rng)
+        case "date":
+            return rng.choice(("1999-12-31", "2019-06-15", "2099-01-01"))
+        case "datetime":
+            return rng.choice(("1999-12-31T23:59:59", "2019-06-15T03:00:00", "2099-01-01T12:00:00"))
+        case "array" if value and spec.items is not None:
+            odd = _odd(spec.items, value[0], rng) if spec.items.type != "enum" else value[0]
+            return rng.choice(([odd, *value[1:]], [*value, value[0]]))
+        case "object":
+            changed = dict(value)
+            _spoil(spec.properties or {}, changed, rng)
+            return changed
+        case "string":
+            return rng.choice(("XX-0", "zzzz", "Nobody Atall"))[: int(spec.max or 200)]
+    return value
+
+
+def _extreme(spec: ParamSpec, rng: Random) -> float | int:
+    least = spec.min if spec.min is not None else 0
+    most = spec.max if spec.max is not None else 1_000_000
+    return rng.choice((least, most, int((least + most) / 2)))

@@ -1,0 +1,1 @@
+"""From rows to tokens: chat template, tokenizer, conversations, packed batches."""

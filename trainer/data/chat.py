@@ -1,0 +1,214 @@
+"""Conversations as tokens: Kimi K2's chat template as released, and which tokens are learnt.
+
+    <|im_system|>tool_declare<|im_middle|>{declarations}<|im_end|>
+    <|im_system|>system<|im_middle|>...<|im_end|>
+    <|im_user|>user<|im_middle|>...<|im_end|>
+    <|im_assistant|>assistant<|im_middle|>...{calls}<|im_end|>
+    <|im_system|>{tool}<|im_middle|>## Return of functions.{tool}:{n}\\n...<|im_end|>
+
+with n counting every call of the conversation from 0. Learnt are the assistant's own tokens, from
+behind its header to the end token, calls included; tool results and the user's words never are.
+Every piece of text is tokenised by itself, so the tokens of a conversation's beginning are the
+beginning of its tokens.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from records.errors import ConfigError
+from trainer.data.declarations import Style, declare
+from trainer.data.tokenizer import Tokenizer
+
+Message = Mapping[str, Any]
+
+END = "<|im_end|>"
+ASSISTANT = ("<|im_assistant|>", "assistant", "<|im_middle|>")
+"""What comes before each answer: the prompt for the next one."""
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+class Encoded(NamedTuple):
+    ids: list[int]
+    learnt: list[bool]
+    """For each token, whether the model is to write it."""
+
+
+class _Writer:
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.encoded = Encoded([], [])
+
+    def write(self, *parts: str, learnt: bool = False) -> None:
+        """Special tokens by name; every other part is text, whatever it spells."""
+        for part in parts:
+            number = self._tokenizer.special.get(part)
+            self._add([number] if number is not None else self._tokenizer.encode(part), learnt)
+
+    def text(self, text: str, *, learnt: bool = False) -> None:
+        """Text of others: never a special token, even where it spells nothing but one."""
+        self._add(self._tokenizer.encode(text), learnt)
+
+    def _add(self, ids: Sequence[int], learnt: bool) -> None:
+        self.encoded.ids.extend(ids)
+        self.encoded.learnt.extend([learnt] * len(ids))
+
+
+class _Names:
+    """Call ids of a conversation -> `functions.name:n`."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, str] = {}
+        self._count = 0
+
+    def next(self, call: Mapping[str, Any]) -> str:
+        name = f"functions.{call['function']['name']}:{self._count}"
+        self._count += 1
+        self._given[call.get("id") or name] = name
+        return name
+
+    def of(self, message: Message) -> str:
+        given = message.get("tool_call_id") or ""
+        return self._given.get(given, given)
+
+
+def encode_chat(
+    tokenizer: Tokenizer,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] = (),
+    *,
+    train_turns: Sequence[bool] | None = None,
+    style: Style = "json",
+) -> Encoded:
+    """`messages` in OpenAI's form; `train_turns` says for each whether it may be learnt.
+
+    A message's own `train` or `weight` (false, or 0) takes it out of the loss, too. ConfigError for
+    a role that the template does not have.
+    """
+    writer, names = _Writer(tokenizer), _Names()
+    if tools:
+        writer.write("<|im_system|>", "tool_declare", "<|im_middle|>")
+        writer.text(declare(tools, style))
+        writer.write(END)
+    for number, message in enumerate(messages):
+        flagged = train_turns is None or train_turns[number]
+        _write(writer, names, message, learnt=flagged and _is_learnt(message))
+    return writer.encoded
+
+
+def prompt_for_answer(tokenizer: Tokenizer) -> list[int]:
+    """The tokens after which the model is to write the assistant's next message."""
+    writer = _Writer(tokenizer)
+    writer.write(*ASSISTANT)
+    return writer.encoded.ids
+
+
+def _is_learnt(message: Message) -> bool:
+    return bool(message.get("train", True)) and message.get("weight", 1) != 0
+
+
+def _write(writer: _Writer, names: _Names, message: Message, *, learnt: bool) -> None:
+    content = text_of(message)
+    match message.get("role"):
+        case "system" | "developer":
+            writer.write("<|im_system|>", "system", "<|im_middle|>")
+            writer.text(content)
+            writer.write(END)
+        case "user":
+            writer.write("<|im_user|>", "user", "<|im_middle|>")
+            writer.text(content)
+            writer.write(END)
+        case "assistant":
+            writer.write(*ASSISTANT)
+            writer.text(content, learnt=learnt)
+            _write_calls(writer, names, message.get("tool_calls") or (), learnt=learnt)
+            writer.write(END, learnt=learnt)
+        case "tool":
+            writer.write("<|im_system|>")
+            writer.text(message.get("name") or "tool")
+            writer.write("<|im_middle|>")
+            writer.text(f"## Return of {names.of(message)}\n{content}")
+            writer.write(END)
+        case role:
+            raise ConfigError(f"a message has role {role!r}; allowed: {', '.join(ROLES)}")
+
+
+def _write_calls(
+    writer: _Writer, names: _Names, calls: Sequence[Mapping[str, Any]], *, learnt: bool
+) -> None:
+    if not calls:
+        return
+    writer.write("<|tool_calls_section_begin|>", learnt=learnt)
+    for call in calls:
+        arguments = call["function"]["arguments"]
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        writer.write("<|tool_call_begin|>", learnt=learnt)
+        writer.text(names.next(call), learnt=learnt)
+        writer.write("<|tool_call_argument_begin|>", learnt=learnt)
+        writer.text(arguments, learnt=learnt)
+        writer.write("<|tool_call_end|>", learnt=learnt)
+    writer.write("<|tool_calls_section_end|>", learnt=learnt)
+
+
+def text_of(message: Message) -> str:
+    """Content as text; of a list of parts the text parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))
+    return content or ""
+
+
+class Answer(NamedTuple):
+    """An assistant message as the model wrote it."""
+
+    content: str
+    tool_calls: list[dict[str, Any]]
+    """In OpenAI's form; arguments are the model's own text."""
+    broken: str | None
+    """What of the template was not kept; None where all was."""
+
+
+def parse_answer(tokenizer: Tokenizer, ids: Sequence[int]) -> Answer:
+    """The message behind generated tokens, with or without the end token."""
+    special = tokenizer.special
+    if special[END] in ids:
+        ids = ids[: list(ids).index(special[END])]
+    marks = {number: token for token, number in special.items()}
+    pieces: list[tuple[str, str]] = [("", "")]  # (special token before it, text)
+    start = 0
+    for at, number in enumerate(ids):
+        if number in marks:
+            pieces[-1] = (pieces[-1][0], tokenizer.decode(ids[start:at]))
+            pieces.append((marks[number], ""))
+            start = at + 1
+    pieces[-1] = (pieces[-1][0], tokenizer.decode(ids[start:]))
+    return _answer_of(pieces)
+
+
+def _answer_of(pieces: Sequence[tuple[str, str]]) -> Answer:
+    content, calls, broken = pieces[0][1], [], None
+    name: str | None = None
+    inside = False
+    for mark, text in pieces[1:]:
+        if mark == "<|tool_calls_section_begin|>" and not inside and not calls:
+            inside = True
+        elif mark == "<|tool_call_begin|>" and inside and name is None:
+            name = text.strip()
+        elif mark == "<|tool_call_argument_begin|>" and name is not None:
+            function, _, number = name.removeprefix("functions.").rpartition(":")
+            if not function or not number.isdigit():
+                broken = broken or f"a call named {name!r}, not functions.<tool>:<number>"
+                function = function or name
+            made = {"name": function, "arguments": text.strip()}
+            calls.append({"id": name, "type": "function", "function": made})
+        elif mark == "<|tool_call_end|>" and name is not None:
+            name = None
+        elif mark == "<|tool_calls_section_end|>" and inside and name is None:
+            inside = False
+        else:
+            broken = broken or f"{mark} out of place"
+    if inside or name is not None:
+        broken = broken or "the section of calls has no end"
+    return Answer(content, calls, broken)

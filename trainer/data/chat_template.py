@@ -1,0 +1,30 @@
+"""The chat format as other programs read it: a Jinja template beside the exported tokenizer.
+
+It writes what `conversations.conversation_of` and `chat.encode_chat` make of the same messages, and
+marks what is learnt with `{% generation %}`. It cannot do what needs tokens: text that spells a
+special token becomes one, unless the program that renders it sees to that.
+"""
+
+import json
+from pathlib import Path
+
+from trainer.data.declarations import TEMPLATE, Style, declared_in, opening
+from trainer.data.tokenizer import SETTINGS
+
+_SOURCE = Path(__file__).with_name("chat_template.j2")
+
+
+def chat_template(style: Style) -> str:
+    """The content of `chat_template.jinja` for a model that is told of its tools so."""
+    return opening(style) + _SOURCE.read_text()
+
+
+def has_other_template(folder: Path) -> bool:
+    """Whether the model of a folder says that it speaks another chat format than ours."""
+    if (folder / TEMPLATE).exists():
+        return declared_in(folder) is None
+    try:
+        settings = json.loads((folder / SETTINGS).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(settings, dict) and bool(settings.get("chat_template"))

@@ -1,0 +1,216 @@
+"""Scoring on the episode environment: a policy plays held-out tasks of a dataset to their end.
+
+Episodes go in rounds, all of a group together: everybody who waits for the assistant is answered at
+once, then every environment takes its step. So the answers of a policy hang on the tasks and the
+group's size alone, never on timing. The simulated user is that of the dataset's run, and what it
+says is journalled: an evaluation that was stopped pays nothing twice.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from offline_llm.app import create_app
+from records.config import Config
+from records.errors import ConfigError
+from records.seeds import share_of
+from records.store.dataset import Dataset
+from records.store.journal import ShardJournal
+from records.tables.schemas import Row
+from records.tables.splits import Split
+from sandboxes.mcp.warm import WarmServers
+from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
+from synth.episode.tools.executors import Catalogue
+from synth.episode.tools.simulator import ModelAnswers
+from synth.episode.users.user import LlmUser
+from synth.llm.client import LLM, Gateway
+from synth.pipeline.config import RunConfig
+from synth.pipeline.config_files import recorded_config
+from synth.pipeline.sources import catalogue_of
+from trainer.evaluation.episode import Chosen, begun
+from trainer.evaluation.scores import Played
+from trainer.inference.policies import Asked, Policy
+
+PLAYERS = ("user", "simulator")
+"""Roles of the dataset's run that play along."""
+
+
+class EvalConfig(Config):
+    """Which tasks are played, and within which bounds."""
+
+    dataset: str
+    """Folder of the dataset whose tasks are played."""
+    splits: tuple[Split, ...] = ("heldout_task", "heldout_tool", "heldout_domain")
+    """Unseen tasks, unseen tools, unseen domains; `train` plays tasks that were trained on."""
+    tasks: int = Field(default=100, ge=1)
+    """Tasks of each split, at most; which ones is drawn by digest."""
+    attempts: int = Field(default=1, ge=1, le=256)
+    """Episodes of each task."""
+    complexities: tuple[Literal["simple", "moderate", "complex"], ...] = ()
+    """Only tasks of one wish, of two, of three or four; all where none is named."""
+    max_calls: int | None = Field(default=None, ge=1)
+    """Tasks whose reference plan has more calls are left out."""
+    max_prompt_tokens: int | None = Field(default=None, ge=1)
+    """Tasks whose first prompt is longer are left out."""
+    episode: EpisodeConfig = EpisodeConfig()
+    """Limits of an episode, and the outcomes that are injected."""
+    group: int = Field(default=32, ge=1, le=1024)
+    """Episodes that go on together."""
+    seed: int = Field(default=0, ge=0)
+
+
+class Evaluated(NamedTuple):
+    played: list[Played]
+    conversations: list[dict[str, Any]]
+    """For reading: `task_id`, `messages`, `ended`, `success`, in the order of `played`."""
+    left_out: dict[str, int]
+    """Tasks that were not played, by reason."""
+
+
+def evaluate(
+    policy: Policy,
+    config: EvalConfig,
+    *,
+    journal: Path,
+    on_played: Callable[[int, int], None] | None = None,
+) -> Evaluated:
+    """Play every chosen task; `on_played` is given how many of how many are over.
+
+    ConfigError for a dataset that is none or has no task to play.
+    """
+    return asyncio.run(_evaluate(policy, config, journal, on_played or (lambda done, of: None)))
+
+
+async def _evaluate(
+    policy: Policy, config: EvalConfig, journal: Path, on_played: Callable[[int, int], None]
+) -> Evaluated:
+    dataset = Dataset.open(config.dataset)
+    run = newest_run(dataset)
+    roles = {role: own for role, own in run.roles.items() if role in PLAYERS}
+    app = create_app(run.offline.settings())
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(WarmServers())
+        gateway = await stack.enter_async_context(Gateway(roles, offline_app=lambda: app))
+        notes = stack.enter_context(ShardJournal(journal))
+        llm = LLM(gateway, notes, stage="rollouts", invocation_id="evaluation")
+        catalogue = catalogue_of(dataset, run, servers.open, servers.pool.lease)
+        game = _Game(catalogue, llm, config)
+        left_out: Counter[str] = Counter()
+        tasks = dataset.rows("tasks")
+        chosen = await game.chosen(tasks, policy, left_out)
+        if not chosen:
+            there = Counter(task["split"] for task in tasks)
+            raise ConfigError(
+                f"{config.dataset} has no task to play of splits = {list(config.splits)}; "
+                f"left out: {_told(left_out)}; tasks that are there: {_told(there)}"
+            )
+        played: list[Played] = []
+        conversations: list[dict[str, Any]] = []
+        for start in range(0, len(chosen), config.group):
+            for one, told in await game.play(policy, chosen[start : start + config.group]):
+                played.append(one)
+                conversations.append(told)
+            on_played(len(played), len(chosen))
+    return Evaluated(played, conversations, dict(left_out))
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "none"
+
+
+def newest_run(dataset: Dataset) -> RunConfig:
+    """The configuration of the newest run of the pipeline in the dataset."""
+    rows = dataset.rows("trajectories", ["trajectory_id", "run_id"])
+    runs = dataset.rows("runs", ["run_id", "event", "happened_at"])
+    rolled = {row["run_id"] for row in rows}
+    mine = [r for r in runs if r["run_id"] in rolled and r["event"] == "started"]
+    if not mine:
+        raise ConfigError(f"{dataset.root} holds no run with trajectories, so no tasks to play")
+    newest = max(mine, key=lambda row: row["happened_at"])
+    config = recorded_config(dataset, newest["run_id"])
+    if not isinstance(config, RunConfig):
+        raise ConfigError(
+            f"run {newest['run_id']} of {dataset.root} made texts, and no trajectories"
+        )
+    return config
+
+
+class _Game:
+    """Episodes of one evaluation, on one catalogue."""
+
+    def __init__(self, catalogue: Catalogue, llm: LLM, config: EvalConfig) -> None:
+        self._catalogue, self._llm, self._config = catalogue, llm, config
+
+    async def chosen(
+        self, tasks: Sequence[Row], policy: Policy, left_out: Counter[str]
+    ) -> list[Chosen]:
+        """Of each split so many tasks; those that are left out are counted by reason."""
+        config = self._config
+        found: list[Chosen] = []
+        for split in config.splits:
+            mine = [task for task in tasks if task["split"] == split]
+            mine.sort(key=lambda task: share_of(task["task_id"], f"evaluation-{config.seed}"))
+            played = 0
+            for task in mine:
+                if played == config.tasks:
+                    break
+                if why := await self._unfit(task, policy):
+                    left_out[why] += 1
+                    continue
+                played += 1
+                found += [Chosen(task, attempt) for attempt in range(config.attempts)]
+        return found
+
+    async def _unfit(self, task: Row, policy: Policy) -> str | None:
+        config = self._config
+        tools = self._catalogue.agents[task["agent_id"]]["tool_ids"]
+        if any(tool not in self._catalogue.tools for tool in tools):
+            return "tools_not_here"
+        if config.complexities and task["complexity"] not in config.complexities:
+            return "other_complexity"
+        if config.max_calls is not None and len(task["reference_plan"]) > config.max_calls:
+            return "more_calls"
+        if config.max_prompt_tokens is not None:
+            env = self._environment(Chosen(task, 0))
+            messages, info = await env.reset(task, 0)
+            await env.close()
+            if policy.prompt_tokens(Asked(messages, info["tools"], 0)) > config.max_prompt_tokens:
+                return "longer_prompt"
+        return None
+
+    async def play(
+        self, policy: Policy, chosen: Sequence[Chosen]
+    ) -> list[tuple[Played, dict[str, Any]]]:
+        """All of them to their end, round by round."""
+        episodes = [await begun(self._environment(one), one) for one in chosen]
+        try:
+            while open_ := [e for e in episodes if e.env.state.reason is None]:
+                asked = [e.asked(policy) for e in open_]
+                answers = await asyncio.to_thread(policy.answers, asked)
+                steps = zip(open_, answers, strict=True)
+                await asyncio.gather(*(episode.step(answer) for episode, answer in steps))
+        finally:
+            for episode in episodes:
+                await episode.env.close()
+        return [(episode.counted(), episode.told()) for episode in episodes]
+
+    def _environment(self, chosen: Chosen) -> EpisodeEnvironment:
+        item, catalogue, episode = chosen.item, self._catalogue, self._config.episode
+
+        def user(task: Row, persona: Row) -> LlmUser:
+            return LlmUser(
+                self._llm,
+                item=item,
+                persona=persona,
+                brief=task["user_brief"],
+                tools=catalogue.user_tools_of(task),
+                retries=episode.user_retries,
+            )
+
+        answers = ModelAnswers(self._llm, item=item, config=catalogue.simulate)
+        return EpisodeEnvironment(catalogue, episode, user=user, answers=answers)

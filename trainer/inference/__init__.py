@@ -1,0 +1,1 @@
+"""Sampling: a cache, batches, constrained decoding, policies that play an agent."""

@@ -1,0 +1,183 @@
+"""Multi-head latent attention (MLA).
+
+Queries, and keys with values, come from small latents; positions live in a part of each head apart,
+whose key all heads share. Source: https://arxiv.org/abs/2405.04434 section 2.1. Parameter names are
+those of the released checkpoints.
+
+Shape suffixes in this file: B = sequences, T = tokens, S = tokens that are attended to, H = heads,
+D = features of the model, K = features of a head's query and key, V = of its value, R = rotated
+ones, C = features of the latent.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
+
+from trainer.model.blocked import Block, attend
+from trainer.model.config import ModelConfig
+from trainer.model.norm import RmsNorm
+from trainer.model.rotary import rotate, softmax_scale
+
+LATENT_NORM_EPS = 1e-6
+"""Of the norms on the latents, whatever the config says of the others: as released."""
+
+
+class Context(NamedTuple):
+    """What every layer needs to know of the tokens of one forward pass."""
+
+    cos_BTP: Tensor
+    sin_BTP: Tensor
+    mask: Tensor | BlockMask | Sequence[Block]
+    """Which key a query may see: bool (B, 1, T, S) where a cache is read, the same for flex
+    attention on CUDA, blocks of it on a CPU."""
+    real_BT: Tensor | None
+    """Which tokens are of a document and no padding; None: all are."""
+    track_logits: bool
+    """Whether the largest logit of each head is wanted."""
+
+
+Stored = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Keeps the latents and keys of new tokens; returns those of all tokens so far."""
+
+
+class Attended(NamedTuple):
+    x_BTD: Tensor
+    max_logit_H: Tensor | None
+    """Largest visible q.k times the softmax scale, over all sequences, detached; fp32."""
+
+
+class LatentAttention(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.scale = softmax_scale(config)
+        heads, width = config.num_heads, config.hidden_size
+        if config.q_lora_rank is None:
+            self.q_proj = nn.Linear(width, heads * config.qk_head_dim, bias=False)
+        else:
+            self.q_a_proj = nn.Linear(width, config.q_lora_rank, bias=False)
+            self.q_a_layernorm = RmsNorm(config.q_lora_rank, LATENT_NORM_EPS)
+            self.q_b_proj = nn.Linear(config.q_lora_rank, heads * config.qk_head_dim, bias=False)
+        latent = config.kv_lora_rank + config.qk_rope_head_dim
+        self.kv_a_proj_with_mqa = nn.Linear(width, latent, bias=False)
+        self.kv_a_layernorm = RmsNorm(config.kv_lora_rank, LATENT_NORM_EPS)
+        made = heads * (config.qk_nope_head_dim + config.v_head_dim)
+        self.kv_b_proj = nn.Linear(config.kv_lora_rank, made, bias=False)
+        self.o_proj = nn.Linear(heads * config.v_head_dim, width, bias=False)
+
+    @property
+    def query_weight(self) -> Tensor:
+        """Of the projection whose rows are the heads' queries."""
+        last = self.q_proj if self.config.q_lora_rank is None else self.q_b_proj
+        return last.weight
+
+    def forward(self, x_BTD: Tensor, context: Context) -> Attended:
+        q_BHTK = self.queries(x_BTD, context)
+        latent_BSC, key_BSR = self.latents(x_BTD, context)
+        k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
+        if isinstance(context.mask, BlockMask):
+            out_BHTV, max_logit_H = self._flex(q_BHTK, k_BHSK, v_BHSV, context, context.mask)
+        else:
+            blocks = _as_blocks(context.mask)
+            out_BHTV, max_logit_H = attend(q_BHTK, k_BHSK, v_BHSV, blocks, self.scale)
+        told = max_logit_H if context.track_logits else None
+        return Attended(self.o_proj(out_BHTV.transpose(1, 2).flatten(2)), told)
+
+    def queries(self, x_BTD: Tensor, context: Context) -> Tensor:
+        if self.config.q_lora_rank is None:
+            q = self.q_proj(x_BTD)
+        else:
+            q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x_BTD)))
+        q_BHTK = q.unflatten(-1, (self.config.num_heads, -1)).transpose(1, 2)
+        still, turned = q_BHTK.split(
+            [self.config.qk_nope_head_dim, self.config.qk_rope_head_dim], dim=-1
+        )
+        turned = rotate(turned, context.cos_BTP[:, None], context.sin_BTP[:, None])
+        return torch.cat((still, turned), dim=-1)
+
+    def latents(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        """The normalised latent and the rotated shared key: all that a cache needs to hold."""
+        latent, key = self.kv_a_proj_with_mqa(x_BTD).split(
+            [self.config.kv_lora_rank, self.config.qk_rope_head_dim], dim=-1
+        )
+        return self.kv_a_layernorm(latent), rotate(key, context.cos_BTP, context.sin_BTP)
+
+    def expand(self, latent_BSC: Tensor, key_BSR: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of every head."""
+        made = self.kv_b_proj(latent_BSC).unflatten(-1, (self.config.num_heads, -1))
+        still, v_BHSV = made.transpose(1, 2).split(
+            [self.config.qk_nope_head_dim, self.config.v_head_dim], dim=-1
+        )
+        shared = key_BSR[:, None].expand(-1, self.config.num_heads, -1, -1)
+        return torch.cat((still, shared), dim=-1), v_BHSV
+
+    def extend(self, x_BTD: Tensor, context: Context, stored: Stored) -> Tensor:
+        """Attention of new tokens over what a cache holds, they included.
+
+        One new token a row works on the latents themselves: the two halves of `kv_b_proj` are
+        applied to the query and to the result. More are cheaper the usual way.
+        """
+        q_BHTK = self.queries(x_BTD, context)
+        latent_BSC, key_BSR = stored(*self.latents(x_BTD, context))
+        if x_BTD.shape[1] > 1:
+            k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
+            out_BHTV = F.scaled_dot_product_attention(
+                q_BHTK, k_BHSK, v_BHSV, attn_mask=_as_tensor(context.mask), scale=self.scale
+            )
+        else:
+            out_BHTV = self._absorbed(q_BHTK, latent_BSC, key_BSR, _as_tensor(context.mask))
+        return self.o_proj(out_BHTV.transpose(1, 2).flatten(2))
+
+    def _absorbed(
+        self, q_BHTK: Tensor, latent_BSC: Tensor, key_BSR: Tensor, mask_B1TS: Tensor
+    ) -> Tensor:
+        config = self.config
+        both_HOC = self.kv_b_proj.weight.unflatten(0, (config.num_heads, -1))
+        up_k, up_v = both_HOC.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
+        still, turned = q_BHTK.split([config.qk_nope_head_dim, config.qk_rope_head_dim], dim=-1)
+        scores = (still @ up_k) @ latent_BSC[:, None].mT + turned @ key_BSR[:, None].mT
+        scores = (scores.float() * self.scale).masked_fill(~mask_B1TS, float("-inf"))
+        weights = scores.softmax(-1).to(latent_BSC.dtype)
+        return (weights @ latent_BSC[:, None]) @ up_v.mT
+
+    def _flex(
+        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, context: Context, mask: BlockMask
+    ) -> tuple[Tensor, Tensor | None]:
+        """On CUDA: exact maxima without the score matrices."""
+        out, aux = _fused_flex()(
+            q_BHTK,
+            k_BHSK,
+            v_BHSV,
+            block_mask=mask,
+            scale=self.scale,
+            return_aux=AuxRequest(max_scores=context.track_logits),
+        )
+        if aux.max_scores is None:
+            return out, None
+        top_BHT = aux.max_scores.detach().float()
+        if context.real_BT is not None:
+            top_BHT = top_BHT.masked_fill(~context.real_BT[:, None], float("-inf"))
+        return out, top_BHT.amax(dim=(0, 2))
+
+
+@cache
+def _fused_flex() -> Callable[..., Any]:
+    """Compiled at the first use: as it comes, flex attention makes whole score matrices."""
+    return torch.compile(flex_attention)
+
+
+def _as_tensor(mask: Tensor | BlockMask | Sequence[Block]) -> Tensor:
+    if not isinstance(mask, Tensor):
+        raise TypeError("a cache is read with a plain mask")
+    return mask
+
+
+def _as_blocks(mask: Tensor | Sequence[Block]) -> Sequence[Block]:
+    if isinstance(mask, Tensor):
+        raise TypeError("a CPU takes the mask in blocks")
+    return mask

@@ -1,0 +1,202 @@
+"""The decoder: embedding, layers, norm, head. Parameter names are those of the released
+checkpoints, but for the experts, which are stacks (`trainer.model.exchange` translates).
+
+Shape suffixes in this file: B = sequences, T = tokens, D = features, V = vocabulary, L = layers,
+H = heads, E = experts.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+from torch.utils.checkpoint import checkpoint
+
+from trainer.data.packing import PADDING
+from trainer.model.attention import Context, LatentAttention
+from trainer.model.blocked import Block, blocks_of
+from trainer.model.cache import LatentCache
+from trainer.model.config import ModelConfig
+from trainer.model.experts import Experts, FeedForward, MixtureOfExperts, Router
+from trainer.model.norm import RmsNorm
+from trainer.model.rotary import angles, inverse_frequencies
+
+
+class Output(NamedTuple):
+    """What a forward pass has to tell, besides its gradients."""
+
+    hidden_BTD: Tensor
+    """After the last norm; `Decoder.logits` makes logits of it."""
+    max_logit_LH: Tensor | None
+    """Largest attention logit of each head, detached; None where it was not asked for."""
+    load_LE: Tensor
+    """Tokens sent to each expert, by layer with experts, detached."""
+    imbalance: Tensor
+    """Mean sequence balance loss over the layers with experts, before its weight."""
+
+
+class Layer(nn.Module):
+    def __init__(self, config: ModelConfig, number: int) -> None:
+        super().__init__()
+        self.input_layernorm = RmsNorm(config.hidden_size, config.norm_eps)
+        self.self_attn = LatentAttention(config)
+        self.post_attention_layernorm = RmsNorm(config.hidden_size, config.norm_eps)
+        self.mlp: FeedForward | MixtureOfExperts = (
+            FeedForward(config, config.intermediate_size)
+            if number < config.num_dense_layers
+            else MixtureOfExperts(config)
+        )
+
+    def forward(
+        self, x: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+        """(x, max_logit_H, load_E, imbalance)."""
+        attended = self.self_attn(self.input_layernorm(x), context)
+        x = x + attended.x_BTD
+        normed = self.post_attention_layernorm(x)
+        if isinstance(self.mlp, FeedForward):
+            return x + self.mlp(normed), attended.max_logit_H, None, None
+        mixed = self.mlp(normed, context.real_BT)
+        return x + mixed.x, attended.max_logit_H, mixed.load_E, mixed.imbalance
+
+
+class Body(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Layer(config, n) for n in range(config.num_layers))
+        self.norm = RmsNorm(config.hidden_size, config.norm_eps)
+
+
+class Decoder(nn.Module):
+    """A language model. Made with random weights; on the meta device it has only shapes."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.recompute = False
+        """Keep only the input of each layer and run it again for the gradients."""
+        self.model = Body(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.register_buffer("inverse_frequencies", None, persistent=False)
+        self.inverse_frequencies: Tensor
+        self.reset_frequencies()
+        self.apply(self._draw)
+
+    def reset_frequencies(self) -> None:
+        """Compute what no checkpoint holds, after `to_empty`."""
+        self.inverse_frequencies = inverse_frequencies(self.config).to(self.lm_head.weight.device)
+
+    @torch.no_grad()
+    def _draw(self, module: nn.Module) -> None:
+        std = self.config.init_std
+        if isinstance(module, nn.Linear | nn.Embedding | Router):
+            module.weight.normal_(std=std)
+        elif isinstance(module, Experts):
+            for stack in (module.gate_proj, module.up_proj, module.down_proj):
+                stack.normal_(std=std)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        *,
+        documents_BT: Tensor | None = None,
+        track_logits: bool = False,
+    ) -> Output:
+        """`documents_BT`: which document a token is of, as numbers that rise within a row; tokens
+        see only earlier ones of their own, and positions count from its start. Those of PADDING
+        count neither for loads and balance nor for the largest logits. None: each row is one
+        document.
+
+        `track_logits`: tell the largest attention logit of each head, exactly.
+        """
+        positions_BT, mask = _places(ids_BT, documents_BT)
+        cos, sin = angles(self.config, self.inverse_frequencies, positions_BT)
+        real_BT = None if documents_BT is None else documents_BT != PADDING
+        context = Context(cos, sin, mask, real_BT, track_logits)
+        x = self.model.embed_tokens(ids_BT)
+        tops: list[Tensor] = []
+        loads: list[Tensor] = []
+        imbalances: list[Tensor] = []
+        for layer in self.layers:
+            if self.recompute and torch.is_grad_enabled():
+                made: Any = checkpoint(layer, x, context, use_reentrant=False)
+            else:
+                made = layer(x, context)
+            x, top, load, imbalance = made
+            tops += [top] if top is not None else []
+            loads += [load] if load is not None else []
+            imbalances += [imbalance] if imbalance is not None else []
+        none = torch.zeros(0, self.config.num_experts, dtype=torch.long, device=x.device)
+        return Output(
+            hidden_BTD=self.model.norm(x),
+            max_logit_LH=torch.stack(tops) if tops else None,
+            load_LE=torch.stack(loads) if loads else none,
+            imbalance=torch.stack(imbalances).mean() if imbalances else x.new_zeros(()),
+        )
+
+    @torch.no_grad()
+    def extend(
+        self, ids_NT: Tensor, counts_N: Tensor, slots_N: Tensor, cache: LatentCache
+    ) -> Tensor:
+        """Append tokens to some slots of a cache; the hidden state of each row's last one, (N, D).
+
+        Rows are padded on the right to T: `counts_N` of them are real. ValueError when a slot
+        cannot hold them.
+        """
+        first_N = cache.lengths_B[slots_N]
+        index_T = torch.arange(ids_NT.shape[1], device=ids_NT.device)
+        at_NT = first_N[:, None] + index_T
+        if int((first_N + counts_N).max()) > cache.capacity:
+            raise ValueError(f"a slot holds {cache.capacity} tokens")
+        at_NT = at_NT.clamp_max(cache.capacity - 1)  # padding may reach beyond, and is never read
+        cos, sin = angles(self.config, self.inverse_frequencies, at_NT)
+        keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
+        mask = (keys_S <= at_NT[..., None])[:, None]
+        context = Context(cos, sin, mask, real_BT=None, track_logits=False)
+        x = self.model.embed_tokens(ids_NT)
+        for number, layer in enumerate(self.layers):
+            stored = partial(cache.write, number, slots_N, at_NT)
+            x = x + layer.self_attn.extend(layer.input_layernorm(x), context, stored)
+            normed = layer.post_attention_layernorm(x)
+            inner = layer.mlp(normed)
+            x = x + (inner if isinstance(inner, Tensor) else inner.x)
+        cache.lengths_B[slots_N] = first_N + counts_N
+        last = x[torch.arange(len(x), device=x.device), counts_N - 1]
+        return self.model.norm(last)
+
+    def cast(self, dtype: torch.dtype) -> None:
+        """Parameters only: router biases and frequencies stay fp32."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.to(dtype)
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        return cast(Sequence[Layer], self.model.layers)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self.lm_head(hidden)
+
+
+def _places(
+    ids_BT: Tensor, documents_BT: Tensor | None
+) -> tuple[Tensor, BlockMask | Sequence[Block]]:
+    """Positions within each document, and who may see whom."""
+    rows, length = ids_BT.shape
+    index_T = torch.arange(length, device=ids_BT.device)
+    if documents_BT is None:
+        documents_BT = torch.zeros_like(ids_BT)
+    starts = F.pad(documents_BT[:, 1:] != documents_BT[:, :-1], (1, 0), value=True)
+    starts_BT = (index_T * starts).cummax(-1).values
+    positions_BT = index_T - starts_BT
+    if ids_BT.is_cuda:
+
+        def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return (q >= k) & (documents_BT[b, q] == documents_BT[b, k])
+
+        block = create_block_mask(visible, rows, None, length, length, device=ids_BT.device)
+        return positions_BT, block
+    return positions_BT, blocks_of(documents_BT, starts_BT)

@@ -1,0 +1,199 @@
+"""The feed-forward half of a layer: one network, or a mixture of experts behind a router.
+
+No token is dropped: an expert takes as many as are sent to it.
+
+Shape suffixes in this file: N = tokens, D = features of the model, M = features inside an expert,
+E = experts, K = experts of a token, G = groups of experts.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from trainer.model.config import ModelConfig
+
+
+class FeedForward(nn.Module):
+    """SwiGLU: down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, config: ModelConfig, inner: int) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(config.hidden_size, inner, bias=False)
+        self.up_proj = nn.Linear(config.hidden_size, inner, bias=False)
+        self.down_proj = nn.Linear(inner, config.hidden_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Routed(NamedTuple):
+    experts_NK: Tensor
+    weights_NK: Tensor
+    """fp32, scaled."""
+    scores_NE: Tensor
+    """Sigmoids of the router's logits, fp32."""
+
+
+class Router(nn.Module):
+    """Sigmoid scores; the bias steers who is chosen and never how much is heard.
+
+    Source: https://arxiv.org/abs/2412.19437 section 2.1.2.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.weight = nn.Parameter(torch.empty(config.num_experts, config.hidden_size))
+        self.register_buffer("e_score_correction_bias", torch.zeros(config.num_experts))
+        self.e_score_correction_bias: Tensor
+        """fp32 whatever the model's type; moved by `trainer.optim.balance`, not by gradients."""
+
+    def forward(self, x_ND: Tensor) -> Routed:
+        config = self.config
+        scores_NE = F.linear(x_ND.float(), self.weight.float()).sigmoid()
+        choice_NE = scores_NE.detach() + self.e_score_correction_bias.float()
+        if config.num_groups > 1:
+            choice_NE = self._within_best_groups(choice_NE)
+        experts_NK = choice_NE.topk(config.experts_per_token, dim=-1, sorted=False).indices
+        weights_NK = scores_NE.gather(1, experts_NK)
+        if config.normalize_weights:
+            weights_NK = weights_NK / (weights_NK.sum(-1, keepdim=True) + 1e-20)
+        return Routed(experts_NK, weights_NK * config.routed_scale, scores_NE)
+
+    def _within_best_groups(self, choice_NE: Tensor) -> Tensor:
+        """A group is as good as its two best experts together; the others are out of reach."""
+        grouped_NGE = choice_NE.unflatten(1, (self.config.num_groups, -1))
+        worth_NG = grouped_NGE.topk(2, dim=-1).values.sum(-1)
+        best = worth_NG.topk(self.config.groups_per_token, dim=-1, sorted=False).indices
+        closed_NG = torch.ones_like(worth_NG, dtype=torch.bool).scatter(1, best, False)
+        return grouped_NGE.masked_fill(closed_NG[..., None], float("-inf")).flatten(1)
+
+
+class Experts(nn.Module):
+    """All routed experts of a layer as stacks, so that they run, and are optimised, together."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width, inner, count = config.hidden_size, config.moe_intermediate_size, config.num_experts
+        self.gate_proj = nn.Parameter(torch.empty(count, inner, width))
+        self.up_proj = nn.Parameter(torch.empty(count, inner, width))
+        self.down_proj = nn.Parameter(torch.empty(count, width, inner))
+
+    def forward(self, x_ND: Tensor, routed: Routed) -> Tensor:
+        sent = routed.experts_NK.flatten()
+        order = sent.argsort(stable=True)  # places of the sent copies, expert by expert
+        counts_E = torch.bincount(sent, minlength=len(self.gate_proj))
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order), device=order.device)
+        copies = x_ND[:, None].expand(-1, routed.experts_NK.shape[1], -1).flatten(0, 1)
+        made = self._run(_permuted(copies, order, back), counts_E)
+        made_NKD = _permuted(made, back, order).unflatten(0, routed.experts_NK.shape)
+        return (made_NKD * routed.weights_NK[..., None].to(made.dtype)).sum(1)
+
+    def _run(self, copies: Tensor, counts_E: Tensor) -> Tensor:
+        """Nothing padded: an expert's rows lie together."""
+        ends_E = counts_E.cumsum(0)
+        if copies.is_cuda:
+            product = partial(F.grouped_mm, offs=ends_E.to(torch.int32))
+        else:
+            product = partial(grouped_product, ends=ends_E.tolist())
+        inner = F.silu(product(copies, self.gate_proj.mT)) * product(copies, self.up_proj.mT)
+        return product(inner, self.down_proj.mT)
+
+
+def grouped_product(rows: Tensor, stack: Tensor, *, ends: Sequence[int]) -> Tensor:
+    """`rows[a:b] @ stack[e]` for each e, a and b being the ends of groups e - 1 and e: torch's
+    grouped product, which on a CPU takes several times as long."""
+    return _GroupedProduct.apply(rows, stack, ends)  # type: ignore[return-value]
+
+
+class _GroupedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, stack: Tensor, ends: Sequence[int]) -> Tensor:
+        ctx.ends = ends
+        ctx.save_for_backward(rows, stack)
+        made = rows.new_empty(len(rows), stack.shape[2])
+        for matrix, (a, b) in zip(stack, pairwise((0, *ends)), strict=True):
+            torch.mm(rows[a:b], matrix, out=made[a:b])
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        rows, stack = ctx.saved_tensors
+        dmade = gradients[0].contiguous()
+        drows, dstack = torch.empty_like(rows), torch.empty_like(stack)
+        for e, (a, b) in enumerate(pairwise((0, *ctx.ends))):
+            torch.mm(dmade[a:b], stack[e].T, out=drows[a:b])
+            torch.mm(rows[a:b].T, dmade[a:b], out=dstack[e])
+        return drows, dstack, None
+
+
+def _permuted(rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
+    """`rows[order]`, `back` being the way back: its gradient is moved and not added up."""
+    return _Permuted.apply(rows, order, back)  # type: ignore[return-value]
+
+
+class _Permuted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        return rows.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (back,) = ctx.saved_tensors
+        return gradients[0].index_select(0, back), None, None
+
+
+class Mixed(NamedTuple):
+    x: Tensor
+    load_E: Tensor
+    """Tokens sent to each expert, detached."""
+    imbalance: Tensor
+    """Sequence balance loss before its weight: 1 when every expert gets its share."""
+
+
+class MixtureOfExperts(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.gate = Router(config)
+        self.experts = Experts(config)
+        shared = config.num_shared_experts * config.moe_intermediate_size
+        self.shared_experts = FeedForward(config, shared) if shared else None
+
+    def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Mixed:
+        """`real_BT`: the tokens that count for load and balance; None: all do."""
+        x_ND = x_BTD.flatten(0, 1)
+        routed = self.gate(x_ND)
+        y_ND = self.experts(x_ND, routed)
+        if self.shared_experts is not None:
+            y_ND = y_ND + self.shared_experts(x_ND)
+        if real_BT is None:
+            real_BT = torch.ones(x_BTD.shape[:2], dtype=torch.bool, device=x_BTD.device)
+        sent = routed.experts_NK[real_BT.flatten()].flatten()
+        load_E = torch.bincount(sent, minlength=self.config.num_experts)
+        return Mixed(y_ND.view_as(x_BTD), load_E, sequence_imbalance(routed, real_BT))
+
+
+def sequence_imbalance(routed: Routed, real_BT: Tensor) -> Tensor:
+    """Mean over sequences of sum_i f_i P_i: f_i = E/(K T) x tokens sent to i, P_i = its mean share
+    of the scores, over the T tokens that are real. Source: https://arxiv.org/abs/2412.19437
+    equations 17 to 20.
+    """
+    scores_BTE = routed.scores_NE.unflatten(0, real_BT.shape)
+    experts_BTK = routed.experts_NK.unflatten(0, real_BT.shape)
+    real_BT1 = real_BT[..., None].to(scores_BTE.dtype)
+    tokens_B1 = real_BT1.sum(1).clamp_min(1)
+    share_BTE = scores_BTE / scores_BTE.sum(-1, keepdim=True)
+    share_BE = (share_BTE * real_BT1).sum(1) / tokens_B1
+    counts_BE = torch.zeros_like(share_BE).scatter_add(
+        1, experts_BTK.flatten(1), real_BT1.expand_as(experts_BTK).flatten(1)
+    )
+    even_B1 = tokens_B1 * experts_BTK.shape[-1] / scores_BTE.shape[-1]
+    return (counts_BE / even_B1 * share_BE).sum(-1).mean()

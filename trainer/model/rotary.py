@@ -1,0 +1,77 @@
+"""Rotary positions: angles per position, and the rotation of pairs of features.
+
+Shape suffixes in this file: B = sequences, T = tokens, P = pairs of rotated features.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from trainer.model.config import ModelConfig, YarnConfig
+
+
+def inverse_frequencies(config: ModelConfig) -> Tensor:
+    """Radians a position for each pair, shape (P,), fp32; stretched where the config has YaRN."""
+    dim = config.qk_rope_head_dim
+    exponents = torch.arange(0, dim, 2, dtype=torch.float32) / dim
+    inverse_P = 1.0 / (config.rope_theta**exponents)
+    return inverse_P if config.yarn is None else _stretched(inverse_P, config.yarn, config)
+
+
+def _stretched(inverse_P: Tensor, yarn: YarnConfig, config: ModelConfig) -> Tensor:
+    """Slow pairs divided by the factor, fast ones kept, a linear ramp over the pairs between.
+
+    Where both ends of the ramp fall on one pair it becomes a step just above that pair, as in the
+    released model, whose betas are equal.
+    """
+    dim = config.qk_rope_head_dim
+
+    def pair_with(turns: float) -> float:
+        """The (fractional) pair that turns so often over the original context."""
+        wavelength = yarn.original_positions / (turns * 2 * math.pi)
+        return dim * math.log(wavelength) / (2 * math.log(config.rope_theta))
+
+    first = max(math.floor(pair_with(yarn.beta_fast)), 0)
+    last = min(math.ceil(pair_with(yarn.beta_slow)), dim - 1)
+    width = last - first or 0.001
+    ramp_P = ((torch.arange(dim // 2, dtype=torch.float32) - first) / width).clamp(0, 1)
+    return inverse_P / yarn.factor * ramp_P + inverse_P * (1 - ramp_P)
+
+
+def _temperature(factor: float, strength: float) -> float:
+    return 0.1 * strength * math.log(factor) + 1.0
+
+
+def softmax_scale(config: ModelConfig) -> float:
+    """Factor on query times key: 1 / sqrt(head dim), times YaRN's correction squared."""
+    scale = config.qk_head_dim**-0.5
+    if config.yarn is not None:
+        scale *= _temperature(config.yarn.factor, config.yarn.mscale_all_dim) ** 2
+    return scale
+
+
+def rotation_length(config: ModelConfig) -> float:
+    """Length of (cos, sin): what of YaRN's correction is not in the softmax scale."""
+    yarn = config.yarn
+    if yarn is None:
+        return 1.0
+    whole, in_scale = (_temperature(yarn.factor, s) for s in (yarn.mscale, yarn.mscale_all_dim))
+    return whole / in_scale
+
+
+def angles(config: ModelConfig, inverse_P: Tensor, positions_BT: Tensor) -> tuple[Tensor, Tensor]:
+    """(cos, sin) for each token and pair, both (B, T, P), fp32."""
+    angles_BTP = positions_BT[..., None].float() * inverse_P
+    length = rotation_length(config)
+    return angles_BTP.cos() * length, angles_BTP.sin() * length
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """`x` (..., 2P) with features 2i and 2i + 1 turned as pair i; cos and sin (..., P).
+
+    Computed in fp32, returned in x's dtype: pairs keep their places.
+    """
+    even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
+    return turned.flatten(-2).to(x.dtype)

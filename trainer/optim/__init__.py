@@ -1,0 +1,1 @@
+"""Optimisers and what goes with them: Muon, QK-Clip, schedules, expert balance."""

@@ -1,0 +1,68 @@
+"""What a run has learnt from and what it passed over, by reason: rows of its sources, its steps.
+
+Read from the files of the run, its tokens and its metrics: what was left out or skipped before a
+kill is counted by the process that goes on.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from trainer.data.corpus import LEFT_OUT, Corpus, open_corpus
+from trainer.training.metrics import Line, read_metrics
+from trainer.training.run_folder import TOKENS
+from trainer.training.step import FAULTS
+
+MOST_NAMED = 3
+"""Skipped steps of a reason that are named, else only the first; the curves mark them."""
+
+
+class Count(NamedTuple):
+    what: Literal["rows", "steps"]
+    number: int
+    became: Literal["learnt from", "left out", "taken", "skipped"]
+    reason: str
+    """One word to group by; empty for what was not passed over."""
+    meaning: str
+    """The reason as a sentence has it; of steps, which ones."""
+
+
+def account_of(folder: Path) -> list[Count]:
+    """Of the run in a folder. The rows of every source add up, and so do the steps so far."""
+    return account(open_corpus(folder / TOKENS), read_metrics(folder))
+
+
+def account(corpus: Corpus, lines: Sequence[Line]) -> list[Count]:
+    """As `account_of`, of what was read from there."""
+    skipped: dict[str, list[int]] = {}
+    for line in lines:
+        if line["skipped"]:
+            skipped.setdefault(line["skipped"], []).append(line["step"])
+    taken = len(lines) - sum(map(len, skipped.values()))
+    counts = [Count("rows", len(corpus.lengths), "learnt from", "", "")]
+    for reason, number in sorted(corpus.left_out.items()):
+        counts.append(Count("rows", number, "left out", reason, LEFT_OUT.get(reason, "")))
+    counts.append(Count("steps", taken, "taken", "", ""))
+    for reason, steps in sorted(skipped.items()):
+        words = "; ".join(filter(None, (FAULTS.get(reason), _named(steps))))
+        counts.append(Count("steps", len(steps), "skipped", reason, words))
+    return counts
+
+
+def as_lines(counts: Iterable[Count]) -> list[str]:
+    """A line each for rows and steps: `rows: 51 learnt from; left out: 6 held_out`."""
+    made: dict[str, str] = {}
+    for one in counts:
+        if not one.reason:
+            made[one.what] = f"{one.what}: {one.number:,} {one.became}"
+        else:
+            first = f"; {one.became}:" not in made[one.what]
+            made[one.what] += f"; {one.became}: " if first else ", "
+            made[one.what] += f"{one.number:,} {one.reason}"
+    return list(made.values())
+
+
+def _named(steps: Sequence[int]) -> str:
+    if len(steps) > MOST_NAMED:
+        return f"first at step {steps[0]}"
+    return f"at step {', '.join(map(str, steps))}"

@@ -1,0 +1,103 @@
+"""The folder of a training run: what lies where, whose it is, and one writer at a time."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from records.errors import ConfigError
+from records.files import TEMPORARY, make_folder, write_atomic
+from trainer.training.settings import TrainConfig
+
+CONFIG, CHECKPOINTS, MODEL, TOKENIZER, TOKENS, LOCK = (
+    "config.json",
+    "checkpoints",
+    "model",
+    "tokenizer",
+    "tokens",
+    "run.lock",
+)
+
+BEFORE_CONFIG = {TOKENS, TOKENIZER, LOCK}
+"""What a run has written when it is killed before its settings are."""
+
+FREE = {
+    "out", "device", "steps", "checkpoint_every", "keep",
+    "bad_step", "spike", "recompute", "data.micro_rows",
+}  # fmt: skip
+"""What a run may change on its way: where it is and how far it goes, what it costs, and what to do
+with a bad step, which may be why it stopped."""
+
+
+MOST_TOLD = 4
+"""Settings that a refusal names."""
+
+
+def check_folder(config: TrainConfig) -> None:
+    """ConfigError for a folder with another run, or with files that are no run's."""
+    path = config.folder / CONFIG
+    if path.exists():
+        known, wanted = _known(path), _settled(config.model_dump(mode="json"))
+        differing = sorted(k for k in known.keys() | wanted.keys() if known.get(k) != wanted.get(k))
+        if differing:
+            told = [f"{k}: {known.get(k)!r} there, {wanted.get(k)!r} here" for k in differing]
+            raise ConfigError(
+                f"{config.out} holds a run with other settings ({'; '.join(told[:MOST_TOLD])}); "
+                "choose another `out`, or the settings in its config.json"
+            )
+    elif foreign := sorted(_files(config.folder) - BEFORE_CONFIG):
+        raise ConfigError(
+            f"out = {config.out!r} is a folder with other files ({', '.join(foreign[:3])}); choose "
+            "another"
+        )
+
+
+def write_settings(config: TrainConfig) -> None:
+    """From here on the folder is this run's."""
+    content = json.dumps(config.model_dump(mode="json"), indent=2)
+    write_atomic(config.folder / CONFIG, content.encode())
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """One run at a time: ConfigError while another process trains into the folder. The system lets
+    go of it when a process dies."""
+    make_folder(folder)
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"another process is training into {folder}; wait for it, or choose another `out`"
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _files(folder: Path) -> set[str]:
+    if not folder.exists():
+        return set()
+    return {path.name for path in folder.iterdir() if not path.name.startswith(TEMPORARY)}
+
+
+def _known(path: Path) -> dict[str, Any]:
+    try:
+        return _settled(json.loads(path.read_text()))
+    except (ValueError, AttributeError) as error:
+        raise ConfigError(f"{path} is damaged ({error}); choose another `out`") from error
+
+
+def _settled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What may not change, by dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
+        else:
+            flat[name] = value
+    return {name: value for name, value in flat.items() if name not in FREE}

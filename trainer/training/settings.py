@@ -1,0 +1,151 @@
+"""What a training run is told. The same model serves files, the command line and flows."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+
+from records.config import Config
+from trainer.data.declarations import Style
+from trainer.data.sources import SourceConfig, View
+from trainer.model.config import PRESETS, ModelConfig
+from trainer.model.size import size_of
+from trainer.optim.muon import OptimizerConfig
+from trainer.optim.schedule import Schedule, wsd
+from trainer.training.devices import Device, refuse_what_does_not_fit, weight_dtype
+from trainer.training.loss import TOKENS as LOSS_TOKENS
+
+
+class DataConfig(Config):
+    sources: tuple[SourceConfig, ...] = Field(min_length=1)
+    """What is learnt from."""
+    tokenizer: str | None = None
+    """Folder with a `tokenizer.json`; None: that of the model it starts from, or byte-level BPE
+    trained on the sources."""
+    declarations: Style = "json"
+    """How tools are declared; TypeScript takes far fewer tokens."""
+    row_tokens: int = Field(default=1024, ge=8)
+    """Tokens of a packed row. Longer conversations are left out and counted; texts are cut."""
+    batch_rows: int = Field(default=16, ge=1)
+    """Rows of a step."""
+    micro_rows: int = Field(default=4, ge=1)
+    """Rows of one forward pass; changes memory and time, no gradient."""
+
+
+class TrainConfig(Config):
+    """One run of pretraining or fine-tuning."""
+
+    stage: View = "sft"
+    """Which view of our datasets is learnt from; the command, or the flow, sets it."""
+    out: str
+    """Folder of the run: checkpoints, metrics, curves, the finished model."""
+    data: DataConfig
+    """What is learnt from, and how it is cut into steps."""
+    preset: str | None = "tiny"
+    """Shape of a new model, by name; its vocabulary is the tokenizer's."""
+    shape: ModelConfig | None = None
+    """A shape of your own, instead of a preset."""
+    start_from: str | None = None
+    """Folder of an exported model to go on from, instead of a new one."""
+    steps: int = Field(default=200, ge=1, le=10_000_000)
+    """Optimizer steps in all."""
+    peak_lr: float = Field(default=2e-3, gt=0.0)
+    """Highest learning rate, where no `schedule` is given."""
+    schedule: Schedule | None = None
+    """By tokens. None: warm-up over 2% of the steps, constant, cosine over the last 30%."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    """Muon for matrices, AdamW for the rest."""
+    clip_norm: float = Field(default=1.0, gt=0.0)
+    """Largest norm of the gradient."""
+    qk_clip_tau: float | None = Field(default=100.0, gt=0.0)
+    """Attention logits above this have their heads clipped; None: none is."""
+    balance_rate: float = Field(default=1e-3, ge=0.0)
+    """How fast router biases even out the experts' loads; 0 in an annealing phase."""
+    balance_loss: float = Field(default=0.0, ge=0.0)
+    """Weight of the sequence balance loss."""
+    bad_step: Literal["skip", "stop"] = "skip"
+    """On a loss or gradient that is no number, or a spike."""
+    spike: float = Field(default=20.0, gt=1.0)
+    """A gradient norm so many times the median of the last 100 is a spike."""
+    recompute: bool = False
+    """Run layers again for the gradients instead of keeping what is inside them."""
+    checkpoint_every: int = Field(default=100, ge=1)
+    """Steps between checkpoints; there is one at the end, too."""
+    keep: int = Field(default=2, ge=1)
+    """Checkpoints that are kept."""
+    seed: int = Field(default=0, ge=0)
+    """Of the first weights and of the order of rows."""
+    device: Device = "auto"
+    """auto: a GPU where torch sees one."""
+
+    @model_validator(mode="after")
+    def _one_start(self) -> Self:
+        if self.preset is not None and self.preset not in PRESETS:
+            raise ValueError(f"preset = {self.preset!r}; presets: {', '.join(PRESETS)}")
+        if self.preset is None and self.shape is None and self.start_from is None:
+            raise ValueError("none of preset, shape and start_from says what model to train")
+        if self.shape is not None and self.preset not in (None, "tiny"):
+            raise ValueError(
+                f"preset = {self.preset!r} and a shape are both given; set one of them"
+            )
+        if self.start_from is not None and (self.shape or self.preset not in (None, "tiny")):
+            raise ValueError("start_from brings its own shape; leave out preset and shape")
+        if any(source.held_out for source in self.data.sources):
+            raise ValueError("data.sources: held_out rows are for scoring; set held_out = false")
+        if self.data.batch_rows % self.data.micro_rows:
+            raise ValueError(
+                f"data.batch_rows = {self.data.batch_rows} must be a multiple of data.micro_rows "
+                f"= {self.data.micro_rows}"
+            )
+        return self
+
+    @property
+    def new_shape(self) -> ModelConfig:
+        """Of a model that does not start from another."""
+        return self.shape or PRESETS[self.preset or ""]
+
+    @property
+    def step_tokens(self) -> int:
+        return self.data.batch_rows * self.data.row_tokens
+
+    @property
+    def learning_rates(self) -> Schedule:
+        return self.schedule or wsd(self.peak_lr, self.steps * self.step_tokens)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out)
+
+
+def bytes_needed(config: TrainConfig, model: ModelConfig, device: torch.device) -> int:
+    """Memory of a step, estimated: weights, masters, gradients, optimiser state, activations of
+    one forward pass. Meant to be right within a third or so, and to refuse what cannot fit."""
+    parameters = size_of(model).total
+    weight = weight_dtype(device).itemsize
+    masters = 4 if device.type == "cuda" else 0
+    state = 4.5 if config.optimizer.muon else 8
+    tokens = config.data.micro_rows * config.data.row_tokens
+    inner = (model.experts_per_token + model.num_shared_experts) * model.moe_intermediate_size
+    kept = 12 * model.hidden_size + 3 * max(inner, model.intermediate_size)
+    kept += 4 * model.num_heads * model.qk_head_dim
+    if device.type == "cpu":  # the weights of attention, at most all of them
+        kept += model.num_heads * config.data.row_tokens
+    layers = 1 if config.recompute else model.num_layers
+    # logits of a stretch, and the gradient of the head that is added up over the stretches
+    logits = (2 * min(tokens, LOSS_TOKENS) + model.hidden_size) * model.vocab_size * 4
+    activations = tokens * kept * layers * weight + logits
+    return int(parameters * (2 * weight + masters + state) + activations)
+
+
+def check_memory(config: TrainConfig, model: ModelConfig, device: torch.device) -> int:
+    """The estimate in bytes; ConfigError when the device has less."""
+    needed = bytes_needed(config, model, device)
+    refuse_what_does_not_fit(
+        needed,
+        device,
+        what="a step",
+        instead="lower data.micro_rows or data.row_tokens, set recompute, or choose a smaller "
+        "preset",
+    )
+    return needed
