@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import AgentStage, CatalogueStage, ScreeningStage
 
@@ -31,9 +31,7 @@ async def measure(count: int, folder: str) -> dict[str, object]:
         for make_stage in (CatalogueStage, AgentStage, ScreeningStage):
             began = time.process_time()
             stage = make_stage(run)
-            plan = run.plan(stage)
-            for index in plan.open_shards:
-                await run.run_shard(stage, plan, index)
+            await run.run_stage(stage)
             seconds[stage.name] = round(time.process_time() - began, 2)
         statuses = Counter(
             s.reason or "kept" for s in run.dataset.item_statuses("screening").values()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from offline_llm.server.misbehaviour import Misbehaviour
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
@@ -52,8 +52,8 @@ def config_of(turns: str, verbosity: float, num_tasks: int) -> RunConfig:
 
 async def piloted(config: RunConfig, folder: Path, pilot: int) -> Estimate:
     async with open_run(config, str(folder), command="bench estimate") as run:
-        await make_pilot(run, pilot)
-        return estimate(run)
+        made = await make_pilot(run, pilot)
+        return estimate(run, made)
 
 
 def real_usage(folder: Path) -> tuple[float, ...]:

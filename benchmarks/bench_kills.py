@@ -141,7 +141,7 @@ def start(config: Path, folder: Path, *, prefect: bool) -> subprocess.Popen[byte
 
 def work(config: Path, folder: Path) -> None:
     """Every stage without Prefect, with as many shards at once as the flow has."""
-    from flows.runtime.running import open_run
+    from flows.runtime.open_run import open_run
     from synth.pipeline.config_files import load_config
     from synth.pipeline.stages import STAGES
 
@@ -152,10 +152,11 @@ def work(config: Path, folder: Path) -> None:
                 plan = opened.plan(stage)
 
                 async def one(index: int, stage: Any = stage, plan: Any = plan) -> None:
-                    async with opened.turn(stage, plan, index):
+                    async with opened.turn(stage, plan, [index]):
                         for retries_left in (2, 1, 0):  # as the flow does
                             try:
-                                await opened.run_shard(stage, plan, index)
+                                async for _ in opened.run_shards(stage, plan, [index]):
+                                    pass
                                 break
                             except TransientError:
                                 if not retries_left:
@@ -248,7 +249,7 @@ def kill(process: subprocess.Popen[bytes], victim: str) -> bool:
         return True
     tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
     children = [int(pid) for path in tasks for pid in path.read_text().split()]
-    workers = [pid for pid in children if b"synth.engine.worker" in command_of(pid)]
+    workers = [pid for pid in children if b"synth.engine.processes.worker" in command_of(pid)]
     if workers:
         os.kill(workers[0], signal.SIGKILL)
     return bool(workers)

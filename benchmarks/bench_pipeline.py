@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.bench_kills import endpoint
 from benchmarks.measured import show
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
 from synth.engine.run import Run
 from synth.llm.config import RoleConfig
@@ -122,11 +122,12 @@ async def every_shard(run: Run[RunConfig], stage: Any) -> None:
     """As the flows do, without Prefect."""
     plan = run.plan(stage)
 
-    async def one(index: int) -> None:
-        async with run.turn(stage, plan, index):
-            await run.run_shard(stage, plan, index)
+    async def one(indexes: list[int]) -> None:
+        async with run.turn(stage, plan, indexes):
+            async for _ in run.run_shards(stage, plan, indexes):
+                pass
 
-    await asyncio.gather(*map(one, plan.open_shards))
+    await asyncio.gather(*map(one, run.requests(plan)))
 
 
 def steady(folder: Path, begun: float, ended: float) -> tuple[Rates, float, int]:

@@ -33,8 +33,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
+from synth.engine.plans import StagePlan
+from synth.engine.run import Run
+from synth.engine.stages import Stage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.stage import RephraseStage
@@ -171,7 +174,7 @@ async def measure_memory(args: argparse.Namespace, port: int, folder: str) -> No
         quarter = max(1, args.shards // 4)
         for start in range(0, args.shards, quarter):
             part = plan.open_shards[start : start + quarter]
-            await asyncio.gather(*(run.run_shard(stage, plan, index) for index in part))
+            await asyncio.gather(*(one_shard(run, stage, plan, index) for index in part))
             resident.append(resident_mb())
     params = {"corpus_mb": args.corpus_mb, "texts": texts, "shards": args.shards}
     show(
@@ -184,6 +187,11 @@ async def measure_memory(args: argparse.Namespace, port: int, folder: str) -> No
     )
 
 
+async def one_shard(run: Run[Any], stage: Stage, plan: StagePlan, index: int) -> None:
+    async for _ in run.run_shards(stage, plan, [index]):
+        pass
+
+
 async def rephrased(config: RephraseConfig, folder: str) -> tuple[float, float]:
     """Seconds and CPU seconds of the stage, planning left out."""
     async with open_run(config, folder, command="bench") as run:
@@ -192,8 +200,8 @@ async def rephrased(config: RephraseConfig, folder: str) -> tuple[float, float]:
         cpu, wall = time.process_time(), time.monotonic()
 
         async def one(index: int) -> None:
-            async with run.turn(stage, plan, index):
-                await run.run_shard(stage, plan, index)
+            async with run.turn(stage, plan, [index]):
+                await one_shard(run, stage, plan, index)
 
         await asyncio.gather(*map(one, plan.open_shards))
         return time.monotonic() - wall, time.process_time() - cpu

@@ -2,9 +2,8 @@
 
 from prefect import flow
 
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import run_stages
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
-from flows.runtime.shard_tasks import run_stage
 from synth.engine.plans import StageReport
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import AgentStage, PersonaStage, ScreeningStage, TaskStage
@@ -15,6 +14,4 @@ async def build_tasks(
     config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `agents`, `personas` and `tasks` for the tools that the dataset holds."""
-    async with joined_run(config, dataset) as run:
-        stages = (AgentStage, ScreeningStage, PersonaStage, TaskStage)
-        return [await run_stage(run, stage(run)) for stage in stages]
+    return await run_stages(config, dataset, [AgentStage, ScreeningStage, PersonaStage, TaskStage])

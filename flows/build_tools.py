@@ -2,9 +2,8 @@
 
 from prefect import flow
 
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import run_stages
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
-from flows.runtime.shard_tasks import run_stage
 from synth.engine.plans import StageReport
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import CatalogueStage
@@ -15,5 +14,4 @@ async def build_tools(
     config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `domains` and `tools`. Each MCP server is started in a sandbox and asked."""
-    async with joined_run(config, dataset) as run:
-        return [await run_stage(run, CatalogueStage(run))]
+    return await run_stages(config, dataset, [CatalogueStage])

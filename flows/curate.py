@@ -5,9 +5,9 @@ from typing import Any
 
 from prefect import flow
 
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
-from flows.runtime.shard_tasks import run_stage
+from flows.runtime.stage_runner import run_stage
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.judging.stages import (

@@ -4,9 +4,9 @@ import logging
 
 from prefect import flow
 
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
-from flows.runtime.shard_tasks import run_stage
+from flows.runtime.stage_runner import run_stage
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.evolve import evolve
 from synth.engine.plans import StageReport

@@ -5,7 +5,7 @@ import logging
 from prefect import flow
 
 from flows.curate import judge_all
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from synth.engine.plans import StageReport
 from synth.judging.config import GradeConfig

@@ -14,7 +14,7 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 
 from flows.runtime.data_root import check_paths
-from flows.runtime.joining import send_logs_to_ui
+from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.runtime.training_artifacts import Curves, show_tables, summary
 from trainer.data.sources import View

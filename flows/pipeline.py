@@ -14,7 +14,7 @@ from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
 from flows.rollouts import rollouts
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from records.store.dataset import Dataset

@@ -5,9 +5,9 @@ import logging
 from prefect import flow
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
-from flows.runtime.joining import joined_run
+from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
-from flows.runtime.shard_tasks import run_stage
+from flows.runtime.stage_runner import run_stage
 from synth.engine.plans import StageReport
 from synth.rephrasing import rephrase as job
 from synth.rephrasing.report import summary_markdown, write_report

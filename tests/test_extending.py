@@ -67,7 +67,7 @@ def test_a_file_written_for_the_earlier_names_still_loads(folder: Path) -> None:
     assert "from synth.rubric import" in earlier
     path = folder / "earlier_kinds.py"
     path.write_text(earlier)
-    loaded = load_extensions([ExtensionFile(path=str(path))])
+    loaded = load_extensions([ExtensionFile.model_validate(str(path))])
     assert "few_calls" in loaded.kinds.by_name
 
 

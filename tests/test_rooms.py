@@ -27,7 +27,7 @@ ROOMS = {
         *("tools", "tools/patterns", "tools/operators", "."),
     ],
     "synth": [
-        *("llm", "prompts", "rubrics", "engine", "render"),
+        *("llm", "prompts", "rubrics", "engine", "engine/processes", "render"),
         *("episode/tools", "episode/users", "episode"),
         *("tasks/agents", "tasks/goals", "tasks/proof", "tasks"),
         *("judging/perturbation", "judging"),

@@ -4,7 +4,6 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from records.errors import SynthError
 from records.store.dataset import Draft, ItemStatus
@@ -17,13 +16,16 @@ AROUND = frozenset({UNAVAILABLE, "infra_error"})
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
+    planned: list[Item]
+    """Every item of the stage, in the order of its plan."""
     items: dict[str, Item]
+    """Those of them that are wanted, by id: all, but in a pilot."""
     shards: list[list[str]]
     open_shards: list[int]
     """Indexes of the shards with an item that is not committed."""
     done: dict[str, ItemStatus]
     """Items committed before this invocation, by this run or an earlier one."""
-    rounds: dict[str, int]
+    retry_numbers: dict[str, int]
     """Items -> how often what models answered has failed them: they are asked anew, with another
     seed, since the same answers would come from the journal and fail again."""
     plan_id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -56,7 +58,7 @@ class ShardWork:
     stage: str
     index: int
     items: list[Item]
-    rounds: dict[str, int]
+    retry_numbers: dict[str, int]
     """As in the plan, for these items."""
     total: int
     """Items of the stage, for who watches."""
@@ -68,10 +70,14 @@ class ShardWork:
         return self.stage, self.index
 
 
-class ShardMade(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MadeShard:
+    """What an executor hands over for a shard."""
+
+    index: int
     statuses: dict[str, ItemStatus]
     seconds: float
-    draft: Draft
+    staged: Draft
     """Its rows, written and not yet committed."""
 
 

@@ -16,7 +16,7 @@ MOST = 8
 """Open shards, as a multiple of those that fill the slots: what stragglers hold in memory."""
 
 
-class Openings:
+class ShardScheduler:
     """Over lanes, each with slots of its own: worker processes, or this one alone. One event loop;
     who waits first opens first."""
 

@@ -58,11 +58,13 @@ class Stage(Protocol):
     name: str
     """Kebab-case; names the tasks of the flow, the plan and the journals."""
 
-    # A stage class with `spread = True` may have its shards made in worker processes. Each makes a
-    # stage of its own from its run, so items hold ids and small values; `make` reads the rest.
+    # A stage class with `runs_in_workers = True` may have its shards made in other processes. Each
+    # makes a stage of its own from its context and is given the items with the shard, so items hold
+    # ids and small values; `make` reads the rest.
 
     def plan(self) -> list[Item]:
-        """Every item of the run, in a fixed order, from the config and committed rows."""
+        """Every item of the run, in a fixed order, from the config, committed rows and the ids that
+        earlier stages planned. Called once an invocation, or once a round."""
         ...
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
@@ -87,3 +89,23 @@ def plan_shards(
     if grown != shards:
         write_atomic(path, json.dumps(grown).encode())
     return grown
+
+
+def write_planned(path: Path, ids: Sequence[str]) -> None:
+    """Keep a stage's item ids in their order beside its shard plan, for the stages after it."""
+    write_atomic(_planned_file(path), json.dumps(ids).encode())
+
+
+def planned_before(path: Path, stage: str) -> list[str]:
+    """The ids that `write_planned` kept. ConfigError where there are none."""
+    try:
+        return json.loads(_planned_file(path).read_text())
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"the stage {stage!r} of this run was never planned in this dataset; run the flows "
+            "before it first, or `synth run` with the same settings, which makes nothing twice"
+        ) from error
+
+
+def _planned_file(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.items")

@@ -176,7 +176,7 @@ async def _play(
         config,
         user=user,
         journal=journal,
-        episode_id=f"{trajectory_id}-{llm.round_of(trajectory_id)}",
+        episode_id=f"{trajectory_id}-{llm.retry_number_of(trajectory_id)}",
         answers=answers,
     )
     step: Step | None = None

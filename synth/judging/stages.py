@@ -9,7 +9,7 @@ from records.reading.lookup import RowBy, RowsBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from sandboxes.local.backend import available
-from synth.engine.run import Run
+from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_worlds import code_worlds
@@ -45,7 +45,7 @@ def grading_of(config: JudgedConfig) -> str:
 class Judged:
     """What the stages share: the grading, and the rows that it is about."""
 
-    def __init__(self, run: Run[Any]) -> None:
+    def __init__(self, run: RunContext[Any]) -> None:
         self.run = run
         config: JudgedConfig = run.config
         self.kinds = load_extensions(config.extensions).kinds
@@ -67,9 +67,9 @@ def criteria_of(dataset: Dataset) -> set[str]:
 
 class GradingStage(Judged):
     name = "grading"
-    spread = True
+    runs_in_workers = True
 
-    def __init__(self, run: Run[Any]) -> None:
+    def __init__(self, run: RunContext[Any]) -> None:
         super().__init__(run)
         worlds = code_worlds(run.config.code) if available() is None else {}
         self.bench = Bench(lambda task: code_world_in(worlds, task))
@@ -97,7 +97,7 @@ class CalibrationStage(Judged):
     """Failures planted in trajectories of this grading that passed by code, for the judge."""
 
     name = "calibration"
-    spread = True
+    runs_in_workers = True
 
     def plan(self) -> list[Item]:
         config = self.run.config

@@ -52,7 +52,7 @@ class Completion(NamedTuple):
     cached: bool
 
 
-Place = tuple[str, str | None]
+EndpointKey = tuple[str, str | None]
 """An endpoint: URL, and name of its key."""
 
 
@@ -68,7 +68,7 @@ class Gateway:
         *,
         budget: Budget | None = None,
         offline_app: Callable[[], ASGIApp] | None = None,
-        gate_of: Callable[[Place], Gate | None] = lambda place: None,
+        gate_of: Callable[[EndpointKey], Gate | None] = lambda endpoint: None,
     ) -> None:
         """`offline_app` makes the embedded provider; needed when a role's URL is `offline`.
         `gate_of` gives the gate of an endpoint whose slots others share; None: its own.
@@ -77,20 +77,20 @@ class Gateway:
         """
         self.roles = dict(roles)
         self.budget = budget or Budget()
-        self._endpoints: dict[Place, Endpoint] = {}
+        self._endpoints: dict[EndpointKey, Endpoint] = {}
         for role, config in self.roles.items():
-            place = (config.base_url, config.api_key_env)
-            if place in self._endpoints:
+            key = (config.base_url, config.api_key_env)
+            if key in self._endpoints:
                 continue
             if config.base_url == OFFLINE and offline_app is None:
                 raise ConfigError(f"roles.{role}.base_url is offline, but no provider is embedded")
-            sharing = [c for c in roles.values() if (c.base_url, c.api_key_env) == place]
-            self._endpoints[place] = Endpoint(
+            sharing = [c for c in roles.values() if (c.base_url, c.api_key_env) == key]
+            self._endpoints[key] = Endpoint(
                 config,
                 role=role,
                 max_in_flight=min(c.max_in_flight for c in sharing),
                 app=offline_app() if config.base_url == OFFLINE and offline_app else None,
-                gate=gate_of(place),
+                gate=gate_of(key),
             )
 
     def role(self, name: str) -> tuple[RoleConfig, Endpoint]:
@@ -99,9 +99,9 @@ class Gateway:
             raise ConfigError(f"no model is configured for role {name!r}, only for {[*self.roles]}")
         return config, self._endpoints[config.base_url, config.api_key_env]
 
-    def gate(self, place: Place) -> Gate:
+    def gate(self, endpoint: EndpointKey) -> Gate:
         """Of the endpoint at this URL with this key."""
-        return self._endpoints[place].gate
+        return self._endpoints[endpoint].gate
 
     async def __aenter__(self) -> Self:
         return self
@@ -143,11 +143,11 @@ class LLM:
         *,
         stage: str,
         invocation_id: str,
-        rounds: Mapping[str, int] | None = None,
+        retry_numbers: Mapping[str, int] | None = None,
     ) -> None:
-        """`rounds`: items whose earlier answers are of no use, and how many times that was so."""
+        """`retry_numbers`: items whose earlier answers are of no use -> how often that was so."""
         self._gateway = gateway
-        self._rounds = rounds or {}
+        self._retry_numbers = retry_numbers or {}
         self._journal = journal
         self._stage = stage
         self._invocation_id = invocation_id
@@ -155,9 +155,9 @@ class LLM:
         # what an earlier try of this shard paid for: its ledger died with it
         self._rows: list[Row] = journalled_rows(journal)
 
-    def round_of(self, item: str) -> int:
-        """0, or how often the item was asked for in vain: a round shares no answer with another."""
-        return self._rounds.get(item, 0)
+    def retry_number_of(self, item: str) -> int:
+        """0, or how often the item was asked for in vain: a retry shares no answer with another."""
+        return self._retry_numbers.get(item, 0)
 
     def rows(self) -> list[Row]:
         """For the table `llm_calls`: every request and cache hit of this shard so far."""
@@ -245,7 +245,7 @@ class LLM:
             role,
             messages,
             item=item,
-            round_=self.round_of(item),
+            round_=self.retry_number_of(item),
             tools=tools,
             schema=schema,
         )

@@ -12,14 +12,15 @@ run is known, and is no part of what is left to guess.
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from records.seeds import share_of
 from records.tables.schemas import Row
+from synth.engine.plans import StagePlan
 from synth.engine.run import Run
-from synth.engine.stages import Item, ItemResult, ShardContext, Stage
+from synth.engine.stages import Item, Stage
 from synth.judging.calibration import num_plants
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import (
@@ -137,6 +138,13 @@ class Units:
         return expected, Usage(*(x * factor for x in spread))
 
 
+class Pilot(NamedTuple):
+    """The plans of the stages that a task's usage is counted by."""
+
+    rollouts: StagePlan
+    grading: StagePlan
+
+
 def sum_of(values: Iterable[Usage]) -> Usage:
     total = NOTHING
     for value in values:
@@ -150,85 +158,66 @@ def pilot_tasks(config: RunConfig, size: int) -> list[int]:
     return sorted(ranked[:size])
 
 
-class _Part:
-    """Some items of a stage, as a stage of the same name."""
-
-    def __init__(self, stage: Stage, items: Sequence[Item]) -> None:
-        self.name = stage.name
-        self._stage, self._items = stage, list(items)
-
-    def plan(self) -> list[Item]:
-        return self._items
-
-    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        return await self._stage.make(item, shard)
-
-
-async def make_pilot(run: Run[RunConfig], size: int) -> None:
+async def make_pilot(run: Run[RunConfig], size: int) -> Pilot:
     """Make `size` of the run's tasks and all that hangs on them, up to the verdicts.
 
     Curation looks at the whole run and asks no model: it is left to the run. Raises BudgetError
     when the pilot does not fit; the same command goes on.
     """
     config, chosen = run.config, pilot_tasks(run.config, size)
-    catalogue = CatalogueStage(run)
-    await _make(run, catalogue, catalogue.plan())
-
-    agents = AgentStage(run)
+    await _make(run, CatalogueStage(run))
     numbers = {i // config.tasks.tasks_per_agent for i in chosen}
-    planned = agents.plan()
-    await _make(run, agents, [planned[number] for number in sorted(numbers)])
-
-    personas = PersonaStage(run)
-    numbers = {persona_number(i, config.seed) for i in chosen}
-    planned = personas.plan()
-    await _make(run, personas, [planned[number] for number in sorted(numbers)])
-
-    tasks = TaskStage(run)
-    planned = tasks.plan()  # tasks whose agents are not made yet have ids of no task to be
-    of_pilot = [planned[i] for i in chosen]
-    await _make(run, tasks, of_pilot)
-
-    ids = {item.item_id for item in of_pilot}
-    rollouts = RolloutStage(run)
-    episodes = [i for i in rollouts.plan() if i.data["task"]["task_id"] in ids]
-    await _make(run, rollouts, episodes)
-
-    ids = {item.item_id for item in episodes}
-    grading = GradingStage(run)
-    await _make(run, grading, [i for i in grading.plan() if i.data["trajectory_id"] in ids])
+    await _make(run, AgentStage(run), numbers)
+    await _make(run, PersonaStage(run), {persona_number(i, config.seed) for i in chosen})
+    # tasks whose agents are not made yet have ids of no task to be
+    tasks = await _make(run, TaskStage(run), chosen)
+    rollouts = await _make(
+        run, RolloutStage(run), of=lambda i: i.data["task"]["task_id"] in tasks.items
+    )
+    grading = await _make(
+        run, GradingStage(run), of=lambda i: i.data["trajectory_id"] in rollouts.items
+    )
+    return Pilot(rollouts, grading)
 
 
-async def _make(run: Run[RunConfig], stage: Stage, items: Sequence[Item]) -> None:
-    """Every item that is not committed yet, by shards as in the run itself."""
-    part = _Part(stage, items)
-    plan = await asyncio.to_thread(run.plan, part)
-    wanted = {item.item_id for item in items}
+async def _make(
+    run: Run[RunConfig],
+    stage: Stage,
+    numbers: Collection[int] | None = None,
+    *,
+    of: Callable[[Item], bool] = lambda item: True,
+) -> StagePlan:
+    """Every item with one of the numbers and of which `of` is true, by shards as in the run itself.
+    Committed ones are left alone."""
+    plan = await asyncio.to_thread(
+        run.plan, stage, only=lambda n, item: (numbers is None or n in numbers) and of(item)
+    )
+    mine = [i for i in plan.open_shards if plan.open_items(i)]
 
     async def one(index: int) -> None:
-        async with run.turn(part, plan, index):
-            await run.run_shard(part, plan, index)
+        async with run.turn(stage, plan, [index]):
+            async for _ in run.run_shards(stage, plan, [index]):
+                pass
 
-    mine = [i for i in plan.open_shards if wanted.intersection(plan.shards[i])]
     made = await asyncio.gather(*map(one, mine), return_exceptions=True)
     if broken := [m for m in made if isinstance(m, BaseException)]:
-        raise run.stop or broken[0]
+        raise run.stop_reason or broken[0]
+    return plan
 
 
-def estimate(run: Run[RunConfig]) -> Estimate:
+def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
     """Of the whole run, from what the dataset holds of it; nothing is asked or made.
 
     Prices are those of the run's config, whatever earlier calls cost.
     """
     config = run.config
     paid, spent = _paid(run)
-    agents = {item.item_id for item in AgentStage(run).plan()}
-    personas = {item.item_id for item in PersonaStage(run).plan()}
+    agents, personas = set(run.ids_of("agents")), set(run.ids_of("personas"))
     statuses = run.dataset.item_statuses
     units = [
         Units(len(agents), _known(agents & statuses("agents").keys(), paid, "agents")),
         Units(len(personas), _known(personas & statuses("personas").keys(), paid, "personas")),
-        Units(config.num_tasks, _known_tasks(run, paid)),
+        Units(config.num_tasks, _known_tasks(run, pilot, paid)),
     ]
     units.append(_calibration(run, units[-1], spent.get(CALIBRATION, NOTHING)))
     probes = _probes_of(run)
@@ -320,16 +309,16 @@ def _known(
 
 
 def _known_tasks(
-    run: Run[RunConfig], paid: Mapping[str, dict[Place, Usage]]
+    run: Run[RunConfig], pilot: Pilot, paid: Mapping[str, dict[Place, Usage]]
 ) -> dict[str, dict[Place, Usage]]:
     """Tasks that are through: dropped, or with every attempt rolled out and graded."""
     made = run.dataset.item_statuses("tasks")
-    planned = {item.item_id for item in TaskStage(run).plan()} & made.keys()
+    planned = set(run.ids_of("tasks")) & made.keys()
     known = _known(planned, paid, "tasks")
     done = run.dataset.item_statuses("rollouts")
     graded = run.dataset.item_statuses("grading")
-    gradings = {item.data["trajectory_id"]: item.item_id for item in GradingStage(run).plan()}
-    for item in RolloutStage(run).plan():
+    gradings = {item.data["trajectory_id"]: item.item_id for item in pilot.grading.planned}
+    for item in pilot.rollouts.planned:
         task, episode = item.data["task"]["task_id"], item.item_id
         grading = gradings.get(episode)
         if episode not in done or (grading is not None and grading not in graded):

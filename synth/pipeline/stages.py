@@ -14,7 +14,7 @@ from records.tables.schemas import Row
 from sandboxes.local.backend import available
 from sandboxes.mcp.importing import import_server
 from synth.catalogue.played_sources import write_world
-from synth.engine.run import Run
+from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.rollout import plan_rollouts, run_rollout
 from synth.episode.tools import code_worlds as coding
@@ -32,7 +32,7 @@ from synth.pipeline.sources import (
     servers_of,
     why_left_out,
 )
-from synth.tasks.agents.agents import AgentPlan, make_agent, plan_agents, sources_of
+from synth.tasks.agents.agents import Source, make_agent, plan_agents, sources_of
 from synth.tasks.agents.personas import make_persona, plan_personas
 from synth.tasks.agents.screening import SCREEN_VERSION, near_repeats
 from synth.tasks.code_tasks import CodeTasks
@@ -57,7 +57,7 @@ class CatalogueStage:
 
     name = "tools"
 
-    def __init__(self, run: Run[RunConfig]) -> None:
+    def __init__(self, run: RunContext[RunConfig]) -> None:
         self.run = run
 
     def plan(self) -> list[Item]:
@@ -116,11 +116,35 @@ class CatalogueStage:
 class OverCatalogue:
     """What the later stages share: the run's own sources, and the committed rows about them."""
 
-    def __init__(self, run: Run[RunConfig]) -> None:
+    def __init__(self, run: RunContext[RunConfig]) -> None:
         self.run = run
         self.catalogue = catalogue_of(
             run.dataset, run.config, run.servers.open, run.servers.pool.lease
         )
+
+    def sources_for_agents(self) -> list[Source]:
+        """The domains and servers that agents are made for."""
+        catalogue = self.catalogue
+        domains = [
+            row
+            for row in self.run.dataset.rows("domains")
+            if row["domain_id"] in catalogue.domains or coding.is_code(row)
+        ]
+        return sources_of(domains, catalogue.tools.values(), catalogue.servers, catalogue.code)
+
+    def repeated_agents(self) -> dict[str, str]:
+        """agent_id -> the agent that it repeats, among the committed ones of the run. Compared anew
+        when other agents are planned, or agents were committed since."""
+        planned = tuple(self.run.ids_of("agents"))
+
+        def compare() -> dict[str, str]:
+            columns = ("agent_id", "system_prompt", "tool_ids", "domain_id", "server")
+            agents = filter(None, self.rows_of("agents", columns, planned))
+            return near_repeats(agents, self.sources_for_agents())
+
+        parts = (part for commit in self.run.dataset.commits() for part in commit.parts)
+        committed = tuple(part.name for part in parts if part.table == "agents")
+        return self.run.once("repeats", (planned, committed), compare)
 
     def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
         """Some columns of the table's row for each id, in their order; None where the item gave
@@ -134,13 +158,7 @@ class AgentStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        world = self.catalogue
-        domains = [
-            row
-            for row in self.run.dataset.rows("domains")
-            if row["domain_id"] in world.domains or coding.is_code(row)
-        ]
-        sources = sources_of(domains, world.tools.values(), world.servers, world.code)
+        sources = self.sources_for_agents()
         if not sources:
             raise ConfigError(
                 f"no tool can be used: domains = {list(config.domains)}, servers = "
@@ -162,21 +180,17 @@ class AgentStage(OverCatalogue):
         return ItemResult({"agents": [row]})
 
 
-class ScreeningStage:
+class ScreeningStage(OverCatalogue):
     """Says of every agent, all of them looked at together, whether it repeats one before it."""
 
     name = "screening"
 
-    def __init__(self, run: Run[RunConfig]) -> None:
-        self.run = run
-
     def plan(self) -> list[Item]:
-        plans = agent_plans(self.run)
-        repeats = repeats_of(self.run, plans)
+        repeats = self.repeated_agents()
         made = self.run.dataset.ids("agents")
         return [
             Item(digest("screening", SCREEN_VERSION, agent), {"of": repeats.get(agent)})
-            for agent in (plan.item_id for plan in plans)
+            for agent in self.run.ids_of("agents")
             if agent in made
         ]
 
@@ -184,27 +198,10 @@ class ScreeningStage:
         return dropped("near_duplicate") if item.data["of"] else ItemResult({})
 
 
-def agent_plans(run: Run[RunConfig]) -> list[AgentPlan]:
-    return [item.data["plan"] for item in AgentStage(run).plan()]
-
-
-def repeats_of(run: Run[RunConfig], plans: Sequence[AgentPlan]) -> dict[str, str]:
-    """agent_id -> the agent that it repeats, among the committed ones of the run. Looked for anew
-    when other agents are planned, or agents were committed since."""
-
-    def look() -> dict[str, str]:
-        rows = run.dataset.rows("agents", ("agent_id", "system_prompt", "tool_ids"))
-        return near_repeats(plans, {row["agent_id"]: row for row in rows})
-
-    parts = (part for commit in run.dataset.commits() for part in commit.parts)
-    committed = tuple(part.name for part in parts if part.table == "agents")
-    return run.once("repeats", (tuple(plan.item_id for plan in plans), committed), look)
-
-
 class PersonaStage:
     name = "personas"
 
-    def __init__(self, run: Run[RunConfig]) -> None:
+    def __init__(self, run: RunContext[RunConfig]) -> None:
         self.run = run
 
     def plan(self) -> list[Item]:
@@ -225,9 +222,9 @@ class PersonaStage:
 
 class TaskStage(OverCatalogue):
     name = "tasks"
-    spread = True
+    runs_in_workers = True
 
-    def __init__(self, run: Run[RunConfig]) -> None:
+    def __init__(self, run: RunContext[RunConfig]) -> None:
         super().__init__(run)
         self.extensions = load_extensions(run.config.extensions)
         world, live = self.catalogue, run.servers.open
@@ -243,11 +240,10 @@ class TaskStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        planned = agent_plans(self.run)
-        repeats = repeats_of(self.run, planned)
+        repeats = self.repeated_agents()
         # tasks of an agent that was dropped go to the one that it repeats
-        agents = [repeats.get(plan.item_id, plan.item_id) for plan in planned]
-        personas = [item.item_id for item in PersonaStage(self.run).plan()]
+        agents = [repeats.get(agent, agent) for agent in self.run.ids_of("agents")]
+        personas = self.run.ids_of("personas")
         decided = simulation_identity(config.simulate, config.roles["simulator"])
         played = self.catalogue.played
         plans = plan_tasks(
@@ -282,17 +278,16 @@ class TaskStage(OverCatalogue):
 
 class RolloutStage(OverCatalogue):
     name = "rollouts"
-    spread = True
+    runs_in_workers = True
 
-    def __init__(self, run: Run[RunConfig]) -> None:
+    def __init__(self, run: RunContext[RunConfig]) -> None:
         super().__init__(run)
         self.tasks = RowBy(run.dataset, "tasks", "task_id")
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        planned = (item.item_id for item in TaskStage(self.run).plan())
         return plan_rollouts(
-            [{"task_id": task_id} for task_id in planned if task_id in self.tasks],
+            [{"task_id": i} for i in self.run.ids_of("tasks") if i in self.tasks],
             config=config.rollouts,
             roles=config.roles,
             simulation=self._simulation(),

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES
@@ -28,10 +28,7 @@ def run_pipeline(folder: Path, config: RunConfig = SMALL) -> None:
 async def _run(folder: Path, config: RunConfig) -> None:
     async with open_run(config, str(folder), command="test") as run:
         for make_stage in STAGES:
-            stage = make_stage(run)
-            plan = run.plan(stage)
-            for index in plan.open_shards:
-                await run.run_shard(stage, plan, index)
+            await run.run_stage(make_stage(run))
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

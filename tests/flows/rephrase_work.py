@@ -3,10 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
-from synth.engine.stages import Stage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.rephrase import rephrase
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
@@ -50,10 +49,4 @@ def run_rephrase(folder: Path, config: RephraseConfig = SMALL, *, retry_failed: 
 async def _run(folder: Path, config: RephraseConfig, retry_failed: bool) -> list[StageReport]:
     command = "synth rephrase test.toml"
     async with open_run(config, str(folder), command=command, retry_failed=retry_failed) as run:
-        return await rephrase(run, run_stage)
-
-
-async def run_stage(run: Run[RephraseConfig], stage: Stage) -> StageReport:
-    plan = run.plan(stage)
-    reports = [await run.run_shard(stage, plan, index) for index in plan.open_shards]
-    return run.stage_report(stage, plan, reports)
+        return await rephrase(run, Run.run_stage)

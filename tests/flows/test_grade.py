@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
@@ -26,10 +26,7 @@ def grade(folder: Path, config: GradeConfig) -> None:
     async def run() -> None:
         async with open_run(config, str(folder), command="test") as opened:
             for kind in (GradingStage, CalibrationStage, CurationStage):
-                stage = kind(opened)
-                plan = opened.plan(stage)
-                for index in plan.open_shards:
-                    await opened.run_shard(stage, plan, index)
+                await opened.run_stage(kind(opened))
 
     asyncio.run(run())
 

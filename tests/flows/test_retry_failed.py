@@ -3,34 +3,26 @@
 import asyncio
 from pathlib import Path
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from offline_llm.settings.settings import Misbehaviour
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.engine.plans import StageReport
-from synth.engine.run import Run
-from synth.engine.stages import Stage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES, TaskStage
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
 
 
-async def run_stage(run: Run, stage: Stage) -> StageReport:
-    plan = run.plan(stage)
-    reports = [await run.run_shard(stage, plan, index) for index in plan.open_shards]
-    return run.stage_report(stage, plan, reports)
-
-
 async def retried(folder: Path, config: RunConfig) -> list[StageReport]:
     async with open_run(config, str(folder), command="test", retry_failed=True) as run:
-        return [await run_stage(run, make_stage(run)) for make_stage in STAGES]
+        return [await run.run_stage(make_stage(run)) for make_stage in STAGES]
 
 
 async def plan_tasks_and_die(folder: Path, config: RunConfig) -> None:
     """What a run leaves that is killed before its first shard of tasks is committed."""
     async with open_run(config, str(folder), command="test") as run:
         for make_stage in STAGES[: STAGES.index(TaskStage)]:
-            await run_stage(run, make_stage(run))
+            await run.run_stage(make_stage(run))
         run.plan(TaskStage(run))
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.runtime.running import open_run
-from synth.engine.run import INTERNAL_ERROR
+from flows.runtime.open_run import open_run
+from synth.engine.shard_maker import INTERNAL_ERROR
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.pipeline.config import RunConfig
 
@@ -33,9 +33,7 @@ async def run(folder: Path, error: Exception) -> dict[str, str]:
     config = RunConfig(domains=("home_hub",), servers=(), code=(), shard_size=10)
     async with open_run(config, str(folder / "d"), command="test") as run:
         stage = Meeting(error)
-        plan = run.plan(stage)
-        for index in plan.open_shards:
-            await run.run_shard(stage, plan, index)
+        await run.run_stage(stage)
         statuses = run.dataset.item_statuses(stage.name)
     return {item: status.reason or status.status for item, status in statuses.items()}
 

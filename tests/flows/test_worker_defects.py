@@ -12,21 +12,23 @@ from typing import Any
 
 import pytest
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.errors import SynthError, TransientError
-from synth.engine.channel import Channel
-from synth.engine.plans import ShardMade, ShardWork
-from synth.engine.workers import Workers, _Worker
+from synth.engine.plans import MadeShard, ShardWork
+from synth.engine.processes.channel import Channel
+from synth.engine.processes.executor import _Worker
+from synth.engine.shard_maker import ShardMaker
+from synth.engine.shard_scheduler import ShardScheduler
 from synth.pipeline.stages import CatalogueStage
 from tests.flows.pipeline_work import SMALL
 
-WORK = ShardWork(stage="tools", index=0, items=[], rounds={}, total=1, again=False)
+WORK = ShardWork(stage="tools", index=0, items=[], retry_numbers={}, total=1, again=False)
 IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def with_peer(
     folder: Path,
-    test: Callable[[socket.socket, Channel, "asyncio.Task[ShardMade]"], Awaitable[None]],
+    test: Callable[[socket.socket, Channel, "asyncio.Task[MadeShard]"], Awaitable[None]],
 ) -> None:
     """`test` plays the worker's end of the socket for a run that waits for one shard."""
 
@@ -34,7 +36,7 @@ def with_peer(
         async with open_run(SMALL, str(folder), command="test") as run:
             process = subprocess.Popen(IDLE)  # noqa: ASYNC220  it is there to be killed
             mine, theirs = socket.socketpair()
-            worker = _Worker(run, Workers(run, live_servers=1), process, await Channel.over(mine))
+            worker = _Worker(run, ShardScheduler([1], 1), process, await Channel.over(mine))
             stage = CatalogueStage(run)
             waiting = asyncio.create_task(worker.make(stage, run.plan(stage), WORK))
             channel = await Channel.over(theirs)
@@ -66,7 +68,7 @@ def with_peer(
 def test_a_message_that_cannot_be_used_fails_the_shards_that_wait(
     data: bytes, tmp_path: Path
 ) -> None:
-    async def test(end: socket.socket, _: Channel, waiting: "asyncio.Task[ShardMade]") -> None:
+    async def test(end: socket.socket, _: Channel, waiting: "asyncio.Task[MadeShard]") -> None:
         end.send(struct.pack("!Q", len(data)) + data)
         with pytest.raises(SynthError, match="sent what the run cannot use") as failed:
             await waiting
@@ -76,7 +78,7 @@ def test_a_message_that_cannot_be_used_fails_the_shards_that_wait(
 
 
 def test_who_asks_for_what_is_not_there_is_told(tmp_path: Path) -> None:
-    async def test(_: socket.socket, peer: Channel, waiting: "asyncio.Task[ShardMade]") -> None:
+    async def test(_: socket.socket, peer: Channel, waiting: "asyncio.Task[MadeShard]") -> None:
         peer.send("enter", 7, ("http://nowhere.example/v1", None))
         what, number, value = await peer.receive() or ("", 0, None)
         assert (what, number) == ("answer", 7)
@@ -90,7 +92,7 @@ def test_who_asks_for_what_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_a_shard_whose_rows_cannot_be_sent_fails_with_words(tmp_path: Path) -> None:
-    from synth.engine.worker import SharedBudget, Worker
+    from synth.engine.processes.worker import SharedBudget, Worker
 
     async def go() -> None:
         mine, theirs = socket.socketpair()
@@ -101,9 +103,10 @@ def test_a_shard_whose_rows_cannot_be_sent_fails_with_words(tmp_path: Path) -> N
             async def unsendable(*_: Any) -> Any:
                 return lambda: None
 
-            run.make_shard = unsendable  # type: ignore[method-assign]
+            maker = ShardMaker(run)
+            maker.make = unsendable  # type: ignore[method-assign]
             budget = SharedBudget(worker_end, None, limited=False)  # type: ignore[arg-type]
-            Worker(worker_end, run, budget).begin(3, CatalogueStage, "plan", WORK)
+            Worker(worker_end, run, maker, budget).begin(3, CatalogueStage, "plan", WORK)
             async with asyncio.timeout(20):
                 what, number, error, is_stop = await ours.receive() or ("", 0, None, True)
             assert (what, number, is_stop) == ("failed", 3, False)

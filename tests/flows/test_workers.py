@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from offline_llm.jobs import answer_of
 from offline_llm.server.request import parse_chat
 from offline_llm.server.response import completion
@@ -50,10 +50,10 @@ async def pipeline(
 
             async def one(index: int, stage: Stage = stage, plan: StagePlan = plan) -> None:
                 nonlocal again
-                async with run.turn(stage, plan, index):
+                async with run.turn(stage, plan, [index]):
                     while True:
                         try:
-                            await run.run_shard(stage, plan, index)
+                            [_] = [made async for made in run.run_shards(stage, plan, [index])]
                             return
                         except TransientError:
                             again += 1
@@ -75,7 +75,9 @@ def children() -> list[int]:
     """Process ids of this process's workers."""
     listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return [
-        int(p) for p in listed if b"synth.engine.worker" in Path(f"/proc/{p}/cmdline").read_bytes()
+        int(p)
+        for p in listed
+        if b"synth.engine.processes.worker" in Path(f"/proc/{p}/cmdline").read_bytes()
     ]
 
 

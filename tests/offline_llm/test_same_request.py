@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-import flows.runtime.running
+import flows.runtime.open_run
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
 from synth.llm.config import RoleConfig
@@ -69,7 +69,7 @@ def test_the_provider_sees_what_a_hosted_model_would(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedded, hosted = Recorder(), Recorder()
-    monkeypatch.setattr(flows.runtime.running, "create_app", lambda settings: embedded)
+    monkeypatch.setattr(flows.runtime.open_run, "create_app", lambda settings: embedded)
     run_pipeline(tmp_path / "embedded", RUN)
     with served(hosted) as url:
         roles = {role: RoleConfig(base_url=url) for role in RUN.roles}

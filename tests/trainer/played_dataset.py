@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from synth.episode.environment import EpisodeConfig
 from synth.episode.rollout import RolloutConfig
 from synth.episode.tools.fault_injection import OutcomeConfig
@@ -26,10 +26,7 @@ def make_dataset(folder: Path, *, num_tasks: int) -> Path:
     async def work() -> None:
         async with open_run(config, str(folder), command="test") as run:
             for kind in STAGES:
-                stage = kind(run)
-                plan = run.plan(stage)
-                for index in plan.open_shards:
-                    await run.run_shard(stage, plan, index)
+                await run.run_stage(kind(run))
 
     asyncio.run(work())
     return folder

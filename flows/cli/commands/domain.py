@@ -180,15 +180,12 @@ def _example_task(file: Path, domain: "Domain", seed: int) -> dict[str, Any] | N
 
 async def _tasks_of(config: Any, dataset: str) -> "Dataset":
     """The pipeline up to its tasks, played by the offline provider, without Prefect."""
-    from flows.runtime.running import open_run
+    from flows.runtime.open_run import open_run
     from synth.pipeline.stages import STAGES, TaskStage
 
     async with open_run(config, dataset, command="synth domain check") as run:
         for kind in STAGES[: STAGES.index(TaskStage) + 1]:
-            stage = kind(run)
-            plan = run.plan(stage)
-            for index in plan.open_shards:
-                await run.run_shard(stage, plan, index)
+            await run.run_stage(kind(run))
         return run.dataset
 
 

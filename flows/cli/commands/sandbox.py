@@ -140,7 +140,7 @@ def accounts(*, dataset: str | None = None, json_: Json = False) -> None:
     from flows.runtime.settings import open_dataset
     from records.errors import SynthError
     from sandboxes.core.accounts import Accounts
-    from synth.engine.run import LEASES
+    from synth.engine.shard_maker import LEASES
 
     counts: Counter[str] = Counter()
     for row in open_dataset(dataset).rows("timings", ["name", "count"]):

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from flows.cli.shared.output import say
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from flows.runtime.server import check_given_server, prefect_server
 from flows.runtime.settings import prefect_home
 from synth.engine.job_config import JobConfig
@@ -19,7 +19,7 @@ from synth.engine.job_config import JobConfig
 def run_flow(
     name: str, config: JobConfig, dataset: Path, *, command: str, retry_failed: bool = False
 ) -> None:
-    """Run a flow by its name in `flows.cli.shared.started` in this process, on the project's
+    """Run a flow by its name in `flows.cli.shared.start` in this process, on the project's
     Prefect server.
 
     `command` is what whoever finds the dataset held is told, such as `synth demo`.
@@ -52,7 +52,7 @@ async def _run(
             async with open_run(config, dataset, command=command, retry_failed=retry_failed):
                 if number == 0:
                     server.enter_context(prefect_server(prefect_home(), say=say))
-                from flows.cli.shared.started import (
+                from flows.cli.shared.start import (
                     start,  # imports Prefect, which reads the environment
                 )
 

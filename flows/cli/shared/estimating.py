@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.cli.shared.output import say
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import Estimate, Line, estimate, make_pilot
 
@@ -43,8 +43,8 @@ def print_estimate(
 
 async def _estimated(config: RunConfig, dataset: str, pilot: int, command: str) -> Estimate:
     async with open_run(config, dataset, command=command) as run:
-        await make_pilot(run, pilot)
-        return await asyncio.to_thread(estimate, run)
+        made = await make_pilot(run, pilot)
+        return await asyncio.to_thread(estimate, run, made)
 
 
 def _row(line: Line) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from synth.catalogue.evolution.config import EvolveConfig, domains_of
 from synth.catalogue.evolution.rounds import Rounds
 from synth.catalogue.evolution.specialise import SpecialiseStage
-from synth.catalogue.evolution.workers import Workers
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
@@ -26,12 +25,11 @@ async def evolve(run: Run[EvolveConfig], run_stage: RunStage) -> list[StageRepor
         stage = SpecialiseStage(run, domains)
         reports.append(await run_stage(run, stage))
         domains += stage.made()
-    with Workers(run.config.workers) as workers:
-        rounds = Rounds(run, domains, workers)
-        while stages := await asyncio.to_thread(rounds.next_stages):
-            for stage in stages:
-                reports.append(await run_stage(run, stage))
-        kept = rounds.kept
+    rounds = Rounds(run, domains)
+    while stages := await asyncio.to_thread(rounds.next_stages):
+        for stage in stages:
+            reports.append(await run_stage(run, stage))
+    kept = rounds.kept
     if kept < run.config.count:
         log.warning(
             "%d of %d tools: no domain can give more; name more domains, or specialise",

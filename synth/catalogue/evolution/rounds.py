@@ -13,7 +13,6 @@ from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
 from synth.catalogue.evolution.quotas import FIRST_YIELD, CellCount, next_cells
 from synth.catalogue.evolution.snapshot import Snapshot
 from synth.catalogue.evolution.stage import EvolveStage
-from synth.catalogue.evolution.workers import Workers
 from synth.engine.run import Run
 from tool_specs.domains.catalogue import domain_id
 from tool_specs.domains.domain import Domain
@@ -23,10 +22,9 @@ WORTH_IT = 0.1
 
 
 class Rounds:
-    def __init__(self, run: Run[EvolveConfig], domains: Sequence[Domain], workers: Workers) -> None:
+    def __init__(self, run: Run[EvolveConfig], domains: Sequence[Domain]) -> None:
         self.run = run
         self.domains = {domain_id(domain): domain for domain in domains}
-        self.workers = workers
         base = base_of(run.config)
         self.base = base
         self.items = {
@@ -59,7 +57,6 @@ class Rounds:
                 [self.domains[place] for place, own in picks if own == batch],
                 base=self.base,
                 snapshot=snapshot,
-                workers=self.workers,
             )
             for batch in batches
         ]

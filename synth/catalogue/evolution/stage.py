@@ -14,10 +14,10 @@ from synth.catalogue.evolution.batch import Batch, Group, groups_of, item_id_of
 from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
 from synth.catalogue.evolution.rows import Outcome, rows_of
 from synth.catalogue.evolution.snapshot import Snapshot
-from synth.catalogue.evolution.workers import Workers
 from synth.catalogue.proposals.examining import Draft, Finding, Job, KnownSpec, examine, packed
 from synth.catalogue.proposals.screening import Known
 from synth.catalogue.proposals.wire import Wire
+from synth.engine.executor import ShardExecutor
 from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.llm.client import LLM
@@ -38,7 +38,6 @@ class EvolveStage:
         *,
         base: str,
         snapshot: Snapshot,
-        workers: Workers,
     ) -> None:
         """`base` is what item ids hang on, `snapshot` what was committed when the round began."""
         self.name = f"evolve-{batch}"
@@ -47,7 +46,6 @@ class EvolveStage:
         self.domains = domains
         self.base = base
         self.snapshot = snapshot
-        self.workers = workers
 
     def plan(self) -> list[Item]:
         return [
@@ -64,7 +62,7 @@ class EvolveStage:
         size = self.run.config.batch_size
         groups = groups_of(item.item_id, domain, self.batch, size, known)
         batch = Batch(item.item_id, domain, place, self.batch, known, groups)
-        outcomes = await Making(batch, shard.llm, self.workers).outcomes()
+        outcomes = await Making(batch, shard.llm, self.run.executor).outcomes()
         made = rows_of(batch, outcomes, self.run.config)
         came = self._rows_of_domain(domain)
         tables = made | {"domains": came["domains"], "tools": [*came["tools"], *made["tools"]]}
@@ -84,10 +82,10 @@ class EvolveStage:
 class Making:
     """One batch on its way through the generator and the gate, with one round of repair."""
 
-    def __init__(self, batch: Batch, llm: LLM, workers: Workers) -> None:
+    def __init__(self, batch: Batch, llm: LLM, executor: ShardExecutor) -> None:
         self.batch = batch
         self.llm = llm
-        self.workers = workers
+        self.executor = executor
         self.domain = packed(batch.domain)
 
     async def outcomes(self) -> list[Outcome]:
@@ -117,7 +115,7 @@ class Making:
             Draft(i, tool, _parent_names(talks[number].group))
             for i, (number, _, tool) in enumerate(answered)
         ]
-        findings = await self.workers.run(examine, self._job(drafts))
+        findings = await self.executor.compute(examine, self._job(drafts))
         return [
             Outcome(number, place, tool, finding.reason, finding)
             for (number, place, tool), finding in zip(answered, findings, strict=True)
@@ -162,7 +160,7 @@ class Making:
             for i, where in enumerate(places)
         ]
         job = self._job(drafts, [outcome.finding for outcome in outcomes])
-        return dict(zip(places, await self.workers.run(examine, job), strict=True))
+        return dict(zip(places, await self.executor.compute(examine, job), strict=True))
 
     def _job(self, drafts: Sequence[Draft], earlier: Sequence[Finding] = ()) -> Job:
         known = [

@@ -7,29 +7,29 @@ run adds. Pairs are found by prefixes: two sets so alike share one of the first 
 3-grams in any fixed order, which an index of those finds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import AgentPlan, Source
+from synth.tasks.agents.agents import Source
 from tool_specs.coverage.duplicates import THRESHOLD, Shingles, is_near, shingles_of
 
 SCREEN_VERSION = 1
 """Raised when the same agents would be told apart otherwise."""
 
 
-def near_repeats(plans: Sequence[AgentPlan], rows: Mapping[str, Row]) -> dict[str, str]:
-    """agent_id -> the kept agent that it repeats. `rows` by agent_id; agents without one are
-    passed over."""
+def near_repeats(agents: Iterable[Row], sources: Iterable[Source]) -> dict[str, str]:
+    """agent_id -> the kept agent that it repeats. `agents` in the order in which they were planned;
+    `sources` are those that they were made for."""
+    source_of = {(source.domain_id, source.server): source for source in sources}
+    rows = {row["agent_id"]: row for row in agents}
     found: dict[str, str] = {}
     shared: dict[str, Shingles] = {}
     kept: dict[str, dict[tuple[str, ...], list[tuple[str, Shingles]]]] = {}
-    for plan in plans:
-        row = rows.get(plan.item_id)
-        if row is None:
-            continue
-        key = plan.source.key
+    for agent_id, row in rows.items():
+        source = source_of[row["domain_id"], row["server"]]
+        key = source.key
         if key not in shared:
-            shared[key] = _of_all(plan.source)
+            shared[key] = _of_all(source)
         grams = shingles_of([row["system_prompt"]]) - shared[key]
         index = kept.setdefault(key, {})
         prefix = sorted(grams)[: len(grams) + int(-THRESHOLD * len(grams)) + 1]
@@ -37,10 +37,10 @@ def near_repeats(plans: Sequence[AgentPlan], rows: Mapping[str, Row]) -> dict[st
         alike = [other for other, own in near if is_near(grams, own)]
         alike = [other for other in alike if _same_tools(rows[other], row)]
         if alike:
-            found[plan.item_id] = min(alike)
+            found[agent_id] = min(alike)
             continue
         for gram in prefix:
-            index.setdefault(gram, []).append((plan.item_id, grams))
+            index.setdefault(gram, []).append((agent_id, grams))
     return found
 
 

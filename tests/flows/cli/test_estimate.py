@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli import main as cli
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from offline_llm.server.misbehaviour import Misbehaviour
 from records.errors import BudgetError
 from records.store.dataset import Dataset
@@ -18,6 +18,7 @@ from synth.llm.config import BudgetConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import (
     Estimate,
+    Pilot,
     Units,
     Usage,
     _known_tasks,
@@ -26,6 +27,7 @@ from synth.pipeline.estimate import (
     make_pilot,
     pilot_tasks,
 )
+from synth.pipeline.stages import GradingStage, RolloutStage
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
 
 PRICED = RoleConfig(usd_per_million_prompt=0.6, usd_per_million_completion=2.5)
@@ -41,8 +43,8 @@ CONFIG = SMALL.model_copy(
 def piloted(folder: Path, config: RunConfig = CONFIG, size: int = 12) -> Estimate:
     async def run() -> Estimate:
         async with open_run(config, str(folder), command="test") as opened:
-            await make_pilot(opened, size)
-            return estimate(opened)
+            pilot = await make_pilot(opened, size)
+            return estimate(opened, pilot)
 
     return asyncio.run(run())
 
@@ -86,7 +88,9 @@ def test_pilots_of_half_the_run_are_right_as_often_as_they_say(whole: Path) -> N
 
     async def known() -> dict[str, dict[tuple[str, str], Usage]]:
         async with open_run(CONFIG, str(whole), command="test") as opened:
-            return _known_tasks(opened, _paid(opened)[0])
+            rollouts, grading = RolloutStage(opened), GradingStage(opened)
+            made = Pilot(opened.plan(rollouts), opened.plan(grading))
+            return _known_tasks(opened, made, _paid(opened)[0])
 
     tasks = asyncio.run(known())
     assert len(tasks) == CONFIG.num_tasks

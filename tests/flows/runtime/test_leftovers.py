@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.errors import ConfigError, TransientError
 from records.store.dataset import Dataset
 from synth.engine.stages import Item, ItemResult, ShardContext
@@ -74,16 +74,14 @@ class Unlucky:
 def test_the_journal_stays_while_an_item_may_go_on_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synth.engine.run.ITEM_RETRY_S", 0.0)
+    monkeypatch.setattr("synth.engine.shard_maker.ITEM_RETRY_S", 0.0)
     config = RunConfig(domains=("home_hub",), servers=(), code=(), shard_size=10)
 
     async def run(*, down: bool, retry_failed: bool) -> None:
         opened = open_run(config, str(tmp_path / "d"), command="test", retry_failed=retry_failed)
         async with opened as run:
             stage = Unlucky(down=down)
-            plan = run.plan(stage)
-            for index in plan.open_shards:
-                await run.run_shard(stage, plan, index)
+            await run.run_stage(stage)
 
     asyncio.run(run(down=True, retry_failed=False))
     assert journals(tmp_path / "d") == ["personas-00000.sqlite"]

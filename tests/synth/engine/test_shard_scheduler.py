@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from synth.engine.shard_scheduler import MOST, Openings
+from synth.engine.shard_scheduler import MOST, ShardScheduler
 
 
 class Clock:
@@ -40,7 +40,7 @@ class Clock:
 async def busy(slots: int, shard_size: int, shards: int) -> tuple[list[int], int]:
     """Running items at each moment at which some had yet to start, and the most open shards."""
     rng, clock = Random(3), Clock()
-    openings = Openings([slots], shard_size)
+    scheduler = ShardScheduler([slots], shard_size)
     places = asyncio.Semaphore(slots)
     running, left, open_, most_open = 0, shards * shard_size, 0, 0
     seen: list[int] = []
@@ -48,16 +48,16 @@ async def busy(slots: int, shard_size: int, shards: int) -> tuple[list[int], int
     async def item(shard: int) -> None:
         nonlocal running, left
         async with places:
-            openings.started(shard)
+            scheduler.started(shard)
             running, left = running + 1, left - 1
             await clock.sleep(rng.lognormvariate(0.0, 1.0))  # stragglers of ten times the median
             running -= 1
 
     async def one(shard: int) -> None:
         nonlocal open_, most_open
-        async with openings.turn(shard, shard_size):
+        async with scheduler.turn(shard, shard_size):
             open_, most_open = open_ + 1, max(most_open, open_ + 1)
-            with openings.held(shard, shard_size):
+            with scheduler.held(shard, shard_size):
                 await asyncio.gather(*(item(shard) for _ in range(shard_size)))
             open_ -= 1
 
@@ -81,21 +81,23 @@ def test_no_slot_is_idle_while_items_wait(slots: int, shard_size: int) -> None:
 
 
 def test_a_shard_goes_to_the_lane_with_the_least_to_do() -> None:
-    openings = Openings([2, 2], shard_size=2)
-    with openings.held("a", 2) as first, openings.held("b", 2) as second:
+    scheduler = ShardScheduler([2, 2], shard_size=2)
+    with scheduler.held("a", 2) as first, scheduler.held("b", 2) as second:
         assert {first, second} == {0, 1}
-        openings.started("a")
-        openings.started("a")
-        with openings.held("c", 2) as third:
+        scheduler.started("a")
+        scheduler.started("a")
+        with scheduler.held("c", 2) as third:
             assert third == first
-    openings.started("a")  # a message that comes late is about nothing
+    scheduler.started("a")  # a message that comes late is about nothing
 
 
-def opener(openings: Openings, opened: list[str]) -> Callable[[str], Coroutine[Any, Any, None]]:
+def opener(
+    scheduler: ShardScheduler, opened: list[str]
+) -> Callable[[str], Coroutine[Any, Any, None]]:
     """Opens a shard in its turn, and notes it."""
 
     async def one(shard: str) -> None:
-        async with openings.turn(shard, 1):
+        async with scheduler.turn(shard, 1):
             opened.append(shard)
             await asyncio.sleep(0)
 
@@ -104,10 +106,10 @@ def opener(openings: Openings, opened: list[str]) -> Callable[[str], Coroutine[A
 
 def test_who_is_cancelled_just_when_its_turn_comes_gives_it_back() -> None:
     async def run() -> None:
-        openings = Openings([1], shard_size=1)
+        scheduler = ShardScheduler([1], shard_size=1)
         opened: list[str] = []
-        one = opener(openings, opened)
-        with openings.held("first", 1):
+        one = opener(scheduler, opened)
+        with scheduler.held("first", 1):
             waiting = [asyncio.create_task(one(shard)) for shard in ("given up", "next")]
             await asyncio.sleep(0)
         waiting[0].cancel()  # after its turn was given, before it could run
@@ -115,7 +117,7 @@ def test_who_is_cancelled_just_when_its_turn_comes_gives_it_back() -> None:
             await waiting[0]
         await asyncio.wait_for(waiting[1], 5)
         assert opened == ["next"]
-        async with asyncio.timeout(5), openings.turn("last", 1):
+        async with asyncio.timeout(5), scheduler.turn("last", 1):
             pass
 
     asyncio.run(run())
@@ -123,10 +125,10 @@ def test_who_is_cancelled_just_when_its_turn_comes_gives_it_back() -> None:
 
 def test_who_is_cancelled_while_waiting_opens_nothing() -> None:
     async def run() -> None:
-        openings = Openings([1], shard_size=1)
+        scheduler = ShardScheduler([1], shard_size=1)
         opened: list[str] = []
-        one = opener(openings, opened)
-        with openings.held("first", 1):
+        one = opener(scheduler, opened)
+        with scheduler.held("first", 1):
             waiting = [asyncio.create_task(one(shard)) for shard in ("given up", "next")]
             await asyncio.sleep(0)
             assert not opened

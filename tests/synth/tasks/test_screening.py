@@ -3,7 +3,7 @@
 from random import Random
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import AgentPlan, Source
+from synth.tasks.agents.agents import Source
 from synth.tasks.agents.screening import near_repeats
 from tool_specs.coverage.duplicates import is_near, shingles_of
 
@@ -23,19 +23,17 @@ TEXT = (
 WORDS = TEXT.split()
 
 
-def plan(number: int) -> AgentPlan:
-    return AgentPlan(f"agent-{number:03d}", SHOP, (), "can", "knows", "behaves")
-
-
-def rows_of(prompts: list[str], tools: list[list[str]] | None = None) -> dict[str, Row]:
-    return {
-        f"agent-{i:03d}": {
+def rows_of(prompts: list[str], tools: list[list[str]] | None = None) -> list[Row]:
+    return [
+        {
             "agent_id": f"agent-{i:03d}",
             "system_prompt": prompt,
             "tool_ids": (tools or [["a", "b"]] * len(prompts))[i],
+            "domain_id": SHOP.domain_id,
+            "server": None,
         }
         for i, prompt in enumerate(prompts)
-    }
+    ]
 
 
 def some_prompts(rng: Random, count: int) -> list[str]:
@@ -54,7 +52,7 @@ def test_exactly_those_near_a_kept_one_before_them_are_dropped() -> None:
     dropped = 0
     for seed in range(20):
         prompts = some_prompts(Random(seed), 40)
-        found = near_repeats([plan(i) for i in range(40)], rows_of(prompts))
+        found = near_repeats(rows_of(prompts), [SHOP])
         kept: list[int] = []
         for i, prompt in enumerate(prompts):
             grams = shingles_of([prompt])
@@ -70,23 +68,19 @@ def test_exactly_those_near_a_kept_one_before_them_are_dropped() -> None:
 
 def test_a_larger_run_changes_nothing_of_those_before() -> None:
     prompts = some_prompts(Random(1), 40)
-    few = near_repeats([plan(i) for i in range(20)], rows_of(prompts[:20]))
-    many = near_repeats([plan(i) for i in range(40)], rows_of(prompts))
+    few = near_repeats(rows_of(prompts[:20]), [SHOP])
+    many = near_repeats(rows_of(prompts), [SHOP])
     assert few == {agent: of for agent, of in many.items() if agent < "agent-020"}
 
 
 def test_the_same_words_over_other_tools_are_another_agent() -> None:
     prompt = "You are patient and exact and you serve the people of the town every day."
     tools = [["a", "b", "c"], ["a", "b", "c"], ["d", "e", "f"]]
-    found = near_repeats([plan(i) for i in range(3)], rows_of([prompt] * 3, tools))
+    found = near_repeats(rows_of([prompt] * 3, tools), [SHOP])
     assert found == {"agent-001": "agent-000"}
 
 
 def test_what_the_domain_says_of_itself_makes_no_two_agents_alike() -> None:
     shared = f"{SHOP.description} {SHOP.policy[0]}"
     prompts = [f"You are quick and to the point. {shared}", f"Yours is the warm word. {shared}"]
-    assert near_repeats([plan(0), plan(1)], rows_of(prompts)) == {}
-
-
-def test_agents_without_a_row_are_passed_over() -> None:
-    assert near_repeats([plan(0), plan(1)], rows_of(["one two three four"])) == {}
+    assert near_repeats(rows_of(prompts), [SHOP]) == {}

@@ -1,16 +1,9 @@
 """Cells of a domain, repeated tools, worker processes."""
 
-import asyncio
-import os
-import signal
-from pathlib import Path
-
 import pytest
 
-from records.errors import TransientError
 from records.seeds import rng_of
 from synth.catalogue.evolution.cells import Cell, cell_of, cells_of, emptiest
-from synth.catalogue.evolution.workers import Workers
 from synth.catalogue.proposals.screening import Known, Screen, jaccard, shingles
 from synth.catalogue.proposals.wire import spec_of
 from tests.synth.catalogue.evolution.boats import BOATS, FIND, RAISE, SHORTEN, Tool
@@ -63,22 +56,3 @@ def test_a_third_tool_of_a_skeleton_is_one_too_many() -> None:
     assert screen.fault(known("lock", "another")) is None
     assert screen.fault(known("open", "another")) == "duplicate_name"
     assert screen.fault(known("lock9", "another")) == "numbered_name"
-
-
-def process_id(_: None) -> int:
-    return os.getpid()
-
-
-def end(_: None) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    async def work() -> None:
-        with Workers(1) as workers:
-            first = await workers.run(process_id, None)
-            with pytest.raises(TransientError, match="worker process died"):
-                await workers.run(end, None)
-            assert await workers.run(process_id, None) != first
-
-    asyncio.run(work())

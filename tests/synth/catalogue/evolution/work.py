@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.running import open_run
+from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES, Row
@@ -12,23 +12,16 @@ from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.evolve import evolve
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
-from synth.engine.stages import Stage
 from synth.llm.config import ModelConfig, RoleConfig
 from tests.synth.catalogue.evolution.boats import BOATS
 
 CONTENT = [name for name, table in TABLES.items() if table.content]
 
 
-async def run_stage(run: Run[EvolveConfig], stage: Stage) -> StageReport:
-    plan = run.plan(stage)
-    reports = [await run.run_shard(stage, plan, index) for index in plan.open_shards]
-    return run.stage_report(stage, plan, reports)
-
-
 def run_evolution(folder: Path, config: EvolveConfig) -> list[StageReport]:
     async def work() -> list[StageReport]:
         async with open_run(config, str(folder), command="synth tools evolve") as run:
-            return await evolve(run, run_stage)
+            return await evolve(run, Run.run_stage)
 
     return asyncio.run(work())
 

@@ -1,4 +1,4 @@
-"""The processes in which a run's shards are made, and what they share with it.
+"""Worker processes of this machine, and what they share with the run.
 
 One process decides and commits; the others make rows. Each has its part of the run's concurrency;
 the budget and the endpoints' slots stay the run's, which grants them one by one. A worker that
@@ -15,21 +15,24 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from records.errors import BudgetError, SynthError, TransientError
-from synth.engine.channel import Channel
-from synth.engine.plans import ShardMade, ShardWork, StagePlan
+from synth.engine.executor import In, Out, RunGrants
+from synth.engine.plans import MadeShard, ShardWork, StagePlan
+from synth.engine.processes.channel import Channel
+from synth.engine.processes.compute_pool import ComputePool
+from synth.engine.processes.worker import Setup
 from synth.engine.run import Run
-from synth.engine.shard_scheduler import Openings
+from synth.engine.shard_maker import ShardMaker
+from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage
-from synth.engine.worker import Setup
 from synth.llm.budget import Amount
-from synth.llm.client import Place
+from synth.llm.client import EndpointKey
 
 WORTH_IT = 200
 """Items of a stage from which on processes of their own pay for their start of two seconds."""
@@ -37,50 +40,81 @@ WORTH_IT = 200
 END_S = 10.0
 """How long a worker may take to end in good order."""
 
-_COMMAND = "from synth.engine.worker import main; main()"
+_COMMAND = "from synth.engine.processes.worker import main; main()"
 
 log = logging.getLogger(__name__)
 
 
 class _Job(NamedTuple):
-    made: "asyncio.Future[ShardMade]"
+    made: "asyncio.Future[MadeShard]"
     work: ShardWork
     around: contextvars.Context
     """Of who asked: its log records belong there."""
 
 
-class Workers:
-    """Started when the first shard asks for one, ended with the block. One event loop."""
+class LocalProcesses:
+    """A `ShardExecutor`: the run's own process, and workers for stages that are worth them.
+
+    Workers are started when the first shard asks for one and ended with the block. One event loop.
+    """
+
+    shards_per_request = 1
 
     def __init__(self, run: Run[Any], *, live_servers: int) -> None:
         """`live_servers`: of the whole run, alive at once."""
         config = run.config
         number = min(config.workers or len(os.sched_getaffinity(0)), config.concurrency)
         self._run = run
+        self._maker = ShardMaker(run)
         self._concurrency = _parts(config.concurrency, number)
         self._live = [max(1, part) for part in _parts(live_servers, number)]
         self._workers: list[_Worker | None] = [None] * number
         self._starting = [asyncio.Lock() for _ in range(number)]
         """One of each lane: shards that are opened together share its process."""
-        self.openings = Openings(self._concurrency, config.shard_size)
+        self.scheduler = ShardScheduler(self._concurrency, config.shard_size)
+        self._pool: ComputePool | None = None
 
-    def take(self, stage: Stage, plan: StagePlan) -> bool:
-        """Whether the stage's shards are made here rather than in the run's own process."""
-        if len(self._workers) < 2 or not getattr(stage, "spread", False):
+    def uses_workers(self, stage: Stage, plan: StagePlan) -> bool:
+        """Whether the stage's shards are made in workers rather than in the run's own process."""
+        if len(self._workers) < 2 or not getattr(stage, "runs_in_workers", False):
             return False
         items = sum(len(plan.shards[index]) for index in plan.open_shards)
         return self._run.config.workers > 1 or items >= WORTH_IT
 
-    async def make(self, stage: Stage, plan: StagePlan, work: ShardWork) -> ShardMade:
-        """TransientError if the worker dies; else as `Run.make_shard`."""
-        with self.openings.held(work.key, len(work.items)) as lane:
+    def turn(
+        self, stage: Stage, plan: StagePlan, works: Sequence[ShardWork]
+    ) -> AbstractAsyncContextManager[None]:
+        """Of one shard: `shards_per_request` is 1."""
+        [work] = works
+        used = self.uses_workers(stage, plan)
+        scheduler = self.scheduler if used else self._maker.scheduler
+        return scheduler.turn(work.key, len(work.items))
+
+    async def make(
+        self, stage: Stage, plan: StagePlan, works: Sequence[ShardWork]
+    ) -> AsyncIterator[MadeShard]:
+        """As `ShardExecutor.make`."""
+        for work in works:
+            if self.uses_workers(stage, plan):
+                yield await self._make_in_worker(stage, plan, work)
+            else:
+                yield await self._maker.make(stage, work)
+
+    async def _make_in_worker(self, stage: Stage, plan: StagePlan, work: ShardWork) -> MadeShard:
+        with self.scheduler.held(work.key, len(work.items)) as lane:
             async with self._starting[lane]:
                 worker = self._workers[lane]
                 if worker is None or worker.ended:
                     worker = self._workers[lane] = await _Worker.start(
-                        self._run, self, self._concurrency[lane], self._live[lane]
+                        self._run, self.scheduler, self._concurrency[lane], self._live[lane]
                     )
             return await worker.make(stage, plan, work)
+
+    async def compute(self, function: Callable[[In], Out], argument: In) -> Out:
+        """As `ShardExecutor.compute`, in a pool of processes that starts with the first call."""
+        if self._pool is None:
+            self._pool = ComputePool(self._run.config.workers)
+        return await self._pool.run(function, argument)
 
     def stop(self, error: Exception) -> None:
         """Nothing new starts anywhere."""
@@ -90,12 +124,9 @@ class Workers:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *details: object) -> None:
+        if self._pool is not None:
+            self._pool.close()
         await asyncio.gather(*(worker.end() for worker in self._workers if worker is not None))
 
 
@@ -103,43 +134,47 @@ class _Worker:
     """One process, its jobs, and what it holds of the run's budget and slots."""
 
     def __init__(
-        self, run: Run[Any], workers: Workers, process: subprocess.Popen[bytes], end: Channel
+        self,
+        grants: RunGrants,
+        scheduler: ShardScheduler,
+        process: subprocess.Popen[bytes],
+        end: Channel,
     ) -> None:
-        self._run, self._workers, self._process, self.channel = run, workers, process, end
+        self._run, self._scheduler, self._process, self.channel = grants, scheduler, process, end
         self._numbers = count()
         self._jobs: dict[int, _Job] = {}
         self._finished: Counter[int] = Counter()
         """Items by job, as far as they were shown."""
         self._reserved: Counter[tuple[str, Amount]] = Counter()
-        self._slots: Counter[tuple[Place, int]] = Counter()
+        self._slots: Counter[tuple[EndpointKey, int]] = Counter()
         self._asked: set[asyncio.Task[None]] = set()
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
     async def start(
-        cls, run: Run[Any], workers: Workers, concurrency: int, live_servers: int
+        cls, run: Run[Any], scheduler: ShardScheduler, concurrency: int, live_servers: int
     ) -> "_Worker":
         process, end = _spawned()
         channel = await Channel.over(end)
         level = logging.getLogger("synth").getEffectiveLevel()
         config = run.config.model_copy(update={"concurrency": concurrency})
-        limited = run.gateway.budget.limited
-        place = str(run.dataset.root)
-        channel.send(Setup(config, place, run.invocation_id, live_servers, limited, level))
-        return cls(run, workers, process, channel)
+        limited = run.budget.limited
+        folder = str(run.dataset.root)
+        channel.send(Setup(config, folder, run.invocation_id, live_servers, limited, level))
+        return cls(run, scheduler, process, channel)
 
     @property
     def ended(self) -> bool:
         return self._listening.done()
 
-    async def make(self, stage: Stage, plan: StagePlan, work: ShardWork) -> ShardMade:
-        made: asyncio.Future[ShardMade] = asyncio.get_running_loop().create_future()
+    async def make(self, stage: Stage, plan: StagePlan, work: ShardWork) -> MadeShard:
+        made: asyncio.Future[MadeShard] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         self._jobs[number] = _Job(made, work, contextvars.copy_context())
         try:
             self.channel.send("make", number, type(stage), plan.plan_id, work)
-            if self._run.stop is not None:
-                self.channel.send("stop", self._run.stop)
+            if self._run.stopped is not None:
+                self.channel.send("stop", self._run.stopped)
             with contextlib.suppress(ConnectionError):  # it has just died: `made` will say so
                 await self.channel.flush()
             return await made
@@ -176,39 +211,39 @@ class _Worker:
             died = f"the worker process of {job.work.stage} shard {job.work.index} ended"
             job.made.set_exception(defect or TransientError(f"{died} with status {status}"))
         for number, job in left:
-            self._run.on_progress(job.work.stage, -self._finished[number], job.work.total)
+            self._run.progress(job.work.stage, -self._finished[number], job.work.total)
 
     def _hear(self, what: str, *values: Any) -> None:
         match what, *values:
             case "started", shard:
-                self._workers.openings.started(shard)
+                self._scheduler.started(shard)
             case "finished", number, stage, n, total:
                 self._finished[number] += n
-                self._run.on_progress(stage, n, total)
+                self._run.progress(stage, n, total)
             case "made", number, made:
                 self._resolve(number, made)
             case "failed", number, error, is_stop:
                 if is_stop:
                     self._stop(error)
                 self._resolve(number, error)
-            case "enter", number, place:
-                self._grant(number, self._enter(place))
-            case "leave", place, ticket, signal:
-                self._slots[place, ticket] -= 1
-                self._run.gateway.gate(place).leave(ticket, signal)
+            case "enter", number, endpoint:
+                self._grant(number, self._enter(endpoint))
+            case "leave", endpoint, ticket, signal:
+                self._slots[endpoint, ticket] -= 1
+                self._run.gate(endpoint).leave(ticket, signal)
             case "reserve", number, stage, worst:
                 self._grant(number, self._reserve(stage, worst))
             case "settle", stage, worst, used:
                 self._reserved[stage, worst] -= 1
-                self._run.gateway.budget.settle(stage, worst, used)
+                self._run.budget.settle(stage, worst, used)
             case "spent", stage, used:
-                self._run.gateway.budget.add(stage, used)
+                self._run.budget.add(stage, used)
             case "log", number, name, level, text:
                 self._log(number, name, level, text)
             case _:
                 raise RuntimeError(f"a worker sent {what!r} with {len(values)} values")
 
-    def _resolve(self, number: int, outcome: ShardMade | Exception) -> None:
+    def _resolve(self, number: int, outcome: MadeShard | Exception) -> None:
         job = self._jobs.get(number)
         if job is None or job.made.done():  # nobody waits any more
             return
@@ -223,8 +258,7 @@ class _Worker:
         around.run(logging.getLogger(name).log, level, "%s", text)
 
     def _stop(self, error: Any) -> None:
-        self._run.stop = self._run.stop or error
-        self._workers.stop(error)
+        self._run.stop(error)
 
     def _grant(self, number: int, answer: Any) -> None:
         async def grant() -> None:
@@ -241,23 +275,23 @@ class _Worker:
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
 
-    async def _enter(self, place: Place) -> int:
-        ticket = await self._run.gateway.gate(place).enter()
-        self._slots[place, ticket] += 1
+    async def _enter(self, endpoint: EndpointKey) -> int:
+        ticket = await self._run.gate(endpoint).enter()
+        self._slots[endpoint, ticket] += 1
         return ticket
 
     async def _reserve(self, stage: str, worst: Amount) -> None:
-        await self._run.gateway.budget.reserve(stage, worst)
+        await self._run.budget.reserve(stage, worst)
         self._reserved[stage, worst] += 1
 
     def _give_back(self) -> None:
         """What the process held when it ended; its requests may have been billed."""
-        for (place, ticket), number in self._slots.items():
+        for (endpoint, ticket), number in self._slots.items():
             for _ in range(number):
-                self._run.gateway.gate(place).leave(ticket, "neutral")
+                self._run.gate(endpoint).leave(ticket, "neutral")
         for (stage, worst), number in self._reserved.items():
             for _ in range(number):
-                self._run.gateway.budget.settle(stage, worst, worst)
+                self._run.budget.settle(stage, worst, worst)
         self._slots.clear()
         self._reserved.clear()
 
@@ -271,7 +305,7 @@ def _defect(what: str, error: Exception) -> SynthError:
 def _spawned() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A worker process, and our end of the socket to it."""
     mine, theirs = socket.socketpair()
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     with theirs:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Processes that prove tools, so that the event loop keeps talking to models meanwhile."""
+"""Processes that run plain functions, so that the event loop keeps talking to models meanwhile."""
 
 import asyncio
 import multiprocessing
@@ -7,17 +7,13 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from types import TracebackType
-from typing import Self, TypeVar
 
 from records.errors import TransientError
 from records.processes import end_with_parent
-
-In = TypeVar("In")
-Out = TypeVar("Out")
+from synth.engine.executor import In, Out
 
 
-class Workers:
+class ComputePool:
     """A pool that outlives a worker which dies. Results do not depend on how many there are."""
 
     def __init__(self, processes: int = 0) -> None:
@@ -41,15 +37,8 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Forget what waits, and end the processes once what they do is done."""
         self._pool.shutdown(cancel_futures=True)
 
 

@@ -26,9 +26,10 @@ from records.tables.schemas import Row
 from sandboxes.core.capacity import machine_live
 from sandboxes.mcp.warm import WarmServers
 from synth.catalogue.evolution.config import EvolveConfig, check_domains
+from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
-from synth.engine.run import ConfigT, Run
-from synth.engine.workers import Workers
+from synth.engine.processes.executor import LocalProcesses
+from synth.engine.run import Run
 from synth.judging.config import JudgedConfig
 from synth.judging.judge_report import judge_report
 from synth.judging.stages import grading_of
@@ -94,8 +95,8 @@ async def open_run(
             _write_event(run, command, "started", "running", "", probed)
             token = _current.set(run)
             try:
-                async with Workers(run, live_servers=live or machine_live()) as workers:
-                    run.workers = workers
+                processes = LocalProcesses(run, live_servers=live or machine_live())
+                async with processes as run.executor:
                     yield run
             except BaseException as error:
                 status = "budget_stop" if isinstance(error, BudgetError) else "failed"

@@ -1,4 +1,4 @@
-"""A process that makes shards for a run; `synth.engine.workers` starts it.
+"""A process that makes shards for a run; `executor` starts it.
 
 It has the run's configuration, endpoints and journals of the shards it is given, and writes their
 parts. What must be one for the whole run it asks the run for, over a socket: room in the
@@ -21,14 +21,15 @@ from offline_llm.app import create_app
 from records.errors import BudgetError, ConfigError, SynthError
 from records.store.dataset import Dataset
 from sandboxes.mcp.warm import WarmServers
-from synth.engine.channel import Channel
+from synth.engine.context import RunContext
 from synth.engine.job_config import JobConfig
 from synth.engine.plans import ShardWork
-from synth.engine.run import Run
-from synth.engine.shard_scheduler import Openings
+from synth.engine.processes.channel import Channel
+from synth.engine.shard_maker import ShardMaker
+from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage
 from synth.llm.budget import NOTHING, Amount, Budget
-from synth.llm.client import Gateway, Place
+from synth.llm.client import EndpointKey, Gateway
 from synth.llm.config import OFFLINE
 from synth.llm.limiter import Gate, Limiter, Signal
 
@@ -111,23 +112,23 @@ class SharedBudget(Budget):
 class SharedGate(Gate):
     """The run's gate of one endpoint, seen from a worker."""
 
-    def __init__(self, channel: Channel, asking: Asking, place: Place) -> None:
+    def __init__(self, channel: Channel, asking: Asking, endpoint: EndpointKey) -> None:
         super().__init__(Limiter(1))
-        self._channel, self._asking, self._place = channel, asking, place
+        self._channel, self._asking, self._endpoint = channel, asking, endpoint
 
     async def enter(self) -> int:
         return await self._asking.ask(
-            "enter", self._place, give_back=lambda ticket: self.leave(ticket, "neutral")
+            "enter", self._endpoint, give_back=lambda ticket: self.leave(ticket, "neutral")
         )
 
     def leave(self, ticket: int, signal: Signal) -> None:
-        self._channel.send("leave", self._place, ticket, signal)
+        self._channel.send("leave", self._endpoint, ticket, signal)
 
 
-class ReportedOpenings(Openings):
+class ReportingScheduler(ShardScheduler):
     """The run opens the shards; it is told what becomes of their items."""
 
-    def __init__(self, channel: Channel, run: Run[Any]) -> None:
+    def __init__(self, channel: Channel, run: RunContext[Any]) -> None:
         super().__init__([run.config.concurrency], run.config.shard_size)
         self._channel = channel
 
@@ -151,8 +152,10 @@ class _Forward(logging.Handler):
 
 
 class Worker:
-    def __init__(self, channel: Channel, run: Run[Any], budget: SharedBudget) -> None:
-        self._channel, self._run, self._budget = channel, run, budget
+    def __init__(
+        self, channel: Channel, run: RunContext[Any], maker: ShardMaker, budget: SharedBudget
+    ) -> None:
+        self._channel, self._run, self._maker, self._budget = channel, run, maker, budget
         self._stage: tuple[str, Stage] | None = None
         """Of the last shard, with the plan it belongs to."""
         self._jobs: set[asyncio.Task[None]] = set()
@@ -163,7 +166,7 @@ class Worker:
         job.add_done_callback(self._jobs.discard)
 
     def stop(self, error: BudgetError | ConfigError) -> None:
-        self._run.stop = self._run.stop or error
+        self._run.stop_reason = self._run.stop_reason or error
 
     async def end(self) -> None:
         """Cancel what is in flight and wait until it has written down what it may have paid."""
@@ -177,12 +180,12 @@ class Worker:
         try:
             if self._stage is None or self._stage[0] != plan_id:
                 self._stage = plan_id, kind(self._run)
-            made = await self._run.make_shard(self._stage[1], work)
+            made = await self._maker.make(self._stage[1], work)
             self._budget.report()
             self._channel.send("made", number, made)
         except Exception as error:  # of sending, too: the run waits for one of the two
             self._budget.report()
-            self._channel.send("failed", number, _sendable(error), error is self._run.stop)
+            self._channel.send("failed", number, _sendable(error), error is self._run.stop_reason)
 
 
 def _sendable(error: Exception) -> Exception:
@@ -208,14 +211,14 @@ async def _serve(end: socket.socket) -> None:
     config = setup.config
     app = create_app(config.offline.settings())
 
-    def gate_of(place: Place) -> Gate | None:
-        return None if place[0] == OFFLINE else SharedGate(channel, asking, place)
+    def gate_of(endpoint: EndpointKey) -> Gate | None:
+        return None if endpoint[0] == OFFLINE else SharedGate(channel, asking, endpoint)
 
     async with (
         Gateway(config.roles, budget=budget, offline_app=lambda: app, gate_of=gate_of) as gateway,
         WarmServers(setup.live_servers) as servers,
     ):
-        run = Run(
+        run = RunContext(
             config,
             Dataset.open(setup.dataset),
             setup.invocation_id,
@@ -223,8 +226,8 @@ async def _serve(end: socket.socket) -> None:
             servers,
             lambda stage, n, total: channel.send("finished", _shard.get(), stage, n, total),
         )
-        run.openings = ReportedOpenings(channel, run)
-        worker = Worker(channel, run, budget)
+        maker = ShardMaker(run, ReportingScheduler(channel, run))
+        worker = Worker(channel, run, maker, budget)
         while message := await channel.receive():
             match message:
                 case ("make", *given):

@@ -1,17 +1,22 @@
 """What every flow does first: join the run of its command, or open one if Prefect started it."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 
 from flows.runtime.data_root import check_parameters
+from flows.runtime.open_run import current_run, open_run
 from flows.runtime.ownership import claim_this_flow_run
-from flows.runtime.running import current_run, open_run
+from flows.runtime.stage_runner import run_stage
+from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
-from synth.engine.run import ConfigT, Run
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.engine.stages import Stage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import template_simulator
 
@@ -36,6 +41,14 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
     async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
         run.once("warned", (), lambda: _warn(config))
         yield run
+
+
+async def run_stages(
+    config: JobConfig, dataset: str, stages: Sequence[Callable[[Run[Any]], Stage]]
+) -> list[StageReport]:
+    """The body of a flow that runs some stages in order; a report each."""
+    async with joined_run(config, dataset) as run:
+        return [await run_stage(run, stage(run)) for stage in stages]
 
 
 def _warn(config: JobConfig) -> None:

@@ -1,13 +1,14 @@
-"""One stage as Prefect tasks: a task a shard, asyncio over the items inside it.
+"""The stage runner: one stage as Prefect tasks, a task for each request to the executor.
 
-Prefect owns shards (names, retries, progress, logs); `synth` owns items. The committed shard is
-the cache, so results travel as counts and nothing is persisted by Prefect.
+With the executor of this machine a request is one shard. Prefect owns shards (names, retries,
+progress, logs); `synth` owns items. The committed shard is the cache, so Prefect persists nothing.
 """
 
 import asyncio
 import logging
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from prefect import State, task
@@ -48,7 +49,7 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
 
     @task(
         name=f"{stage.name}-shard",
-        task_run_name=f"{stage.name}-{{index:05d}}",
+        task_run_name=f"{stage.name}-{{number:05d}}",
         tags=[f"stage:{stage.name}"],
         retries=2,
         retry_delay_seconds=exponential_backoff(backoff_factor=2),
@@ -57,36 +58,39 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
         cache_policy=NO_CACHE,
         persist_result=False,
     )
-    async def run_shard(index: int) -> ShardReport:
-        report = await run.run_shard(stage, plan, index)
-        log.info("%s shard %d: %s", stage.name, index, report.summary())
-        return report
+    async def run_shards(number: int, indexes: Sequence[int]) -> None:
+        """The shards of one request to the executor; `number`, the first of them, names the task.
+        A retry leaves alone those that an earlier try has committed."""
+        left = [index for index in indexes if index not in reports]
+        async for report in run.run_shards(stage, plan, left):
+            reports[report.index] = report
+            log.info("%s shard %d: %s", stage.name, report.index, report.summary())
 
-    reports: list[ShardReport] = []
+    reports: dict[int, ShardReport] = {}
 
     limit_s = run.config.stage_seconds.get(stage.name, math.inf)
     begun = time.monotonic()
 
-    async def one(index: int) -> None:
-        async with run.turn(stage, plan, index):
-            if run.stop is not None:
+    async def one(indexes: Sequence[int]) -> None:
+        async with run.turn(stage, plan, indexes):
+            if run.stopped is not None:
                 return
             if time.monotonic() - begun > limit_s:
-                log.warning("%s: shard %d left pending, over %g s", stage.name, index, limit_s)
+                log.warning("%s: shard %d left pending, over %g s", stage.name, indexes[0], limit_s)
                 return
-            reports.append(await run_shard(index))
+            await run_shards(indexes[0], indexes)
         share = len(reports) / len(plan.open_shards)
         await aupdate_progress_artifact(progress, progress=100.0 * share)
 
-    outcomes = await asyncio.gather(*map(one, plan.open_shards), return_exceptions=True)
-    report = run.stage_report(stage, plan, reports)
+    outcomes = await asyncio.gather(*map(one, run.requests(plan)), return_exceptions=True)
+    report = run.stage_report(stage, plan, list(reports.values()))
     await acreate_table_artifact(
         key=f"{stage.name}-yield",
         table=[report.row()],
         description="requested = kept + dropped + failed + pending",
     )
-    if run.stop is not None:
-        raise run.stop
+    if run.stopped is not None:
+        raise run.stopped
     if broken := [o for o in outcomes if isinstance(o, Exception)]:
         if len(broken) == 1:
             raise broken[0]

@@ -1,0 +1,58 @@
+"""What the stages of one invocation share: settings, dataset, endpoints, servers, planned ids.
+
+The run's own process has one, and so has every process that makes shards for it.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from records.errors import BudgetError, ConfigError
+from records.store.dataset import Dataset
+from sandboxes.mcp.warm import WarmServers
+from synth.engine.job_config import JobConfig
+from synth.engine.stages import planned_before
+from synth.llm.client import Gateway
+
+ConfigT = TypeVar("ConfigT", bound=JobConfig)
+T = TypeVar("T")
+
+
+@dataclass
+class RunContext(Generic[ConfigT]):
+    config: ConfigT
+    dataset: Dataset
+    invocation_id: str
+    gateway: Gateway
+    servers: WarmServers
+    """Where live MCP servers come from."""
+    on_progress: Callable[[str, int, int], None]
+    """Called with (stage, items finished, items to do) as work goes on."""
+    retry_failed: bool = False
+    """Make items again that failed in an earlier invocation; their new rows supersede."""
+    stop_reason: BudgetError | ConfigError | None = None
+    """Why nothing new starts: the budget is spent, or an endpoint refuses us. What runs may end."""
+    planned: dict[str, Sequence[str]] = field(default_factory=dict, init=False)
+    """Stage -> ids of its items in their order, as this invocation planned them."""
+    _kept: dict[str, tuple[Hashable, Any]] = field(default_factory=dict, init=False)
+    """What -> what it was computed from, and the result."""
+
+    @property
+    def run_id(self) -> str:
+        return self.config.run_id
+
+    def ids_of(self, stage: str) -> Sequence[str]:
+        """Ids of a stage's items in their order: as this invocation planned them, or the last one
+        that did. ConfigError where the stage was never planned."""
+        if stage not in self.planned:
+            path = self.dataset.plan_path(self.run_id, stage)
+            self.planned[stage] = planned_before(path, stage)
+        return self.planned[stage]
+
+    def once(self, what: str, of: Hashable, compute: Callable[[], T]) -> T:
+        """The result of `compute`, kept until it is asked for `of` something else. The result is
+        shared: nobody changes it."""
+        known = self._kept.get(what)
+        if known is None or known[0] != of:
+            known = self._kept[what] = (of, compute())
+        return known[1]
