@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from flows.cli.shared.entry import run_flows
-from flows.cli.shared.output import print_result, say
+from flows.cli.shared.output import print_rows, say
 from records.reading.query import run_sql
 from records.store.dataset import Dataset
 from synth.episode.tools.simulator import SimulateConfig
@@ -72,7 +72,8 @@ def run_demo(config: RunConfig, path: Path) -> None:
     run_flows([("pipeline", config), ("rephrase", texts)], path, command="synth demo")
     dataset = Dataset.open(path)
     say(f"\nAccepted trajectories by world ({time.monotonic() - begun:.0f} s in all):")
-    print_result(run_sql(dataset, QUERY), json_=False)
+    shown = run_sql(dataset, QUERY)
+    print_rows(shown.columns, shown.rows, json_=False)
     statuses = dataset.item_statuses("tools").values()
     for reason, number in Counter(s.reason for s in statuses if s.status == "dropped").items():
         say(f"skipped    {number} MCP servers: {WHY_SKIPPED.get(reason or '', reason)}")
