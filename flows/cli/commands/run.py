@@ -153,7 +153,7 @@ def serve(*, port: Port | None = None) -> None:
         from flows.serve import serve_deployments
 
         say(f"the UI is at {url.removesuffix('/api')} (Ctrl-C stops it)")
-        serve_deployments()
+        serve_deployments(say)
 
 
 def offline_llm(
