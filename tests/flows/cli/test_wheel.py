@@ -110,8 +110,9 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 def test_the_demo_of_the_wheel_ends_with_commands_that_work_where_it_is(
     installed: Path, tmp_path: Path
 ) -> None:
-    small = ("--set", "num_tasks=12", "--set", 'domains=["ticket_board", "home_hub"]')
-    demo = in_empty_folder(tmp_path, installed, "synth", "demo", *small, *NO_SERVERS)
+    small = ("num_tasks=12", 'domains=["ticket_board", "home_hub"]', "code=[]")
+    changed = [word for setting in small for word in ("--set", setting)]
+    demo = in_empty_folder(tmp_path, installed, "synth", "demo", *changed, *NO_SERVERS)
     assert demo.returncode == 0, demo.stdout
     assert "trajectories were accepted" in demo.stdout
     assert "with what each call changed" in demo.stdout
