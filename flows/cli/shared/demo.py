@@ -28,6 +28,9 @@ STAGE_SECONDS = {
 """Of the stages that make something; a slower machine makes fewer items. The stages that check have
 no limit, so that whatever was made is checked in full."""
 
+SHARD_SIZE = 15
+"""Half of the default: a stage that met its seconds ends the shards that it has begun."""
+
 CHECKING_SECONDS = 40.0
 """What grading, calibration and curation take on two cores, at most."""
 
@@ -71,6 +74,8 @@ def run_demo(config: RunConfig, path: Path) -> None:
     """Make the dataset at `path`, then print what a newcomer wants to know."""
     if not config.stage_seconds:
         config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
+    if "shard_size" not in config.model_fields_set:
+        config = config.model_copy(update={"shard_size": SHARD_SIZE})
     if config.simulate == SimulateConfig() and "all" in config.domains:
         config = config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
     texts = TEXTS.model_copy(update={"seed": config.seed, "offline": config.offline})
