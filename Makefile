@@ -7,27 +7,41 @@ ARGS ?=
 SEEDS ?= 1
 BIN := .venv/bin
 UV_VERSION := 0.13.8
-EXTRAS := flows,k8s,demo,export,train,curves,dev
+DEMO_EXTRAS := flows,demo
+ALL_EXTRAS := $(DEMO_EXTRAS),export,k8s,train,curves,dev
 TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
-.PHONY: help setup system npm-servers demo test test-fast check format bench ablations serve lock clean
+.PHONY: help setup setup-all system npm-servers chromium demo test test-fast proof check format bench \
+  ablations serve lock clean
+
+# Install this checkout with the extras $(1), as constraints.txt has their versions.
+define install
+links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
+  torch="--torch-backend=$(TORCH)"; \
+  if [ -n "$$links" ] && [ "$(TORCH)" = cpu ]; then export UV_FIND_LINKS="$$links"; torch=; fi; \
+  VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --compile-bytecode $$torch \
+    --constraint constraints.txt --editable '.[$(1)]'
+endef
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: .venv/ready system npm-servers ## make .venv from the lock, and what MCP tools need
+setup: .venv/ready system npm-servers ## make .venv from the lock for the demo and the data commands
+
+setup-all: .venv/all system npm-servers ## as well what tests, checks, training and benchmarks need
 
 .venv/ready: pyproject.toml constraints.txt
 	@echo "setup: making .venv from constraints.txt"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
-	@links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
-	  torch="--torch-backend=$(TORCH)"; \
-	  if [ -n "$$links" ] && [ "$(TORCH)" = cpu ]; then export UV_FIND_LINKS="$$links"; torch=; fi; \
-	  VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --compile-bytecode $$torch \
-	    --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@$(call install,$(DEMO_EXTRAS))
+	@touch $@
+
+.venv/all: .venv/ready
+	@echo "setup: adding to .venv what tests, checks, training and benchmarks need"
+	@$(call install,$(ALL_EXTRAS))
 	@touch $@
 
 system: # bubblewrap, the sandbox; only as root or when asked
@@ -49,17 +63,15 @@ npm-servers: .venv/ready # two more MCP servers where Node is installed
 	    >/dev/null 2>&1 || echo "setup: npm servers not installed; they are skipped"; \
 	fi
 
-demo: setup ## the main job on the embedded defaults: data, SQL, report, and a model taught in small
+demo: setup ## the whole pipeline on its defaults, within five minutes: data, report, a conversation
 	@$(BIN)/synth demo --dataset $(DATASET) $(ARGS)
-	@$(BIN)/python benchmarks/proof.py --short --out $(DATASET)-proof
 
-test: setup chromium ## everything but gpu, network, cluster and scale
+test: setup-all chromium ## everything but gpu, network, cluster and scale
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)"
 
-test-fast: setup ## at most two minutes
+test-fast: setup-all ## at most two minutes
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow"
 
-.PHONY: chromium
 chromium: # the browser that page tests drive; they skip without it
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 -o -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \
 	  echo "setup: installing chromium for the page tests"; \
@@ -67,25 +79,25 @@ chromium: # the browser that page tests drive; they skip without it
 	  ($$sudo apt-get update -qq && $$sudo apt-get install -y -qq chromium) >/dev/null 2>&1 || true; \
 	fi
 
-proof: setup ## does the data teach? an hour and a half for each of SEEDS; started again, it goes on
+proof: setup-all ## does the data teach? an hour and a half for each of SEEDS; started again, it goes on
 	@$(BIN)/python benchmarks/proof.py --seeds $(SEEDS)
 
-check: .venv/ready ## ruff and pyright
+check: .venv/all ## ruff and pyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
-format: .venv/ready ## let ruff rewrite the files
+format: .venv/all ## let ruff rewrite the files
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-bench: setup ## measure, and run what is marked scale
+bench: setup-all ## measure, and run what is marked scale
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 	@$(BIN)/python -m pytest -m scale
 
-ablations: setup ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
+ablations: setup-all ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
 	@$(BIN)/python -m benchmarks.ablations --seeds $(SEEDS) $(ARGS)
 
-serve: setup ## Prefect server with its UI, and the deployments
+serve: setup ## Prefect server with its UI, and the deployments (those that train after setup-all)
 	@$(BIN)/synth serve
 
 lock: ## resolve constraints.txt anew (torch stays out, see pyproject.toml)

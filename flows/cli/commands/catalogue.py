@@ -5,16 +5,11 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter, validators
+from cyclopts import App
 
-from flows.runtime.settings import open_dataset, writing_to
+from flows.cli.shared.options import Dataset, Flag, Json, License, at_least
+from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
-from records.files import write_atomic
-
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
-Json = Annotated[bool, Parameter(name="--json", negative="")]
-All = Annotated[bool, Parameter(name="--all", negative="")]
-
 
 LISTED = ("name", "origin", "behaves", "license", "split", "drop_reason", "description")
 CELL_CHARS = 80
@@ -34,13 +29,13 @@ def list_(
     category: str | None = None,
     domain: str | None = None,
     server: str | None = None,
-    license_: Annotated[str | None, Parameter(name="--license")] = None,
+    license_: License = None,
     drop_reason: str | None = None,
     operator: str | None = None,
     search: str | None = None,
-    limit: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 50,
-    offset: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
-    all_: All = False,
+    limit: Annotated[int, at_least(1)] = 50,
+    offset: Annotated[int, at_least(0)] = 0,
+    all_: Flag = False,
     dataset: Dataset = None,
     json_: Json = False,
 ) -> None:
@@ -76,7 +71,7 @@ def list_(
     json_
         Print a JSON list of objects, with the whole descriptions.
     """
-    from flows.cli.shared.output import say
+    from flows.runtime.settings import open_dataset
     from synth.catalogue.tool_lists import Filters, list_tools
 
     filters = Filters(
@@ -144,6 +139,7 @@ def show(
     json_
         Print everything the dataset holds about each, as a JSON list of objects.
     """
+    from flows.runtime.settings import open_dataset
     from synth.catalogue.tool_card import show_tools, tools_named
 
     store = open_dataset(dataset)
@@ -164,8 +160,7 @@ def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
     json_
         Print a JSON object with a list for each table.
     """
-    from flows.cli.shared.output import print_result
-    from records.reading.query import Result
+    from flows.runtime.settings import open_dataset
     from synth.catalogue.tool_lists import tool_stats
 
     sections = tool_stats(open_dataset(dataset))
@@ -174,7 +169,7 @@ def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
         return
     for rows in sections.values():
         if rows:
-            print_result(Result(list(rows[0]), [tuple(r.values()) for r in rows]), json_=False)
+            print_rows(list(rows[0]), [list(row.values()) for row in rows], json_=False)
 
 
 def coverage(
@@ -196,8 +191,8 @@ def coverage(
     json_
         Print a JSON object, with the count of every domain and server.
     """
-    from flows.cli.shared.output import print_result, say
-    from records.reading.query import Result
+    from flows.runtime.settings import open_dataset, writing_to
+    from records.files import write_atomic
     from synth.catalogue.coverage import coverage_of
     from tool_specs.coverage.coverage import DISTANCES, Category
 
@@ -213,9 +208,9 @@ def coverage(
             for o in found.overlaps
         ]
         head = ["tools of", "to", "n", *(f"within {d}" for d in DISTANCES), "median distance"]
-        print_result(Result(list(Category._fields), [*map(tuple, found.categories)]), json_=False)
+        print_rows(Category._fields, found.categories, json_=False)
         if shares:
-            print_result(Result(head, shares), json_=False)
+            print_rows(head, shares, json_=False)
     if svg is None:
         return
     if found.svg is None:

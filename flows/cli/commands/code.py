@@ -1,18 +1,16 @@
 """Commands about code as a world: code add, check."""
 
-import asyncio
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
+from flows.cli.shared.options import Json, License
+from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
     from sandboxes.code.projects import Project
-
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def register(app: App) -> None:
@@ -33,7 +31,7 @@ def add(
     path: list[str] | None = None,
     runner: Literal["pytest", "unittest"] = "pytest",
     requires: list[str] | None = None,
-    license_: Annotated[str | None, Parameter(name="--license")] = None,
+    license_: License = None,
     heldout: bool = False,
     index_url: str | None = None,
     proxy: str | None = None,
@@ -74,6 +72,9 @@ def add(
     json_
         Print a JSON object.
     """
+    import asyncio
+    import shutil
+
     from flows.cli.commands.sandbox import check_available
     from sandboxes.code.sources import project_from, write_definition
 
@@ -97,7 +98,7 @@ def add(
     except BaseException:
         shutil.rmtree(into, ignore_errors=True)
         raise
-    _say(f'wrote {out}; use it in a run: code = ["{out}"]')
+    say(f'wrote {out}; use it in a run: code = ["{out}"]')
 
 
 def check(file: Path, /, *, json_: Json = False) -> None:
@@ -131,7 +132,8 @@ def _index(url: str | None, proxy: str | None) -> Any:
 
 def _prove(project: "Project", *, json_: bool) -> None:
     """Print what its tests do. ItemError where no task can be made of it."""
-    from flows.cli.commands.sandbox import print_rows
+    import asyncio
+
     from sandboxes.code.sources import prove
 
     found = asyncio.run(prove(project))
@@ -145,12 +147,6 @@ def _prove(project: "Project", *, json_: bool) -> None:
         "bug": f"{bug.mutation.path}: {bug.mutation.operator}",
         "noticed_by": len(bug.fail_to_pass),
     }
-    print_rows(tuple(row), [tuple(row.values())], json_=json_)
+    print_rows(tuple(row), [list(row.values())], json_=json_)
     for test in found.unsteady:
-        _say(f"does not pass twice, and judges nothing: {test}")
-
-
-def _say(line: str) -> None:
-    from flows.cli.shared.output import say
-
-    say(line)
+        say(f"does not pass twice, and judges nothing: {test}")

@@ -1,24 +1,15 @@
 """Commands that read a dataset: sql, view, report, export, diff, replay."""
 
-import asyncio
 import json
 import sys
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from flows.cli.shared.output import print_result
-from flows.runtime.settings import open_dataset, writing_to
+from flows.cli.shared.options import Dataset, Flag, Json
+from flows.cli.shared.output import print_rows
 from records.errors import SynthError
-
-if TYPE_CHECKING:
-    pass
-
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
-Flag = Parameter(negative="")
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def register(app: App) -> None:
@@ -43,9 +34,11 @@ def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
+    from flows.runtime.settings import open_dataset
     from records.reading.query import run_sql
 
-    print_result(run_sql(open_dataset(dataset), query), json_=json_)
+    found = run_sql(open_dataset(dataset), query)
+    print_rows(found.columns, found.rows, json_=json_)
 
 
 def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
@@ -60,6 +53,7 @@ def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     """
+    from flows.runtime.settings import open_dataset
     from synth.publish.view import show_trajectory
     from synth.rephrasing.view import beginning_with, show_rephrasing
 
@@ -80,6 +74,7 @@ def report(path: str | None = None, *, out: Path | None = None) -> None:
     out
         Where to write it; default report.html in the dataset.
     """
+    from flows.runtime.settings import open_dataset, writing_to
     from synth.publish.report import write_report
 
     store = open_dataset(path)
@@ -92,8 +87,8 @@ def export(
     *,
     out: Path,
     format_: Annotated[Literal["hf", "openai"], Parameter(name="--format")] = "hf",
-    include_heldout: Annotated[bool, Flag] = False,
-    include_unknown_license: Annotated[bool, Flag] = False,
+    include_heldout: Flag = False,
+    include_unknown_license: Flag = False,
 ) -> None:
     """Write the accepted trajectories for other trainers, with a dataset card.
 
@@ -110,6 +105,7 @@ def export(
     include_unknown_license
         Also write rows whose tools state no licence.
     """
+    from flows.runtime.settings import open_dataset, writing_to
     from synth.publish.export import export_dataset
 
     store = open_dataset(path)
@@ -128,7 +124,7 @@ def diff(
     first: Path,
     second: Path,
     *,
-    bytes_: Annotated[bool, Parameter(name="--bytes", negative="")] = False,
+    bytes_: Flag = False,
 ) -> None:
     """Compare the content tables of two datasets; exit code 1 when they differ.
 
@@ -142,6 +138,9 @@ def diff(
         Compare the canonical bytes of each table and print their sha256, instead of the first rows
         that differ.
     """
+    from hashlib import sha256
+
+    from flows.runtime.settings import open_dataset
     from records.reading.canonical import CONTENT, canonical_bytes, differences
 
     a, b = open_dataset(str(first)), open_dataset(str(second))
@@ -176,6 +175,9 @@ def replay(
     json_
         Print the comparison as JSON.
     """
+    import asyncio
+
+    from flows.runtime.settings import open_dataset
     from synth.episode.replay import replay as replay_trajectory
     from synth.pipeline.config import RunConfig
     from synth.pipeline.config_files import recorded_config

@@ -1,20 +1,19 @@
 """Commands about domains: domain new, check, list."""
 
 import json
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
+from flows.cli.shared.options import Json
+from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
     from records.store.dataset import Dataset
     from tool_specs.domains.domain import Domain
     from tool_specs.validation.checking import DomainReport
-
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def register(app: App) -> None:
@@ -33,7 +32,6 @@ def new(file: Path, /) -> None:
     file
         Where to write it, such as night_market.yaml; the domain takes its name. Never overwrites.
     """
-    from flows.cli.shared.output import say
     from tool_specs.domains.taxonomy import EXAMPLE
 
     if file.suffix not in (".yaml", ".yml"):
@@ -112,9 +110,6 @@ def _as_json(
 def _print(
     domain: "Domain", report: "DomainReport", problems: list[str], task: dict[str, Any] | None
 ) -> None:
-    from flows.cli.shared.output import print_result, say
-    from records.reading.query import Result
-
     rows = [
         (
             t.name,
@@ -128,7 +123,7 @@ def _print(
     ]
     names = ["tool", "kind", "calls", "errors_seen", "parts_left_out", "proof"]
     if rows:
-        print_result(Result(names, rows), json_=False)
+        print_rows(names, rows, json_=False)
     else:
         say(
             f"{domain.name} has no tools of its own; some are made of it by: "
@@ -161,6 +156,7 @@ def _task_words(task: dict[str, Any]) -> str:
 def _example_task(file: Path, domain: "Domain", seed: int) -> dict[str, Any] | None:
     """The first task that the pipeline proves in this domain; None if it proves none."""
     import asyncio
+    import tempfile
 
     from synth.pipeline.config import RunConfig
 
@@ -199,8 +195,6 @@ def list_(*, category: str | None = None, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
-    from flows.cli.shared.output import print_result
-    from records.reading.query import Result
     from tool_specs.domains.taxonomy import load_taxonomy
     from tool_specs.language.domain_file import CATEGORIES
 
@@ -212,4 +206,4 @@ def list_(*, category: str | None = None, json_: Json = False) -> None:
         if category in (None, d.category)
     ]
     names = ["category", "domain", "entities", "own_tools", "split", "title"]
-    print_result(Result(names, sorted(rows)), json_=json_)
+    print_rows(names, sorted(rows), json_=json_)

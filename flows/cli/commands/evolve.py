@@ -1,17 +1,9 @@
 """Command `synth tools evolve`: synthetic tools of the taxonomy, written by the generator."""
 
 import json
-import time
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from flows.runtime.settings import dataset_path
-
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
-Json = Annotated[bool, Parameter(name="--json", negative="")]
-Set = Annotated[list[str], Parameter(name="--set", negative="")]
-Names = Annotated[list[str], Parameter(negative="", consume_multiple=True)]
+from flows.cli.shared.options import Dataset, Json, Names, Set
+from flows.cli.shared.output import say
 
 
 def evolve(
@@ -45,9 +37,9 @@ def evolve(
         Print the summary as a JSON object.
     """
     from flows.cli.shared.entry import run_flow
-    from flows.cli.shared.output import say
+    from flows.runtime.settings import dataset_path
     from records.settings import validate_as, with_overrides
-    from records.store.dataset import Dataset
+    from records.store.dataset import Dataset as Store
     from synth.catalogue.evolution.config import EvolveConfig
     from synth.catalogue.evolution.summary import lines, summarise
 
@@ -55,8 +47,7 @@ def evolve(
     given = values | ({"domains": domains} if domains else {})
     config = validate_as(EvolveConfig, with_overrides(given, set_), where="synth tools evolve")
     path = dataset_path(dataset)
-    begun = time.monotonic()
-    run_flow("evolve_tools", config, path, command="synth tools evolve")
-    summary = summarise(Dataset.open(path))
-    say(f"done in {time.monotonic() - begun:.0f} s; dataset {path}")
+    seconds = run_flow("evolve_tools", config, path, command="synth tools evolve")
+    summary = summarise(Store.open(path))
+    say(f"done in {seconds:.0f} s; dataset {path}")
     print(json.dumps(summary, indent=2) if json_ else "\n".join(lines(summary)))  # noqa: T201

@@ -1,10 +1,8 @@
 """`synth tools export-mcp`: a domain as an MCP server, for any agent framework."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from flows.cli.commands.run import Port
+from flows.cli.shared.options import Dataset, Port
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +13,7 @@ def export_mcp(
     domain: str,
     /,
     *,
-    dataset: Annotated[str | None, Parameter(name="--dataset", alias="-d")] = None,
+    dataset: Dataset = None,
     http: bool = False,
     port: Port = 8765,
 ) -> None:

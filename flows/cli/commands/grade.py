@@ -1,22 +1,18 @@
 """Command `synth grade`: stored trajectories judged again, without new rollouts."""
 
 import json
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from flows.runtime.settings import dataset_path, open_dataset
+from flows.cli.shared.options import Json, Set
+from flows.cli.shared.output import say
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
     from records.store.dataset import Dataset
     from synth.judging.config import GradeConfig
-
-Flag = Parameter(negative="")
-Set = Annotated[list[str], Parameter(name="--set", negative="")]
-
 
 TABLE_WIDTH = 132
 """Columns of the table at least."""
@@ -33,7 +29,7 @@ def grade(
     judge_model: str | None = None,
     rubric: Path | None = None,
     set_: Set = [],  # noqa: B006
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Json = False,
 ) -> None:
     """Judge the trajectories of a dataset again, without new rollouts.
 
@@ -57,16 +53,15 @@ def grade(
         Print what the judge did on planted failures as a JSON list of objects.
     """
     from flows.cli.shared.entry import run_flow
-    from flows.cli.shared.output import say
+    from flows.runtime.settings import open_dataset
     from synth.judging.judge_rates import as_table
     from synth.judging.stages import grading_of, trials, warning_about
 
-    store = open_dataset(path if path is not None else str(dataset_path(None)))
+    store = open_dataset(path)
     loaded = _settings(store, config, judge_model, rubric, set_)
-    begun = time.monotonic()
-    run_flow("grade", loaded, store.root, command=f"synth grade {store.root}")
+    seconds = run_flow("grade", loaded, store.root, command=f"synth grade {store.root}")
     grading_id = grading_of(loaded)
-    say(f"done in {time.monotonic() - begun:.0f} s; grading {grading_id} of {store.root}")
+    say(f"done in {seconds:.0f} s; grading {grading_id} of {store.root}")
     table = as_table(trials(store, grading_id), loaded.judging.floor)
     if json_:
         print(json.dumps(table))  # noqa: T201

@@ -1,20 +1,18 @@
 """The command `synth tools import`."""
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from flows.runtime.settings import dataset_path
+from flows.cli.shared.options import Dataset, Json
+from flows.cli.shared.output import say
 from records.errors import SynthError
 
 if TYPE_CHECKING:
     from synth.catalogue.importing import ImportReport
 
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
 Several = Parameter(negative="")
 
 
@@ -27,7 +25,7 @@ def import_(
     allow_host: Annotated[tuple[str, ...], Several] = (),
     token_env: str | None = None,
     dataset: Dataset = None,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Json = False,
 ) -> None:
     """Add the tools of MCP servers, registries and files to the dataset.
 
@@ -57,6 +55,9 @@ def import_(
     json_
         Print what became of each source, and of each server of a registry, as JSON.
     """
+    import asyncio
+
+    from flows.runtime.settings import dataset_path
     from sandboxes.mcp.registry import OFFICIAL_URL
     from synth.catalogue.importing import ImportRequest, import_tools
 
@@ -69,7 +70,7 @@ def import_(
         allow_hosts=allow_host,
         token_env=token_env,
     )
-    report = asyncio.run(import_tools(request, dataset_path(dataset), say=_say))
+    report = asyncio.run(import_tools(request, dataset_path(dataset), say=say))
     _tell(report)
     if json_:
         print(json.dumps(_for_programs(report), ensure_ascii=False))  # noqa: T201
@@ -89,27 +90,27 @@ def _tell(report: "ImportReport") -> None:
         for outcome in found.outcomes:
             key = outcome.status.reason or outcome.status.status
             reasons[key] = reasons.get(key, 0) + 1
-        _say(f"{registry}: {len(found.outcomes)} servers: {_counted(reasons)}")
+        say(f"{registry}: {len(found.outcomes)} servers: {_counted(reasons)}")
         if found.num_bad:
-            _say(f"{registry}: {found.num_bad} entries without a valid name")
+            say(f"{registry}: {found.num_bad} entries without a valid name")
         if hosts := found.hosts_left_out().most_common(SHOWN):
             named = ", ".join(f"{one_line(host)} ({count})" for host, count in hosts)
-            _say(f"{registry}: not asked, for want of --allow-host: {named}")
+            say(f"{registry}: not asked, for want of --allow-host: {named}")
     for label, counts in list(report.tools.items())[:SHOWN]:
         kept, known = counts["kept"], counts["known"]
         left_out = counts.total() - kept - known
         again = f", {known} there already" if known else ""
-        _say(f"{one_line(label)}: {kept} tools added, {left_out} left out{again}")
+        say(f"{one_line(label)}: {kept} tools added, {left_out} left out{again}")
     if len(report.tools) > SHOWN:
-        _say(f"... and {len(report.tools) - SHOWN} more sources")
+        say(f"... and {len(report.tools) - SHOWN} more sources")
     for url, problem in report.failed.items():
-        _say(f"{one_line(url)}: {one_line(problem)}")
+        say(f"{one_line(url)}: {one_line(problem)}")
     if report.tools:
-        _say(", ".join(f"{key} {count}" for key, count in report.summary().items()))
+        say(", ".join(f"{key} {count}" for key, count in report.summary().items()))
         reasons = report.totals()
         left_out = {key: reasons[key] for key in reasons if key not in ("kept", "known")}
         if left_out:
-            _say(f"left out: {_counted(left_out)}")
+            say(f"left out: {_counted(left_out)}")
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -126,7 +127,3 @@ def _for_programs(report: "ImportReport") -> dict[str, object]:
         ],
         "failed": report.failed,
     }
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)  # noqa: T201

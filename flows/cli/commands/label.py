@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter, validators
+from cyclopts import App
 
+from flows.cli.shared.options import at_least
 from flows.cli.shared.output import say
-from flows.runtime.settings import open_dataset
 from records.errors import ConfigError
-
-Count = Annotated[int, Parameter(validator=validators.Number(gte=1, lte=1_000_000))]
 
 
 def register(app: App) -> None:
@@ -21,7 +19,12 @@ def register(app: App) -> None:
 
 
 def export(
-    path: str | None = None, *, out: Path, count: Count = 100, kind: str = "nl", seed: int = 0
+    path: str | None = None,
+    *,
+    out: Path,
+    count: Annotated[int, at_least(1, most=1_000_000)] = 100,
+    kind: str = "nl",
+    seed: int = 0,
 ) -> None:
     """Write a CSV file to be labelled: conversation, criterion, and an empty column `label`.
 
@@ -40,6 +43,7 @@ def export(
     seed
         Draws which ones.
     """
+    from flows.runtime.settings import open_dataset
     from synth.judging.labels import export_labels
 
     lines = export_labels(open_dataset(path), out, count=count, kind=kind, seed=seed)
@@ -58,6 +62,7 @@ def import_(path: str, file: Path) -> None:
     file
         As `synth label export` wrote it, with `label` and `labeller` filled in.
     """
+    from flows.runtime.settings import open_dataset
     from synth.judging.judge_report import judge_report
     from synth.judging.labels import import_labels
 

@@ -1,20 +1,16 @@
 """Command `synth rephrase`: texts rewritten for pretraining."""
 
 import json
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from flows.runtime.settings import dataset_path
+from flows.cli.shared.options import Dataset, Flag, Json, Set
+from flows.cli.shared.output import say
 
 if TYPE_CHECKING:
     from synth.rephrasing.writing.config import RephraseConfig
-
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
-Flag = Parameter(negative="")
-Set = Annotated[list[str], Parameter(name="--set", negative="")]
 
 
 def register(app: App) -> None:
@@ -25,8 +21,8 @@ def rephrase(
     config: Path,
     *,
     dataset: Dataset = None,
-    dry_run: Annotated[bool, Flag] = False,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    dry_run: Flag = False,
+    json_: Json = False,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Rewrite texts in several styles and perspectives, part by part, and check their fidelity.
@@ -49,6 +45,7 @@ def rephrase(
     set_
         A setting to change, such as `--set rewrites=10`; may be given several times.
     """
+    from flows.runtime.settings import dataset_path
     from records.settings import read_settings, validate_as
     from synth.rephrasing.writing.config import RephraseConfig
 
@@ -71,15 +68,10 @@ def run_rephrase(
 ) -> None:
     """Run it, then print what came of it."""
     from flows.cli.shared.entry import run_flow
-    from flows.cli.shared.output import say
-    from records.store.dataset import Dataset
+    from records.store.dataset import Dataset as Store
     from synth.rephrasing.summary import lines, summarise
 
-    begun = time.monotonic()
-    run_flow("rephrase", config, path, command=command, retry_failed=retry_failed)
-    summary = summarise(Dataset.open(path))
-    say(
-        f"done in {time.monotonic() - begun:.0f} s; dataset {path}, "
-        f"report {path / 'rephrasing.html'}"
-    )
+    seconds = run_flow("rephrase", config, path, command=command, retry_failed=retry_failed)
+    summary = summarise(Store.open(path))
+    say(f"done in {seconds:.0f} s; dataset {path}, report {path / 'rephrasing.html'}")
     print(json.dumps(summary.as_json()) if json_ else "\n".join(lines(summary)))  # noqa: T201

@@ -1,20 +1,16 @@
 """Commands that run: demo, run, resume, serve, offline-llm."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter, validators
+from cyclopts import App
 
-from flows.runtime.settings import dataset_path, open_dataset, prefect_home
+from flows.cli.shared.options import Dataset, Flag, Json, Port, Set, at_least
+from flows.cli.shared.output import say
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
     from synth.pipeline.config import RunConfig
-
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
-Port = Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535))]
-Set = Annotated[list[str], Parameter(name="--set", negative="")]
 
 
 def register(app: App) -> None:
@@ -37,6 +33,7 @@ def demo(*, dataset: Dataset = None, set_: Set = []) -> None:  # noqa: B006
         A setting to change, such as `--set concurrency=4`; may be given several times.
     """
     from flows.cli.shared.demo import run_demo
+    from flows.runtime.settings import dataset_path
     from records.settings import with_overrides
     from synth.pipeline.config_files import validate
 
@@ -48,10 +45,10 @@ def run(
     config: Path,
     *,
     dataset: Dataset = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    estimate: Annotated[bool, Parameter(negative="")] = False,
-    pilot: Annotated[int, Parameter(validator=validators.Number(gte=2))] = 60,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    dry_run: Flag = False,
+    estimate: Flag = False,
+    pilot: Annotated[int, at_least(2)] = 60,
+    json_: Json = False,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Run the pipeline that a config file describes. Running it again resumes.
@@ -76,6 +73,7 @@ def run(
     set_
         A setting to change, such as `--set budget.usd=5`; may be given several times.
     """
+    from flows.runtime.settings import dataset_path
     from synth.pipeline.config_files import load_config
 
     loaded = load_config(config, set_)
@@ -100,7 +98,7 @@ def resume(
     run_id: str,
     *,
     dataset: Dataset = None,
-    retry_failed: Annotated[bool, Parameter(negative="")] = False,
+    retry_failed: Flag = False,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Go on with a run of a dataset, with the configuration that the dataset holds.
@@ -117,6 +115,7 @@ def resume(
         A setting to change that is no part of the run's identity: budget, concurrency, prices.
     """
     from flows.cli.commands.rephrase import run_rephrase
+    from flows.runtime.settings import open_dataset
     from synth.pipeline.config import RunConfig
     from synth.pipeline.config_files import recorded_config
 
@@ -146,15 +145,15 @@ def serve(*, port: Port | None = None) -> None:
     port
         Port of the UI on 127.0.0.1; default 4200 where it is free.
     """
-    from flows.cli.shared.output import say
     from flows.runtime.server import check_given_server, prefect_server
+    from flows.runtime.settings import prefect_home
 
     check_given_server()
     with prefect_server(prefect_home(), say=say, port=port) as url:
         from flows.serve import serve_deployments
 
         say(f"the UI is at {url.removesuffix('/api')} (Ctrl-C stops it)")
-        serve_deployments()
+        serve_deployments(say)
 
 
 def offline_llm(
@@ -179,7 +178,6 @@ def offline_llm(
     set_
         A setting of the provider, such as `--set misbehave.rate_limit=0.1`; several times.
     """
-    from flows.cli.shared.output import say
     from offline_llm.app import create_app
     from offline_llm.server.serving import serve as serve_app
     from offline_llm.settings.settings import OfflineSettings
@@ -195,22 +193,19 @@ def _execute(
     flow: str, config: "RunConfig", path: Path, *, command: str, retry_failed: bool = False
 ) -> None:
     from flows.cli.shared.entry import run_flow
-    from flows.cli.shared.output import say
-    from records.store.dataset import Dataset
+    from records.store.dataset import Dataset as Store
     from synth.judging.stages import warning_about
 
-    begun = time.monotonic()
     _warn(config)
-    run_flow(flow, config, path, command=command, retry_failed=retry_failed)
-    if warning := warning_about(Dataset.open(path), config):
+    seconds = run_flow(flow, config, path, command=command, retry_failed=retry_failed)
+    if warning := warning_about(Store.open(path), config):
         say(warning)
-    say(f"done in {time.monotonic() - begun:.0f} s; dataset {path}, report {path / 'report.html'}")
+    say(f"done in {seconds:.0f} s; dataset {path}, report {path / 'report.html'}")
     say(f'look at it: synth sql "select * from stages" --dataset {path}')
 
 
 def _warn(config: "RunConfig") -> None:
     """Before anything is spent: of settings that are allowed and likely not meant."""
-    from flows.cli.shared.output import say
     from synth.pipeline.sources import template_simulator
 
     if warning := template_simulator(config):

@@ -1,17 +1,16 @@
 """Commands about where foreign code runs: sandbox doctor, run, bench, faults, accounts, reap."""
 
-import asyncio
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from flows.cli.shared.options import Dataset, Json
+from flows.cli.shared.output import print_rows
+
 if TYPE_CHECKING:
     from sandboxes.core.template import SandboxTemplate
     from sandboxes.local.sandbox import ExecResult
-
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def register(app: App) -> None:
@@ -31,7 +30,7 @@ def doctor(*, json_: Json = False) -> None:
     """
     from sandboxes.local.doctor import Enforcement, enforceable
 
-    print_rows(Enforcement._fields, [tuple(found) for found in enforceable()], json_=json_)
+    print_rows(Enforcement._fields, enforceable(), json_=json_)
 
 
 def run(
@@ -56,6 +55,8 @@ def run(
     disk_mb
         Size of its workspace, and of its /tmp.
     """
+    import asyncio
+
     from pydantic import ValidationError
 
     from records.errors import ConfigError
@@ -100,11 +101,13 @@ def bench(*, repeats: int = 30, live: int = 60, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
+    import asyncio
+
     from sandboxes.bench.measure import Figure, figures
 
     check_available()
     found = asyncio.run(figures(repeats=repeats, live=live))
-    print_rows(Figure._fields, [tuple(figure) for figure in found], json_=json_)
+    print_rows(Figure._fields, found, json_=json_)
 
 
 def faults(*, json_: Json = False) -> None:
@@ -115,17 +118,19 @@ def faults(*, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
+    import asyncio
+
     from records.errors import SynthError
     from sandboxes.bench.faults import Survival, survived
 
     check_available()
     rows = asyncio.run(survived())
-    print_rows(Survival._fields, [tuple(row) for row in rows], json_=json_)
+    print_rows(Survival._fields, rows, json_=json_)
     if lost := [row.fault for row in rows if not row.survived]:
         raise SynthError(f"not survived: {', '.join(lost)}")
 
 
-def accounts(*, dataset: str | None = None, json_: Json = False) -> None:
+def accounts(*, dataset: Dataset = None, json_: Json = False) -> None:
     """What became of every lease of a sandbox in the runs of a dataset, and of every sandbox.
 
     Each line with dashes is a part of the one above it. Exit code 1 where they do not add up.
@@ -133,10 +138,12 @@ def accounts(*, dataset: str | None = None, json_: Json = False) -> None:
     Parameters
     ----------
     dataset
-        The dataset's folder.
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     json_
         Print a JSON list of objects.
     """
+    from collections import Counter
+
     from flows.runtime.settings import open_dataset
     from records.errors import SynthError
     from sandboxes.core.accounts import Accounts
@@ -165,7 +172,7 @@ def reap(*, json_: Json = False) -> None:
     from sandboxes.local.reaper import Reaped
     from sandboxes.local.reaper import reap as reaped
 
-    print_rows(Reaped._fields, [tuple(reaped())], json_=json_)
+    print_rows(Reaped._fields, [reaped()], json_=json_)
 
 
 def check_available() -> None:
@@ -174,10 +181,3 @@ def check_available() -> None:
 
     if (reason := available()) is not None:
         raise ConfigError(f"no sandbox can run here: {reason}")
-
-
-def print_rows(names: tuple[str, ...], rows: list[tuple], *, json_: bool) -> None:
-    from flows.cli.shared.output import print_result
-    from records.reading.query import Result
-
-    print_result(Result(list(names), rows), json_=json_)

@@ -1,11 +1,15 @@
-"""The demo: the pipeline on its defaults within a time budget, then a query and where all is."""
+"""The demo: the pipeline on its defaults within a time budget, then what came of it."""
 
-import time
+import shlex
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
+from flows.cli.shared.conversation import worth_reading
 from flows.cli.shared.entry import run_flows
-from flows.cli.shared.output import print_result, say
+from flows.cli.shared.next_steps import program, with_your_endpoint
+from flows.cli.shared.output import print_rows, say
+from flows.runtime.settings import dataset_path
 from records.reading.query import run_sql
 from records.store.dataset import Dataset
 from synth.episode.tools.simulator import SimulateConfig
@@ -15,16 +19,20 @@ from synth.rephrasing.summary import lines, summarise
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
 STAGE_SECONDS = {
-    "tools": 45.0,
-    "agents": 20.0,
-    "personas": 15.0,
-    "tasks": 110.0,
-    "rollouts": 150.0,
-    "grading": 40.0,
-    "calibration": 20.0,
-    "curation": 10.0,
+    "tools": 25.0,
+    "agents": 5.0,
+    "personas": 5.0,
+    "tasks": 65.0,
+    "rollouts": 75.0,
 }
-"""Six and a half minutes in all on two cores; a slower machine makes fewer items."""
+"""Of the stages that make something; a slower machine makes fewer items. The stages that check have
+no limit, so that whatever was made is checked in full."""
+
+SHARD_SIZE = 15
+"""Half of the default: a stage that met its seconds ends the shards that it has begun."""
+
+CHECKING_SECONDS = 40.0
+"""What grading, calibration and curation take on two cores, at most."""
 
 PLAYED = ("add_allergy", "device_switch")
 """Tools that a model plays in the demo, so that it shows some; what they are is also programmed,
@@ -38,12 +46,15 @@ TEXTS = RephraseConfig(
     ),
     shard_size=16,
     max_failed=1.0,
-    stage_seconds={"rephrase": 30.0, "selection": 10.0},
+    stage_seconds={"rephrase": 15.0},
 )
 """The small rephrasing of the demo: some of CPython's reference and some mathematics."""
 
+PLENTY = 200
+"""Accepted trajectories that the demo makes on two idle cores, and more."""
+
 QUERY = """
-select coalesce(d.name, t.server) as world,
+select coalesce(d.name, t.server) as environment,
        count(*) as trajectories,
        count(*) filter (accepted) as accepted,
        round(avg(num_tool_calls), 1) as calls,
@@ -61,18 +72,42 @@ WHY_SKIPPED = {
 
 def run_demo(config: RunConfig, path: Path) -> None:
     """Make the dataset at `path`, then print what a newcomer wants to know."""
-    begun = time.monotonic()
     if not config.stage_seconds:
         config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
+    if "shard_size" not in config.model_fields_set:
+        config = config.model_copy(update={"shard_size": SHARD_SIZE})
     if config.simulate == SimulateConfig() and "all" in config.domains:
         config = config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
-    limits = ", ".join(f"{stage} {s:g}" for stage, s in config.stage_seconds.items())
-    say(f"seconds a stage may take before it makes fewer items: {limits}")
     texts = TEXTS.model_copy(update={"seed": config.seed, "offline": config.offline})
-    run_flows([("pipeline", config), ("rephrase", texts)], path, command="synth demo")
+    _tell_budget(config.stage_seconds | texts.stage_seconds)
+    jobs = [("pipeline", config), ("rephrase", texts)]
+    seconds = run_flows(jobs, path, command="synth demo")
     dataset = Dataset.open(path)
-    say(f"\nAccepted trajectories by world ({time.monotonic() - begun:.0f} s in all):")
-    print_result(run_sql(dataset, QUERY), json_=False)
+    _tell_numbers(dataset, config, seconds)
+    at = "" if path == dataset_path(None) else f" --dataset {shlex.quote(str(path))}"
+    _show_conversation(dataset, at)
+    _tell_where(path, at)
+    for line in with_your_endpoint():
+        say(line)
+
+
+def _tell_budget(limits: Mapping[str, float]) -> None:
+    shown = ", ".join(f"{stage} {s:g}" for stage, s in limits.items())
+    say(f"seconds a stage may take before it makes fewer items: {shown}")
+    say(f"whatever is made is checked in full: some {CHECKING_SECONDS:g} s at most on two cores")
+
+
+def _tell_numbers(dataset: Dataset, config: RunConfig, seconds: float) -> None:
+    shown = run_sql(dataset, QUERY)
+    accepted = sum(row[shown.columns.index("accepted")] for row in shown.rows)
+    say(f"\nTrajectories by environment ({seconds:.0f} s in all):")
+    print_rows(shown.columns, shown.rows, json_=False)
+    say(f"{accepted} trajectories were accepted.")
+    if accepted < PLENTY:
+        say(
+            f"That is fewer than the {PLENTY} of two idle cores: fewer tasks were asked for, or "
+            "stages met their seconds. The same command makes what is left."
+        )
     statuses = dataset.item_statuses("tools").values()
     for reason, number in Counter(s.reason for s in statuses if s.status == "dropped").items():
         say(f"skipped    {number} MCP servers: {WHY_SKIPPED.get(reason or '', reason)}")
@@ -81,19 +116,21 @@ def run_demo(config: RunConfig, path: Path) -> None:
     say("\nTexts rewritten for pretraining:")
     for line in lines(summarise(dataset)):
         say(f"  {line}")
-    say("")
-    at = "" if str(path) == "data/demo" else f" --dataset {path}"
-    example = run_sql(
-        dataset, "select trajectory_id from trajectories where accepted order by 1 limit 1"
-    ).rows
-    say(f"report     {path / 'report.html'}")
+
+
+def _show_conversation(dataset: Dataset, at: str) -> None:
+    if (told := worth_reading(dataset)) is None:
+        return
+    say(f"\nAn accepted conversation of {told.environment}, with what each call changed:\n")
+    for line in told.lines:
+        print(line, flush=True)  # noqa: T201
+    say(f"\n  {program()} view {told.trajectory_id}{at}      # with its verdicts")
+    say(f"  {program()} replay {told.trajectory_id}{at}    # its actions, executed again")
+
+
+def _tell_where(path: Path, at: str) -> None:
+    say(f"\nreport     {path / 'report.html'}")
     say(f"           {path / 'rephrasing.html'} (rewritten texts beside their sources)")
     say(f"dataset    {path} (Parquet; any DuckDB reads it through {path / 'views.sql'})")
-    say("\nWhat to try next:")
-    say(f'  .venv/bin/synth sql "select termination_reason, count(*) from trajectories '
-         f'group by all"{at}')  # fmt: skip
-    if example:
-        say(f"  .venv/bin/synth view {example[0][0]}{at}")
-        say(f"  .venv/bin/synth replay {example[0][0]}{at}")
-    say(f"  .venv/bin/synth export {path} --out data/export")
-    say("  make serve     # the runs, their logs and artifacts in Prefect's UI")
+    say(f'  {program()} sql "select outcome, count(*) from trajectories group by all"{at}')
+    say(f"  {program()} serve    # the runs, their logs and artifacts in Prefect's UI\n")

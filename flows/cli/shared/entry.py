@@ -5,6 +5,7 @@ started, and outside any flow, so that a mistake is an error message and no fail
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,13 +19,14 @@ from synth.engine.job_config import JobConfig
 
 def run_flow(
     name: str, config: JobConfig, dataset: Path, *, command: str, retry_failed: bool = False
-) -> None:
+) -> float:
     """Run a flow by its name in `flows.cli.shared.start` in this process, on the project's
     Prefect server.
 
-    `command` is what whoever finds the dataset held is told, such as `synth demo`.
+    `command` is what whoever finds the dataset held is told, such as `synth demo`. Returns the
+    seconds it took.
     """
-    run_flows([(name, config)], dataset, command=command, retry_failed=retry_failed)
+    return run_flows([(name, config)], dataset, command=command, retry_failed=retry_failed)
 
 
 def run_flows(
@@ -33,14 +35,16 @@ def run_flows(
     *,
     command: str,
     retry_failed: bool = False,
-) -> None:
+) -> float:
     """As `run_flow`, one flow after another on one Prefect server, each a run of its own."""
+    begun = time.monotonic()
     try:
         asyncio.run(_run(flows, str(dataset), command, retry_failed))
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as told_to_end:  # Prefect makes an exception of its own of SIGTERM
         raise KeyboardInterrupt from told_to_end
+    return time.monotonic() - begun
 
 
 async def _run(

@@ -2,10 +2,8 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from records.reading.query import Result
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 UNCUT = 1_000_000
 """Columns of a table that goes to a file or a program, which has no edge to cut an id at."""
@@ -16,17 +14,17 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def print_result(result: "Result", *, json_: bool) -> None:
+def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], *, json_: bool) -> None:
     """Rows on stdout: a table for people, or a JSON list of objects."""
     if json_:
-        objects = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        objects = [dict(zip(names, row, strict=True)) for row in rows]
         print(json.dumps(objects, default=str, ensure_ascii=False))  # noqa: T201
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*result.columns)
-    for row in result.rows:
+    table = Table(*names)
+    for row in rows:
         table.add_row(*(Text("" if value is None else str(value)) for value in row))
     Console(width=None if sys.stdout.isatty() else UNCUT).print(table)
