@@ -57,7 +57,7 @@ test: setup chromium ## everything but gpu, network, cluster and scale
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)"
 
 test-fast: setup ## at most two minutes
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow" --hypothesis-profile=fast
 
 .PHONY: chromium
 chromium: # the browser that page tests drive; they skip without it

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tests.examples  # noqa: F401  (registers the profile that --hypothesis-profile=fast names)
 from sandboxes.local.backend import available
 
 

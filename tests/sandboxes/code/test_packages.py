@@ -106,6 +106,7 @@ def test_settings_are_guessed_from_the_files() -> None:
     assert guess("x/a.py", "x/tests/test_a.py") == ("x/tests", (".",))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_pytest_judges_as_unittest_does() -> None:
     shop = project()

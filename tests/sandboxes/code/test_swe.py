@@ -18,6 +18,7 @@ from sandboxes.code.mutations import OPERATORS, Operator, in_rounds, mutations_o
 from sandboxes.code.projects import Project, builtin_projects, project_of_git, project_of_sdist
 from sandboxes.code.swe import Baseline, baseline_of, grade, plant, planted
 from sandboxes.local.backend import available
+from tests.examples import examples
 from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, project, with_price
 
 needs_sandbox = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
@@ -59,7 +60,7 @@ def test_a_mutation_is_another_program_and_its_undo_is_exact(path: str, text: st
         assert changed.replace(fix.old, fix.new) == text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_rounds_take_every_kind_before_any_comes_twice(seed: int) -> None:
     path, text = SOURCES[-1]

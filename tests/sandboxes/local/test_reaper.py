@@ -71,6 +71,7 @@ def holdings(pid: int) -> list[Path]:
     return [*groups, *owners.root_folder().glob(f"{pid}.*")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_owners_killed_at_random_moments_leave_nothing_behind(tmp_path: Path) -> None:
     moments, held = random.Random(5), 0

@@ -84,6 +84,7 @@ def without_the_server(tools: list[Row]) -> Catalogue:
     return replace(catalogue_of(tools, gone), servers={"git": missing})
 
 
+@pytest.mark.slow
 @NEEDS_SANDBOX
 @pytest.mark.parametrize("seed", [1, 5])
 def test_a_live_trajectory_replays_without_its_server(seed: int) -> None:

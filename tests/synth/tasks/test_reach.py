@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from synth.rubrics.built_in import net_changes, same_value
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.proof.reach import Reach
+from tests.examples import examples
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import World, breaches
 
@@ -204,7 +205,7 @@ def holds(world: World, changes: list[dict[str, Any]]) -> bool:
 SEEN = {"no_effect": 0, "breach": 0, "reached": 0}
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=examples(250), deadline=None, derandomize=True)
 @given(TOOLS, st.sampled_from(FORBIDS))
 def test_no_plan_makes_what_is_said_to_be_out_of_reach(
     forms: list[tuple[str | None, tuple[str, ...]]], forbids: str
@@ -222,7 +223,7 @@ def test_no_plan_makes_what_is_said_to_be_out_of_reach(
         SEEN["reached"] += reached
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=examples(250), deadline=None, derandomize=True)
 @given(TOOLS, st.sampled_from(FORBIDS))
 def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
     forms: list[tuple[str | None, tuple[str, ...]]], forbids: str
