@@ -4,13 +4,13 @@ where there is one, and they do say it often enough to be of use."""
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.rubrics.built_in import net_changes, same_value
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.proof.reach import Reach
-from tests.examples import examples
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import World, breaches
 
@@ -205,7 +205,8 @@ def holds(world: World, changes: list[dict[str, Any]]) -> bool:
 SEEN = {"no_effect": 0, "breach": 0, "reached": 0}
 
 
-@settings(max_examples=examples(250), deadline=None, derandomize=True)
+@pytest.mark.slow
+@settings(max_examples=250, deadline=None, derandomize=True)
 @given(TOOLS, st.sampled_from(FORBIDS))
 def test_no_plan_makes_what_is_said_to_be_out_of_reach(
     forms: list[tuple[str | None, tuple[str, ...]]], forbids: str
@@ -223,7 +224,8 @@ def test_no_plan_makes_what_is_said_to_be_out_of_reach(
         SEEN["reached"] += reached
 
 
-@settings(max_examples=examples(250), deadline=None, derandomize=True)
+@pytest.mark.slow
+@settings(max_examples=250, deadline=None, derandomize=True)
 @given(TOOLS, st.sampled_from(FORBIDS))
 def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
     forms: list[tuple[str | None, tuple[str, ...]]], forbids: str
@@ -243,6 +245,7 @@ def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
         SEEN["reached"] += reached
 
 
+@pytest.mark.slow
 def test_both_answers_are_met_with() -> None:
     """Else the two tests above would prove nothing."""
     assert min(SEEN.values()) >= 20, SEEN
