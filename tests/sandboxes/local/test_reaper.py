@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 OWNER = """
 import asyncio, sys
-from sandboxes.local.backend import fork
+from tests.sandboxes.forks import fork
 from sandboxes.core.capacity import PoolSettings
 from sandboxes.local.pool import Pool
 from sandboxes.core.template import SandboxTemplate

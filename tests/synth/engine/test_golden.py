@@ -15,12 +15,13 @@ from synth.episode import rollout
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools import code_worlds as worlds
 from synth.judging import curation, grading
-from synth.judging.curation import CurationConfig, curate
+from synth.judging.curation import CurationConfig
 from synth.llm.client import LLM, Gateway
 from synth.pipeline import stages as pipeline
 from tests.synth.authors import FIXED_GENERATOR
 from tests.synth.clinic import CANCEL, DOMAIN, FIND, TASK, calls, catalogue, says
 from tests.synth.golden import assert_golden
+from tests.synth.judging.curated import curate
 from tests.synth.judging.test_curation import TASK as CURATED_TASK
 from tests.synth.judging.test_curation import calls_of, trajectory, verdicts_of
 from tests.synth.judging.test_grading import EPISODES, graded, opinions
