@@ -70,7 +70,7 @@ test: setup-all chromium ## everything but gpu, network, cluster and scale
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)"
 
 test-fast: setup-all ## at most two minutes
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow" --hypothesis-profile=fast
 
 chromium: # the browser that page tests drive; they skip without it
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 -o -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \

@@ -1,7 +1,5 @@
 """Evolution of synthetic tools: a generator writes them, workers prove them, quotas steer."""
 
-import logging
-
 from prefect import flow
 
 from flows.runtime.joined_run import joined_run
@@ -10,8 +8,6 @@ from flows.runtime.stage_runner import run_stage
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.evolve import evolve
 from synth.engine.plans import StageReport
-
-log = logging.getLogger("synth.flows")
 
 
 @flow(name="evolve-tools", flow_run_name="evolve-tools-{config.name}")

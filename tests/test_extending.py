@@ -86,6 +86,7 @@ def test_the_domain_is_proved(folder, capsys, monkeypatch):
     assert report["example_task"]
 
 
+@pytest.mark.slow
 def test_the_policy_is_told_to_agents_and_stands_in_rubrics(dataset):
     talks = [row["messages"] for row in dataset.rows("trajectories", ("trajectory_id", "messages"))]
     assert talks
@@ -100,6 +101,7 @@ def test_the_policy_is_told_to_agents_and_stands_in_rubrics(dataset):
     assert any(task["variant"] == "against_policy" for task in dataset.rows("tasks"))
 
 
+@pytest.mark.slow
 def test_users_are_drawn_from_the_lists_of_the_config(dataset):
     personas = dataset.rows("personas")
     assert {row["communication_style"] for row in personas} == set(PERSONAS["styles"])
@@ -109,6 +111,7 @@ def test_users_are_drawn_from_the_lists_of_the_config(dataset):
         assert PERSONAS["patience"][0] <= row["patience"] <= PERSONAS["patience"][1]
 
 
+@pytest.mark.slow
 def test_the_kind_stands_in_every_rubric_and_counts_in_the_reward(dataset):
     rubrics = {row["task_id"]: rubric_of(row) for row in dataset.rows("tasks")}
     scores: dict[str, dict[str, float]] = {}
@@ -129,6 +132,7 @@ def test_the_kind_stands_in_every_rubric_and_counts_in_the_reward(dataset):
     assert partial, "no trajectory is told apart by the new kind"
 
 
+@pytest.mark.slow
 def test_the_kind_shows_in_the_report_and_replays(dataset, folder, monkeypatch):
     monkeypatch.chdir(folder)
     judged = {v["checked_by"] for v in dataset.rows("verdicts") if v["kind"] == "few_calls"}
@@ -142,6 +146,7 @@ def test_the_kind_shows_in_the_report_and_replays(dataset, folder, monkeypatch):
     assert found.differences == []
 
 
+@pytest.mark.slow
 def test_a_run_without_the_extension_leaves_its_trajectories_and_says_so(folder, monkeypatch):
     monkeypatch.chdir(folder)
     config = load_config(Path("my_run.toml"), ["num_tasks=2"])

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +17,13 @@ TRAINER_MAY_USE_SYNTH = ("trainer/evaluation/", "trainer/rl/")
 ONLY_IN = {"prefect": "flows/", "torch": "trainer/", "kubernetes": "sandboxes/kubernetes"}
 
 
-def modules_named_in(path: Path) -> Iterator[str]:
+@cache
+def modules_named_in(path: Path) -> frozenset[str]:
     """Every module a file imports, dynamic imports and `python -m` of ours included."""
+    return frozenset(_named_in(path))
+
+
+def _named_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -63,6 +69,7 @@ def test_heavy_libraries_stay_in_their_place(library: str, place: str) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_the_core_imports_without_prefect_kubernetes_and_torch() -> None:
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

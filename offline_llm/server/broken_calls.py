@@ -4,7 +4,7 @@ The model behind such an endpoint may be fine: most often the server fails to re
 """
 
 import json
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 BrokenCalls = Literal[
     "said_not_called",
@@ -27,8 +27,6 @@ can take. calls_again: the same call after every result, for ever. only_reasonin
 call, are in `reasoning_content`. equal_ids: every call of a turn has the same id. finish_stop:
 calls under finish_reason `stop`. The last two break nothing here: the client numbers calls anew and
 looks for calls, not for reasons."""
-
-KINDS: tuple[BrokenCalls, ...] = get_args(BrokenCalls)
 
 
 def break_calls(whole: dict[str, Any], asked: list[dict[str, Any]], how: BrokenCalls) -> None:

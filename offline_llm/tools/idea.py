@@ -45,11 +45,6 @@ def picked(rows: str, fields: Sequence[str]) -> str:
     return f"pick({rows}, {', '.join(repr(f) for f in fields)})"
 
 
-def each(entity: Entity, fields: Sequence[str]) -> str:
-    """Words of a description for a list of such rows."""
-    return f"the {entity.says} with {', '.join(fields[:-1])} and {fields[-1]}"
-
-
 def both(*terms: str) -> str:
     """A conjunction."""
     parts = [term for term in terms if term]

@@ -19,7 +19,7 @@ from sandboxes.code.suite import ROOT, SuiteRun, check_sandboxes, on_disk, templ
 from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local import python_env
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import Lease
 from sandboxes.local.pool import Pool
 from tool_specs.domains.loading import load_definition
 
@@ -168,18 +168,6 @@ async def one_case(
 def same_answer(said: str, expected: str) -> bool:
     lines = [line.rstrip() for line in said.rstrip().splitlines()]
     return lines == [line.rstrip() for line in expected.rstrip().splitlines()]
-
-
-async def languages() -> frozenset[Language]:
-    """Those that a sandbox of this machine can run."""
-    found: set[Language] = {"python", "shell"}
-    programs: dict[Language, str] = {"javascript": "node", "perl": "perl", "c": "gcc"}
-    async with lease(SandboxTemplate()) as sandbox:
-        for language, program in programs.items():
-            done = await sandbox.exec(["/bin/sh", "-c", f"command -v {program}"])
-            if done.exit_code == 0:
-                found.add(language)
-    return frozenset(found)
 
 
 def load_problems(path: Path) -> tuple[Problem, ...]:

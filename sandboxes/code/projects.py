@@ -108,14 +108,6 @@ def builtin_projects() -> dict[str, Project]:
     return {project.name: project for project in definitions_in(FOLDER, Project)}
 
 
-def project_of_git(
-    folder: Path, *, name: str, revision: str = "HEAD", **settings: object
-) -> Project:
-    """The text files of a commit as a project."""
-    files = files_of_git(folder, revision)
-    return Project.model_validate({"name": name, "files": files, **settings})
-
-
 def files_of_git(folder: Path, revision: str = "HEAD") -> dict[str, str]:
     """The files of a commit. Nothing of the repository runs: `git archive` reads objects only.
     ConfigError for a revision or a folder that is none, and one that takes too long to read."""
@@ -137,12 +129,6 @@ def files_of_git(folder: Path, revision: str = "HEAD") -> dict[str, str]:
         said = done.stderr.decode(errors="replace").strip()
         raise ConfigError(f"cannot read {revision} of {folder}: {said}")
     return text_files(done.stdout)
-
-
-def project_of_sdist(archive: Path, *, name: str, **settings: object) -> Project:
-    """The files of a source distribution (.tar.gz), below its one top folder."""
-    files = sdist_files(archive.read_bytes(), str(archive))
-    return Project.model_validate({"name": name, "files": files, **settings})
 
 
 def sdist_files(tar: bytes, where: str) -> dict[str, str]:

@@ -5,8 +5,6 @@ The project's own suite is the judge. Tests that fail with the bug and pass with
 between two runs judges nothing, and a bug that shows only in such tests is none.
 """
 
-import functools
-from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -42,25 +40,6 @@ class Bug(NamedTuple):
     pass_to_pass: tuple[str, ...]
     failures: dict[str, str]
     """Failing test -> what it says."""
-
-
-class Graded(NamedTuple):
-    fail_to_pass: float
-    """Share of them that pass now."""
-    pass_to_pass: float
-    failed: tuple[str, ...]
-    """Tests that should pass and do not, in their order."""
-    forged: bool
-
-    @property
-    def reward(self) -> float:
-        """Both shares multiplied: a repair that breaks as much as it mends is worth little. 0 for
-        code that answers for its tests."""
-        return 0.0 if self.forged else self.fail_to_pass * self.pass_to_pass
-
-    @property
-    def solved(self) -> bool:
-        return self.reward == 1.0
 
 
 async def baseline_of(project: Project) -> Baseline:
@@ -113,21 +92,3 @@ async def planted(project: Project, baseline: Baseline, mutation: Mutation) -> B
 def hangs(run: SuiteRun) -> bool:
     words = ("it did not end", "it used more", "not run", "it ended")
     return any((failure or "").startswith(words) for failure in run.failures.values())
-
-
-async def grade(
-    project: Project,
-    candidate: Mapping[str, str],
-    *,
-    fail_to_pass: tuple[str, ...],
-    pass_to_pass: tuple[str, ...],
-) -> Graded:
-    """How far the candidate's files, all of them, have come. The project's own tests judge."""
-    run = await run_suite(project, candidate, [*fail_to_pass, *pass_to_pass])
-    share = functools.partial(_share, run.passed)
-    failed = tuple(name for name, failure in run.failures.items() if failure is not None)
-    return Graded(share(fail_to_pass), share(pass_to_pass), failed, run.forged)
-
-
-def _share(passed: set[str], names: tuple[str, ...]) -> float:
-    return sum(name in passed for name in names) / len(names) if names else 1.0

@@ -75,9 +75,6 @@ class StdioProcess:
     async def write(self, data: bytes) -> None:
         await self._channel.send({"op": "stdin", "id": self._id}, data)
 
-    async def close_stdin(self) -> None:
-        await self._channel.send({"op": "close_stdin", "id": self._id})
-
     async def wait(self) -> Ended:
         """How it ended. TransientError if the sandbox was lost first."""
         how = await asyncio.shield(self._ended)

@@ -57,16 +57,6 @@ async def lease(
 
 
 @asynccontextmanager
-async def fork(snapshot: Snapshot) -> AsyncIterator[Sandbox]:
-    """As `lease` with the snapshot's template, the workspace holding the snapshot's files.
-
-    What a fork changes is seen by no other fork, and bounded by the disk limit.
-    """
-    async with closing(await start(snapshot.template, snapshot)) as sandbox:
-        yield sandbox
-
-
-@asynccontextmanager
 async def closing(sandbox: Sandbox) -> AsyncIterator[Sandbox]:
     try:
         yield sandbox

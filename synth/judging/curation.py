@@ -57,30 +57,6 @@ class Candidate(NamedTuple):
         return -self.score, self.trajectory_id
 
 
-def curate(
-    *,
-    grading_id: str,
-    trajectories: Iterable[Row],
-    tool_calls: Iterable[Row],
-    verdicts: Iterable[Row],
-    tasks: Iterable[Row],
-    config: CurationConfig = CurationConfig(),
-) -> list[Row]:
-    """One `curation` row for each trajectory, sorted by id.
-
-    Left out are those that this grading has yet to judge; `verdicts` hold one grading only.
-    """
-    calls, graded = _by_trajectory(tool_calls), _by_trajectory(verdicts)
-    task_of = {task["task_id"]: task for task in tasks}
-    candidates = (
-        candidate_of(
-            t, calls[t["trajectory_id"]], graded[t["trajectory_id"]], task_of[t["task_id"]]
-        )
-        for t in trajectories
-    )
-    return decide_all((c for c in candidates if c), grading_id=grading_id, config=config)
-
-
 def decide_all(
     candidates: Iterable[Candidate], *, grading_id: str, config: CurationConfig
 ) -> list[Row]:
@@ -106,13 +82,6 @@ def decide_all(
         }
         for c in candidates
     ]
-
-
-def _by_trajectory(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
-    groups: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row["trajectory_id"]].append(row)
-    return groups
 
 
 def candidate_of(

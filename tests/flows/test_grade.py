@@ -53,6 +53,7 @@ def test_grading_the_same_again_costs_and_adds_nothing(copied: Path) -> None:
     assert asked(copied) == requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [
@@ -87,6 +88,7 @@ def test_another_judge_or_rubric_is_a_grading_more(copied: Path, config: GradeCo
     assert any("judge on nl: " in row["detail"] for row in ended)
 
 
+@pytest.mark.slow
 def test_a_change_of_a_criterion_that_is_nowhere_is_refused(copied: Path) -> None:
     before = rows_of(copied)
     for name in ("manner", "maner"):

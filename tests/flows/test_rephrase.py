@@ -60,6 +60,7 @@ def test_killed_between_writes_it_goes_on_to_the_same_rows(tmp_path: Path, whole
     assert kills > 4
 
 
+@pytest.mark.slow
 def test_concurrency_shard_size_and_latency_change_no_byte(tmp_path: Path, whole: Path) -> None:
     other = {"concurrency": 3, "shard_size": 2, "offline": OfflineConfig(jitter_s=0.02)}
     run_rephrase(tmp_path / "d", SMALL.model_copy(update=other))
@@ -75,6 +76,7 @@ def test_more_texts_and_rewrites_change_no_row_that_exists(tmp_path: Path, whole
     assert 0 < len(few) < len(many)
 
 
+@pytest.mark.slow
 def test_every_item_is_accounted_for_under_a_misbehaving_endpoint(tmp_path: Path) -> None:
     shares = Misbehaviour(
         rate_limit=0.1, server_error=0.05, hang=0.02, truncated=0.05, prose=0.25, hang_s=0.1
@@ -89,6 +91,7 @@ def test_every_item_is_accounted_for_under_a_misbehaving_endpoint(tmp_path: Path
     assert any(chunk["attempts"] > 1 for row in rows for chunk in row["chunks"])
 
 
+@pytest.mark.slow
 def test_the_judge_and_the_embedder_are_asked_where_the_settings_say_so(
     tmp_path: Path, whole: Path
 ) -> None:

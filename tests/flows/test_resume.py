@@ -63,6 +63,7 @@ def test_killed_between_every_pair_of_writes(tmp_path: Path) -> None:
     assert kill_and_resume(tmp_path, 1, 1) > 100
 
 
+@pytest.mark.slow
 def test_concurrency_and_shard_size_change_no_byte(tmp_path: Path) -> None:
     run_pipeline(tmp_path / "a", SMALL)
     other = {"concurrency": 3, "shard_size": 2, "offline": OfflineConfig(jitter_s=0.02)}
@@ -70,6 +71,7 @@ def test_concurrency_and_shard_size_change_no_byte(tmp_path: Path) -> None:
     assert content_of(tmp_path / "a") == content_of(tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_more_tasks_change_no_row_that_exists(tmp_path: Path) -> None:
     run_pipeline(tmp_path / "a", SMALL)
     before = {

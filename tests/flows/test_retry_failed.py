@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from flows.runtime.open_run import open_run
 from offline_llm.settings.settings import Misbehaviour
 from records.store.dataset import Dataset
@@ -26,6 +28,7 @@ async def plan_tasks_and_die(folder: Path, config: RunConfig) -> None:
         run.plan(TaskStage(run))
 
 
+@pytest.mark.slow
 def test_items_that_answers_failed_are_asked_anew_and_kept(tmp_path: Path) -> None:
     broken = OfflineConfig(misbehave=Misbehaviour(malformed=0.75))
     config = SMALL.model_copy(update={"offline": broken, "max_failed": 1.0})
@@ -48,6 +51,7 @@ def test_a_retry_of_what_was_kept_asks_nothing(tmp_path: Path) -> None:
     assert {row["stage"] for row in after if row["call_id"] not in calls} <= {"probe"}
 
 
+@pytest.mark.slow
 def test_a_shard_can_be_finished_after_fewer_items_were_asked_for(tmp_path: Path) -> None:
     more = SMALL.model_copy(update={"num_tasks": 5, "shard_size": 3})
     asyncio.run(plan_tasks_and_die(tmp_path / "d", more))

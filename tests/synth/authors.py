@@ -20,7 +20,7 @@ class _Fixed(RoleConfig):
 
 
 FIXED_GENERATOR = _Fixed()
-"""Its identity does not change with the settings that roles have: for golden digests."""
+"""Its identity does not change with the settings that roles have: for goldens."""
 
 
 @asynccontextmanager

@@ -39,8 +39,6 @@ MAX_ITEMS = 50
 _TEXT_LENGTH = 2000
 """Characters of a string argument where its spec names no maximum."""
 
-_SCALARS = ("string", "integer", "number", "boolean", "date", "datetime")
-
 
 class FieldSpec(Spec):
     type: Literal[

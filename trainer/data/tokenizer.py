@@ -88,9 +88,6 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         return self._backend.encode(text, add_special_tokens=False).ids
 
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        return [e.ids for e in self._backend.encode_batch(texts, add_special_tokens=False)]
-
     def decode(self, ids: Sequence[int]) -> str:
         """Special tokens included."""
         return self._backend.decode(list(ids), skip_special_tokens=False)

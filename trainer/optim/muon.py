@@ -209,7 +209,3 @@ def _rows_are_heads(name: str) -> bool:
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     for group in optimizer.param_groups:
         group["lr"] = lr
-
-
-def lr_of(optimizer: torch.optim.Optimizer) -> float:
-    return optimizer.param_groups[0]["lr"]

@@ -35,10 +35,6 @@ class Schedule(Config):
             )
         return self
 
-    @property
-    def total_tokens(self) -> int:
-        return self.warmup_tokens + sum(phase.tokens for phase in self.phases)
-
     def lr_at(self, tokens: int) -> float:
         """Rate of a step that begins after so many tokens. At the end and beyond it, the last
         one; at 0 with warm-up it is 0."""

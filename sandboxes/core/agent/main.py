@@ -112,9 +112,6 @@ class Agent:
         if request["op"] == "stdin":
             job.pending_in += body
             job.feed()
-        elif request["op"] == "close_stdin":
-            job.close_in = True
-            job.feed()
         elif request["op"] == "ack":
             job.acknowledge(request["bytes"])
         elif request["op"] == "kill":

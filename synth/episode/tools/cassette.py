@@ -192,10 +192,6 @@ class Cassette:
         if any(canonical_json(known[name]) != canonical_json(call[name]) for name in said):
             self.conflicts.add(key)
 
-    @property
-    def num_answers(self) -> int:
-        return len(self._answers) - len(self.conflicts)
-
     def tools_of(self, source: Source) -> list[Row]:
         """The tools of this very server, as they were recorded."""
         rows = self.tools.get(source.server, {}).values()

@@ -14,6 +14,7 @@ from tests.flows.prefect_api import post
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_no_other_web_page_may_call_the_server(prefect_url: str) -> None:
     own = prefect_url.removesuffix("/api")
     for origin, allowed in ((own, own), ("https://example.com", None)):

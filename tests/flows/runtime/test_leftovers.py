@@ -35,6 +35,7 @@ def test_a_dataset_that_was_there_before_stays(tmp_path: Path) -> None:
     assert Dataset.open(tmp_path / "d").commits() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["report", "export"])
 def test_a_place_that_cannot_be_written_is_wrong_use(
     refusal: Synth, small_run: Path, tmp_path: Path, command: str
@@ -89,6 +90,7 @@ def test_the_journal_stays_while_an_item_may_go_on_from_it(
     assert journals(tmp_path / "d") == []
 
 
+@pytest.mark.slow
 def test_going_back_to_an_earlier_curation_makes_it_the_newest_again(tmp_path: Path) -> None:
     strict = SMALL.model_copy(update={"curation": CurationConfig(sequence_min=1)})
     newest: list[str] = []

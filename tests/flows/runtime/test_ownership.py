@@ -4,6 +4,8 @@ import asyncio
 import subprocess
 import sys
 
+import pytest
+
 from records.processes import ProcessId, this_process
 from tests.flows.conftest import ROOT
 from tests.flows.prefect_api import flow_runs
@@ -12,6 +14,7 @@ DEAD = ProcessId(1, "1")
 """Process 1 lives, but began at another time: its number was used again."""
 
 
+@pytest.mark.slow
 def test_runs_of_killed_processes_are_swept_and_no_others(prefect_url: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.flows.owned_work", "killed"],

@@ -131,6 +131,7 @@ def test_what_exists_is_not_written_again(domain: Domain) -> None:
     assert len(second) == 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_children_name_their_parents_differ_from_them_and_pass(
     operator: str, domain: Domain

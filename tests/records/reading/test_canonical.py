@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from records.reading.canonical import CONTENT, Difference, canonical_bytes, differences
 from records.store.dataset import Dataset
+from tests.examples import examples
 from tests.records.rows import commit, row, trajectories
 
 ROWS = [
@@ -26,7 +27,7 @@ def dataset_of(folder: str | Path, shards: Sequence[Sequence[dict]]) -> Dataset:
 
 
 @given(st.permutations(ROWS), st.lists(st.integers(0, len(ROWS)), max_size=4))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 def test_shards_and_order_do_not_count(rows: list[dict], cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(rows)]
     shards = [rows[a:b] for a, b in itertools.pairwise(edges)]

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from records.errors import SynthError
 from records.store.journal import ShardJournal
+from tests.examples import examples
 from tests.killing import killed_everywhere, run
 from tests.records.store.journal_work import STEPS, episode, seen
 from tests.records.tables.test_columns import json_values
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=5), st.text(), st.text())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_any_json_object_comes_back(value: dict[str, Any], item: str, step: str) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.sqlite"
@@ -49,6 +50,7 @@ def test_the_first_word_stands(tmp_path: Path) -> None:
         assert journal.cached("key") == journal.observation("item", "0") == {"n": 1}
 
 
+@pytest.mark.slow
 def test_killed_at_any_statement_it_goes_on_there(tmp_path: Path) -> None:
     answered = [0]
     for folder in killed_everywhere(episode, tmp_path):

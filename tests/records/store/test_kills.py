@@ -20,7 +20,7 @@ def ids_by_plain_duckdb(connection: duckdb.DuckDBPyConnection, folder: Path) -> 
     return {one for (one,) in found}
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 9])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 18])
 def test_killed_at_any_write_the_same_work_completes(step: int, tmp_path: Path) -> None:
     run(two_shards, tmp_path / "whole")
     whole = Dataset.open(tmp_path / "whole")

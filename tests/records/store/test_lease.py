@@ -80,6 +80,7 @@ def test_the_lease_is_given_back_when_the_run_fails(dataset: Dataset) -> None:
     assert lease.VARIABLE not in os.environ or not os.environ[lease.VARIABLE]
 
 
+@pytest.mark.slow
 def test_an_owner_killed_on_this_host_is_replaced_at_once(
     dataset: Dataset, children: Callable[..., Any]
 ) -> None:

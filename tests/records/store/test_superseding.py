@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.store.dataset import Dataset
+from tests.examples import examples
 from tests.records.rows import commit, row, trajectories
 
 
@@ -47,7 +48,7 @@ class Model:
 
 
 @given(st.lists(attempts, max_size=6))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_the_newest_rows_count_with_what_describes_them(history: list[Attempt]) -> None:
     model = Model()
     with TemporaryDirectory() as folder:

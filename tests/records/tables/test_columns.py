@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from records.tables.columns import decode, encode
 from records.tables.schemas import TABLES
+from tests.examples import examples
 from tests.records.rows import trajectories
 
 json_values = st.recursive(
@@ -52,7 +53,7 @@ def test_round_trip_through_parquet(given_rows: list[dict[str, Any]]) -> None:
 
 
 @given(json_values)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_equal_values_have_equal_text(value: Any) -> None:
     def text(messages: Any) -> str:
         return encode("trajectories", trajectories("a", messages=messages), run_id="r")["messages"][

@@ -15,7 +15,6 @@ from sandboxes.code.problems import Problem, one_case
 from sandboxes.code.suite import on_disk, run_suite, template_of
 from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.template import SandboxTemplate
-from sandboxes.local import backend as local
 from sandboxes.local.backend import lease
 from sandboxes.local.pool import Pool
 from sandboxes.local.protections import Protection
@@ -23,6 +22,7 @@ from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Play, Scene, Scenery, of_group, python
 from tests.sandboxes.code.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project
+from tests.sandboxes.forks import fork
 
 PLAIN = SandboxTemplate(limits=CAPS)
 
@@ -143,7 +143,7 @@ async def through_link(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str
             return f"won {Path(copied).read_text()}"
     snapshot = await sandbox.snapshot()
     try:
-        async with local.fork(snapshot) as forked:
+        async with fork(snapshot) as forked:
             done = await forked.exec(["cat", "d/file", f"d/all{path}"])
     finally:
         snapshot.remove()

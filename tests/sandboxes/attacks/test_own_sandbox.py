@@ -68,6 +68,7 @@ def test_killing_the_agent_is_a_lost_sandbox_and_no_result() -> None:
     asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_stopping_the_agent_does_not_hold_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_module, "ANSWER_S", 0.5)
 

@@ -5,6 +5,8 @@ import inspect
 import os
 from pathlib import Path
 
+import pytest
+
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local import backend as local
 from sandboxes.local import bwrap
@@ -23,6 +25,7 @@ PACKAGES = (
 )
 
 
+@pytest.mark.slow
 def test_only_the_makers_of_a_sandbox_know_its_walls() -> None:
     users = set()
     for file in (file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from records.errors import ConfigError
-from sandboxes.code.problems import FOLDER, Case, Problem, judge, languages, load_problems
+from sandboxes.code.problems import FOLDER, Case, Problem, judge, load_problems
 from sandboxes.code.suite import list_tests, run_suite
-from sandboxes.local.backend import available
+from sandboxes.core.template import SandboxTemplate
+from sandboxes.local.backend import available, lease
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
 
@@ -93,6 +94,13 @@ def test_an_agent_is_given_no_hidden_test() -> None:
     assert "121" not in shown
 
 
+async def installed(*programs: str) -> set[str]:
+    """Those that a sandbox of this machine can run."""
+    async with lease(SandboxTemplate()) as sandbox:
+        look = [(p, await sandbox.exec(["/bin/sh", "-c", f"command -v {p}"])) for p in programs]
+    return {program for program, done in look if done.exit_code == 0}
+
+
 def test_other_languages_where_they_are_installed() -> None:
     programs = {
         "shell": "read n; echo $((n * n))\n",
@@ -100,9 +108,11 @@ def test_other_languages_where_they_are_installed() -> None:
         "perl": 'my $n = <>; print $n * $n, "\\n";\n',
         "c": '#include <stdio.h>\nint main(){int n;scanf("%d",&n);printf("%d\\n",n*n);}\n',
     }
-    have = asyncio.run(languages())
-    assert have >= {"python", "shell"}
-    for language in sorted(have - {"python"}):
+    have = asyncio.run(installed("sh", "node", "perl", "gcc"))
+    assert "sh" in have
+    for language, program in zip(programs, ("sh", "node", "perl", "gcc"), strict=True):
+        if program not in have:
+            continue
         problem = SQUARE.model_copy(update={"language": language})
         assert reward(programs[language], problem) == 1.0, language
 

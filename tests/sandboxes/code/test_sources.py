@@ -123,6 +123,7 @@ def test_definitions_are_read_back_as_they_were(tmp_path: Path) -> None:
         write_definition(project(), tmp_path / "0.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_a_project_is_proved_by_its_tests() -> None:
     found = asyncio.run(prove(project()))
@@ -139,6 +140,7 @@ def test_a_project_is_proved_by_its_tests() -> None:
         asyncio.run(prove(project("def price(count):\n    return 1 / 0\n")))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_the_command_writes_a_definition_that_a_run_can_name(
     shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

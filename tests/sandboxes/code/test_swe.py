@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from records.errors import ConfigError, ItemError
 from sandboxes.code import projects
 from sandboxes.code.mutations import OPERATORS, Operator, in_rounds, mutations_of, undo
-from sandboxes.code.projects import Project, builtin_projects, project_of_git, project_of_sdist
-from sandboxes.code.swe import Baseline, baseline_of, grade, plant, planted
+from sandboxes.code.projects import Project, builtin_projects, files_of_git, sdist_files
+from sandboxes.code.suite import run_suite
+from sandboxes.code.swe import Baseline, baseline_of, plant, planted
 from sandboxes.local.backend import available
+from tests.examples import examples
 from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, project, with_price
 
 needs_sandbox = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
@@ -59,7 +61,7 @@ def test_a_mutation_is_another_program_and_its_undo_is_exact(path: str, text: st
         assert changed.replace(fix.old, fix.new) == text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_rounds_take_every_kind_before_any_comes_twice(seed: int) -> None:
     path, text = SOURCES[-1]
@@ -83,17 +85,11 @@ def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
             if bug is None:
                 continue
             assert bug.files["shop/price.py"].replace(*bug.fix) == RIGHT
-            graded = {
-                text: await grade(
-                    shop,
-                    with_price(text),
-                    fail_to_pass=bug.fail_to_pass,
-                    pass_to_pass=bug.pass_to_pass,
-                )
-                for text in (RIGHT, bug.files["shop/price.py"])
-            }
-            assert [g.solved for g in graded.values()] == [True, False]
-            assert graded[bug.files["shop/price.py"]].fail_to_pass == 0.0
+            names = [*bug.fail_to_pass, *bug.pass_to_pass]
+            mended = await run_suite(shop, with_price(RIGHT), names)
+            assert mended.passed == set(names)
+            broken = await run_suite(shop, with_price(bug.files["shop/price.py"]), names)
+            assert broken.passed == set(bug.pass_to_pass)
         assert seen[True] >= 2  # some mutations are noticed, others fail everything or nothing
         assert seen[False] >= 1
 
@@ -118,20 +114,17 @@ def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
 
 
 @needs_sandbox
-def test_the_reward_of_partial_solutions_is_exact() -> None:
-    half = {"fail_to_pass": (ONE, MANY), "pass_to_pass": ()}
-    kept = {"fail_to_pass": (MANY,), "pass_to_pass": (ONE,)}
+def test_what_partial_solutions_pass_is_exact() -> None:
     cases = [
-        (RIGHT, half, 1.0),
-        (WRONG, half, 0.5),
-        ("def price(count):\n    return 0\n", half, 0.0),
-        (WRONG, kept, 0.0),
-        ("def price(count):\n    return 45\n", kept, 0.0),  # mends one, breaks the other
-        ("syntax error", half, 0.0),
+        (RIGHT, {ONE, MANY}),
+        (WRONG, {ONE}),
+        ("def price(count):\n    return 0\n", set()),
+        ("def price(count):\n    return 45\n", {MANY}),  # mends one, breaks the other
+        ("syntax error", set()),
     ]
-    for source, names, reward in cases:
-        graded = asyncio.run(grade(project(), with_price(source), **names))
-        assert graded.reward == reward, source
+    for source, passed in cases:
+        run = asyncio.run(run_suite(project(), with_price(source), [ONE, MANY]))
+        assert (run.passed, run.forged) == (passed, False), source
 
 
 def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> None:
@@ -142,13 +135,13 @@ def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> N
     git = ["git", "-C", str(tmp_path / "r"), "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *command], check=True)
-    assert project_of_git(tmp_path / "r", name="shop") == project()
-    assert project_of_git(tmp_path / "r", name="shop", revision="HEAD~0") == project()
+    assert files_of_git(tmp_path / "r") == project().files
+    assert files_of_git(tmp_path / "r", "HEAD~0") == project().files
     with pytest.raises(ConfigError, match="has no revision 'nowhere'"):
-        project_of_git(tmp_path / "r", name="shop", revision="nowhere")
+        files_of_git(tmp_path / "r", "nowhere")
     for option in ("--output=stolen", "-v", "", "HEAD main"):
         with pytest.raises(ConfigError, match=r"a revision is a branch, .*; got "):
-            project_of_git(tmp_path / "r", name="shop", revision=option)
+            files_of_git(tmp_path / "r", option)
     assert not (tmp_path / "stolen").exists()
     archive = tmp_path / "shop-1.0.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
@@ -156,7 +149,7 @@ def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> N
         tar.add(tmp_path / "r" / "tests", "shop-1.0/tests")
         evil = tarfile.TarInfo("shop-1.0/../../outside.py")
         tar.addfile(evil, io.BytesIO(b""))
-    assert project_of_sdist(archive, name="shop") == project()
+    assert sdist_files(archive.read_bytes(), str(archive)) == project().files
 
 
 def test_a_git_that_hangs_or_is_not_there_is_told(
@@ -164,12 +157,12 @@ def test_a_git_that_hangs_or_is_not_there_is_told(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="no program git is installed"):
-        project_of_git(tmp_path, name="shop")
+        files_of_git(tmp_path)
     (tmp_path / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setattr(projects, "GIT_S", 0.05)
     with pytest.raises(ConfigError, match=r"cannot read HEAD of .* within 0.05 s"):
-        project_of_git(tmp_path, name="shop")
+        files_of_git(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["../a.py", "/a.py", "a/../b.py", "a//b.py"])

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 OWNER = """
 import asyncio, sys
-from sandboxes.local.backend import fork
+from tests.sandboxes.forks import fork
 from sandboxes.core.capacity import PoolSettings
 from sandboxes.local.pool import Pool
 from sandboxes.core.template import SandboxTemplate
@@ -71,6 +71,7 @@ def holdings(pid: int) -> list[Path]:
     return [*groups, *owners.root_folder().glob(f"{pid}.*")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_owners_killed_at_random_moments_leave_nothing_behind(tmp_path: Path) -> None:
     moments, held = random.Random(5), 0

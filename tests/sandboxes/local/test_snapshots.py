@@ -14,9 +14,10 @@ from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local import backend as local
 from sandboxes.local import snapshots
-from sandboxes.local.backend import fork, lease
+from sandboxes.local.backend import lease
 from sandboxes.local.pool import Pool
 from sandboxes.local.sandbox import Sandbox
+from tests.sandboxes.forks import fork
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 

@@ -368,6 +368,7 @@ def test_letters_that_only_match_without_case_are_redacted_too() -> None:
     assert Redactor({"TOKEN": "\u0130-secret-08"}).text("\u0130-secret-08") == "[secret TOKEN]"
 
 
+@pytest.mark.slow
 def test_a_server_that_declares_no_writes_is_only_read() -> None:
     async def test(server: McpServer, there: Internet, port: int) -> None:
         refused = await server.call("keep", {})

@@ -89,6 +89,7 @@ def test_a_call_that_hangs_is_bounded_and_ends_the_server() -> None:
     with_server(tiny(call_timeout_s=0.2), work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manners", "message"),
     [
@@ -160,6 +161,7 @@ async def write_all(server: McpServer) -> list[Any]:
     return [*[await server.call(*one) for one in WRITES], await server.state()]
 
 
+@pytest.mark.slow
 def test_git_writes_are_real_and_the_same_in_two_sandboxes_and_after_a_reset(
     real: dict[str, ServerConfig],
 ) -> None:
@@ -187,6 +189,7 @@ def test_git_writes_are_real_and_the_same_in_two_sandboxes_and_after_a_reset(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_import_of_a_real_server_keeps_all_its_tools(real: dict[str, ServerConfig]) -> None:
     rows = asyncio.run(import_server(real["git"]))
     assert len(rows) == 12
@@ -219,6 +222,7 @@ async def answers_of_time(server: McpServer) -> None:
     assert await server.call("no_tool", {}) == McpResult("Unknown tool: no_tool", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(builtin_servers()))
 def test_every_goal_is_reached_for_a_sample_of_values(
     name: str, real: dict[str, ServerConfig]

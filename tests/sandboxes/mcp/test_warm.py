@@ -35,6 +35,7 @@ def test_a_server_is_used_again_and_remembers_nothing() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_a_server_that_failed_or_keeps_state_is_not_used_again() -> None:
     async def run() -> None:
@@ -59,6 +60,7 @@ def test_a_server_that_failed_or_keeps_state_is_not_used_again() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_a_server_that_died_while_idle_is_replaced() -> None:
     async def run() -> None:
@@ -101,6 +103,7 @@ TIME = builtin_servers()["time"]
 NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_a_server_that_only_reads_serves_several_at_once_in_one_slot() -> None:
     async def run() -> None:
@@ -131,6 +134,7 @@ def test_a_server_that_only_reads_serves_several_at_once_in_one_slot() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_one_users_failure_costs_the_others_nothing_and_no_later_one() -> None:
     async def run() -> None:

@@ -161,6 +161,7 @@ def config(**settings: Any) -> RunConfig:
     )
 
 
+@pytest.mark.slow
 def test_a_run_over_imported_tools_has_accepted_trajectories(tmp_path: Path) -> None:
     """And the same rows again, whatever the number in flight and the size of a shard."""
     folder = imported(tmp_path / "a")

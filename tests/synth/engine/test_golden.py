@@ -9,18 +9,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from records.digest import digest
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.episode import rollout
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools import code_worlds as worlds
 from synth.judging import curation, grading
-from synth.judging.curation import CurationConfig, curate
+from synth.judging.curation import CurationConfig
 from synth.llm.client import LLM, Gateway
 from synth.pipeline import stages as pipeline
 from tests.synth.authors import FIXED_GENERATOR
 from tests.synth.clinic import CANCEL, DOMAIN, FIND, TASK, calls, catalogue, says
+from tests.synth.golden import assert_golden
+from tests.synth.judging.curated import curate
 from tests.synth.judging.test_curation import TASK as CURATED_TASK
 from tests.synth.judging.test_curation import calls_of, trajectory, verdicts_of
 from tests.synth.judging.test_grading import EPISODES, graded, opinions
@@ -28,38 +29,21 @@ from tests.synth.rollout_work import STORMY
 from tests.synth.scripted import ScriptedApp
 from tool_specs.domains.catalogue import domain_row, tool_rows
 
-GOLDEN = {
-    "catalogue": (2, "8ac919efbf5ee031"),
-    "rollouts": (5, "285d00f660ad643b"),
-    "grading": (2, "36c90ec195affcf6"),
-    "curation": (2, "3ccd88c063dbae56"),
-}
-"""Stage -> its version, and the digest of what it makes."""
-
+GOLDEN = Path(__file__).parent / "golden"
 ROLES = dict.fromkeys(("agent", "user", "judge"), FIXED_GENERATOR)
 
 
-def assert_golden(stage: str, version: int, *output: Any) -> None:
-    made = (version, digest(*output))
-    assert made == GOLDEN[stage], (
-        f"{stage} makes something else of the same input. Where its code is why, raise its version"
-        f" (now {version}); where a prompt or a fixture of this test is, leave it. Then set "
-        f'GOLDEN["{stage}"] in {__file__} to what this test then says; now {made}'
-    )
-
-
-def test_catalogue() -> None:
+def test_golden_catalogue() -> None:
     code = worlds.domain_row(), worlds.tool_rows()
-    assert_golden(
-        "catalogue", pipeline.CATALOGUE_VERSION, domain_row(DOMAIN), tool_rows(DOMAIN), code
-    )
+    made = domain_row(DOMAIN), tool_rows(DOMAIN), code
+    assert_golden(GOLDEN / "catalogue.yaml", pipeline.CATALOGUE_VERSION, made)
 
 
-def test_rollouts(tmp_path: Path) -> None:
+def test_golden_rollouts(tmp_path: Path) -> None:
     rows = asyncio.run(_played(tmp_path))
     assert {t["termination_reason"] for t in rows["trajectories"]} == {"user_done"}
     assert any(call["injected_outcome"] for call in rows["tool_calls"])
-    assert_golden("rollouts", rollout.STAGE_VERSION, rows)
+    assert_golden(GOLDEN / "rollouts.yaml", rollout.STAGE_VERSION, rows)
 
 
 async def _played(folder: Path) -> dict[str, list[Row]]:
@@ -91,16 +75,16 @@ def _answer(body: dict[str, Any]) -> str | dict[str, Any]:
     return calls(CANCEL)
 
 
-def test_grading(tmp_path: Path) -> None:
+def test_golden_grading(tmp_path: Path) -> None:
     rows = []
     for name, (actions, _) in EPISODES.items():
         result, *_ = graded(actions, tmp_path / name.replace(" ", "_"), ScriptedApp(opinions))
         # the grading's id hangs on settings of the judge, which have versions of their own
         rows += [row | {"grading_id": ""} for row in result.tables["verdicts"]]
-    assert_golden("grading", grading.STAGE_VERSION, rows)
+    assert_golden(GOLDEN / "grading.yaml", grading.STAGE_VERSION, rows)
 
 
-def test_curation() -> None:
+def test_golden_curation() -> None:
     trajectories = [trajectory(f"t{i}") for i in range(8)]
     trajectories += [trajectory("again", opening="hello from T1!")]
     trajectories += [trajectory("late", reason="max_turns")]
@@ -116,4 +100,4 @@ def test_curation() -> None:
     )
     reasons = {row["drop_reason"] for row in rows}
     assert reasons >= {None, "sequence_quota", "near_duplicate", "failed_hack_check", "max_turns"}
-    assert_golden("curation", curation.STAGE_VERSION, rows)
+    assert_golden(GOLDEN / "curation.yaml", curation.STAGE_VERSION, rows)

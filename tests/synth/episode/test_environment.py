@@ -15,6 +15,7 @@ from records.store.journal import ShardJournal
 from synth.episode.environment import EpisodeConfig, EpisodeEnvironment, message_tokens
 from synth.episode.tools.fault_injection import OutcomeConfig
 from synth.episode.users.user import UserError
+from tests.examples import examples
 from tests.synth.clinic import (
     CANCEL,
     FIND,
@@ -248,7 +249,7 @@ MOVES = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     before=st.lists(st.sampled_from(range(len(MOVES))), max_size=6),
     after=st.lists(st.sampled_from(range(len(MOVES))), max_size=6),

@@ -106,6 +106,7 @@ async def play(env: EpisodeEnvironment, *actions: dict[str, Any]) -> list[Any]:
         await env.close()
 
 
+@pytest.mark.slow
 def test_real_effects_are_seen_by_the_probes_and_replayed(tools: list[Row], tmp_path: Path):
     """One episode told in full, then run again from its journal and from its rows, both on a warm
     server."""

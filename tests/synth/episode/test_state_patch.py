@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.episode.tools.state_patch import PatchError, apply_patch
+from tests.examples import examples
 from tool_specs.domains.domain import Domain, load_domains
 from tool_specs.domains.interpreter import World
 from tool_specs.execution.fields import RowCheck, ids_in, refs_of
@@ -186,7 +187,7 @@ OPS = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(st.lists(OPS, min_size=1, max_size=4), max_size=6))
 def test_no_accepted_patch_leaves_a_state_that_the_domain_forbids(
     patches: list[list[dict[str, Any]]],

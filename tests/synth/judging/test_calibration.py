@@ -114,6 +114,7 @@ def test_measured_rates_agree_with_declared_ones(
     assert hack_rates(rows).num_failures >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("false_accept", "false_reject", "standing"),
     [(1.0, 0.0, "below_floor"), (0.0, 1.0, "below_floor"), (0.05, 0.05, "measured")],

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from records.tables.schemas import TABLES
 from synth.judging.curation import (
     CurationConfig,
-    curate,
     opening_words,
     sequence_quota,
     train_turns,
 )
+from tests.synth.judging.curated import curate
 
 RUBRIC = {
     "accept_at": 0.7,

@@ -11,7 +11,6 @@ from offline_llm.app import create_app
 from records.errors import ItemError
 from records.tables.schemas import TABLES, Row
 from synth.engine.stages import Item, ItemResult, dropped
-from synth.judging.curation import curate
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading, scores_of
 from synth.judging.judge import transcript_of
 from synth.llm.config import ModelConfig, RoleConfig
@@ -27,6 +26,7 @@ from tests.synth.clinic import (
     play,
     says,
 )
+from tests.synth.judging.curated import curate
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
 NO_BENCH = catalogue().bench

@@ -1,12 +1,12 @@
 """The probe tells working endpoints from the ways in which tool calling is known to fail."""
 
 import asyncio
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from offline_llm.app import create_app
-from offline_llm.server.broken_calls import KINDS, BrokenCalls
+from offline_llm.server.broken_calls import BrokenCalls
 from offline_llm.server.misbehaviour import Misbehaviour
 from offline_llm.settings.settings import OfflineSettings
 from records.errors import BudgetError, ConfigError
@@ -133,7 +133,7 @@ def probe_of(how: BrokenCalls) -> list[Any]:
 
 
 def test_every_failure_that_the_offline_provider_imitates_is_looked_at() -> None:
-    assert BROKEN.keys() | HARMLESS == set(KINDS)
+    assert BROKEN.keys() | HARMLESS == set(get_args(BrokenCalls))
 
 
 @pytest.mark.parametrize("how", BROKEN)

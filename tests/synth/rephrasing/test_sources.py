@@ -94,7 +94,7 @@ def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["cpython", "maths"])
+@pytest.mark.parametrize("name", [pytest.param("cpython", marks=pytest.mark.slow), "maths"])
 def test_built_in_sources_are_real_texts(name: str) -> None:
     source = source_of(SourceConfig(path=name))
     found = list(source.texts())

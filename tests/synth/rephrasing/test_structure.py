@@ -11,6 +11,7 @@ from records.sizes import count_tokens
 from synth.rephrasing.structure.blocks import VERBATIM, blocks_of, heading_of
 from synth.rephrasing.structure.chunks import Document, documents_of
 from synth.rephrasing.structure.sentences import pieces, sentences
+from tests.examples import examples
 
 MIXED = """# Pumps
 
@@ -122,7 +123,7 @@ def test_sentences_end_where_people_end_them() -> None:
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(messy, st.integers(32, 80))
 def test_every_word_is_in_one_part_and_parts_are_bounded(text: str, chunk: int) -> None:
     document = Document(text, chunk_tokens=chunk)
@@ -137,7 +138,7 @@ def test_every_word_is_in_one_part_and_parts_are_bounded(text: str, chunk: int) 
     assert len(set(markers)) == len(kept)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(messy)
 def test_parts_that_are_handed_back_make_the_text_again(text: str) -> None:
     """Up to white space: a rewriter that changes nothing loses nothing and says nothing twice."""
@@ -168,7 +169,7 @@ def test_a_seam_inside_a_paragraph_is_what_the_form_wants(before: str, here: str
     assert document.gap_before(1, before, here) == gap
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(messy, st.integers(64, 200))
 def test_long_texts_become_documents_that_cover_them(text: str, most: int) -> None:
     spans = documents_of(text, most=most)

@@ -20,12 +20,12 @@ from synth.tasks.agents import agents, personas
 from synth.tasks.agents.agents import AgentConfig, AgentPlan, Source, plan_agents, sources_of
 from synth.tasks.agents.personas import PersonaConfig, plan_personas
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
+from tests.synth.golden import assert_golden
 from tests.synth.task_cases import domains
 from tool_specs.domains.catalogue import domain_row, tool_rows
 from tool_specs.toolsets.dependencies import Graph
 
-GOLDEN_AGENTS = {5: "60bd510d447ba9e8"}
-GOLDEN_PERSONAS = {1: "874efaa08a8f3eab"}
+GOLDEN = Path(__file__).parent / "golden"
 COLUMNS = {"run_id", "schema_version"}
 
 
@@ -241,22 +241,24 @@ def tiny_source() -> Source:
     )
 
 
-def test_changed_output_needs_a_new_agent_version() -> None:
+def test_golden_agents() -> None:
     words = FixedWords({"name": " Ada ", "system_prompt": "You are Ada. " * 5})
     planned = plan_agents(
         AgentConfig(), [tiny_source()], seed=1, count=4, generator=FIXED_GENERATOR
     )
     rows = [asyncio.run(agents.make_agent(p, words.llm, generator=GENERATOR)) for p in planned]
     asked = [ask["messages"] for ask in words.asked]
-    assert digest(rows, asked) == GOLDEN_AGENTS[agents.STAGE_VERSION], "raise STAGE_VERSION"
+    made = {"rows": rows, "asked": asked}
+    assert_golden(GOLDEN / "agents.yaml", agents.STAGE_VERSION, made)
 
 
-def test_changed_output_needs_a_new_persona_version() -> None:
+def test_golden_personas() -> None:
     words = FixedWords({"name": "Bo Li", "background": "Bakes bread.", "preferences": ["tea "]})
     planned = plan_personas(seed=1, count=4, generator=FIXED_GENERATOR)
     rows = [asyncio.run(personas.make_persona(p, words.llm, generator=GENERATOR)) for p in planned]
     asked = [ask["messages"] for ask in words.asked]
-    assert digest(rows, asked) == GOLDEN_PERSONAS[personas.STAGE_VERSION], "raise STAGE_VERSION"
+    made = {"rows": rows, "asked": asked}
+    assert_golden(GOLDEN / "personas.yaml", personas.STAGE_VERSION, made)
 
 
 def test_servers_keep_their_own_split() -> None:

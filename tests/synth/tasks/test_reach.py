@@ -4,6 +4,7 @@ where there is one, and they do say it often enough to be of use."""
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -204,6 +205,7 @@ def holds(world: World, changes: list[dict[str, Any]]) -> bool:
 SEEN = {"no_effect": 0, "breach": 0, "reached": 0}
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(TOOLS, st.sampled_from(FORBIDS))
 def test_no_plan_makes_what_is_said_to_be_out_of_reach(
@@ -222,6 +224,7 @@ def test_no_plan_makes_what_is_said_to_be_out_of_reach(
         SEEN["reached"] += reached
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(TOOLS, st.sampled_from(FORBIDS))
 def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
@@ -242,6 +245,7 @@ def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
         SEEN["reached"] += reached
 
 
+@pytest.mark.slow
 def test_both_answers_are_met_with() -> None:
     """Else the two tests above would prove nothing."""
     assert min(SEEN.values()) >= 20, SEEN

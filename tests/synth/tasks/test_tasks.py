@@ -28,6 +28,7 @@ def of_variant(variant: str) -> list[Case]:
     return found
 
 
+@pytest.mark.slow
 def test_every_reference_plan_passes_its_own_rubric() -> None:
     assert {c.domain.name for c in cases()} == {d.name for d in domains()}
     assert [c.draft for c in cases() if c.failed(c.play())] == []

@@ -85,6 +85,7 @@ def test_a_copy_in_another_source_is_at_no_distance() -> None:
     assert ("mcp", "mcp") not in found  # one server has no neighbour
 
 
+@pytest.mark.slow
 def test_order_changes_nothing_and_the_seed_the_map_alone() -> None:
     tools, _ = catalogue()
     shuffled = list(tools)

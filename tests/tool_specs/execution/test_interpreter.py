@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import ConfigError
+from tests.examples import examples
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, World, breaches
 from tool_specs.execution import statements as execution
@@ -146,7 +147,7 @@ def walk(world: World, seed: int, num_calls: int) -> list[CallResult]:
     return results
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32))
 def test_after_any_calls_the_state_is_whole(bikes: Domain, seed: int) -> None:
     """The hash is that of the rows, diffs lead from one to the next, answers fit their schema."""
@@ -164,7 +165,7 @@ def test_after_any_calls_the_state_is_whole(bikes: Domain, seed: int) -> None:
     World.of(bikes, rows)  # every row and reference still fits its entity
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 2**32))
 def test_snapshots_are_isolated_and_calls_replay(bikes: Domain, seed: int) -> None:
     world = World.of(bikes)
@@ -187,7 +188,7 @@ def all_rows(env: Any, read: execution.PageRead) -> list[Row]:
     return rows
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32))
 def test_an_index_changes_the_cost_and_never_the_answer(bikes: Domain, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

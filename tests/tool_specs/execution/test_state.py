@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.examples import examples
 from tool_specs.execution.indexes import MOST_INDEXES, Order
 from tool_specs.execution.state import State, Table, row_digest
 
@@ -104,7 +105,7 @@ class TablesAgainstDicts(RuleBasedStateMachine):
             assert state.total == State.of({"thing": model}).total
 
 
-TablesAgainstDicts.TestCase.settings = settings(max_examples=60, stateful_step_count=25)
+TablesAgainstDicts.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25)
 test_tables_agree_with_dicts = TablesAgainstDicts.TestCase
 
 

@@ -17,6 +17,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.seeds import rng_of
 from records.tables.schemas import Row
+from tests.examples import examples
 from tests.tool_specs.toolsets.test_dependencies import builtin, mcp
 from tool_specs.toolsets.dependencies import Graph
 from tool_specs.toolsets.toolsets import Sampler, Shape, Toolset, sample_toolsets
@@ -82,7 +83,7 @@ def assert_kept(graph: Graph, shape: Shape, sets: list[Toolset]) -> None:
     assert len({frozenset(s.core + s.distractors) for s in sets}) == len(sets)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(catalogues(), st.integers(1, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 9))
 def test_sets_of_any_catalogue_keep_what_their_shape_declares(
     rows: list[Row], core: int, sources: int, distractors: int, seed: int
@@ -121,6 +122,7 @@ def test_a_set_is_the_same_whatever_the_count_and_the_order_of_rows() -> None:
     assert sample_toolsets(Graph(tools, domains), Shape(), seed=2, count=15) != few
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_draws_the_same() -> None:
     """Sets of Python have no order that is the same twice; nothing may hang on one."""
     code = (

@@ -11,6 +11,7 @@ from tokenizers import ByteLevelBPETokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from records.errors import ConfigError
+from tests.examples import examples
 from trainer.data.chat import encode_chat, parse_answer, prompt_for_answer
 from trainer.data.declarations import declare
 from trainer.data.tokenizer import SPECIAL, Tokenizer, load_tokenizer, train_tokenizer
@@ -140,7 +141,7 @@ def test_tokens_of_a_beginning_are_the_beginning_of_the_tokens(tokenizer: Tokeni
 TRICKY = st.lists(st.sampled_from([*SPECIAL, "a", " ", "\n", "<|", "|>", "é", "日"]), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TRICKY.map("".join))
 def test_text_that_spells_special_tokens_stays_text(text: str) -> None:
     tokenizer = _small_tokenizer()

@@ -14,6 +14,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from tests.examples import examples
 from tests.trainer.configs import small
 from tests.trainer.data.test_chat import CONVERSATION, TOOL, call
 from tests.trainer.played_dataset import make_dataset
@@ -203,7 +204,7 @@ def message_of(role: str) -> st.SearchStrategy[dict[str, Any]]:
 ROLES = ["system", "user", "assistant", "tool", "assistant", "tool"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.sampled_from(ROLES).flatmap(message_of), min_size=1, max_size=7))
 def test_so_it_does_for_any_messages(
     theirs: Theirs, tokenizer: Tokenizer, messages: list[dict[str, Any]]
@@ -246,7 +247,7 @@ def declared(theirs: Theirs, style: Style, tools: Sequence[dict[str, Any]]) -> s
     return whole.removeprefix("<|im_system|>tool_declare<|im_middle|>").partition("<|im_end|>")[0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.dictionaries(WORD, SCHEMA, max_size=3), larger(SCHEMA), st.sampled_from([None, "Do.", ""])
 )

@@ -182,6 +182,7 @@ class Scribbler:
         return 0
 
 
+@pytest.mark.slow
 def test_what_is_written_under_the_enforcer_fails_for_no_other_cause_than_a_date(
     dataset: Path, model: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import ConfigError
+from tests.examples import examples
 from tests.trainer.configs import CONFIGS
 from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
@@ -72,7 +73,7 @@ def fit(text: str, schema: dict[str, Any]) -> Fit:
 
 
 @given(VALUES, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
     value: dict[str, Any], ascii_: bool
 ) -> None:
@@ -85,7 +86,7 @@ def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
 
 
 @given(VALUES, st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_is_whole_is_valid_json_under_the_schema(value: dict[str, Any], data: Any) -> None:
     """Valid values with a letter changed, dropped or doubled: `whole` is never said in error, and
     whatever json and jsonschema take is never refused for its words."""
@@ -230,6 +231,7 @@ def test_a_tool_that_no_arguments_satisfy_cannot_be_called(
     assert enforcer.allows(tokenizer.encode("a")[0])
 
 
+@pytest.mark.slow
 def test_a_schema_that_leads_back_to_itself_is_worked_out_in_little_time() -> None:
     """Each of twelve leads to all the others, by a union and by a part: 12! ways to go."""
     names = [f"d{n}" for n in range(12)]
@@ -291,6 +293,7 @@ def test_random_writing_under_the_enforcer_is_a_valid_answer(
         jsonschema.validate(given_, tool["function"]["parameters"])
 
 
+@pytest.mark.slow
 def test_an_untrained_model_writes_valid_calls_only(tokenizer: Tokenizer) -> None:
     torch.manual_seed(0)
     config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})

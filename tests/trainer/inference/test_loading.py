@@ -34,6 +34,7 @@ def folder_of(path: Path, shape: ModelConfig, tokenizer: Tokenizer) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_told_before_weights_are_read(
     tokenizer: Tokenizer, tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def absent_without(names: tuple[str, ...]) -> list[str]:
     return sorted({*others, *OURS} - {"tests_shape", "records", "trainer"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "besides"),
     [

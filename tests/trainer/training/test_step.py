@@ -33,6 +33,7 @@ def stepper_of(tmp_path: Path, **other: Any) -> Stepper:
     return Stepper(model, optimizer_of(model, lr=1e-2), config)
 
 
+@pytest.mark.slow
 def test_smaller_micro_batches_change_no_step(tmp_path: Path) -> None:
     results, weights = [], []
     for micro_rows in (4, 2, 1):
@@ -71,6 +72,7 @@ def test_largest_logits_are_told_without_clipping_too(tmp_path: Path) -> None:
     assert watched.rotary_key_norm > 0
 
 
+@pytest.mark.slow
 def test_a_spike_is_told_from_what_came_before(tmp_path: Path) -> None:
     stepper = stepper_of(tmp_path, spike=20.0)
     for n in range(BEFORE_JUDGING):
@@ -81,6 +83,7 @@ def test_a_spike_is_told_from_what_came_before(tmp_path: Path) -> None:
     assert "times the usual 0.0001" in (spike.why_skipped or "")
 
 
+@pytest.mark.slow
 def test_a_rise_that_lasts_becomes_the_usual(tmp_path: Path) -> None:
     stepper = stepper_of(tmp_path, spike=20.0)
     stepper.norms.extend([1e-4] * REMEMBERED)

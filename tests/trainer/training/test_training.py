@@ -36,6 +36,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_run_learns_and_its_model_is_read_by_transformers(data: Path, tmp_path: Path) -> None:
     done = train(config_of(data, tmp_path / "run", steps=60, preset=None))
     lines = read_metrics(done.folder)
@@ -67,6 +68,7 @@ def curve(folder: Path) -> list[tuple[int, float, float, float]]:
     return [(m["step"], m["loss"], m["grad_norm"], m["max_logit"]) for m in read_metrics(folder)]
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_and_goes_on_has_the_same_curve_to_the_bit(
     data: Path, tmp_path: Path
 ) -> None:
@@ -295,6 +297,7 @@ def test_fine_tuning_starts_from_an_exported_model(data: Path, tmp_path: Path) -
     assert read_metrics(second.folder)[0]["loss"] < 0.7 * read_metrics(first.folder)[0]["loss"]
 
 
+@pytest.mark.slow
 def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     shape = SHAPE.model_dump(exclude={"yarn"})
     lines = "\n".join(f"{k} = {json.dumps(v)}" for k, v in shape.items() if v is not None)

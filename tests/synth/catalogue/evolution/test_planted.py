@@ -142,6 +142,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_flaw_is_met_with_its_reason(folder: Path) -> None:
     proposals = rows_of(folder, "proposals")
     found = {row["name"]: row["first_reason"] for row in reversed(proposals)}

@@ -131,6 +131,7 @@ def test_a_round_gives_a_domain_one_batch_and_stops_in_sight_of_the_count() -> N
     assert len(next_cells(cells(5, 5, 5), missing=500, per_batch=10, seed=0)) == 3
 
 
+@pytest.mark.slow
 def test_quotas_steer_a_run_to_the_empty_cells(tmp_path: Path) -> None:
     """One domain has tools already; a second run gives the others theirs first."""
     with generator(plain_tools) as url:

@@ -125,6 +125,7 @@ def test_aims_leave_rows_of_everything_and_never_fix_a_status_that_moves(boats: 
     assert not any(aim.startswith("trip.status") for aim in aims)
 
 
+@pytest.mark.slow
 def test_no_more_domains_are_made_than_there_are_aims(tmp_path: Path) -> None:
     with generator(specialising) as url:
         run_evolution(tmp_path / "data", config_for(url, count=2, specialise=9))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from synth.catalogue.proposals.schemas import DOMAIN, TOOLS
 from synth.catalogue.proposals.wire import WireError, spec_of, wire_of
+from tests.examples import examples
 from tool_specs.domains.domain import load_domains
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
 from tool_specs.language.schemas import Validator
@@ -103,7 +104,7 @@ TOOL_SPECS = st.builds(
 
 @pytest.mark.slow
 @given(TOOL_SPECS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_nothing_is_lost_from_spec_to_wire_and_back(spec: ToolSpec) -> None:
     wire = json.loads(json.dumps(wire_of(spec, parent="other")))
     back = spec_of(wire)
