@@ -37,7 +37,7 @@ from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
 from synth.render.intervals import wilson
 from tool_specs.domains.catalogue import tool_rows
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.validation.drawing import draw_arguments, draw_success
 
 FAILING = 0.15
@@ -119,25 +119,27 @@ async def _sequence(
     writing = [name for name, program in domain.programs.items() if not program.read_only]
     reading = [name for name, program in domain.programs.items() if program.read_only]
     answers = ModelAnswers(llm, item=item)
-    world, recent, samples = World.of(domain), [], []
+    environment, recent, samples = DomainEnvironment.of(domain), [], []
     while len(samples) < given.calls:
         name = rng.choice(writing if rng.random() < 0.6 or not reading else reading)
         if rng.random() < FAILING:
-            arguments = draw_arguments(world, name, rng)
+            arguments = draw_arguments(environment, name, rng)
         else:
-            drawn = draw_success(world, name, rng)
+            drawn = draw_success(environment, name, rng)
             arguments = drawn.arguments if drawn else None
         if arguments is None:
             continue
         read_only = domain.programs[name].read_only
-        question = Question(rows[name], arguments, read_only, world, tuple(recent), len(samples))
+        question = Question(
+            rows[name], arguments, read_only, environment, tuple(recent), len(samples)
+        )
         played = await answers.answer(question)
         note = answers.notes[-1]
         if note.measured is not None:
             place = (domain.name, number, len(samples), note.repairs, played is None)
             samples.append(Sample(*place, note.measured))
-        world = world.snapshot()
-        result = world.call(name, arguments)
+        environment = environment.snapshot()
+        result = environment.call(name, arguments)
         seen = {"tool": name, "arguments": arguments, "observation": text_of(result.observation)}
         recent.append(seen | {"is_error": result.is_error})
     return samples

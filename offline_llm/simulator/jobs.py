@@ -1,4 +1,5 @@
-"""What the provider does for tools that nothing runs: it writes a world, and plays calls in it."""
+"""What the provider does for tools that nothing runs: it writes an environment, and plays calls in
+it."""
 
 from offline_llm.simulator.call import simulate_call
 from offline_llm.simulator.sketch import write_world

@@ -31,13 +31,13 @@ class Call:
 
     @classmethod
     def of(cls, found: dict[str, str]) -> "Call":
-        world = json_of(found, "world", {})
+        environment = json_of(found, "world", {})
         call = cls(
             json_of(found, "entities", {}),
             json_of(found, "state", {}),
             json_of(found, "tool", {}),
             json_of(found, "call", {}),
-            str(world.get("now", "2026-01-01T00:00:00")),
+            str(environment.get("now", "2026-01-01T00:00:00")),
         )
         call.named = list(call._named())
         return call

@@ -1,4 +1,5 @@
-"""Generator, job `world_sketch`: a world for tools that come without one, from their own words.
+"""Generator, job `world_sketch`: an environment for tools that come without one, from their own
+words.
 
 Nouns of the tools' names become entities, parameters their fields, and each entity gets a few rows.
 """

@@ -54,7 +54,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Fixture(Config):
-    """The world that a server starts in: made anew in every sandbox, with the clock stopped."""
+    """The environment that a server starts in: made anew in every sandbox, with the clock
+    stopped."""
 
     files: dict[str, str] = Field(default_factory=dict)
     """Written into the workspace first, by path relative to it."""

@@ -12,8 +12,8 @@ from sandboxes.local.backend import available
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.tools.code_bench import Bench
-from synth.episode.tools.code_worlds import code_worlds
-from synth.episode.tools.executors import code_world_in
+from synth.episode.tools.code_environments import code_environments
+from synth.episode.tools.executors import code_environment_in
 from synth.judging.calibration import plan_calibration, sample, try_judge
 from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import Candidate, candidate_of, decide_all
@@ -71,8 +71,8 @@ class GradingStage(Judged):
 
     def __init__(self, run: Run[Any]) -> None:
         super().__init__(run)
-        worlds = code_worlds(run.config.code) if available() is None else {}
-        self.bench = Bench(lambda task: code_world_in(worlds, task))
+        environments = code_environments(run.config.code) if available() is None else {}
+        self.bench = Bench(lambda task: code_environment_in(environments, task))
 
     def plan(self) -> list[Item]:
         rubric = self.run.config.judging.rubric

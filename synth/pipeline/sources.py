@@ -17,9 +17,9 @@ from sandboxes.mcp.session import open_server
 from synth.catalogue.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.catalogue.played_sources import PlayedSource, played_domains, sources_to_play
 from synth.engine.job_config import JobConfig, Role
-from synth.episode.tools import code_worlds as coding
+from synth.episode.tools import code_environments as coding
 from synth.episode.tools.cassette import cassette_at
-from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import Catalogue, OpenServer
 from synth.llm.config import OFFLINE
 from synth.pipeline.config import RunConfig
@@ -67,7 +67,7 @@ def check_sources(config: RunConfig) -> None:
         if server.name not in recorded:
             why_left_out(server)
     load_extensions(config.extensions)
-    code_worlds(config.code)
+    code_environments(config.code)
 
 
 def _check_played(config: RunConfig, *, named: bool) -> None:
@@ -173,7 +173,7 @@ def catalogue_of(
     servers = {server.name: server for server in servers_of(config) if can_run}
     of_domains = {tool for domain in own.values() for tool in tool_ids(domain)}
     of_domains |= evolved.tools.keys()
-    code = code_worlds(config.code) if can_run else {}
+    code = code_environments(config.code) if can_run else {}
     of_domains |= set(coding.code_tool_ids()) if code else set()
     recorded = recorded_servers(config)
     servers |= {s.name: s for s in servers_of(config) if s.name in recorded}

@@ -17,9 +17,9 @@ from synth.catalogue.played_sources import write_world
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.rollout import plan_rollouts, run_rollout
-from synth.episode.tools import code_worlds as coding
+from synth.episode.tools import code_environments as coding
 from synth.episode.tools.cassette import opening
-from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.simulator import SimulateConfig, simulation_identity
 from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
@@ -80,7 +80,7 @@ class CatalogueStage:
         for source in played_of(self.run.dataset, self.run.config):
             item_id = source.item_id(self.run.config.roles["generator"])
             items.append(Item(item_id, {"played": source}))
-        if code_worlds(self.run.config.code):
+        if code_environments(self.run.config.code):
             why = None if available() is None else "no_sandbox"
             item_id = digest("code", CATALOGUE_VERSION, coding.code_tool_ids(), why)
             items.append(Item(item_id, {"code": True, "why_left_out": why}))

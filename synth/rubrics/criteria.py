@@ -24,10 +24,10 @@ class ExpectedChange(Strict):
     match: dict[str, Any]
     """create: every field of the new row but its generated id; update: the new values of exactly
     the fields that change; delete: nothing. The value `{"$new": i}` stands for the id that the
-    world gave to the row of `changes[i]`."""
+    environment gave to the row of `changes[i]`."""
 
     id: str | None = None
-    """Which row. None: a row whose id the world makes up, matched by its content."""
+    """Which row. None: a row whose id the environment makes up, matched by its content."""
 
 
 class Incidental(Strict):

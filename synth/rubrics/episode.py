@@ -134,7 +134,7 @@ def episode_of(
     calls: Sequence[Call],
     *,
     changes: Sequence[dict[str, Any]] | None = None,
-    breaches: Sequence[Breach] = (),
+    policy_violations: Sequence[Breach] = (),
     tests: Mapping[str, str | None] | None = None,
 ) -> Episode:
     """An episode whose net effect is that of its calls, unless `changes` gives it (live servers,
@@ -145,7 +145,7 @@ def episode_of(
         messages=tuple(messages),
         calls=tuple(calls),
         changes=tuple(changes),
-        breaches=tuple(breaches),
+        breaches=tuple(policy_violations),
         tests=None if tests is None else dict(tests),
     )
 

@@ -37,7 +37,7 @@ def evidence_of(
             )
             for call in calls
         ],
-        breaches=[
+        policy_violations=[
             Breach(rule=rule, call_index=call["call_index"])
             for call in calls
             for rule in call["breaches"]

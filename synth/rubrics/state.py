@@ -1,8 +1,7 @@
 """The state check: exactly the expected changes, and nothing else changed (frame condition).
 
-Order of calls and numbers of generated ids do not matter: rows that the world named itself are
-matched by content, by a small search, and the ids found are put in for `{"$new": i}`.
-"""
+Order of calls and numbers of generated ids do not matter: rows that the environment named itself
+are matched by content, by a small search, and the ids found are put in for `{"$new": i}`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

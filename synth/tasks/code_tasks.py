@@ -15,8 +15,8 @@ from sandboxes.code.swe import Baseline, baseline_of, plant
 from sandboxes.code.workspace import open_workspace
 from sandboxes.local.backend import Lease, lease
 from synth.episode.tools.code_bench import graded_tests
+from synth.episode.tools.code_environments import CodeEnvironment, candidate_files, start_files
 from synth.episode.tools.code_executor import file_changes
-from synth.episode.tools.code_worlds import CodeWorld, candidate_files, start_files
 from synth.rubrics.built_in import FORMAT, TEST, Call
 from synth.rubrics.criteria import JUDGED, Criterion, FormatCheck, Rubric, TestCheck
 from synth.tasks.goals.goals import Draft, Goal, Proof, Step
@@ -45,7 +45,7 @@ class Planted(NamedTuple):
     """What an episode starts from, and how it is put right."""
 
     edits: list[dict[str, str]]
-    """From the world's own files to those of the episode."""
+    """From the environment's own files to those of the episode."""
     path: str
     fix: Replacement
     fail_to_pass: tuple[str, ...]
@@ -55,50 +55,50 @@ class Planted(NamedTuple):
 
 @dataclass
 class CodeTasks:
-    """Makes tasks of these worlds; remembers how their own suites run."""
+    """Makes tasks of these environments; remembers how their own suites run."""
 
-    worlds: Mapping[str, CodeWorld]
+    environments: Mapping[str, CodeEnvironment]
     extensions: Extensions = NO_EXTENSIONS
     lease: Lease = lease
     """Where reference plans are executed."""
     _baselines: dict[str, Baseline] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def world_for(self, item_id: str) -> CodeWorld:
-        """Which world a task is about: repositories and problems alike, three to one."""
+    def environment_for(self, item_id: str) -> CodeEnvironment:
+        """Which environment a task is about: repositories and problems alike, three to one."""
         rng = rng_of(item_id, "world")
         kinds = [
-            [w for w in self.worlds.values() if (w.problem is not None) == is_problem]
+            [w for w in self.environments.values() if (w.problem is not None) == is_problem]
             for is_problem in (False, False, False, True)
         ]
         pools = [pool for pool in kinds if pool]
         if not pools:
             raise UnprovedError("no_code_world")
-        pool = sorted(rng.choice(pools), key=lambda world: world.project.name)
+        pool = sorted(rng.choice(pools), key=lambda environment: environment.project.name)
         return rng.choice(pool)
 
     async def make(self, item_id: str) -> CodeTask:
         """UnprovedError where no bug or no proof is found, TransientError for a lost sandbox."""
-        world = self.world_for(item_id)
+        environment = self.environment_for(item_id)
         try:
-            if world.problem is not None:
-                planted = await self._draft_of_problem(world)
+            if environment.problem is not None:
+                planted = await self._draft_of_problem(environment)
             else:
-                planted = await self._bug_in_repository(world, rng_of(item_id, "bug"))
+                planted = await self._bug_in_repository(environment, rng_of(item_id, "bug"))
         except ItemError as error:
             raise UnprovedError(error.reason) from error
-        draft = _draft(world, planted)
+        draft = _draft(environment, planted)
         criteria = (*_criteria(planted), *self.extensions.criteria(draft))
         rubric = Rubric(criteria=criteria)
-        observed = await self._prove(world, draft, rubric)
+        observed = await self._prove(environment, draft, rubric)
         count = len(planted.fail_to_pass)
         complexity = "simple" if count == 1 else "moderate" if count <= 4 else "complex"
         secret = (*planted.fix.old.splitlines(), *planted.fix.new.splitlines())
         proof = Proof(rubric=rubric, observed_chars=observed)
         return CodeTask(complexity, draft, proof, planted.failing, secret)
 
-    async def _bug_in_repository(self, world: CodeWorld, rng: Random) -> Planted:
-        project = world.project
+    async def _bug_in_repository(self, environment: CodeEnvironment, rng: Random) -> Planted:
+        project = environment.project
         async with self._lock:  # the suite runs once, however many tasks wait for it
             if project.name not in self._baselines:
                 self._baselines[project.name] = await baseline_of(project)
@@ -125,13 +125,15 @@ class CodeTasks:
             ],
         )
 
-    async def _draft_of_problem(self, world: CodeWorld) -> Planted:
+    async def _draft_of_problem(self, environment: CodeEnvironment) -> Planted:
         """The problem's own draft; its hidden tests are what is graded."""
-        problem = world.problem
+        problem = environment.problem
         assert problem is not None
-        files = world.project.files
-        draft = await world.judge(files, list(problem.cases))
-        right = await world.judge(files | {problem.file: problem.reference}, list(problem.cases))
+        files = environment.project.files
+        draft = await environment.judge(files, list(problem.cases))
+        right = await environment.judge(
+            files | {problem.file: problem.reference}, list(problem.cases)
+        )
         failing = tuple(name for name, failure in draft.failures.items() if failure is not None)
         if not failing or len(right.passed) < len(problem.cases):
             raise UnprovedError("problem_unsound", problem.name)
@@ -144,11 +146,11 @@ class CodeTasks:
         fix = Replacement(problem.draft, problem.reference)
         return Planted([], problem.file, fix, failing, passing, told)
 
-    async def _prove(self, world: CodeWorld, draft: Draft, rubric: Rubric) -> int:
+    async def _prove(self, environment: CodeEnvironment, draft: Draft, rubric: Rubric) -> int:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""
-        start = start_files(world.project, draft.initial_state["edits"])
+        start = start_files(environment.project, draft.initial_state["edits"])
         calls: list[Call] = []
-        async with open_workspace(world.project, start, self.lease) as workspace:
+        async with open_workspace(environment.project, start, self.lease) as workspace:
             for step in draft.plan:
                 before = dict(workspace.files)
                 result = await workspace.call(step.tool, step.arguments)
@@ -164,7 +166,7 @@ class CodeTasks:
                     )
                 )
         changes = [change for call in calls for change in call.diff]
-        run = await world.judge(candidate_files(start, changes), graded_tests(rubric))
+        run = await environment.judge(candidate_files(start, changes), graded_tests(rubric))
         check_passes(rubric, draft, calls, self.extensions.kinds, tests=run.failures)
         return observed_chars(calls)
 
@@ -181,7 +183,7 @@ def _criteria(planted: Planted) -> list[Criterion]:
     ]
 
 
-def _draft(world: CodeWorld, planted: Planted) -> Draft:
+def _draft(environment: CodeEnvironment, planted: Planted) -> Draft:
     arguments: dict[str, Any] = {
         "path": planted.path,
         "old_text": planted.fix.old,
@@ -203,8 +205,8 @@ def _draft(world: CodeWorld, planted: Planted) -> Draft:
         writes=True,
     )
     state = {
-        "world": world.project.name,
-        "definition": world.definition,
+        "world": environment.project.name,
+        "definition": environment.definition,
         "edits": planted.edits,
     }
     return Draft(variant="normal", goals=(goal,), initial_state=state)

@@ -24,7 +24,7 @@ from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import MAX_NODES, shortest_plan
 from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_wish, unclear
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 ATTEMPTS = 12
 """Drafts tried for one task before it is dropped; the second half of them normal ones."""
@@ -124,7 +124,7 @@ class DomainTasks:
                 failure = error
         raise failure
 
-    def _searched(self, draft: Draft, before: World, views: Views) -> Draft:
+    def _searched(self, draft: Draft, before: DomainEnvironment, views: Views) -> Draft:
         """The draft with the shortest plan that there is, and how it was found."""
         found = shortest_plan(self._domain, self.tools, draft.goals, before, views)
         built = len(draft.plan)
@@ -158,7 +158,7 @@ class DomainTasks:
         patch = seeded_state(
             self._domain, {n: tool for n, tool in self._all.items() if n not in users}, rng
         )
-        before = World.of(self._domain, patch)
+        before = DomainEnvironment.of(self._domain, patch)
         builder = Builder(self._domain, before.snapshot(), self.tools, rng=rng)
         proved: dict[str, Any] = {}
         match variant:
@@ -208,7 +208,9 @@ class DomainTasks:
             else:
                 raise UnprovedError("no_goal_found")
 
-    def _add_forbidden(self, builder: Builder, before: World, rng: Random) -> dict[str, Any]:
+    def _add_forbidden(
+        self, builder: Builder, before: DomainEnvironment, rng: Random
+    ) -> dict[str, Any]:
         """A wish that its own tool would grant against a rule, and nothing else at hand can."""
         unproved = False
         for tool in rng.sample(self._ruled, len(self._ruled)):
@@ -222,7 +224,9 @@ class DomainTasks:
                 builder.goals.pop()
         raise UnprovedError("breach_not_proved" if unproved else "no_goal_found")
 
-    def _add_lacking(self, builder: Builder, before: World, rng: Random) -> dict[str, Any]:
+    def _add_lacking(
+        self, builder: Builder, before: DomainEnvironment, rng: Random
+    ) -> dict[str, Any]:
         """A wish whose tool the agent lacks, and that its other tools cannot bring about."""
         writes = [tool for tool in self._lacking if not tool.read_only]
         unproved = False
@@ -247,13 +251,13 @@ class DomainTasks:
         return {"out_of_reach": found.obstacle._asdict()}
 
     def _unclear(
-        self, empty: Builder, before: World, rng: Random
+        self, empty: Builder, before: DomainEnvironment, rng: Random
     ) -> tuple[Builder, dict[str, Any]]:
         """A builder whose first wish does not say what should be done."""
         for tool in rng.sample(self._vague, min(VAGUE_TOOLS, len(self._vague))):
             for _ in range(VAGUE_TRIES):
-                world = before.snapshot()
-                builder = Builder(self._domain, world, self.tools, rng=rng, views=empty.views)
+                environment = before.snapshot()
+                builder = Builder(self._domain, environment, self.tools, rng=rng, views=empty.views)
                 if not builder.add(tool):
                     break
                 drawer = Drawer(self._domain, rng)
@@ -263,9 +267,9 @@ class DomainTasks:
                     return builder, {"unclear": {"meant": tool.name, "could_be": goal.could_be}}
         raise UnprovedError("nothing_unclear")
 
-    def _reach(self, builder: Builder, before: World) -> Reach:
+    def _reach(self, builder: Builder, before: DomainEnvironment) -> Reach:
         tools = self.tools.values()
-        return Reach(self._domain, tools, before, builder.world, builder.diffs)
+        return Reach(self._domain, tools, before, builder.environment, builder.diffs)
 
 
 def _wished(builder: Builder) -> list[dict[str, Any]]:

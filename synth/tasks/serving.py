@@ -35,7 +35,7 @@ MISSING_PARAMETER = 0.1
 
 
 IRRELEVANT_TOOL = 0.05
-"""Share of the tasks with a wish of another world."""
+"""Share of the tasks with a wish of another domain."""
 
 
 class ServerDraft(NamedTuple):

@@ -19,7 +19,7 @@ from records.tables.splits import own_split, split_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import open_server
 from synth.episode.tools.cassette import NotRecordedError, OpenForProof
-from synth.episode.tools.code_worlds import is_code
+from synth.episode.tools.code_environments import is_code
 from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
@@ -157,8 +157,8 @@ def plan_tasks(
     """Tasks 0 to count - 1. Task i is the same whatever the count.
 
     `agents` and `personas` stand in the order of their plans, None where there is no row.
-    `simulation`: what decides the answers of tools that are played, for an agent of such a world.
-    """
+    `simulation`: what decides the answers of tools that are played, for an agent of such an
+    environment."""
     base = digest(
         "task",
         STAGE_VERSION,
@@ -251,7 +251,7 @@ def _in_domain(
 async def _played(
     item_id: str, agent: Row, config: TaskConfig, sources: TaskSources, llm: LLM
 ) -> _Made:
-    """In a world whose tools no program defines."""
+    """In an environment whose tools no program defines."""
     domain = sources.domains[agent["domain_id"]]
     own = [t for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]]
     made = await make_played(
@@ -299,12 +299,12 @@ async def _on_server(
 async def _on_code(
     plan: TaskPlan, agent: Row, persona: Row, llm: LLM, code: CodeTasks, generator: RoleConfig
 ) -> Row:
-    world = code.world_for(plan.item_id)
+    environment = code.environment_for(plan.item_id)
     task = await code.make(plan.item_id)
     brief = await write_issue(
         llm,
         item_id=plan.item_id,
-        project=world.project,
+        project=environment.project,
         persona=persona,
         failing=task.failing,
         secret=task.secret,
@@ -315,7 +315,7 @@ async def _on_code(
         "token_budget": TOKEN_BUDGET,
         "max_turns": MAX_TURNS,
         "prompt_version": version_of(ISSUE_PROMPT),
-        "split": split_of(row["split"], [world.project.split]),
+        "split": split_of(row["split"], [environment.project.split]),
     }
 
 

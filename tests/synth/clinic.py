@@ -1,4 +1,4 @@
-"""A task at the clinic's front desk, played by hand: the world of the tests of episodes."""
+"""A task at the clinic's front desk, played by hand: the environment of the tests of episodes."""
 
 import json
 from collections.abc import Sequence

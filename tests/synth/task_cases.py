@@ -13,7 +13,7 @@ from synth.tasks.goals.domain_tools import Tool
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.proof.proving import reference_messages
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 SHARES = Complexity(0.3, 0.4, 0.3)
 PER_DOMAIN = 30
@@ -33,12 +33,12 @@ class Case:
         self, plan: Sequence[Step] | None = None, messages: Sequence[dict[str, Any]] | None = None
     ) -> Episode:
         """What is left of calling `plan` in order: the reference plan unless given."""
-        world = World.of(self.domain, self.draft.initial_state)
+        environment = DomainEnvironment.of(self.domain, self.draft.initial_state)
         calls, broken = [], []
         for index, step in enumerate(self.draft.plan if plan is None else plan):
-            rules = breaches(world, step.tool, step.arguments)
+            rules = policy_violations(environment, step.tool, step.arguments)
             broken += [Breach(rule=rule, call_index=index) for rule in rules]
-            result = world.call(step.tool, step.arguments)
+            result = environment.call(step.tool, step.arguments)
             calls.append(
                 Call(
                     tool=step.tool,
@@ -50,18 +50,18 @@ class Case:
                 )
             )
         words = reference_messages(self.draft) if messages is None else messages
-        return episode_of(words, calls, breaches=broken)
+        return episode_of(words, calls, policy_violations=broken)
 
     def failed(self, episode: Episode) -> set[str]:
         """Criteria that the episode fails."""
         return {i for i, v in BUILT_IN.check_all(self.rubric, episode).items() if not v.passed}
 
-    def world(self, plan: Sequence[Step] = ()) -> World:
+    def environment(self, plan: Sequence[Step] = ()) -> DomainEnvironment:
         """The state after `plan`."""
-        world = World.of(self.domain, self.draft.initial_state)
+        environment = DomainEnvironment.of(self.domain, self.draft.initial_state)
         for step in plan:
-            world.call(step.tool, step.arguments)
-        return world
+            environment.call(step.tool, step.arguments)
+        return environment
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Commands about code as a world: code add, check."""
+"""Commands about code as an environment: code add, check."""
 
 import asyncio
 import shutil

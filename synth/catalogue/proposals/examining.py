@@ -18,7 +18,7 @@ from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.execution.programs import Entities, Problems
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import ExpressionError
-from tool_specs.validation.validate import prove_tools
+from tool_specs.validation.validate import validate_tools
 
 MAX_PROBLEMS = 6
 """Of one tool that its author is shown."""
@@ -43,7 +43,8 @@ class Job(NamedTuple):
     known: tuple[Known | KnownSpec, ...]
     """What the domain has."""
     accepted: tuple[ToolSpec, ...]
-    """Tools of this batch that are proved already: they move the world while others are proved."""
+    """Tools of this batch that are proved already: they move the environment while others are
+    proved."""
     drafts: tuple[Draft, ...]
 
 
@@ -139,7 +140,7 @@ def _proved(
     entities = Entities.of(domain.file)
     moving = compile_tools(accepted, entities, Problems())
     around = domain.with_tools([*domain.programs.values(), *moving.values()])
-    proofs = prove_tools(around, [spec for _, spec, _ in open_.values()])
+    proofs = validate_tools(around, [spec for _, spec, _ in open_.values()])
     good = {name for name in open_ if proofs[name].reason is None}
     programs = compile_tools(
         [spec for name, (_, spec, _) in open_.items() if name in good], entities, Problems()

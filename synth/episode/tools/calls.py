@@ -185,7 +185,7 @@ class Caller:
     ) -> CallRecord:
         executor, name = self._routes[record.name], record.name
         record = record._replace(
-            fidelity=executor.fidelity, breaches=executor.breaches(name, arguments)
+            fidelity=executor.fidelity, breaches=executor.policy_violations(name, arguments)
         )
         if record.actor == "user":  # what people do with their own hands meets no outage of ours
             result = await executor.call(name, arguments, read_only=read_only)

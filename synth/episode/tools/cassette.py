@@ -1,8 +1,8 @@
 """Cassettes: recorded answers in the place of what gave them, a live server or a model.
 
 A `Tape` is one trajectory's calls, for its replay: each is answered once, in their order. A
-`Cassette` is many trajectories' calls on servers: what a tool answered in a state, whoever asked.
-A call that is not recorded is an error of the world that says so, and nobody's in the episode.
+`Cassette` is many trajectories' calls on servers: what a tool answered in a state, whoever asked. A
+call that is not recorded is an error of the environment that says so, and nobody's in the episode.
 """
 
 import re
@@ -22,7 +22,7 @@ from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpResult
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
 from synth.episode.tools.tool_result import Fidelity, ToolResult
-from tool_specs.importing.tool_lists import Source, is_of
+from tool_specs.importing.tool_lists import ToolListSource, is_of
 
 
 class NotRecordedError(TransientError):
@@ -75,7 +75,7 @@ class _Recorded:
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return []
 
     def state_hash(self) -> str | None:
@@ -196,7 +196,7 @@ class Cassette:
     def num_answers(self) -> int:
         return len(self._answers) - len(self.conflicts)
 
-    def tools_of(self, source: Source) -> list[Row]:
+    def tools_of(self, source: ToolListSource) -> list[Row]:
         """The tools of this very server, as they were recorded."""
         rows = self.tools.get(source.server, {}).values()
         return sorted((row for row in rows if is_of(row, source)), key=lambda row: row["tool_id"])

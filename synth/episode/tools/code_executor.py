@@ -42,7 +42,7 @@ class CodeExecutor:
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return []
 
     def state_hash(self) -> str | None:

@@ -12,7 +12,7 @@ from synth.episode.tools.cassette import Tape
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers, Question, text_of
 from synth.episode.tools.state_patch import PatchError, apply_patch
 from synth.episode.tools.tool_result import Fidelity, ToolResult
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 RECENT_CHARS = 1_000
 """Of an observation among the recent calls that a simulator is shown."""
@@ -24,9 +24,9 @@ RECENT = 50
 class Place:
     """The state of a domain in one episode."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.initial = world.snapshot()
+    def __init__(self, environment: DomainEnvironment) -> None:
+        self.environment = environment
+        self.initial = environment.snapshot()
 
 
 class _DomainExecutor:
@@ -40,17 +40,17 @@ class _DomainExecutor:
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
-        return breaches(self._place.world, tool, arguments)
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        return policy_violations(self._place.environment, tool, arguments)
 
     def state_hash(self) -> str | None:
-        return self._place.world.state_hash
+        return self._place.environment.state_hash
 
     def snapshot(self) -> Any:
-        return self._place.world.snapshot()
+        return self._place.environment.snapshot()
 
     async def restore(self, snapshot: Any) -> None:
-        self._place.world = snapshot.snapshot()
+        self._place.environment = snapshot.snapshot()
 
     async def close(self) -> None:
         return None
@@ -62,7 +62,7 @@ class StateMachineExecutor(_DomainExecutor):
     fidelity: Fidelity = "state_machine"
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        result = self._place.world.call(tool, arguments)
+        result = self._place.environment.call(tool, arguments)
         return ToolResult(
             json.dumps(result.observation, ensure_ascii=False),
             result.is_error,
@@ -90,17 +90,17 @@ class SimulatedExecutor(_DomainExecutor):
         self._number = 0
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        world = self._place.world
+        environment = self._place.environment
         question = Question(
-            self._tools[tool], arguments, read_only, world, tuple(self._recent), self._number
+            self._tools[tool], arguments, read_only, environment, tuple(self._recent), self._number
         )
         self._number += 1
-        before = world.state_hash
+        before = environment.state_hash
         played = await self._answers.answer(question)
         if played is None:
             text = text_of({"error": {"code": SIMULATION_FAILED, "message": "No usable answer."}})
             return ToolResult(text, True, SIMULATION_FAILED, [], before, before)
-        self._place.world = played.after
+        self._place.environment = played.after
         text = text_of(played.observation)
         seen = {"tool": tool, "arguments": arguments, "observation": text[:RECENT_CHARS]}
         self._recent = [*self._recent, seen | {"is_error": played.is_error}][-RECENT:]
@@ -111,9 +111,9 @@ class SimulatedExecutor(_DomainExecutor):
         return super().snapshot(), list(self._recent), self._number
 
     async def restore(self, snapshot: Any) -> None:
-        world, recent, self._number = snapshot
+        environment, recent, self._number = snapshot
         self._recent = list(recent)
-        await super().restore(world)
+        await super().restore(environment)
 
 
 class RecordedSimulation(_DomainExecutor):
@@ -128,14 +128,14 @@ class RecordedSimulation(_DomainExecutor):
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
         row = self._tape.next(tool, arguments)
-        world = self._place.world
-        before = world.state_hash
+        environment = self._place.environment
+        before = environment.state_hash
         patch = [
             {name: change[name] for name in ("op", "entity", "id")} | {"set": change["after"] or {}}
             for change in row["state_diff"]
         ]
         try:
-            diff = apply_patch(world.domain, world.state, patch)
+            diff = apply_patch(environment.domain, environment.state, patch)
         except PatchError as error:
             raise TransientError(
                 f"the recorded changes of call {row['call_index']} do not fit the state: {error}"
@@ -146,6 +146,6 @@ class RecordedSimulation(_DomainExecutor):
             row["error_code"],
             diff,
             before,
-            world.state_hash,
+            environment.state_hash,
             settled=True,
         )

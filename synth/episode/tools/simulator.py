@@ -1,12 +1,11 @@
 """Tools that a model plays: it proposes what a call returns and which rows change, and code decides
 whether that counts.
 
-Models are known to be bad at keeping state, so nothing they say about it is taken on trust: a
-patch is checked against the domain (`synth.episode.tools.state_patch`), an answer against the
-tool's output schema. What does not fit is shown to the model with its faults; what still does not
-fit is a call that failed for reasons of the world (`SIMULATION_FAILED`): it ends the episode as
-`infra_error`.
-"""
+Models are known to be bad at keeping state, so nothing they say about it is taken on trust: a patch
+is checked against the domain (`synth.episode.tools.state_patch`), an answer against the tool's
+output schema. What does not fit is shown to the model with its faults; what still does not fit is a
+call that failed for reasons of the environment (`SIMULATION_FAILED`): it ends the episode as
+`infra_error`."""
 
 import json
 import re
@@ -26,9 +25,9 @@ from synth.llm.client import LLM, Completion
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import clean_json
-from tool_specs.execution.state import Change
+from tool_specs.execution.state import RowChange
 from tool_specs.language.schemas import Validator
 from tool_specs.language.values import EvaluationError
 
@@ -89,13 +88,13 @@ def simulation_identity(config: SimulateConfig, role: Any) -> list[Any]:
 
 
 class Played(NamedTuple):
-    """An answer that counts, and the world that it leaves."""
+    """An answer that counts, and the environment that it leaves."""
 
     observation: Any
     is_error: bool
     error_code: str | None
-    diff: list[Change]
-    after: World
+    diff: list[RowChange]
+    after: DomainEnvironment
     repairs: int
 
 
@@ -105,7 +104,7 @@ class Question(NamedTuple):
     tool: Row
     arguments: dict[str, Any]
     read_only: bool
-    world: World
+    environment: DomainEnvironment
     """Before the call; not to be changed."""
     recent: Sequence[dict[str, Any]]
     number: int
@@ -195,7 +194,7 @@ class ModelAnswers:
 
 def prompt_for(question: Question, config: SimulateConfig) -> list[dict[str, Any]]:
     """The messages that ask about one call."""
-    domain, state, tool = question.world.domain, question.world.state, question.tool
+    domain, state, tool = question.environment.domain, question.environment.state, question.tool
     prompt = render(
         PROMPT,
         world={"title": domain.title, "description": domain.description, "now": domain.now},
@@ -215,8 +214,8 @@ def prompt_for(question: Question, config: SimulateConfig) -> list[dict[str, Any
 
 
 def checked_answer(question: Question, value: Mapping[str, Any], *, repairs: int = 0) -> Played:
-    """The answer with its patch applied to a world of its own. InvalidOutputError names every
-    fault: what is wrong with the patch, and how the observation misses its schema."""
+    """The answer with its patch applied to an environment of its own. InvalidOutputError names
+    every fault: what is wrong with the patch, and how the observation misses its schema."""
     observation, is_error, patch = value["observation"], value["is_error"], value["patch"]
     faults: list[str] = []
     try:
@@ -234,7 +233,7 @@ def checked_answer(question: Question, value: Mapping[str, Any], *, repairs: int
         faults.append('observation of an error must be {"error": {"code": ..., "message": ...}}')
     if not is_error:
         faults += _misfits(question.tool["output_schema"], observation)
-    after, diff = question.world.snapshot(), []
+    after, diff = question.environment.snapshot(), []
     if patch and not faults:
         try:
             diff = apply_patch(after.domain, after.state, patch)
@@ -266,10 +265,10 @@ def _validator(schema: str) -> Validator:
 
 def measured(question: Question, played: Played | None) -> Measured | None:
     """None for a tool that no program defines."""
-    domain: Domain = question.world.domain
+    domain: Domain = question.environment.domain
     if question.tool["name"] not in domain.programs:
         return None
-    true = question.world.snapshot()
+    true = question.environment.snapshot()
     result = true.call(question.tool["name"], question.arguments)
     count = sum(max(len(c["before"] or ()), len(c["after"] or ())) for c in result.diff)
     if played is None:

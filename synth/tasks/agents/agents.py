@@ -19,13 +19,13 @@ from records.seeds import rng_of
 from records.tables.schemas import Row
 from records.tables.splits import split_of
 from sandboxes.mcp.servers import ServerConfig
-from synth.episode.tools.code_worlds import CodeWorld, is_code
+from synth.episode.tools.code_environments import CodeEnvironment, is_code
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph
-from tool_specs.toolsets.toolsets import Sampler
+from tool_specs.toolsets.toolsets import ToolsetSampler
 
 STAGE_VERSION = 5
 PROMPT = "gen_agent"
@@ -100,13 +100,13 @@ class Source:
     """Rows of the table `tools`, sorted by id, dropped ones left out."""
     entities: Mapping[str, Any] | None = None
     """Of a domain: what its tools' references point at."""
-    worlds: str | None = None
+    environments: str | None = None
     """Of the workspace: digest of the repositories and problems that its tasks are about."""
 
     @property
     def key(self) -> str:
-        if self.worlds is not None:
-            return f"code:{self.worlds}"
+        if self.environments is not None:
+            return f"code:{self.environments}"
         return self.domain_id or f"server:{self.server}"
 
 
@@ -126,11 +126,11 @@ def sources_of(
     domains: Iterable[Row],
     tools: Iterable[Row],
     servers: Mapping[str, ServerConfig],
-    code: Mapping[str, CodeWorld] | None = None,
+    code: Mapping[str, CodeEnvironment] | None = None,
 ) -> list[Source]:
     """The committed catalogue by domain and server, sorted by key; servers that are not in
     `servers` cannot run here and are left out, and so is the workspace without `code`."""
-    worlds = digest(sorted(world.definition for world in (code or {}).values()))
+    environments = digest(sorted(environment.definition for environment in (code or {}).values()))
     offered = (t for t in tools if not t["drop_reason"] and not is_users(t))
     usable = sorted(offered, key=lambda t: t["tool_id"])
     by_domain: dict[str, list[Row]] = {}
@@ -150,7 +150,7 @@ def sources_of(
             split=domain["split"],
             tools=tuple(by_domain[domain["domain_id"]]),
             entities=domain["entities"],
-            worlds=worlds if is_code(domain) else None,
+            environments=environments if is_code(domain) else None,
         )
         for domain in domains
         if domain["domain_id"] in by_domain and (code or not is_code(domain))
@@ -189,8 +189,8 @@ def plan_agents(
         "agent", STAGE_VERSION, seed, config.identity(), catalogue_digest(sources),
         generator.identity(), version_of(PROMPT),
     )  # fmt: skip
-    domains = [s for s in sources if s.server is None and s.worlds is None]
-    code = [s for s in sources if s.worlds is not None]
+    domains = [s for s in sources if s.server is None and s.environments is None]
+    code = [s for s in sources if s.environments is not None]
     servers = [s for s in sources if s.server is not None]
     return [
         _plan(digest(base, i), config, _source_of(i, seed, config, domains, servers, code), domains)
@@ -226,7 +226,7 @@ def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Sourc
     rng = rng_of(item_id, "agent")
     keeps_heldout = rng.random() < config.heldout_share
     own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
-    if source.worlds is not None:  # its tools belong together, and no others to them
+    if source.environments is not None:  # its tools belong together, and no others to them
         return _planned(item_id, rng, source, list(source.tools))
     own = _coherent(item_id, source, own or list(source.tools), config.max_tools)
     if len(own) >= 6 and rng.random() < config.fewer_tools_share:
@@ -254,7 +254,7 @@ def _coherent(item_id: str, source: Source, tools: list[Row], size: int) -> list
     if len(tools) <= size:
         return tools
     graph = Graph(tools, [{"domain_id": source.domain_id, "entities": source.entities}])
-    chosen = Sampler(graph).within(rng_of(item_id, "toolset"), graph.sources[0], size)
+    chosen = ToolsetSampler(graph).within(rng_of(item_id, "toolset"), graph.sources[0], size)
     ids = {graph.ids[tool] for tool in chosen}
     return [tool for tool in tools if tool["tool_id"] in ids]
 

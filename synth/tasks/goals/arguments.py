@@ -13,7 +13,7 @@ from typing import Any
 
 from synth.tasks.goals.domain_tools import Place, Tool
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.parameters import Path
 from tool_specs.validation.drawing import examples_in
@@ -55,18 +55,18 @@ class Drawer:
         self.recent: list[tuple[str, str]] = []
         self.made: list[tuple[str, str]] = []
 
-    def draw(self, world: World, tool: Tool) -> dict[str, Any]:
-        """Arguments for the tool, which the world has yet to accept."""
-        return _Draw(self, self._domain, self._rng, world, tool).arguments()
+    def draw(self, environment: DomainEnvironment, tool: Tool) -> dict[str, Any]:
+        """Arguments for the tool, which the environment has yet to accept."""
+        return _Draw(self, self._domain, self._rng, environment, tool).arguments()
 
-    def ref(self, world: World, entity: str) -> str | None:
+    def ref(self, environment: DomainEnvironment, entity: str) -> str | None:
         """The id of some row; None where there is none."""
         for rows, share in ((self.made, PREFER_MADE), (self.recent, PREFER_KNOWN)):
-            fitting = [key for kind, key in rows if kind == entity and world.get(entity, key)]
+            fitting = [key for kind, key in rows if kind == entity and environment.get(entity, key)]
             if fitting and self._rng.random() < share:
                 return self._rng.choice(fitting)
         key_field = self._domain.entities[entity].key
-        keys = [row[key_field] for row in world.rows(entity)]
+        keys = [row[key_field] for row in environment.rows(entity)]
         return self._rng.choice(keys) if keys else None
 
 
@@ -74,24 +74,29 @@ class _Draw:
     """One draw: the rows that the call names first, then values that suit them."""
 
     def __init__(
-        self, drawer: Drawer, domain: Domain, rng: Random, world: World, tool: Tool
+        self,
+        drawer: Drawer,
+        domain: Domain,
+        rng: Random,
+        environment: DomainEnvironment,
+        tool: Tool,
     ) -> None:
         self.drawer, self.domain, self.rng = drawer, domain, rng
-        self.world, self.tool = world, tool
+        self.environment, self.tool = environment, tool
         self.rows: list[dict[str, Any]] = []
 
     def arguments(self) -> dict[str, Any]:
         params = {n: p for n, p in self.tool.spec.params.items() if n not in self.tool.paging}
         given = {name for name, param in params.items() if self.given(param)}
         refs = {
-            name: self.drawer.ref(self.world, param.ref)
+            name: self.drawer.ref(self.environment, param.ref)
             for name, param in params.items()
             if param.ref and name in given
         }
         self.rows = [
             row
             for name, key in refs.items()
-            if key is not None and (row := self.world.get(params[name].ref or "", key))
+            if key is not None and (row := self.environment.get(params[name].ref or "", key))
         ]
         values = {
             name: refs[name] if name in refs else self.value(param, (name,))
@@ -106,7 +111,7 @@ class _Draw:
     def value(self, param: ParamSpec, path: Path) -> Any:
         """None where there is nothing to choose from."""
         if param.ref:
-            return self.drawer.ref(self.world, param.ref)
+            return self.drawer.ref(self.environment, param.ref)
         match param.type:
             case "enum":
                 return self.rng.choice(param.values)
@@ -194,7 +199,7 @@ class _Draw:
         if place is None:
             return []
         entity, field = place
-        values = (row.get(field) for row in self.world.rows(entity))
+        values = (row.get(field) for row in self.environment.rows(entity))
         return [v for value in values for v in (value if isinstance(value, list) else [value])]
 
 

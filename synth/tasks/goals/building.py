@@ -13,7 +13,7 @@ from synth.tasks.goals.goals import Asked, Fact, Goal, Step
 from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World, breaches
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.language.domain_file import ParamSpec
 
 TRIES = 40
@@ -32,12 +32,12 @@ class Grounding(NamedTuple):
 
 
 class Builder:
-    """A task under construction. `world` is the state after the goals built so far."""
+    """A task under construction. `environment` is the state after the goals built so far."""
 
     def __init__(
         self,
         domain: Domain,
-        world: World,
+        environment: DomainEnvironment,
         tools: Mapping[str, Tool],
         *,
         rng: Random,
@@ -45,7 +45,7 @@ class Builder:
     ) -> None:
         """`tools` are those that the agent has; `views` may hold what was looked up already."""
         self.domain = domain
-        self.world = world
+        self.environment = environment
         self.tools = tools
         self.goals: list[Goal] = []
         self.diffs: list[dict[str, Any]] = []
@@ -70,10 +70,10 @@ class Builder:
         `possible=False`: the wish cannot or must not be granted, and the state stays as it is.
         """
         for _ in range(tries):
-            arguments = self._drawer.draw(self.world, tool)
-            if bool(breaches(self.world, tool.name, arguments)) != breaching:
+            arguments = self._drawer.draw(self.environment, tool)
+            if bool(policy_violations(self.environment, tool.name, arguments)) != breaching:
                 continue
-            after = self.world.snapshot()
+            after = self.environment.snapshot()
             result = after.call(tool.name, arguments)
             if result.is_error or (not tool.read_only and not self._is_new(result)):
                 continue
@@ -91,8 +91,10 @@ class Builder:
         draws works out. What the tool is told must be among what the user knows for the goal."""
         writes = [tool for tool in self.tools.values() if not tool.read_only]
         for _ in range(tries if writes else 0):
-            step = Step(tool=own.name, arguments=self._drawer.draw(self.world, own), actor="user")
-            ready = self.world.snapshot()
+            step = Step(
+                tool=own.name, arguments=self._drawer.draw(self.environment, own), actor="user"
+            )
+            ready = self.environment.snapshot()
             enabled = ready.call(step.tool, step.arguments)
             if enabled.is_error or not enabled.diff:
                 continue
@@ -101,9 +103,9 @@ class Builder:
             arguments = self._drawer.draw(ready, tool)
             after = ready.snapshot()
             result = after.call(tool.name, arguments)
-            if result.is_error or breaches(ready, tool.name, arguments):
+            if result.is_error or policy_violations(ready, tool.name, arguments):
                 continue
-            if not self.world.snapshot().call(tool.name, arguments).is_error:
+            if not self.environment.snapshot().call(tool.name, arguments).is_error:
                 continue  # needs nothing of the user
             goal = self._goal(tool, arguments, result, possible=True)
             if goal is None or not _tells(goal, step):
@@ -116,10 +118,10 @@ class Builder:
 
     def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
         """What the call of an impossible wish would change."""
-        return list(self.world.snapshot().call(goal.tool, goal.arguments).diff)
+        return list(self.environment.snapshot().call(goal.tool, goal.arguments).diff)
 
-    def _keep(self, goal: Goal, result: CallResult, after: World) -> None:
-        self.world = after
+    def _keep(self, goal: Goal, result: CallResult, after: DomainEnvironment) -> None:
+        self.environment = after
         self.diffs += result.diff
         said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
         shown = list(plain_values(result.observation))
@@ -190,11 +192,11 @@ class Builder:
     def _ids(self) -> set[str]:
         """The id of every row: nothing that a user asks for."""
         entities = self.domain.entities.items()
-        return {row[spec.key] for name, spec in entities for row in self.world.rows(name)}
+        return {row[spec.key] for name, spec in entities for row in self.environment.rows(name)}
 
     def _ground(self, tool: Tool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
-        lookups = self.views.of(self.world)
+        lookups = self.views.of(self.environment)
         grounding = Grounding([], [], {})
         for part in _parts(tool.spec.params, arguments):
             grounding.labels.setdefault(part.place[0], words_of(part.place[0]))
@@ -213,8 +215,8 @@ class Builder:
         if (entity, key) not in self._drawer.recent:
             self._drawer.recent.append((entity, key))
         known: list[Leaf] = []
-        if singles_out(self.world, self.domain, entity, key):
-            known = leaves(self.world, self.domain, entity, key)
+        if singles_out(self.environment, self.domain, entity, key):
+            known = leaves(self.environment, self.domain, entity, key)
         facts = [part.fact(label_of(leaf, role), leaf.value) for leaf in known]
         if (entity, key) in self.made:
             grounding.labels[part.place[0]] = f"{role} made just before"

@@ -13,7 +13,7 @@ from synth.tasks.goals.domain_tools import Tool
 from synth.tasks.goals.goals import Step
 from synth.tasks.goals.knowledge import MAX_DEPTH, Leaf, leaves, natural_refs
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
 
 MAX_ASSIGNMENTS = 48
@@ -45,8 +45,10 @@ class Answer(NamedTuple):
 class Lookups:
     """Look-ups in one state by the given read tools. Remembers what it found."""
 
-    def __init__(self, world: World, domain: Domain, tools: Sequence[ToolSpec]) -> None:
-        self._world = world
+    def __init__(
+        self, environment: DomainEnvironment, domain: Domain, tools: Sequence[ToolSpec]
+    ) -> None:
+        self._environment = environment
         self._domain = domain
         self._tools = tools
         self._found: dict[Place, tuple[Step, ...] | None] = {}
@@ -88,11 +90,11 @@ class Lookups:
 
     def _leaves(self, place: Place) -> list[Leaf]:
         if place not in self._known:
-            self._known[place] = leaves(self._world, self._domain, *place)
+            self._known[place] = leaves(self._environment, self._domain, *place)
         return self._known[place]
 
     def _ask(self, place: Place, known: list[Leaf]) -> Iterator[Answer]:
-        refs = list(natural_refs(self._world, self._domain, *place))
+        refs = list(natural_refs(self._environment, self._domain, *place))
         for tool in self._tools:
             options = [_options(name, param, known, refs) for name, param in tool.params.items()]
             combinations = itertools.product(*options)
@@ -100,7 +102,7 @@ class Lookups:
                 pairs = zip(tool.params, chosen, strict=True)
                 filled = {name: source for name, source in pairs if source is not None}
                 arguments = {name: source.value for name, source in filled.items()}
-                result = self._world.call(tool.name, arguments)
+                result = self._environment.call(tool.name, arguments)
                 if not result.is_error:
                     needs = frozenset().union(*(source.needs for source in filled.values()))
                     yield Answer(Step(tool=tool.name, arguments=arguments), needs, result[0])
@@ -122,7 +124,7 @@ class Lookups:
         if all(row[key_field] == key for row in agreeing):
             yield frozenset()
             return
-        refs = list(natural_refs(self._world, self._domain, entity, key))
+        refs = list(natural_refs(self._environment, self._domain, entity, key))
         for count in range(1, len(refs) + 1):
             for chosen in itertools.combinations(refs, count):
                 ids = {field: ref for field, _, ref in chosen}
@@ -131,13 +133,13 @@ class Lookups:
 
     def _shown_whole(self, answer: Answer, place: Place) -> Iterator[Needs]:
         entity, key = place
-        spec, row = self._domain.entities[entity], self._world.get(entity, key) or {}
+        spec, row = self._domain.entities[entity], self._environment.get(entity, key) or {}
         if spec.natural and any(
             shown[spec.key] == key
             and all(field in shown and shown[field] == row.get(field) for field in spec.natural)
             for shown in rows_in(answer.observation, spec.key)
         ):
-            refs = natural_refs(self._world, self._domain, entity, key)
+            refs = natural_refs(self._environment, self._domain, entity, key)
             yield frozenset((to, ref) for _, to, ref in refs)
 
 
@@ -149,11 +151,11 @@ class Views:
         self._reads = [tool.spec for tool in tools if tool.read_only]
         self._views: dict[str, Lookups] = {}
 
-    def of(self, world: World) -> Lookups:
-        """The world must not be changed any more."""
-        if world.state_hash not in self._views:
-            self._views[world.state_hash] = Lookups(world, self._domain, self._reads)
-        return self._views[world.state_hash]
+    def of(self, environment: DomainEnvironment) -> Lookups:
+        """The environment must not be changed any more."""
+        if environment.state_hash not in self._views:
+            self._views[environment.state_hash] = Lookups(environment, self._domain, self._reads)
+        return self._views[environment.state_hash]
 
 
 def _options(

@@ -30,9 +30,9 @@ def rubric_of(
     forbidden: Sequence[str],
     further: Sequence[Criterion] = (),
 ) -> Rubric:
-    """`changes`: net effect of the plan; `made_ids`: ids in it that the world made up; `rules`: of
-    the policy; `forbidden`: tools that no way to the goal needs and that do harm; `further`: what
-    extensions add."""
+    """`changes`: net effect of the plan; `made_ids`: ids in it that the environment made up;
+    `rules`: of the policy; `forbidden`: tools that no way to the goal needs and that do harm;
+    `further`: what extensions add."""
     criteria = [
         _state(draft, changes, made_ids),
         *_told(draft.goals),

@@ -14,7 +14,7 @@ from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rubrics import rubric_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 HARMFUL = 1
 """Tools that a rubric forbids by name, at most."""
@@ -36,11 +36,11 @@ def prove(
     *,
     own: Sequence[Tool] = (),
 ) -> Proof:
-    """Execute the draft in a fresh world and check its own rubric on it.
+    """Execute the draft in a fresh environment and check its own rubric on it.
 
     `tools` are the agent's, `own` the user's. Raises UnprovedError.
     """
-    world = World.of(domain, draft.initial_state)
+    environment = DomainEnvironment.of(domain, draft.initial_state)
     calls: list[Call] = []
     broken: list[Breach] = []
     for index, step in enumerate(draft.plan):
@@ -48,9 +48,10 @@ def prove(
         if step.tool not in at_hand:
             raise UnprovedError("tool_not_at_hand", step.tool)
         broken += [
-            Breach(rule=r, call_index=index) for r in breaches(world, step.tool, step.arguments)
+            Breach(rule=r, call_index=index)
+            for r in policy_violations(environment, step.tool, step.arguments)
         ]
-        result = world.call(step.tool, step.arguments)
+        result = environment.call(step.tool, step.arguments)
         if result.is_error:
             raise UnprovedError("plan_fails", f"{step.tool}: {result.observation}")
         turn = 2 if draft.goals[0].could_be else 1
@@ -157,7 +158,7 @@ def check_passes(
 ) -> None:
     """Every criterion that code can check passes on the reference; else UnprovedError."""
     messages = reference_messages(draft)
-    episode = episode_of(messages, calls, changes=changes, breaches=broken, tests=tests)
+    episode = episode_of(messages, calls, changes=changes, policy_violations=broken, tests=tests)
     for criterion_id, verdict in kinds.check_all(rubric, episode).items():
         if not verdict.passed:
             raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from synth.rubrics.built_in import net_changes, same_value
 from synth.tasks.goals.domain_tools import Tool
 from synth.tasks.goals.effects import ANY, ANYTHING, Source, Write
-from tool_specs.domains.domain import Domain, Rule
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.domain import CheckedRule, Domain
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, args_type
 from tool_specs.execution.statements import MAX_STEPS
 from tool_specs.language.evaluation import ARGS, Scope, compile_condition
@@ -52,14 +52,14 @@ class Reach:
         self,
         domain: Domain,
         tools: Iterable[Tool],
-        before: World,
-        now: World | None = None,
+        before: DomainEnvironment,
+        now: DomainEnvironment | None = None,
         done: Sequence[Change] = (),
     ) -> None:
         """`now` is a state that is known to come about after `before`, by the changes `done`."""
         self._domain = domain
         self._tools = list(tools)
-        self._worlds = [before] if now is None else [before, now]
+        self._environments = [before] if now is None else [before, now]
         self._done = list(done)
 
     def obstacle(self, changes: Sequence[Change]) -> Obstacle | None:
@@ -76,7 +76,7 @@ class Reach:
         `changes` besides what was `done`."""
         tools = _without_traces(self._tools, net_changes([*self._done, *changes]))
         writes = [(tool, write) for tool in tools for write in tool.writes]
-        laws = _Laws(self._domain, self._worlds[0], [write for _, write in writes])
+        laws = _Laws(self._domain, self._environments[0], [write for _, write in writes])
         for change in changes:
             for what, found in self._makers(change, writes):
                 forced = (
@@ -100,7 +100,7 @@ class Reach:
             ]
             yield words, fitting
             return
-        first = self._worlds[0].get(entity, change["id"])
+        first = self._environments[0].get(entity, change["id"])
         if op == "delete" and first is None:
             return  # who never made the row need not delete it
         held = first or {}
@@ -120,7 +120,7 @@ class Reach:
         """Whether each field of the new row can be as wished, from the start or set later."""
         for field, value in (change["after"] or {}).items():
             if value == change["id"]:
-                continue  # the world gives the id
+                continue  # the environment gives the id
             first = write.sets.get(field, Source((None,)))
             if not first.admits(value) and not _settable(field, value, own):
                 return False
@@ -128,7 +128,9 @@ class Reach:
 
     def _fields(self, change: Change, own: Sequence[tuple[Tool, Write]]) -> Fields:
         """The values that each field of the row can come to hold."""
-        rows = [world.get(change["entity"], change["id"]) for world in self._worlds]
+        rows = [
+            environment.get(change["entity"], change["id"]) for environment in self._environments
+        ]
         fields: Fields = {}
         for row in rows:
             for field, value in (row or {}).items():
@@ -149,7 +151,7 @@ class Reach:
     ) -> dict[str, Any]:
         """Arguments that a call must have for this write to make the change at last."""
         forced: dict[str, Any] = {}
-        known = self._worlds[0].get(change["entity"], change["id"])
+        known = self._environments[0].get(change["entity"], change["id"])
         if change["op"] != "create":
             if write.key is not None and known is not None:
                 forced[write.key] = change["id"]
@@ -198,8 +200,10 @@ def _without_traces(tools: Sequence[Tool], changes: Sequence[Change]) -> list[To
 class _Laws:
     """The rules of a domain in a state of which the writes can change some fields."""
 
-    def __init__(self, domain: Domain, world: World, writes: Sequence[Write]) -> None:
-        self._domain, self._world = domain, world
+    def __init__(
+        self, domain: Domain, environment: DomainEnvironment, writes: Sequence[Write]
+    ) -> None:
+        self._domain, self._environment = domain, environment
         self._changing = {(w.entity, field) for w in writes for field in w.sets if w.op == "update"}
         self._going = {w.entity for w in writes if w.op == "delete"}
         self._unclear = any(w.entity == ANY for w in writes)
@@ -212,7 +216,7 @@ class _Laws:
         )
 
     def _holds(
-        self, node: Node, rule: Rule, tool: Tool, arguments: Mapping[str, Any]
+        self, node: Node, rule: CheckedRule, tool: Tool, arguments: Mapping[str, Any]
     ) -> bool | None:
         """True or False where it is so whatever happens, else None."""
         match node:
@@ -230,7 +234,7 @@ class _Laws:
         given = dict.fromkeys(tool.spec.params) | dict(arguments)
         try:
             condition = _condition(self._domain, rule.spec.id, node)
-            return bool(condition([given, self._world.state, MAX_STEPS]))
+            return bool(condition([given, self._environment.state, MAX_STEPS]))
         except EvaluationError:
             return None
 

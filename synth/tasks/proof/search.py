@@ -15,7 +15,7 @@ from synth.tasks.goals.goals import Goal, Step
 from synth.tasks.goals.knowledge import MAX_DEPTH, natural_refs
 from synth.tasks.goals.lookup import Answer, Lookups, Needs, Place, Views, rows_in
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
 
 MAX_NODES = 500
@@ -39,7 +39,7 @@ class _Landmark(NamedTuple):
     goal: Goal
     calls: tuple[Step, ...]
     """The call that grants it, after what the user has to do; none where it is not granted."""
-    world: World
+    environment: DomainEnvironment
     lookups: Lookups
     needs: Needs
     """Rows that its arguments name and that the user does not name by id."""
@@ -66,13 +66,13 @@ def shortest_plan(
     domain: Domain,
     tools: Mapping[str, Tool],
     goals: Sequence[Goal],
-    world: World,
+    environment: DomainEnvironment,
     views: Views | None = None,
 ) -> Found | None:
-    """The fewest steps that grant the possible goals in their order, starting from `world`; None
-    where there are none within MAX_NODES. `views` may hold what was looked up already."""
+    """The fewest steps that grant the possible goals in their order, starting from `environment`;
+    None where there are none within MAX_NODES. `views` may hold what was looked up already."""
     views = views or Views(domain, tools.values())
-    marks = _landmarks(domain, tools, goals, world, views)
+    marks = _landmarks(domain, tools, goals, environment, views)
     if marks is None:
         return None
     search = _Search(domain, marks)
@@ -182,7 +182,7 @@ def _landmarks(
     domain: Domain,
     tools: Mapping[str, Tool],
     goals: Sequence[Goal],
-    world: World,
+    environment: DomainEnvironment,
     views: Views,
 ) -> list[_Landmark] | None:
     """None where a goal's call fails, so that there is nothing to search."""
@@ -193,10 +193,10 @@ def _landmarks(
         told = {fact.value for fact in goal.known}
         needs = frozenset(p for p in refs if p[1] not in told)
         calls: tuple[Step, ...] = _calls(goal) if spec and goal.possible else ()
-        before, world, result = world, world.snapshot(), None
+        before, environment, result = environment, environment.snapshot(), None
         lookups = views.of(before)
         for call in calls:
-            result = world.call(call.tool, call.arguments)
+            result = environment.call(call.tool, call.arguments)
             if result.is_error:
                 return None
         near = _near(before, domain, needs)
@@ -219,8 +219,8 @@ def _with_later(mark: _Landmark, later: Sequence[_Landmark]) -> _Landmark:
     """The landmark, with what its own answer shows of the rows that later ones are about."""
     if not mark.calls or not later:
         return mark
-    world = mark.world.snapshot()
-    (*_, answer) = (world.call(call.tool, call.arguments) for call in mark.calls)
+    environment = mark.environment.snapshot()
+    (*_, answer) = (environment.call(call.tool, call.arguments) for call in mark.calls)
     near = frozenset().union(*(other.near for other in later))
     more = _gains(later[0].lookups, mark.calls[-1], answer, near)
     return mark._replace(gains=mark.gains + more)
@@ -249,11 +249,11 @@ def _stands_in(value: str, observation: Any) -> bool:
     return observation == value
 
 
-def _near(world: World, domain: Domain, needs: Needs) -> Needs:
+def _near(environment: DomainEnvironment, domain: Domain, needs: Needs) -> Needs:
     found, fresh = set(needs), set(needs)
     for _ in range(MAX_DEPTH):
         fresh = {
-            (to, ref) for place in fresh for _, to, ref in natural_refs(world, domain, *place)
+            (to, ref) for place in fresh for _, to, ref in natural_refs(environment, domain, *place)
         } - found
         found |= fresh
     return frozenset(found)

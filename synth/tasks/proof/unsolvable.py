@@ -1,4 +1,4 @@
-"""Wishes that do not fit the agent's tools as they are said: of another world, or of two minds.
+"""Wishes that do not fit the agent's tools as they are said: of another domain, or of two minds.
 
 An irrelevant wish is a real one, of another domain: its row, its words, a tool that would grant it
 there. An unclear one names a row and not what should be done with it, which two or more of the
@@ -16,12 +16,12 @@ from synth.tasks.goals.goals import Fact, Goal
 from synth.tasks.goals.knowledge import words_of
 from synth.tasks.proof.reach import Obstacle
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 Others = Callable[[], Sequence[Domain]]
 """Domains of which an agent has no tool, made when they are needed."""
 
-WORLDS = 4
+OTHER_DOMAINS = 4
 """Other domains that are looked at for one wish."""
 
 ACTION = "action wanted"
@@ -45,17 +45,17 @@ def irrelevant_wish(
     """A wish of one of the other domains, to which no tool of the agent belongs; None where all
     are too near.
 
-    `domain_words` are the nouns of the agent's own world, `names` those of its tools.
+    `domain_words` are the nouns of the agent's own domain, `names` those of its tools.
     """
-    for other in rng.sample(others, min(WORLDS, len(others))):
+    for other in rng.sample(others, min(OTHER_DOMAINS, len(others))):
         tools = tools_of(other)
         far = [
             tool
             for name, tool in sorted(tools.items())
             if tool.writes and name not in names and not nouns_of([tool]) & set(domain_words)
         ]
-        for tool in rng.sample(far, min(WORLDS, len(far))):
-            builder = Builder(other, World.of(other), tools, rng=rng)
+        for tool in rng.sample(far, min(OTHER_DOMAINS, len(far))):
+            builder = Builder(other, DomainEnvironment.of(other), tools, rng=rng)
             if builder.add(tool, possible=False):
                 (change, *_) = builder.changes_if_granted(builder.goals[0])
                 words = f"{change['op']} {change['entity']} of {other.name}"
@@ -91,24 +91,27 @@ def _row_of(tool: Tool) -> tuple[str, str] | None:
 
 
 def unclear(
-    goal: Goal, tool: Tool, tools: Mapping[str, Tool], world: World, drawer: Drawer
+    goal: Goal,
+    tool: Tool,
+    tools: Mapping[str, Tool],
+    environment: DomainEnvironment,
+    drawer: Drawer,
 ) -> Goal | None:
     """The goal as one who is not clear would put it: which row, and neither what should be done
     with it nor the particulars. None where its words fit nothing else.
 
-    Every other reading can be granted, breaks no rule, and comes to something else. `world` is
-    the state in which the goal is wished for.
-    """
+    Every other reading can be granted, breaks no rule, and comes to something else. `environment`
+    is the state in which the goal is wished for."""
     row = _row_of(tool)
     required = {name for name, param in tool.spec.params.items() if not param.optional}
     if row is None or not goal.arguments.keys() <= required:
         return None
     key = goal.arguments[row[0]]
-    meant = world.snapshot().call(tool.name, goal.arguments)
+    meant = environment.snapshot().call(tool.name, goal.arguments)
     fitting = [
         other.name
         for other, param in alternatives(tool, tools)
-        if _fits(other, {param: key}, meant.diff, world, drawer)
+        if _fits(other, {param: key}, meant.diff, environment, drawer)
     ]
     if not fitting:
         return None
@@ -128,15 +131,15 @@ def _fits(
     tool: Tool,
     named: dict[str, Any],
     meant: Sequence[Mapping[str, Any]],
-    world: World,
+    environment: DomainEnvironment,
     drawer: Drawer,
 ) -> bool:
     for _ in range(FITTING_TRIES):
-        arguments = drawer.draw(world, tool) | named
-        result = world.snapshot().call(tool.name, arguments)
+        arguments = drawer.draw(environment, tool) | named
+        result = environment.snapshot().call(tool.name, arguments)
         if result.is_error or not result.diff or result.diff == meant:
             continue
-        if not breaches(world, tool.name, arguments):
+        if not policy_violations(environment, tool.name, arguments):
             return True
     return False
 

@@ -14,7 +14,7 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.episode import rollout
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
-from synth.episode.tools import code_worlds as worlds
+from synth.episode.tools import code_environments as worlds
 from synth.judging import curation, grading
 from synth.judging.curation import CurationConfig, curate
 from synth.llm.client import LLM, Gateway

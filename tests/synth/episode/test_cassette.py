@@ -90,9 +90,9 @@ def test_a_live_trajectory_replays_without_its_server(seed: int) -> None:
     """To the byte: every column of every call, messages, hashes and reward, outcomes included."""
     made = recorded(STORMY, seed)
     assert {call["fidelity"] for call in made.calls} == {"mcp"}
-    world = without_the_server(made.tools)
+    environment = without_the_server(made.tools)
     report = asyncio.run(
-        replay_rows(made.trajectory, made.calls, TASK, world, STORMY, cassette=True)
+        replay_rows(made.trajectory, made.calls, TASK, environment, STORMY, cassette=True)
     )
     assert report.differences == []
     assert report.num_calls == len(made.calls) > 4
@@ -113,9 +113,11 @@ def test_a_record_that_does_not_hang_together_is_found(tape: Recording, column: 
 
 @NEEDS_SANDBOX
 def test_a_call_that_is_not_on_the_tape_ends_the_replay_and_says_so(tape: Recording) -> None:
-    world = without_the_server(tape.tools)
+    environment = without_the_server(tape.tools)
     rows = [call for call in tape.calls if call["name"] != "git_create_branch"]
-    report = asyncio.run(replay_rows(tape.trajectory, rows, TASK, world, QUIET, cassette=True))
+    report = asyncio.run(
+        replay_rows(tape.trajectory, rows, TASK, environment, QUIET, cassette=True)
+    )
     assert "number of calls" in {found.where for found in report.differences}
 
 
@@ -128,10 +130,10 @@ def cassette_of(tape: Recording) -> Cassette:
 
 def episode(tape: Recording, *actions: dict[str, Any]) -> tuple[EpisodeEnvironment, list[Any]]:
     """A new episode whose server is answered from the cassette."""
-    world = replace(
+    environment = replace(
         without_the_server(tape.tools), cassette=cassette_of(tape), recorded=frozenset(["git"])
     )
-    env = EpisodeEnvironment(world, QUIET, user=lambda *_: ScriptedUser())
+    env = EpisodeEnvironment(environment, QUIET, user=lambda *_: ScriptedUser())
 
     async def run() -> list[Any]:
         await env.reset(TASK, 7)

@@ -36,7 +36,7 @@ def passes(kind: str, spec: Row | None, **episode: Any) -> bool:
             episode.get("messages", [says("Done.")]),
             episode.get("calls", []),
             changes=episode.get("changes"),
-            breaches=episode.get("breaches", []),
+            policy_violations=episode.get("breaches", []),
         ),
     )
     assert found is not None

@@ -13,7 +13,7 @@ from records.errors import ConfigError, ItemError
 from records.tables.schemas import TABLES
 from records.tables.splits import split_of
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
-from synth.episode.tools import code_worlds as coding
+from synth.episode.tools import code_environments as coding
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.pipeline.config_files import validate
 from synth.tasks.agents import agents, personas
@@ -90,7 +90,7 @@ def test_every_source_has_agents_and_servers_their_share() -> None:
 
 def with_code() -> list[Source]:
     rows = [row for domain in domains() for row in tool_rows(domain)]
-    code = coding.code_worlds(["coinpurse"])
+    code = coding.code_environments(["coinpurse"])
     rows += server_rows("git", 8) + coding.tool_rows()
     about = [*map(domain_row, domains()), coding.domain_row()]
     return sources_of(about, rows, {"git": builtin_servers()["git"]}, code)
@@ -102,7 +102,7 @@ def test_a_run_of_few_agents_has_one_on_code_and_the_share_holds(
 ) -> None:
     config = AgentConfig(code_share=share)
     planned = plan_agents(config, with_code(), seed=1, count=200, generator=GENERATOR)
-    on_code = [plan.source.worlds is not None for plan in planned]
+    on_code = [plan.source.environments is not None for plan in planned]
     assert sum(on_code[:3]) == few  # a dry run has three agents
     assert sum(on_code) == many
 
