@@ -30,7 +30,7 @@ from offline_llm.app import create_app
 from records.seeds import rng_of
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
-from synth.episode.tools.simulator import ROLE, Measured, ModelAnswers, Question, text_of
+from synth.episode.tools.simulator import ROLE, ModelAnswers, Question, SimulationAccuracy, text_of
 from synth.episode.tools.state_accuracy import BUCKETS, bucket_of
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
@@ -50,7 +50,7 @@ class Sample(NamedTuple):
     call: int
     repairs: int
     failed: bool
-    measured: Measured
+    measured: SimulationAccuracy
 
 
 def main() -> None:

@@ -3,7 +3,8 @@ server.
 
 Any agent framework can so work in our environments. The rows of each entity are resources, which
 shows what calls changed; a call that the tool refuses is a result with `isError`, as the protocol
-asks."""
+asks.
+"""
 
 import json
 from typing import Any

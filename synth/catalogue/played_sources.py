@@ -3,7 +3,8 @@
 The generator writes that environment once for each source: entities with typed fields, seed rows
 and invariants, checked like any domain file. It becomes a row of `domains`; the source's tools
 become rows of `tools` that belong to it, each with the imported tool as its parent. From there on
-they are tools of a domain that no program defines."""
+they are tools of a domain that no program defines.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ from records.seeds import share_of
 from records.tables.schemas import Row
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, Stage
-from synth.judging.calibration import num_plants
+from synth.judging.calibration import num_perturbed
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import (
     AgentStage,
@@ -247,7 +247,7 @@ def estimate(run: Run[RunConfig]) -> Estimate:
 
 
 def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
-    """What trying the judge takes: a request for each planted failure, as large as those of
+    """What trying the judge takes: a request for each perturbed negative, as large as those of
     grading, which has judged the untouched episodes. It looks at the whole run, so no pilot can
     make it."""
     done = run.dataset.item_statuses(CALIBRATION[0]).keys()
@@ -256,7 +256,7 @@ def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
     graded, half = tasks.total(GRADING)
     if not graded.requests:
         return Units(0)
-    share = num_plants(round(graded.requests), run.config.judging) / graded.requests
+    share = num_perturbed(round(graded.requests), run.config.judging) / graded.requests
     known = {"calibration": {CALIBRATION: Usage(*(x * share for x in graded))}}
     return Units(
         1, known, Usage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True)))

@@ -57,7 +57,7 @@ class Summary:
     agreement: list[Row]
     """The judge against the code's checks, by kind of criterion."""
     judge: JudgeReport
-    """The judge on planted failures and against people's labels."""
+    """The judge on perturbed negatives and against people's labels."""
     simulated: list[Row]
     """State accuracy of model-simulated tools, by number of fields that a call really changes."""
     notes: list[Row]

@@ -17,7 +17,7 @@ from sandboxes.local.backend import Lease, lease
 from synth.episode.tools.code_bench import graded_tests
 from synth.episode.tools.code_environments import CodeEnvironment, candidate_files, start_files
 from synth.episode.tools.code_executor import file_changes
-from synth.rubrics.built_in import FORMAT, TEST, Call
+from synth.rubrics.built_in import FORMAT, TEST, EpisodeCall
 from synth.rubrics.criteria import JUDGED, Criterion, FormatCheck, Rubric, TestCheck
 from synth.tasks.goals.goals import Draft, Goal, Proof, Step
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
@@ -149,7 +149,7 @@ class CodeTasks:
     async def _prove(self, environment: CodeEnvironment, draft: Draft, rubric: Rubric) -> int:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""
         start = start_files(environment.project, draft.initial_state["edits"])
-        calls: list[Call] = []
+        calls: list[EpisodeCall] = []
         async with open_workspace(environment.project, start, self.lease) as workspace:
             for step in draft.plan:
                 before = dict(workspace.files)
@@ -158,7 +158,7 @@ class CodeTasks:
                     raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
                 diff = tuple(file_changes(before, workspace.files))
                 calls.append(
-                    Call(
+                    EpisodeCall(
                         tool=step.tool,
                         arguments=step.arguments,
                         observation=result.text,

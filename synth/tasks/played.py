@@ -3,7 +3,8 @@ environment, proved by having the simulator answer them once.
 
 What the user wants to be told is what the environment's rows hold, and what has to change is what
 the calls say: values that the simulator made up may come out otherwise in an episode, so they are
-incidental to the goal."""
+incidental to the goal.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from records.seeds import rng_of
 from records.tables.schemas import Row
 from synth.episode.tools.simulator import Answers, Question, text_of
-from synth.rubrics.built_in import CALL, STATE, Call, net_changes
+from synth.rubrics.built_in import CALL, STATE, EpisodeCall, net_changes
 from synth.rubrics.criteria import CallCheck, Criterion, Incidental, Rubric, StateCheck
 from synth.rubrics.episode import is_read_only
 from synth.tasks.composing import Complexity, complexity_of
@@ -68,7 +69,7 @@ async def make_played(
     rng = rng_of(item_id, "draft")
     environment = DomainEnvironment.of(domain)
     goals: list[Goal] = []
-    calls: list[Call] = []
+    calls: list[EpisodeCall] = []
     asked = 0
     for _ in range(min(count, MAX_WISHES)):
         for _ in range(ATTEMPTS):
@@ -88,7 +89,7 @@ async def make_played(
             text = text_of(played.observation)
             step = goals[-1].steps[0]
             calls.append(
-                Call(
+                EpisodeCall(
                     tool=step.tool,
                     arguments=step.arguments,
                     observation=text,
@@ -274,7 +275,9 @@ def _labelled(value: Any, label: str = "") -> Iterator[tuple[str, Any]]:
             yield label, value
 
 
-def _rubric(domain: Domain, draft: Draft, calls: Sequence[Call], extensions: Extensions) -> Rubric:
+def _rubric(
+    domain: Domain, draft: Draft, calls: Sequence[EpisodeCall], extensions: Extensions
+) -> Rubric:
     changes = net_changes(change for call in calls for change in call.diff)
     said = {str(fact.value) for goal in draft.goals for fact in goal.known}
     made = frozenset(

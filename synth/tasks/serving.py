@@ -14,7 +14,7 @@ from records.tables.schemas import Row
 from sandboxes.mcp.servers import Communicated, ServerConfig, fill
 from sandboxes.mcp.servers import Goal as Wish
 from synth.episode.tools.cassette import ServerForProof
-from synth.rubrics.built_in import Call, mentions, probe_changes
+from synth.rubrics.built_in import EpisodeCall, mentions, probe_changes
 from synth.tasks.composing import Complexity, complexity_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
 from synth.tasks.goals.knowledge import plain_values, words_of
@@ -195,7 +195,7 @@ async def prove_on_server(
     TransientError for the server's own failure.
     """
     before = await server.state()
-    calls: list[Call] = []
+    calls: list[EpisodeCall] = []
     goals: list[Goal] = []
     for goal, told in zip(made.draft.goals, made.told, strict=True):
         if not goal.possible:
@@ -205,7 +205,7 @@ async def prove_on_server(
         result = await server.call(step.tool, step.arguments)
         if result.is_error:
             raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
-        calls.append(Call(tool=step.tool, arguments=step.arguments, observation=result.text))
+        calls.append(EpisodeCall(tool=step.tool, arguments=step.arguments, observation=result.text))
         goals.append(goal.model_copy(update={"asks": _asked(told, result.text)}))
     changes = probe_changes(before, await server.state())
     if bool(changes) != any(goal.writes and goal.possible for goal in goals):

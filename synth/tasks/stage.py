@@ -158,7 +158,8 @@ def plan_tasks(
 
     `agents` and `personas` stand in the order of their plans, None where there is no row.
     `simulation`: what decides the answers of tools that are played, for an agent of such an
-    environment."""
+    environment.
+    """
     base = digest(
         "task",
         STAGE_VERSION,

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from records.digest import digest
-from synth.rubrics.built_in import BUILT_IN, Breach, Call, Episode, episode_of
+from synth.rubrics.built_in import BUILT_IN, Episode, EpisodeCall, PolicyViolation, episode_of
 from synth.rubrics.criteria import Rubric
 from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals.domain_tools import Tool
@@ -37,10 +37,10 @@ class Case:
         calls, broken = [], []
         for index, step in enumerate(self.draft.plan if plan is None else plan):
             rules = policy_violations(environment, step.tool, step.arguments)
-            broken += [Breach(rule=rule, call_index=index) for rule in rules]
+            broken += [PolicyViolation(rule=rule, call_index=index) for rule in rules]
             result = environment.call(step.tool, step.arguments)
             calls.append(
-                Call(
+                EpisodeCall(
                     tool=step.tool,
                     arguments=step.arguments,
                     observation=result.observation,

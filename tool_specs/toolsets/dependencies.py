@@ -2,7 +2,8 @@
 
 An edge carries a port (see `io_types`). Edges are never listed for the whole catalogue, where a
 domain of a hundred tools has thousands: two indexes, from an io type to those who give it and to
-those who ask for it, hold the graph in time and memory linear in the tools."""
+those who ask for it, hold the graph in time and memory linear in the tools.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

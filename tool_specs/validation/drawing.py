@@ -55,7 +55,8 @@ def draw_success(
     """Arguments with which the call succeeds here; None if none of `tries` draws did.
 
     A call of a writing tool that changes nothing does not count. The environment itself is not
-    changed."""
+    changed.
+    """
     reads = environment.domain.programs[tool].read_only
     for _ in range(tries):
         arguments = draw_arguments(environment, tool, rng)

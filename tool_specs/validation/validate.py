@@ -3,7 +3,8 @@
 Fuzzing shows that a tool runs, succeeds, writes or depends on the state, reaches every error it
 declares, answers by its schema and keeps the domain's rules. Then every mutant of it is made and
 run on the cases that fuzzing found: one that nothing tells from the tool shows a part that does
-nothing."""
+nothing.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

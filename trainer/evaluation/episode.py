@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from records.digest import canonical_json
 from records.seeds import seed_of
 from records.tables.schemas import Row
-from synth.episode.environment import OUTSIDE, EpisodeEnvironment, Step
+from synth.episode.environment import OUTSIDE, EnvironmentStep, EpisodeEnvironment
 from synth.episode.tools.calls import FORMAT_ERRORS
 from synth.rubrics.reward import decide_by_code, rubric_of
 from trainer.data.chat import Answer
@@ -34,7 +34,7 @@ class Episode:
     prompt_tokens: int = 0
     broken: int = 0
     """Answers that did not keep the template."""
-    last: Step | None = None
+    last: EnvironmentStep | None = None
 
     def asked(self, policy: Policy) -> Asked:
         state = self.env.state

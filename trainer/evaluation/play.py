@@ -58,7 +58,7 @@ class EvalConfig(Config):
     max_prompt_tokens: int | None = Field(default=None, ge=1)
     """Tasks whose first prompt is longer are left out."""
     episode: EpisodeConfig = EpisodeConfig()
-    """Limits of an episode, and the outcomes that are injected."""
+    """Limits of an episode, and the faults that are injected."""
     group: int = Field(default=32, ge=1, le=1024)
     """Episodes that go on together."""
     seed: int = Field(default=0, ge=0)

@@ -21,7 +21,7 @@ from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpResult
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
-from synth.episode.tools.tool_result import Fidelity, ToolResult
+from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from tool_specs.importing.tool_lists import ToolListSource, is_of
 
 
@@ -37,9 +37,9 @@ def is_executed(call: Row) -> bool:
 class Tape:
     """The calls of one trajectory, to be played in the order in which they were made."""
 
-    def __init__(self, calls: Iterable[Row], fidelities: Iterable[str]) -> None:
-        """`calls`: rows of `tool_calls` in call order; only those of the fidelities are on it."""
-        wanted = set(fidelities)
+    def __init__(self, calls: Iterable[Row], executed_by: Iterable[str]) -> None:
+        """`calls`: rows of `tool_calls` in call order; only those of these executors are on it."""
+        wanted = set(executed_by)
         self._calls: dict[tuple[str, str], deque[Row]] = defaultdict(deque)
         for call in calls:
             if call["fidelity"] in wanted and is_executed(call):
@@ -67,7 +67,7 @@ def _signature(tool: str, arguments: Any) -> tuple[str, str]:
 class _Recorded:
     """Executor of a live server's tools whose state is known by its hash alone."""
 
-    fidelity: Fidelity
+    executed_by: ExecutedBy
 
     def __init__(self) -> None:
         self._hash: str | None = None
@@ -89,9 +89,9 @@ class TapeExecutor(_Recorded):
     """For a replay: each call's state is the one that the call before it left, so that a record
     that does not hang together shows as a difference."""
 
-    def __init__(self, tape: Tape, fidelity: Fidelity) -> None:
+    def __init__(self, tape: Tape, executed_by: ExecutedBy) -> None:
         super().__init__()
-        self.fidelity: Fidelity = fidelity
+        self.executed_by: ExecutedBy = executed_by
         self._tape = tape
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
@@ -231,7 +231,7 @@ class Cassette:
 class CassetteExecutor(_Recorded):
     """A server's tools in a new episode, answered as they were on record in the same state."""
 
-    fidelity: Fidelity = "cassette"
+    executed_by: ExecutedBy = "cassette"
 
     def __init__(
         self, cassette: Cassette, server: str, fixture: str, tools: Mapping[str, str]

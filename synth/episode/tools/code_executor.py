@@ -8,7 +8,7 @@ from records.digest import digest
 from sandboxes.code.projects import Project
 from sandboxes.code.workspace import Workspace, open_workspace
 from sandboxes.local.backend import Lease, lease
-from synth.episode.tools.tool_result import Changes, Fidelity, ToolResult
+from synth.episode.tools.tool_result import Changes, ExecutedBy, ToolResult
 
 Made = tuple[str, dict[str, Any]]
 
@@ -18,7 +18,7 @@ class CodeExecutor:
     may write; a change holds a file's whole text, so that a candidate can be put together again
     from the rows alone."""
 
-    fidelity: Fidelity = "code"
+    executed_by: ExecutedBy = "code"
 
     def __init__(self, project: Project, files: Mapping[str, str], lease: Lease = lease) -> None:
         """`lease` gives a clean sandbox."""

@@ -1,6 +1,7 @@
 """Executors of a domain's tools: the interpreter, a model that plays them, and a record of one.
 
-Tools of one domain may be routed to different ones; they share the `Place` that holds the state.
+Tools of one domain may be routed to different ones; they share the `SharedState` that holds the
+state.
 """
 
 import json
@@ -11,7 +12,7 @@ from records.tables.schemas import Row
 from synth.episode.tools.cassette import Tape
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers, Question, text_of
 from synth.episode.tools.state_patch import PatchError, apply_patch
-from synth.episode.tools.tool_result import Fidelity, ToolResult
+from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 RECENT_CHARS = 1_000
@@ -21,7 +22,7 @@ RECENT = 50
 """Calls that are remembered for it."""
 
 
-class Place:
+class SharedState:
     """The state of a domain in one episode."""
 
     def __init__(self, environment: DomainEnvironment) -> None:
@@ -32,25 +33,25 @@ class Place:
 class _DomainExecutor:
     """What all of them do alike."""
 
-    fidelity: Fidelity
+    executed_by: ExecutedBy
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
 
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
     def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
-        return policy_violations(self._place.environment, tool, arguments)
+        return policy_violations(self._shared.environment, tool, arguments)
 
     def state_hash(self) -> str | None:
-        return self._place.environment.state_hash
+        return self._shared.environment.state_hash
 
     def snapshot(self) -> Any:
-        return self._place.environment.snapshot()
+        return self._shared.environment.snapshot()
 
     async def restore(self, snapshot: Any) -> None:
-        self._place.environment = snapshot.snapshot()
+        self._shared.environment = snapshot.snapshot()
 
     async def close(self) -> None:
         return None
@@ -59,10 +60,10 @@ class _DomainExecutor:
 class StateMachineExecutor(_DomainExecutor):
     """Synthetic tools: the interpreter, in process, exact state."""
 
-    fidelity: Fidelity = "state_machine"
+    executed_by: ExecutedBy = "state_machine"
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        result = self._place.environment.call(tool, arguments)
+        result = self._shared.environment.call(tool, arguments)
         return ToolResult(
             json.dumps(result.observation, ensure_ascii=False),
             result.is_error,
@@ -73,24 +74,24 @@ class StateMachineExecutor(_DomainExecutor):
         )
 
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
-        result = self._place.initial.snapshot().call(tool, arguments)
+        result = self._shared.initial.snapshot().call(tool, arguments)
         return None if result.is_error else json.dumps(result.observation, ensure_ascii=False)
 
 
 class SimulatedExecutor(_DomainExecutor):
     """Tools that a model plays. What it answers has been checked before it gets here."""
 
-    fidelity: Fidelity = "llm"
+    executed_by: ExecutedBy = "llm"
 
-    def __init__(self, place: Place, tools: dict[str, Row], answers: Answers) -> None:
+    def __init__(self, shared: SharedState, tools: dict[str, Row], answers: Answers) -> None:
         """`tools` by name."""
-        super().__init__(place)
+        super().__init__(shared)
         self._tools, self._answers = tools, answers
         self._recent: list[dict[str, Any]] = []
         self._number = 0
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        environment = self._place.environment
+        environment = self._shared.environment
         question = Question(
             self._tools[tool], arguments, read_only, environment, tuple(self._recent), self._number
         )
@@ -100,7 +101,7 @@ class SimulatedExecutor(_DomainExecutor):
         if played is None:
             text = text_of({"error": {"code": SIMULATION_FAILED, "message": "No usable answer."}})
             return ToolResult(text, True, SIMULATION_FAILED, [], before, before)
-        self._place.environment = played.after
+        self._shared.environment = played.after
         text = text_of(played.observation)
         seen = {"tool": tool, "arguments": arguments, "observation": text[:RECENT_CHARS]}
         self._recent = [*self._recent, seen | {"is_error": played.is_error}][-RECENT:]
@@ -120,15 +121,15 @@ class RecordedSimulation(_DomainExecutor):
     """Tools that a model played, replayed without it: the recorded answer counts, and its changes
     are made again, checked as they were then, so that the hashes are made anew."""
 
-    fidelity: Fidelity = "llm"
+    executed_by: ExecutedBy = "llm"
 
-    def __init__(self, place: Place, tape: Tape) -> None:
-        super().__init__(place)
+    def __init__(self, shared: SharedState, tape: Tape) -> None:
+        super().__init__(shared)
         self._tape = tape
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
         row = self._tape.next(tool, arguments)
-        environment = self._place.environment
+        environment = self._shared.environment
         before = environment.state_hash
         patch = [
             {name: change[name] for name in ("op", "entity", "id")} | {"set": change["after"] or {}}

@@ -22,13 +22,13 @@ from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import CODE_DOMAIN, CodeEnvironment, is_code
 from synth.episode.tools.code_executor import CodeExecutor
 from synth.episode.tools.domain_executors import (
-    Place,
     RecordedSimulation,
+    SharedState,
     SimulatedExecutor,
     StateMachineExecutor,
 )
 from synth.episode.tools.simulator import Answers, SimulateConfig
-from synth.episode.tools.tool_result import Fidelity, ToolResult
+from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from synth.rubrics.built_in import BUILT_IN, Kinds, probe_changes
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
@@ -36,7 +36,7 @@ from tool_specs.domains.interpreter import DomainEnvironment
 
 class Executor(Protocol):
     @property
-    def fidelity(self) -> Fidelity: ...
+    def executed_by(self) -> ExecutedBy: ...
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
         """Run the tool; arguments fit its schema. Raises TransientError when it cannot be run."""
@@ -68,7 +68,7 @@ class McpExecutor:
     that may write; in between nothing else touches the sandbox.
     """
 
-    fidelity: Fidelity = "mcp"
+    executed_by: ExecutedBy = "mcp"
 
     def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[McpServer]]) -> None:
         """`open_it` gives a server whose fixture has just been made."""
@@ -132,7 +132,7 @@ OpenServer = Callable[
 _EDITED = "it was edited since, or belongs to another run; replay with the definition of then"
 
 
-class Setting(NamedTuple):
+class TaskBackground(NamedTuple):
     about: str
     """What an agent must know of the place, such as the folder that it works in."""
     now: str
@@ -174,18 +174,18 @@ class Catalogue:
         """Runs the graded tests of tasks on code."""
         return Bench(self.environment)
 
-    def setting_of(self, task: Row) -> Setting:
+    def background_of(self, task: Row) -> TaskBackground:
         """Description, clock and rules of the environment that a task plays in."""
         if task["server"]:
             server = self.server(task["server"])
-            return Setting(server.description or server.title, server.clock, ())
+            return TaskBackground(server.description or server.title, server.clock, ())
         if is_code(task):
             environment = self.environment(task)
-            return Setting(environment.about, CLOCK, ())
+            return TaskBackground(environment.about, CLOCK, ())
         domain = self.domain(task["domain_id"])
         rules = tuple(rule.text for rule in domain.policy)
         own = tuple(in_short(tool) for tool in self.user_tools_of(task))
-        return Setting(domain.description, domain.now, rules, own)
+        return TaskBackground(domain.description, domain.now, rules, own)
 
     def tools_of(self, agent: Row) -> list[Row]:
         """ConfigError for an agent that was made with tools that are not there any more."""
@@ -267,7 +267,7 @@ def executors_for(
     is to be played by a model where there is neither.
     """
     made: dict[tuple[str, bool], Executor] = {}
-    places: dict[str, Place] = {}
+    shared_states: dict[str, SharedState] = {}
     routes: dict[str, Executor] = {}
     for tool in tools:
         name = tool["server"] or tool["domain_id"]
@@ -276,30 +276,33 @@ def executors_for(
             if tool["server"] or tool["domain_id"] == CODE_DOMAIN:
                 made[name, plays] = _outside(catalogue, task, tool, tools, recorded)
             else:
-                place = places.setdefault(name, _place(catalogue, task, tool))
+                shared = shared_states.setdefault(name, _shared_state(catalogue, task, tool))
                 made[name, plays] = (
-                    _simulated(place, tools, answers, recorded)
+                    _simulated(shared, tools, answers, recorded)
                     if plays
-                    else StateMachineExecutor(place)
+                    else StateMachineExecutor(shared)
                 )
         routes[tool["name"]] = made[name, plays]
     return routes
 
 
-def _place(catalogue: Catalogue, task: Row, tool: Row) -> Place:
+def _shared_state(catalogue: Catalogue, task: Row, tool: Row) -> SharedState:
     domain = catalogue.domain(tool["domain_id"])
     own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
-    return Place(DomainEnvironment.of(domain, task["initial_state"] if own else None))
+    return SharedState(DomainEnvironment.of(domain, task["initial_state"] if own else None))
 
 
 def _simulated(
-    place: Place, tools: Sequence[Row], answers: Answers | None, recorded: RecordedCalls | None
+    shared: SharedState,
+    tools: Sequence[Row],
+    answers: Answers | None,
+    recorded: RecordedCalls | None,
 ) -> Executor:
     if recorded is not None:
-        return RecordedSimulation(place, recorded.simulated)
+        return RecordedSimulation(shared, recorded.simulated)
     if answers is None:
         raise ConfigError("tools are to be played by a model, and none is given to play them")
-    return SimulatedExecutor(place, {tool["name"]: tool for tool in tools}, answers)
+    return SimulatedExecutor(shared, {tool["name"]: tool for tool in tools}, answers)
 
 
 def _outside(

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from synth.episode.users.facts import Grounds, invented
 
-Kind = Literal[
+UserFaultKind = Literal[
     "empty",
     "invalid_output",
     "leak",
@@ -52,20 +52,20 @@ TELLING = 4
 class UserFault(NamedTuple):
     turn: int
     """Of the agent: how many messages it had written."""
-    kind: Kind
+    kind: UserFaultKind
     attempt: int
     """0 for the first try at this turn."""
     words: str
     """What the user would have said, or done."""
 
 
-class Fault(NamedTuple):
-    kind: Kind
+class TurnFault(NamedTuple):
+    kind: UserFaultKind
     complaint: str
     """For the model that plays the user."""
 
 
-class Talk(NamedTuple):
+class UserTalk(NamedTuple):
     """What is known of a conversation when the user's turn is looked at."""
 
     own: list[str]
@@ -84,31 +84,33 @@ class Talk(NamedTuple):
 
 
 def spoken_fault(
-    message: str, talk: Talk, instructions: frozenset[tuple[str, ...]]
-) -> Fault | None:
+    message: str, talk: UserTalk, instructions: frozenset[tuple[str, ...]]
+) -> TurnFault | None:
     """What is wrong with the words alone, whether or not they are the last."""
     if leaks(message, instructions):
-        return Fault("leak", "The message shows your instructions. Speak only as the person.")
+        return TurnFault("leak", "The message shows your instructions. Speak only as the person.")
     if plays_agent(message) or _repeats(message, talk.heard[-1]):
-        return Fault("agent_part", "That is what the assistant says. You are the customer.")
+        return TurnFault("agent_part", "That is what the assistant says. You are the customer.")
     grounds = Grounds([*talk.known, *talk.own, *talk.heard])
     if found := invented(message, grounds, answering=asks(talk.heard[-1])):
         shown = ", ".join(found)
-        return Fault("invented_fact", f"You do not know this: {shown}. Say only what you know.")
+        return TurnFault("invented_fact", f"You do not know this: {shown}. Say only what you know.")
     return None
 
 
-def repeat_fault(message: str, talk: Talk) -> Fault | None:
+def repeat_fault(message: str, talk: UserTalk) -> TurnFault | None:
     """The same message as before, though something else was said to the user since."""
     if _repeats(message, talk.own[-1]) and not _same(*talk.heard[-2:]):
-        return Fault("repeat", "You said exactly this before. Answer what was said to you last.")
+        return TurnFault(
+            "repeat", "You said exactly this before. Answer what was said to you last."
+        )
     earlier = any(_holds(message, text) for text in talk.own)
     if earlier and not asks(talk.heard[-1]):
-        return Fault("repeat", "You said exactly this before. Go on from what was said last.")
+        return TurnFault("repeat", "You said exactly this before. Go on from what was said last.")
     return None
 
 
-def wish_again(message: str, talk: Talk) -> tuple[int, bool] | None:
+def wish_again(message: str, talk: UserTalk) -> tuple[int, bool] | None:
     """(wish, whether a later one was brought up since) of a wish that the message says again
     without being asked; None where it brings nothing up again."""
     if asks(talk.heard[-1]):
@@ -123,7 +125,7 @@ def wish_again(message: str, talk: Talk) -> tuple[int, bool] | None:
     return None
 
 
-REPEATED_WISH = Fault(
+REPEATED_WISH = TurnFault(
     "repeated_wish", "That wish was dealt with. Go on to the next one, or end if none is left."
 )
 
@@ -133,28 +135,28 @@ def refuses(text: str) -> bool:
     return bool(_REFUSAL.search(text))
 
 
-def stop_fault(talk: Talk, *, goal_open: bool | None) -> Fault | None:
+def stop_fault(talk: UserTalk, *, goal_open: bool | None) -> TurnFault | None:
     """Why the user may not end here. `goal_open` None: the task cannot be solved."""
     if not talk.patient or goal_open is False:
         return None
     if goal_open and asks(talk.heard[-1]):
         words = "You were asked a question and your wish is not done yet. Answer it."
-        return Fault("premature_stop", words)
+        return TurnFault("premature_stop", words)
     loosely = goal_open is None  # nothing else tells then that something is left to do
     wishes = enumerate(talk.wishes)
     left = [wish for number, wish in wishes if not _brought(number, talk, loosely=loosely)]
     if left:
-        return Fault("premature_stop", f"You have not brought this up yet: {left[0]}")
+        return TurnFault("premature_stop", f"You have not brought this up yet: {left[0]}")
     return None
 
 
-def may_stop(talk: Talk) -> bool:
+def may_stop(talk: UserTalk) -> bool:
     """Whether ending is fine whatever the state of the task: spares looking at it."""
     everything = all(_brought(number, talk) for number in range(len(talk.wishes)))
     return not talk.patient or (everything and not asks(talk.heard[-1]))
 
 
-def _brought(number: int, talk: Talk, *, loosely: bool = False) -> bool:
+def _brought(number: int, talk: UserTalk, *, loosely: bool = False) -> bool:
     """Whether the wish was brought up: by some of the words, or values, that no other wish has.
     `loosely`: by any of its words. The opening brings the first wish, however it is put."""
     if number == 0:

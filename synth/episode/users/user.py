@@ -23,9 +23,9 @@ from synth.episode.users.facts import Grounds, invented
 from synth.episode.users.faults import (
     REPEATED_WISH,
     WORDS_KEPT,
-    Fault,
-    Talk,
+    TurnFault,
     UserFault,
+    UserTalk,
     may_stop,
     refuses,
     repeat_fault,
@@ -176,12 +176,12 @@ class LlmUser:
             raise UserError(str(error)) from error
         return UserTurn(answer["message"].strip(), answer["done"])
 
-    def _talk(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[CallRecord]) -> Talk:
+    def _talk(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[CallRecord]) -> UserTalk:
         heard = [m["content"] for m in conversation_for_user(messages) if m["role"] == "user"]
         persona, brief = self._persona, self._brief
         facts = [f"{fact['label']}: {fact['value']}" for fact in brief["facts"]]
         known = [persona["name"], persona["background"], persona["communication_style"]]
-        return Talk(
+        return UserTalk(
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
             wishes=brief["wishes"],
@@ -191,10 +191,10 @@ class LlmUser:
             + [call.observation for call in calls],
         )
 
-    async def _fault(self, said: UserTurn, talk: Talk, scene: Scene) -> Fault | None:
+    async def _fault(self, said: UserTurn, talk: UserTalk, scene: Scene) -> TurnFault | None:
         """What is wrong with the turn; None when it is fine."""
         if not said.message and not said.done:
-            return Fault("empty", "The message is empty.")
+            return TurnFault("empty", "The message is empty.")
         fault = spoken_fault(said.message, talk, self._instructions) if said.message else None
         if fault is not None:
             return fault
@@ -235,7 +235,9 @@ class LlmUser:
             made += await scene.act(calls)
         return made
 
-    def _may_act(self, calls: Sequence[UserCall], talk: Talk, scene: Scene, number: int) -> bool:
+    def _may_act(
+        self, calls: Sequence[UserCall], talk: UserTalk, scene: Scene, number: int
+    ) -> bool:
         """Whether every call is of something that was spoken of, with values that are known. Else
         none is made, and the user goes on with words."""
         grounds = Grounds([*talk.known, *talk.own, *talk.heard])
@@ -299,7 +301,7 @@ def _own_calls(calls: Sequence[CallRecord]) -> list[dict[str, Any]]:
     return messages
 
 
-def _complaint(number: int, said: UserTurn, fault: Fault) -> str:
+def _complaint(number: int, said: UserTurn, fault: TurnFault) -> str:
     """What was refused and why, for the system prompt: the conversation itself stays as it was.
 
     The number makes each request another one, which a model without sampling needs.

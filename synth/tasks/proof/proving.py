@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from synth.rubrics.built_in import Breach, Call, Kinds, episode_of, net_changes
+from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of, net_changes
 from synth.rubrics.criteria import Rubric
 from synth.tasks.goals.domain_tools import Tool
 from synth.tasks.goals.goals import Draft, Proof, Step
@@ -41,14 +41,14 @@ def prove(
     `tools` are the agent's, `own` the user's. Raises UnprovedError.
     """
     environment = DomainEnvironment.of(domain, draft.initial_state)
-    calls: list[Call] = []
-    broken: list[Breach] = []
+    calls: list[EpisodeCall] = []
+    broken: list[PolicyViolation] = []
     for index, step in enumerate(draft.plan):
         at_hand = tools if step.actor == "agent" else {tool.name for tool in own}
         if step.tool not in at_hand:
             raise UnprovedError("tool_not_at_hand", step.tool)
         broken += [
-            Breach(rule=r, call_index=index)
+            PolicyViolation(rule=r, call_index=index)
             for r in policy_violations(environment, step.tool, step.arguments)
         ]
         result = environment.call(step.tool, step.arguments)
@@ -82,8 +82,10 @@ def prove(
     )
 
 
-def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int) -> Call:
-    return Call(
+def _call(
+    step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int
+) -> EpisodeCall:
+    return EpisodeCall(
         tool=step.tool,
         arguments=step.arguments,
         observation=observation,
@@ -93,7 +95,7 @@ def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn:
     )
 
 
-def observed_chars(calls: Iterable[Call]) -> int:
+def observed_chars(calls: Iterable[EpisodeCall]) -> int:
     return sum(
         len(call.observation)
         if isinstance(call.observation, str)
@@ -149,10 +151,10 @@ def reference_messages(draft: Draft) -> list[dict[str, Any]]:
 def check_passes(
     rubric: Rubric,
     draft: Draft,
-    calls: Sequence[Call],
+    calls: Sequence[EpisodeCall],
     kinds: Kinds,
     *,
-    broken: Sequence[Breach] = (),
+    broken: Sequence[PolicyViolation] = (),
     changes: Sequence[dict[str, Any]] | None = None,
     tests: Mapping[str, str | None] | None = None,
 ) -> None:
@@ -164,7 +166,9 @@ def check_passes(
             raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")
 
 
-def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str] = ()) -> None:
+def check_derivable(
+    draft: Draft, calls: Sequence[EpisodeCall], *, given: Sequence[str] = ()
+) -> None:
     """Every value in the plan was said by the user or shown by an earlier answer, or stands in
     the `given` texts that the agent starts with. Of the user's own calls only the user sees what
     they return."""
@@ -178,7 +182,7 @@ def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str]
             seen += plain_values(call.observation)
 
 
-def num_dependencies(draft: Draft, calls: Sequence[Call]) -> int:
+def num_dependencies(draft: Draft, calls: Sequence[EpisodeCall]) -> int:
     """Pairs of calls: the later one takes what nobody said and the earlier was first to show."""
     said = [fact.value for goal in draft.goals for fact in goal.known]
     shown = [list(plain_values(call.observation)) for call in calls]

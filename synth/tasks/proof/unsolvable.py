@@ -101,7 +101,8 @@ def unclear(
     with it nor the particulars. None where its words fit nothing else.
 
     Every other reading can be granted, breaks no rule, and comes to something else. `environment`
-    is the state in which the goal is wished for."""
+    is the state in which the goal is wished for.
+    """
     row = _row_of(tool)
     required = {name for name, param in tool.spec.params.items() if not param.optional}
     if row is None or not goal.arguments.keys() <= required:

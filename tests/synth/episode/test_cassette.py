@@ -24,7 +24,7 @@ from synth.episode.tools.calls import CallRecord
 from synth.episode.tools.cassette import Cassette, CassetteServer, NotRecordedError, Tape
 from synth.episode.tools.cassette import _Start as Start
 from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from tests.synth.clinic import QUIET, ScriptedUser, calls, says
 from tests.synth.episode.test_mcp_episode import (
     ADD,
@@ -42,7 +42,9 @@ from tool_specs.importing.tool_lists import rows_of_answer
 NEEDS_SANDBOX = pytest.mark.skipif(bool(available()), reason=str(available()))
 ACTIONS = [calls(STATUS, BRANCH, STATUS), calls(NO_BRANCH), calls(ADD, COMMIT), says("Done.")]
 STORMY = QUIET.model_copy(
-    update={"outcomes": OutcomeConfig(weights={"success": 2, "transient_error": 1, "partial": 1})}
+    update={
+        "outcomes": FaultInjectionConfig(weights={"success": 2, "transient_error": 1, "partial": 1})
+    }
 )
 
 

@@ -13,7 +13,7 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES, Row
 from sandboxes.code.workspace import open_workspace
 from sandboxes.local.backend import available
-from synth.episode.environment import EpisodeConfig, EpisodeEnvironment, Step
+from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.code_environments import (
     CODE_DOMAIN,
     CodeEnvironment,
@@ -22,7 +22,7 @@ from synth.episode.tools.code_environments import (
     tool_rows,
 )
 from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.tasks.code_issues import quoted
 from synth.tasks.code_tasks import CodeTask, CodeTasks
 from tests.sandboxes.code.code_cases import RIGHT, project
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}"),
 ]
 
-QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1}))
+QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1}))
 WORLD = CodeEnvironment(project())
 
 
@@ -74,7 +74,7 @@ def actions(made: CodeTask) -> list[dict[str, Any]]:
     return [*calls, {"role": "assistant", "content": "The price is right again."}]
 
 
-async def play(env: EpisodeEnvironment, row: Row, moves: list[dict[str, Any]]) -> Step:
+async def play(env: EpisodeEnvironment, row: Row, moves: list[dict[str, Any]]) -> EnvironmentStep:
     """The last step."""
     await env.reset(row, 0)
     try:

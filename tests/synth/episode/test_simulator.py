@@ -21,9 +21,9 @@ from synth.episode.tools.simulator import (
     SIMULATION_FAILED,
     ModelAnswers,
     Note,
-    Played,
     Question,
     SimulateConfig,
+    SimulatedAnswer,
 )
 from synth.llm.config import RoleConfig
 from tests.synth.clinic import QUIET, TASK, catalogue
@@ -61,13 +61,13 @@ def patched(**parts: Any) -> str:
 
 def ask(
     folder: Path, said: Iterable[str], *, read_only: bool = False
-) -> tuple[Played | None, Note, ScriptedApp]:
+) -> tuple[SimulatedAnswer | None, Note, ScriptedApp]:
     """What comes of one call when the endpoint says these things, one after another."""
     words = iter(said)
     app = ScriptedApp(lambda body: next(words))
     question = Question(TOOL, {"thing": "TH-1001"}, read_only, DomainEnvironment.of(DOMAIN), (), 0)
 
-    async def work() -> tuple[Played | None, Note]:
+    async def work() -> tuple[SimulatedAnswer | None, Note]:
         async with model(app, folder, ROLES) as llm:
             answers = ModelAnswers(llm, item="item")
             return await answers.answer(question), answers.notes[0]
@@ -265,12 +265,14 @@ def test_tools_are_routed_by_name_and_share_their_state() -> None:
     tools = mixed.tools_of(mixed.agents["agent"])
 
     class Nobody:
-        async def answer(self, question: Question) -> Played | None:
-            return Played({"done": True}, False, None, [], question.environment.snapshot(), 0)
+        async def answer(self, question: Question) -> SimulatedAnswer | None:
+            return SimulatedAnswer(
+                {"done": True}, False, None, [], question.environment.snapshot(), 0
+            )
 
     routes = executors_for(mixed, TASK, tools, answers=Nobody())
-    assert routes["cancel_appointment"].fidelity == "llm"
-    others = {e.fidelity for name, e in routes.items() if name != "cancel_appointment"}
+    assert routes["cancel_appointment"].executed_by == "llm"
+    others = {e.executed_by for name, e in routes.items() if name != "cancel_appointment"}
     assert others == {"state_machine"}
     book = {"patient_id": "PT-1001", "amount": 5}
 

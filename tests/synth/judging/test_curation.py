@@ -69,13 +69,13 @@ def calls_of(name: str, *tools: str) -> list[dict[str, Any]]:
     ]
 
 
-def verdicts_of(name: str, *, hack: bool = True, **scores: float) -> list[dict[str, Any]]:
+def verdicts_of(name: str, *, supported: bool = True, **scores: float) -> list[dict[str, Any]]:
     """Code's verdicts on goal and told, the judge's on all; the judge is kinder than code."""
     scores = {"goal": 1.0, "told": 1.0, "tone": 1.0} | scores
     kinds = {"goal": "call", "told": "communicate", "tone": "nl"}
     rows = [(c, kinds[c], "code", s) for c, s in scores.items() if kinds[c] != "nl"]
     rows += [(c, kinds[c], "judge", s if kinds[c] == "nl" else 1.0) for c, s in scores.items()]
-    rows.append(("hack_check", "hack_check", "code", float(hack)))
+    rows.append(("hack_check", "hack_check", "code", float(supported)))
     return [
         {
             "trajectory_id": name,

@@ -8,7 +8,7 @@ import pytest
 from records.errors import ConfigError
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import validate
-from synth.rubrics.built_in import BUILT_IN, Call, Episode, episode_of
+from synth.rubrics.built_in import BUILT_IN, Episode, EpisodeCall, episode_of
 from synth.rubrics.criteria import Criterion, Rubric
 from synth.tasks.composing import DomainTasks
 from synth.tasks.proof.extensions import Extensions, load_extensions
@@ -56,7 +56,7 @@ def loaded(*files: Path) -> Extensions:
 
 
 def episode(calls: int) -> Episode:
-    made = [Call(tool="t", arguments={}) for _ in range(calls)]
+    made = [EpisodeCall(tool="t", arguments={}) for _ in range(calls)]
     return episode_of([{"role": "assistant", "content": "Done."}], made)
 
 
@@ -126,7 +126,7 @@ def test_a_fault_is_told_with_its_file_and_line(file: Path, old: str, new: str, 
 
 def test_a_check_that_does_not_fit_its_kind_is_refused_by_name(file: Path) -> None:
     wrong = FEW.model_copy(update={"check": {"limit": "many"}})
-    why = loaded(file).kinds.misfit(wrong)
+    why = loaded(file).kinds.problem_with(wrong)
     assert why is not None
     assert "check.limit = 'many'" in why
     assert "at most so many calls" in why

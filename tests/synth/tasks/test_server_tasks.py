@@ -11,7 +11,7 @@ from records.digest import digest
 from sandboxes.local.backend import available
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.warm import WarmServers
-from synth.rubrics.built_in import BUILT_IN, Call, episode_of, probe_changes
+from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, probe_changes
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.serving import ServerDraft, draft_for_server, prove_on_server
 from tests.synth.task_cases import SHARES
@@ -141,4 +141,4 @@ def test_wishes_that_conflict_do_not_stand_together() -> None:
 def test_an_agent_without_fitting_tools_gets_a_reason(tmp_path: Path) -> None:
     with pytest.raises(UnprovedError, match="no_goal_found"):
         draft_of(builtin_servers()["git"], {}, 0)
-    assert Call(tool="x", arguments={}).diff == ()
+    assert EpisodeCall(tool="x", arguments={}).diff == ()
