@@ -9,7 +9,7 @@ alarm. Each control that is kept is then spoiled in one place by each planter of
 `synth/rephrasing/fidelity/corruptions.py`, and counts as found when the verdict drops it. Passages
 fall into two halves by the digest of their source: thresholds were chosen on `tune`, the figures
 that are kept come from `report`. Also prints the speed of all layers together. 95% intervals are
-Wilson's. The offline rewriter is a template policy: its words are easier to follow than a model's.
+Wilson's. The offline rewriter is the offline model: its words are easier to follow than a model's.
 
 `--judge` asks the judge of claims instead of the layers of code, on the pairs written by hand: the
 offline one, or the model at `--base-url` under `--model` (key in the variable `--key-env`).

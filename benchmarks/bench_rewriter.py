@@ -6,7 +6,7 @@ Texts are CPython's topics and the set of mathematics, whole, part by part as `s
 it; the checks are those of a run. For each style: the share of rewrites that are kept, how much of
 them is copied, how alike two styles' rewrites of one text are. For each declared mistake, made in
 every part of texts of one part: how many of the rewrites are dropped that were kept without it.
-The rewriter is a template policy: none of these numbers says how a model rewrites.
+The rewriter is the offline model: none of these numbers says how a model rewrites.
 """
 
 import argparse

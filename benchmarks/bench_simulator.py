@@ -9,7 +9,7 @@ often the simulator's state equals the interpreter's row by row, how often it sa
 often it agrees on success or failure, how many of its answers had to be repaired and how many were
 given up. `exact_after`: the share of sequences whose state, carried on by the simulator alone, is
 still exact after so many calls. Beside it the baseline of a simulator that changes nothing. The
-default endpoint is the offline provider: its figures are those of a template policy and say nothing
+default endpoint is the offline model: its figures are those of the offline model and say nothing
 of any model.
 """
 

@@ -2,13 +2,13 @@
 
     python benchmarks/bench_user_control.py [--dataset FOLDER] [--turns 1200] [--rate 0.06]
 
-Plays tasks of a dataset (without one, of a run made for it) with the offline provider, whose user
+Plays tasks of a dataset (without one, of a run made for it) with the offline model, whose user
 makes each kind of fault at `--rate` a turn. What was drawn is known from the request alone, by the
 provider's own functions; what was found is what `LlmUser` wrote down. Prints one JSON line per kind
 (detection: faults of the kind that were found, as any kind; named: found as this kind) and one for
 the false alarms on turns without a fault, with 95% intervals (Wilson). A second false-alarm rate is
 that of turns written by hand, the way people and models put things (`user_turns.json`). The words
-of the first are a template policy's: how a hosted model's faults are found is not shown by it.
+of the first are the offline model's: how a hosted model's faults are found is not shown by it.
 Two more lines are about calls of the user's own tools (`user_acts.json`, written by hand): whether
 the agent's words asked for the act, or only held a word of it in passing.
 """
@@ -31,7 +31,7 @@ from benchmarks.measured import ROOT, show
 from offline_llm.jobs import answer_of
 from offline_llm.roles.user_slips import drawn
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import OfflineAnswer
 from offline_llm.server.server import OpenAIServer
 from offline_llm.settings.rates import UserErrors
 from offline_llm.settings.settings import OfflineSettings
@@ -72,7 +72,7 @@ class Meter:
         self.seen: list[tuple[str | None, TurnFault | None, str]] = []
         """(kind drawn or None, fault found or None, words)."""
 
-    def answer(self, request: ChatRequest) -> Answer:
+    def answer(self, request: ChatRequest) -> OfflineAnswer:
         given = answer_of(request, self._settings)
         if request.schema_name == "user_turn":
             slipped = answer_of(request, self._only_slips).content

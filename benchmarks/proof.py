@@ -263,7 +263,7 @@ def write_unfiltered(dataset: Dataset, path: Path) -> None:
 
 
 def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
-    """Split -> how the template policy itself did on the tasks that the models were scored on."""
+    """Split -> how the offline model itself did on the tasks that the models were scored on."""
     asked = {
         one["task_id"]: one["split"]
         for one in proof.scores("sft")["episodes"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from offline_llm.code.reading import Edit, Frame
+from offline_llm.code.reading import FileEdit, Frame
 
 _TURNS = {
     "boundary": {"<": "<=", "<=": "<", ">": ">=", ">=": ">"},
@@ -29,42 +29,42 @@ _DEFINES = re.compile(r"^( *)(?:def|class) (\w+)")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 
 
-class Turn(NamedTuple):
+class LineGuess(NamedTuple):
     """A line as it might have been meant."""
 
     rank: int
     line: str
 
 
-def turns(line: str) -> Iterator[Turn]:
+def turns(line: str) -> Iterator[LineGuess]:
     """Other forms of a line, likelier kinds with a lower rank."""
     for match in _COMPARES.finditer(line):
         for rank, table in enumerate(_TURNS.values()):
             if other := table.get(match[1]):
-                yield Turn(rank, _put(line, match.span(1), other))
+                yield LineGuess(rank, _put(line, match.span(1), other))
     for match in _NUMBER.finditer(line):
         number = int(match[1])
         for other in (number - 1, number + 1, number // 10 if number >= 10 else -1):
             if other >= 0:
-                yield Turn(1, _put(line, match.span(1), str(other)))
+                yield LineGuess(1, _put(line, match.span(1), str(other)))
     for match in _SIGN.finditer(line):
         for other in _SIGNS.get(match[1], ()):
-            yield Turn(1, _put(line, match.span(1), other))
+            yield LineGuess(1, _put(line, match.span(1), other))
     for match in _JOINS.finditer(line):
-        yield Turn(1, _put(line, match.span(1), "or" if match[1] == "and" else "and"))
+        yield LineGuess(1, _put(line, match.span(1), "or" if match[1] == "and" else "and"))
     for match in _TRUTH.finditer(line):
-        yield Turn(1, _put(line, match.span(1), "False" if match[1] == "True" else "True"))
+        yield LineGuess(1, _put(line, match.span(1), "False" if match[1] == "True" else "True"))
     if not line.lstrip().startswith("for "):
         for match in _MEMBER.finditer(line):
-            yield Turn(1, _put(line, match.span(1), _MEMBERS[match[1]]))
+            yield LineGuess(1, _put(line, match.span(1), _MEMBERS[match[1]]))
     for match in _NOT.finditer(line):
-        yield Turn(1, _put(line, match.span(), ""))
+        yield LineGuess(1, _put(line, match.span(), ""))
     for match in _PAIR.finditer(line):
         if not line.lstrip().startswith(("def ", "raise ")):
-            yield Turn(2, _put(line, match.span(), f"({match[2]}, {match[1]}"))
+            yield LineGuess(2, _put(line, match.span(), f"({match[2]}, {match[1]}"))
     for match in _CONDITION.finditer(line):
         if match[1] != "return":
-            yield Turn(2, _put(line, (match.end(), match.end()), "not "))
+            yield LineGuess(2, _put(line, (match.end(), match.end()), "not "))
 
 
 def _put(line: str, span: tuple[int, int], text: str) -> str:
@@ -90,10 +90,10 @@ def functions_of(source: str) -> dict[str, range]:
     return found
 
 
-def repairs(files: dict[str, str], wanted: list[str], frames: tuple[Frame, ...]) -> list[Edit]:
+def repairs(files: dict[str, str], wanted: list[str], frames: tuple[Frame, ...]) -> list[FileEdit]:
     """Edits to try, the likeliest first: on lines of the failure's own trace, then in functions
     that the test calls, then in those that these call."""
-    ranked: list[tuple[int, int, int, Edit]] = []
+    ranked: list[tuple[int, int, int, FileEdit]] = []
     traced = {(frame.path, frame.line + by) for frame in frames for by in (0, -1)}
     for path, source in files.items():
         lines, functions = source.split("\n"), functions_of(source)
@@ -142,12 +142,12 @@ def quoted_lines(lines: list[str]) -> set[int]:
     return found
 
 
-def _edit(path: str, lines: list[str], number: int, new: str) -> Edit | None:
+def _edit(path: str, lines: list[str], number: int, new: str) -> FileEdit | None:
     """The line with as many lines before it as make it the only such place in the file."""
     text = "\n".join(lines)
     for before in range(4):
         start = max(0, number - 1 - before)
         old = "\n".join(lines[start:number])
         if text.count(old) == 1:
-            return Edit(path, old, "\n".join([*lines[start : number - 1], new]))
+            return FileEdit(path, old, "\n".join([*lines[start : number - 1], new]))
     return None

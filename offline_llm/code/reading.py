@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from offline_llm.reading.toolbox import Param, Tool
+from offline_llm.reading.toolbox import OfferedTool, Param
 from offline_llm.reading.words import split
-from offline_llm.server.request import Message
+from offline_llm.server.request import RequestMessage
 
 _FAILED = re.compile(r"^FAILED\s+(\S+)", re.MULTILINE)
 _COUNTS = re.compile(r"(\d+) passed, (\d+) failed")
@@ -27,7 +27,7 @@ class Frame(NamedTuple):
     code: str
 
 
-class Run(NamedTuple):
+class TestRun(NamedTuple):
     """A run of tests that was told about."""
 
     only: str
@@ -38,44 +38,44 @@ class Run(NamedTuple):
     message: str
 
 
-class Edit(NamedTuple):
+class FileEdit(NamedTuple):
     path: str
     old: str
     new: str
 
     @property
-    def back(self) -> "Edit":
-        return Edit(self.path, self.new, self.old)
+    def back(self) -> "FileEdit":
+        return FileEdit(self.path, self.new, self.old)
 
 
 class Kit(NamedTuple):
     """The tools that mending takes, by what they do, and their parameters."""
 
-    runner: Tool
-    viewer: Tool
-    searcher: Tool
-    editor: Tool
+    runner: OfferedTool
+    viewer: OfferedTool
+    searcher: OfferedTool
+    editor: OfferedTool
     only: Param | None
     place: Param
     """Where the editor takes the path."""
     old: Param
     new: Param
 
-    def run(self, only: str = "") -> tuple[Tool, dict[str, Any]]:
+    def run(self, only: str = "") -> tuple[OfferedTool, dict[str, Any]]:
         return self.runner, {self.only.name: only} if only and self.only else {}
 
-    def view(self, path: str) -> tuple[Tool, dict[str, Any]]:
+    def view(self, path: str) -> tuple[OfferedTool, dict[str, Any]]:
         return self.viewer, {self.viewer.required[0].name: path}
 
-    def search(self, text: str) -> tuple[Tool, dict[str, Any]]:
+    def search(self, text: str) -> tuple[OfferedTool, dict[str, Any]]:
         return self.searcher, {self.searcher.required[0].name: text}
 
-    def edit(self, edit: Edit) -> tuple[Tool, dict[str, Any]]:
+    def edit(self, edit: FileEdit) -> tuple[OfferedTool, dict[str, Any]]:
         places = (self.place.name, self.old.name, self.new.name)
         return self.editor, dict(zip(places, edit, strict=True))
 
 
-def kit_of(tools: list[Tool]) -> Kit | None:
+def kit_of(tools: list[OfferedTool]) -> Kit | None:
     """The tools for mending code, None where they are not all there."""
     runner = next((t for t in tools if "tests" in split(t.name) and not t.required), None)
     editor = next((t for t in tools if _named(t, "old") and _named(t, "new")), None)
@@ -91,38 +91,38 @@ def kit_of(tools: list[Tool]) -> Kit | None:
     return Kit(runner, viewer, searcher, editor, only, place, old, new)
 
 
-def _named(tool: Tool, word: str) -> Param | None:
+def _named(tool: OfferedTool, word: str) -> Param | None:
     return next((p for p in tool.params if word in split(p.name)), None)
 
 
 @dataclass
-class Seen:
+class SeenCode:
     """What the calls so far have shown, and how the files stand now."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[TestRun] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """Viewed files, with the edits that succeeded."""
     hits: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Text searched for -> path and line of each hit."""
-    active: list[Edit] = field(default_factory=list)
+    active: list[FileEdit] = field(default_factory=list)
     """Edits that were not taken back."""
-    tried: list[Edit] = field(default_factory=list)
+    tried: list[FileEdit] = field(default_factory=list)
     """Edits that a run of tests has followed."""
     stale: bool = False
     """An edit came after the last run."""
 
     @property
-    def first(self) -> Run | None:
+    def first(self) -> TestRun | None:
         """The first run of all tests."""
         return next((run for run in self.runs if not run.only), None)
 
     @property
-    def last(self) -> Run | None:
+    def last(self) -> TestRun | None:
         return self.runs[-1] if self.runs and not self.stale else None
 
 
-def look_back(messages: list[Message], kit: Kit) -> Seen:
-    seen = Seen()
+def look_back(messages: list[RequestMessage], kit: Kit) -> SeenCode:
+    seen = SeenCode()
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     for message in messages:
         for call in message.get("tool_calls") or [] if message["role"] == "assistant" else []:
@@ -134,7 +134,7 @@ def look_back(messages: list[Message], kit: Kit) -> Seen:
     return seen
 
 
-def _take(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any], result: str) -> None:
+def _take(seen: SeenCode, kit: Kit, name: str, arguments: dict[str, Any], result: str) -> None:
     if result.startswith("error:"):  # for good, unlike an error that may pass
         _note_refusal(seen, kit, name, arguments)
     elif result.startswith('{"error"'):
@@ -161,7 +161,7 @@ def _take(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any], result: st
             seen.active.append(edit)
 
 
-def _note_refusal(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any]) -> None:
+def _note_refusal(seen: SeenCode, kit: Kit, name: str, arguments: dict[str, Any]) -> None:
     """What did not work once will not work again."""
     if name == kit.viewer.name:
         seen.files[str(next(iter(arguments.values())))] = ""
@@ -169,21 +169,21 @@ def _note_refusal(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any]) ->
         seen.tried.append(_edit_in(kit, arguments))
 
 
-def _edit_in(kit: Kit, arguments: dict[str, Any]) -> Edit:
-    return Edit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
+def _edit_in(kit: Kit, arguments: dict[str, Any]) -> FileEdit:
+    return FileEdit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
 
 
-def _run(result: str, only: str) -> Run | None:
+def _run(result: str, only: str) -> TestRun | None:
     counts = _COUNTS.search(result)
     if counts is None and result.startswith("no test"):  # they do not even load
-        return Run(only, 1, (only,), (), "")
+        return TestRun(only, 1, (only,), (), "")
     if counts is None:
         return None
     first = result[counts.end() :].split("\nFAILED ")[1:2]
     text = first[0] if first else ""
     frames = tuple(Frame(m[1], int(m[2]), m[3] or "", m[4] or "") for m in _FRAME.finditer(text))
     message = text.split("\n")[1].strip() if "\n" in text else ""
-    return Run(only, int(counts[2]), tuple(_FAILED.findall(result)), frames, message)
+    return TestRun(only, int(counts[2]), tuple(_FAILED.findall(result)), frames, message)
 
 
 def _source(result: str) -> str | None:

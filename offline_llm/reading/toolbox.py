@@ -83,7 +83,7 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Tool:
+class OfferedTool:
     name: str
     description: str
     params: tuple[Param, ...]
@@ -111,13 +111,13 @@ class Tool:
 
 
 @lru_cache(maxsize=512)
-def toolbox(text: str) -> list[Tool]:
+def toolbox(text: str) -> list[OfferedTool]:
     """Tools from the JSON text of a request's functions, which requests repeat."""
     return [_tool(json.dumps(function)) for function in json.loads(text)]
 
 
 @lru_cache(maxsize=4096)
-def _tool(text: str) -> Tool:
+def _tool(text: str) -> OfferedTool:
     function = json.loads(text)
     name, description = function["name"], str(function.get("description") or "")
     params = _params(function.get("parameters"))
@@ -127,7 +127,7 @@ def _tool(text: str) -> Tool:
     reads = bool(READ_VERBS & (verbs if description else set(name_words)))
     reads = reads or bool(told and params and not any(p.required for p in params))
     choices = [plain(str(value)) for p in params for value in p.enum]
-    return Tool(
+    return OfferedTool(
         name=name,
         description=description,
         params=params,

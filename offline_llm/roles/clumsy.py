@@ -5,11 +5,11 @@ import json
 import re
 from typing import Any
 
-from offline_llm.reading.conversation import Wish
+from offline_llm.reading.conversation import UserGoal
 from offline_llm.reading.filling import Words, fill
-from offline_llm.reading.toolbox import Tool
-from offline_llm.roles.planning import Step
-from offline_llm.server.response import Answer
+from offline_llm.reading.toolbox import OfferedTool
+from offline_llm.roles.planning import NextStep
+from offline_llm.server.response import OfflineAnswer
 from offline_llm.settings.mistakes import Slips
 from offline_llm.settings.rates import Clumsiness
 
@@ -21,13 +21,18 @@ _LAST_WORD = re.compile(r"(?<=[a-z0-9])(?:[_.\-/][A-Za-z0-9]+|[A-Z][a-z0-9]*)$")
 
 
 def astray(
-    step: Step, wish: Wish, tools: list[Tool], rates: Clumsiness | None, slips: Slips, today: str
-) -> Answer | None:
-    """Such a call, once for a wish; the step itself comes after it."""
-    where, goal, declared = str(wish.index), step.tool, {tool.name for tool in tools}
+    step: NextStep,
+    user_goal: UserGoal,
+    tools: list[OfferedTool],
+    rates: Clumsiness | None,
+    slips: Slips,
+    today: str,
+) -> OfflineAnswer | None:
+    """Such a call, once for a user goal; the step itself comes after it."""
+    where, goal, declared = str(user_goal.index), step.tool, {tool.name for tool in tools}
     if rates is None or step.kind not in BEFORE:
         return None
-    if any(call.name not in declared or call.error for call in wish.calls):
+    if any(call.name not in declared or call.error for call in user_goal.calls):
         return None
     arguments = dict(step.calls[0][1]) if step.calls else {}
     if slips.draw("unknown_tool", where) < rates.unknown_tool and (
@@ -39,12 +44,12 @@ def astray(
         and goal.required
         and slips.draw("leaves_out_argument", where) < rates.leaves_out_argument
     ):
-        known = arguments or fill(goal, Words(wish.text, today), lookup=False)
+        known = arguments or fill(goal, Words(user_goal.text, today), lookup=False)
         return _answer(goal.name, _incomplete(goal, known, slips.draw("incomplete", where)))
     return None
 
 
-def _mixed_up(goal: Tool | None, tools: list[Tool], draw: float) -> str | None:
+def _mixed_up(goal: OfferedTool | None, tools: list[OfferedTool], draw: float) -> str | None:
     """A name that no tool has: the goal's, or any tool's, with the last word of another's."""
     names = [
         _LAST_WORD.sub("", one.name) + ending.group()
@@ -56,7 +61,7 @@ def _mixed_up(goal: Tool | None, tools: list[Tool], draw: float) -> str | None:
     return wrong[int(draw * len(wrong))] if wrong else None
 
 
-def _incomplete(goal: Tool, known: dict[str, Any], draw: float) -> dict[str, Any]:
+def _incomplete(goal: OfferedTool, known: dict[str, Any], draw: float) -> dict[str, Any]:
     """The arguments without one that is required, unless one is missing already."""
     required = [p.name for p in goal.required]
     if any(name not in known for name in required):
@@ -65,5 +70,5 @@ def _incomplete(goal: Tool, known: dict[str, Any], draw: float) -> dict[str, Any
     return {name: value for name, value in known.items() if name != left_out}
 
 
-def _answer(name: str, arguments: dict[str, Any]) -> Answer:
-    return Answer("", ((name, json.dumps(arguments, ensure_ascii=False)),))
+def _answer(name: str, arguments: dict[str, Any]) -> OfflineAnswer:
+    return OfflineAnswer("", ((name, json.dumps(arguments, ensure_ascii=False)),))

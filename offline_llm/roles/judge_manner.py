@@ -28,7 +28,7 @@ talked of, at least."""
 
 
 @dataclass(frozen=True)
-class Line:
+class TranscriptLine:
     """One thing that happened: `kind` is user, agent, call or result."""
 
     kind: str
@@ -37,10 +37,10 @@ class Line:
     failed: bool = False
 
 
-def effects(lines: list[Line]) -> list[tuple[Line, Line]]:
+def effects(lines: list[TranscriptLine]) -> list[tuple[TranscriptLine, TranscriptLine]]:
     """Calls that succeeded, each with what it returned."""
-    pending: list[Line] = []
-    kept: list[tuple[Line, Line]] = []
+    pending: list[TranscriptLine] = []
+    kept: list[tuple[TranscriptLine, TranscriptLine]] = []
     for line in lines:
         if line.kind == "call":
             pending.append(line)
@@ -51,7 +51,7 @@ def effects(lines: list[Line]) -> list[tuple[Line, Line]]:
     return kept
 
 
-def reads(call: Line) -> bool:
+def reads(call: TranscriptLine) -> bool:
     return bool(READ_VERBS & set(stems(plain(call.tool))))
 
 

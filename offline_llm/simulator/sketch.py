@@ -27,7 +27,7 @@ _FIRST = table("amber birch cedar delta ember fjord grove harbor indigo juniper"
 _SECOND = table("north summit review launch report draft archive weekly central pilot")
 
 
-def write_world(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
+def write_environment(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     found = sections(request)
     source, tools = json_of(found, "source", {}), json_of(found, "tools", [])
     rng = rng_of(request.key, "world")

@@ -14,7 +14,7 @@ REFUSES = "Refuses when: "
 """Begins the sentence of a description that says when the tool refuses."""
 
 
-class Draft:
+class ToolDraft:
     """Statements are added in order; `loop` makes those that follow the body of a for_each."""
 
     def __init__(self, outline: Outline, name: str, text: str) -> None:
@@ -205,11 +205,11 @@ class Draft:
 
     # the answer
 
-    def answer(self, **values: Any) -> "Draft":
+    def answer(self, **values: Any) -> "ToolDraft":
         self.value |= values
         return self
 
-    def told(self, text: str) -> "Draft":
+    def told(self, text: str) -> "ToolDraft":
         """A further sentence of the description."""
         self.notes.append(sentence(text))
         return self

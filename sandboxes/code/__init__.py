@@ -1,1 +1,1 @@
-"""Code as an environment: repositories, planted bugs, packages, graded test suites, problems."""
+"""Code as an environment: repositories, injected bugs, packages, graded test suites, problems."""

@@ -1,4 +1,4 @@
-"""Bugs to plant: small changes of Python source, each of a kind that people really make.
+"""Bugs to inject: small changes of Python source, each of a kind that people really make.
 
 A mutation is a change of text found through the syntax tree, so that layout and comments stay and
 its undo is an exact replacement. Whether anything notices it, tests decide (`sandboxes.code.swe`).

@@ -1,7 +1,7 @@
 """Projects from wherever people have them: a package index, an archive, a git repository.
 
 A definition is kept only if the project's own tests pass in a sandbox as they are, twice, and
-notice a bug that is planted in it: of anything else no task can be made.
+notice a bug that is injected into it: of anything else no task can be made.
 """
 
 import re
@@ -16,7 +16,7 @@ from records.errors import ConfigError
 from sandboxes.code.packages import MACHINE, Index, project_of_files, project_of_index, whole
 from sandboxes.code.projects import MAX_DEFINITION, Project, files_of_git, sdist_files, text_files
 from sandboxes.code.suite import list_tests
-from sandboxes.code.swe import Bug, baseline_of, plant
+from sandboxes.code.swe import Bug, baseline_of, inject_bug
 from sandboxes.core.template import WORKSPACE
 from sandboxes.local.backend import lease
 from sandboxes.local.bwrap import AUTHORITIES
@@ -106,7 +106,7 @@ async def prove(project: Project) -> Proof:
     """
     tests = await list_tests(project)
     baseline = await baseline_of(project)
-    bug = await plant(project, baseline, Random(0))
+    bug = await inject_bug(project, baseline, Random(0))
     passing = set(baseline.names)
     return Proof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
 

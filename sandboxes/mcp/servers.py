@@ -113,7 +113,7 @@ class GoalCall(Config):
     """Literal values; `{slot}` in a string, also inside lists, stands for the slot's value."""
 
 
-class Goal(Config):
+class ServerGoal(Config):
     """One thing a user may want done, as calls that really run in the default fixture."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -200,7 +200,7 @@ class ServerConfig(Config):
     slots: dict[str, tuple[str | int, ...]] = Field(default_factory=dict)
     """Name -> values that a goal may be about, all of them true of the default fixture."""
 
-    goals: tuple[Goal, ...] = ()
+    goals: tuple[ServerGoal, ...] = ()
 
     @model_validator(mode="after")
     def _secrets_are_no_settings(self) -> Self:

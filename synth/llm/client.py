@@ -70,7 +70,7 @@ class Gateway:
         offline_app: Callable[[], ASGIApp] | None = None,
         gate_of: Callable[[Place], Gate | None] = lambda place: None,
     ) -> None:
-        """`offline_app` makes the embedded provider; needed when a role's URL is `offline`.
+        """`offline_app` makes the offline model; needed when a role's URL is `offline`.
         `gate_of` gives the gate of an endpoint whose slots others share; None: its own.
 
         Raises ConfigError for a key that is not set, before anything is sent.

@@ -14,7 +14,7 @@ from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 from synth.render.intervals import wilson
 from synth.render.yields import yields
 
@@ -26,8 +26,8 @@ TOP_TOOLS = 20
 class Summary:
     dataset: str
     """Name of the dataset's folder."""
-    template_policy: bool
-    """Some text was written by the offline provider: its numbers say so wherever they stand."""
+    offline_model: bool
+    """Some text was written by the offline model: its numbers say so wherever they stand."""
     totals: Row
     yields: list[Row]
     """A stage each: requested = kept + dropped + failed + pending; `reasons` counts the others."""
@@ -38,7 +38,7 @@ class Summary:
     complexity: list[Row]
     """Declared complexity of the tasks against what was measured of them: `n`, and means of steps,
     dependencies between calls, hidden facts, policy rules and distractor tools; how many plans are
-    the search's, how many tasks hold a wish that is proved out of reach."""
+    the search's, how many tasks hold a user goal that is proved out of reach."""
     worlds: list[Row]
     """A domain or MCP server each."""
     tools: list[Row]
@@ -65,8 +65,8 @@ class Summary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline provider played."""
-        return "template policy" if self.template_policy else ""
+        """What quality figures carry: "template policy" where the offline model played."""
+        return "template policy" if self.offline_model else ""
 
 
 def summarise(dataset: Dataset) -> Summary:
@@ -77,7 +77,7 @@ def summarise(dataset: Dataset) -> Summary:
         models = {model for (model,) in db.execute(_MODELS).fetchall()}
         return Summary(
             dataset=dataset.root.name,
-            template_policy=any(model.startswith(TEMPLATE_POLICY) for model in models if model),
+            offline_model=any(model.startswith(OFFLINE_MODEL) for model in models if model),
             totals=_totals(db, roles),
             yields=yields(dataset),
             outcomes=_rows(db, _count("outcome")),

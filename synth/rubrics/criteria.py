@@ -74,7 +74,7 @@ class CommunicateCheck(Strict):
 
 class PolicyCheck(Strict):
     rules: tuple[str, ...] = Field(min_length=1)
-    """Ids of rules in the domain's policy that no call may breach."""
+    """Ids of rules in the domain's policy that no call may violate."""
 
 
 class FormatCheck(Strict):

@@ -1,4 +1,4 @@
-"""Tasks on code, proved by execution: a bug is planted, the reference solution undoes it through
+"""Tasks on code, proved by execution: a bug is injected, the reference solution undoes it through
 the tools that the agent has, and the graded tests pass on what that leaves.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from records.errors import ItemError
 from records.seeds import rng_of
 from sandboxes.code.mutations import Replacement
-from sandboxes.code.swe import Baseline, baseline_of, plant
+from sandboxes.code.swe import Baseline, baseline_of, inject_bug
 from sandboxes.code.workspace import open_workspace
 from sandboxes.local.backend import Lease, lease
 from synth.episode.tools.code_bench import graded_tests
@@ -41,7 +41,7 @@ class CodeTask(NamedTuple):
     """Lines of the program that it must not quote."""
 
 
-class Planted(NamedTuple):
+class InjectedBug(NamedTuple):
     """What an episode starts from, and how it is put right."""
 
     edits: list[dict[str, str]]
@@ -82,30 +82,30 @@ class CodeTasks:
         environment = self.environment_for(item_id)
         try:
             if environment.problem is not None:
-                planted = await self._draft_of_problem(environment)
+                bug = await self._draft_of_problem(environment)
             else:
-                planted = await self._bug_in_repository(environment, rng_of(item_id, "bug"))
+                bug = await self._bug_in_repository(environment, rng_of(item_id, "bug"))
         except ItemError as error:
             raise UnprovedError(error.reason) from error
-        draft = _draft(environment, planted)
-        criteria = (*_criteria(planted), *self.extensions.criteria(draft))
+        draft = _draft(environment, bug)
+        criteria = (*_criteria(bug), *self.extensions.criteria(draft))
         rubric = Rubric(criteria=criteria)
         observed = await self._prove(environment, draft, rubric)
-        count = len(planted.fail_to_pass)
+        count = len(bug.fail_to_pass)
         complexity = "simple" if count == 1 else "moderate" if count <= 4 else "complex"
-        secret = (*planted.fix.old.splitlines(), *planted.fix.new.splitlines())
+        secret = (*bug.fix.old.splitlines(), *bug.fix.new.splitlines())
         proof = Proof(rubric=rubric, observed_chars=observed)
-        return CodeTask(complexity, draft, proof, planted.failing, secret)
+        return CodeTask(complexity, draft, proof, bug.failing, secret)
 
-    async def _bug_in_repository(self, environment: CodeEnvironment, rng: Random) -> Planted:
+    async def _bug_in_repository(self, environment: CodeEnvironment, rng: Random) -> InjectedBug:
         project = environment.project
         async with self._lock:  # the suite runs once, however many tasks wait for it
             if project.name not in self._baselines:
                 self._baselines[project.name] = await baseline_of(project)
         baseline = self._baselines[project.name]
-        bug = await plant(project, baseline, rng)
+        bug = await inject_bug(project, baseline, rng)
         docs = {test.name: test.doc for test in baseline.tests}
-        return Planted(
+        return InjectedBug(
             edits=[{"path": bug.mutation.path, "old": bug.fix.new, "new": bug.fix.old}]
             if project.files[bug.mutation.path].count(bug.fix.new) == 1
             else [
@@ -125,7 +125,7 @@ class CodeTasks:
             ],
         )
 
-    async def _draft_of_problem(self, environment: CodeEnvironment) -> Planted:
+    async def _draft_of_problem(self, environment: CodeEnvironment) -> InjectedBug:
         """The problem's own draft; its hidden tests are what is graded."""
         problem = environment.problem
         assert problem is not None
@@ -144,7 +144,7 @@ class CodeTasks:
         statement = " ".join(problem.statement.split())
         told = [{"name": problem.name, "doc": statement, "message": seen}]
         fix = Replacement(problem.draft, problem.reference)
-        return Planted([], problem.file, fix, failing, passing, told)
+        return InjectedBug([], problem.file, fix, failing, passing, told)
 
     async def _prove(self, environment: CodeEnvironment, draft: Draft, rubric: Rubric) -> int:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""
@@ -171,8 +171,8 @@ class CodeTasks:
         return observed_chars(calls)
 
 
-def _criteria(planted: Planted) -> list[Criterion]:
-    check = TestCheck(fail_to_pass=planted.fail_to_pass, pass_to_pass=planted.pass_to_pass)
+def _criteria(bug: InjectedBug) -> list[Criterion]:
+    check = TestCheck(fail_to_pass=bug.fail_to_pass, pass_to_pass=bug.pass_to_pass)
     does = "The code does what the issue asks for, and what worked before still works."
     ends = "The assistant has the last word and answers in plain words, not in raw data."
     manner = "The assistant is polite and clear, and claims nothing that its tools did not confirm."
@@ -183,15 +183,15 @@ def _criteria(planted: Planted) -> list[Criterion]:
     ]
 
 
-def _draft(environment: CodeEnvironment, planted: Planted) -> Draft:
+def _draft(environment: CodeEnvironment, bug: InjectedBug) -> Draft:
     arguments: dict[str, Any] = {
-        "path": planted.path,
-        "old_text": planted.fix.old,
-        "new_text": planted.fix.new,
+        "path": bug.path,
+        "old_text": bug.fix.old,
+        "new_text": bug.fix.new,
     }
     plan = (
         Step(tool="run_tests", arguments={}),
-        Step(tool="view_file", arguments={"path": planted.path}),
+        Step(tool="view_file", arguments={"path": bug.path}),
         Step(tool="edit_file", arguments=arguments),
         Step(tool="run_tests", arguments={}),
     )
@@ -207,6 +207,6 @@ def _draft(environment: CodeEnvironment, planted: Planted) -> Draft:
     state = {
         "world": environment.project.name,
         "definition": environment.definition,
-        "edits": planted.edits,
+        "edits": bug.edits,
     }
     return Draft(variant="normal", goals=(goal,), initial_state=state)

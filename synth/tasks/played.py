@@ -30,9 +30,9 @@ from tool_specs.language.schemas import SchemaError, Validator
 from tool_specs.toolsets.nouns import IDENTITY, asked_by, subject_of
 
 ATTEMPTS = 5
-"""Calls that the simulator is asked for one wish before the task is dropped."""
+"""Calls that the simulator is asked for one user goal before the task is dropped."""
 
-MAX_WISHES = 2
+MAX_GOALS = 2
 
 MAX_TOLD = 2
 
@@ -47,7 +47,7 @@ _CALLING = frozenset(
 _NO = object()
 
 
-class Drawn(NamedTuple):
+class DrawnPlayedCall(NamedTuple):
     tool: Row
     arguments: dict[str, Any]
 
@@ -71,7 +71,7 @@ async def make_played(
     goals: list[Goal] = []
     calls: list[EpisodeCall] = []
     asked = 0
-    for _ in range(min(count, MAX_WISHES)):
+    for _ in range(min(count, MAX_GOALS)):
         for _ in range(ATTEMPTS):
             drawn = _draw(environment, tools, rng, without={goal.tool for goal in goals})
             if drawn is None:
@@ -112,7 +112,7 @@ async def make_played(
 
 def _draw(
     environment: DomainEnvironment, tools: Sequence[Row], rng: Random, *, without: set[str]
-) -> Drawn | None:
+) -> DrawnPlayedCall | None:
     """A tool, and arguments that its schema takes; None where this draw came to nothing."""
     usable = [tool for tool in tools if tool["name"] not in without]
     if not usable:
@@ -131,7 +131,7 @@ def _draw(
         fits = Validator(schema).is_valid(arguments)
     except SchemaError:
         return None
-    return Drawn(tool, arguments) if fits else None
+    return DrawnPlayedCall(tool, arguments) if fits else None
 
 
 def _value(
@@ -201,7 +201,7 @@ def _texts(environment: DomainEnvironment) -> list[str]:
     return sorted(set(found)) or ["a note"]
 
 
-def _goal(drawn: Drawn, asks: tuple[Asked, ...], *, writes: bool) -> Goal:
+def _goal(drawn: DrawnPlayedCall, asks: tuple[Asked, ...], *, writes: bool) -> Goal:
     tool, arguments = drawn
     required = tool["input_schema"].get("required", ())
     labels = {param: _label(tool, param) for param in arguments}
@@ -322,7 +322,7 @@ def _without(change: Mapping[str, Any], fields: set[str]) -> dict[str, Any]:
 
 
 def _calls(draft: Draft) -> list[Criterion]:
-    """The calls that grant the wishes: where a model makes up the answers, what was asked of it
+    """The calls that grant the user goals: where a model makes up the answers, what was asked of it
     is the firmest thing to hold on to."""
     return [
         CALL.criterion(

@@ -46,20 +46,20 @@ BLOCK = 64
 PERSONAS_PER_BLOCK = 16
 
 SERVER_ATTEMPTS = 4
-"""Choices of wishes tried for one task on a real server before it is dropped."""
+"""Choices of user goals tried for one task on a real server before it is dropped."""
 
 
 OTHER_WORLDS = 6
-"""Domains from which a wish that no tool of the agent grants is drawn."""
+"""Domains from which a user goal that no tool of the agent grants is drawn."""
 
 
 class TaskConfig(Config):
     tasks_per_agent: int = Field(default=8, ge=1)
     simple: float = Field(default=0.3, ge=0.0, le=1.0)
-    """Share of tasks with one wish."""
+    """Share of tasks with one user goal."""
 
     complex: float = Field(default=0.3, ge=0.0, le=1.0)
-    """Share of tasks with three or four wishes; the others have two."""
+    """Share of tasks with three or four user goals; the others have two."""
 
     dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of tasks of which the user must do a step, in domains whose users own tools."""
@@ -229,7 +229,7 @@ def _in_domain(
     domain = sources.domains[agent["domain_id"]]
     names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
     users = {t["name"] for t in _user_tools(agent, sources)}
-    # a held-out tool is not even wished for where it is not at hand
+    # a held-out tool is not even a goal where it is not at hand
     there = sources.of_domain.get(agent["domain_id"], [])
     lacking = {t["name"] for t in there if t["split"] != "heldout_tool"}
     tasks = DomainTasks(
@@ -243,7 +243,7 @@ def _in_domain(
     made = tasks.make(
         item_id,
         shares=config.shares,
-        reveals=persona["reveals"],
+        disclosure=persona["reveals"],
         dual_control=config.dual_control,
     )
     return _Made(*made, {"title": domain.title, "description": domain.description})
@@ -281,7 +281,7 @@ async def _on_server(
             tools,
             item_id,
             shares=config.shares,
-            reveals=persona["reveals"],
+            disclosure=persona["reveals"],
             attempt=attempt,
             others=_others(item_id, agent, sources),
         )

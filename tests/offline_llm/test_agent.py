@@ -103,9 +103,9 @@ def test_gives_up_on_what_the_user_does_not_know() -> None:
     "wish",
     ["Please sell a hive to my neighbour.", "Could you paint the telescope green?", "Order pizza."],
 )
-def test_says_so_when_no_tool_fits_and_calls_none(wish: str) -> None:
+def test_says_so_when_no_tool_fits_and_calls_none(user_goal: str) -> None:
     talk = Talk([*HIVES, *OBSERVATORY])
-    assert "no way to do that" in talk.say(wish)
+    assert "no way to do that" in talk.say(user_goal)
     assert talk.calls == []
 
 

@@ -1,4 +1,4 @@
-"""What keeps the provider honest: it knows no tool, domain or entity, and it stays small."""
+"""What keeps the offline model honest: it knows no tool, domain or entity, and it stays small."""
 
 import ast
 import re

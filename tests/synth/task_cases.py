@@ -9,7 +9,7 @@ from records.digest import digest
 from synth.rubrics.built_in import BUILT_IN, Episode, EpisodeCall, PolicyViolation, episode_of
 from synth.rubrics.criteria import Rubric
 from synth.tasks.composing import Complexity, DomainTasks
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.proof.proving import reference_messages
 from tool_specs.domains.domain import Domain, load_domains
@@ -24,7 +24,7 @@ class Case:
     """A proved task and what it was made of."""
 
     domain: Domain
-    tools: dict[str, Tool]
+    tools: dict[str, DomainTool]
     complexity: str
     draft: Draft
     rubric: Rubric
@@ -90,8 +90,8 @@ def case(domain: Domain, i: int) -> Case:
         lacking=lacking,
         others=lambda: [other for other in domains() if other is not domain],
     )
-    reveals = ("at_once", "mixed", "when_asked")[i % 3]
+    disclosure = ("at_once", "mixed", "when_asked")[i % 3]
     complexity, draft, proof = tasks.make(
-        digest("case", domain.name, i), shares=SHARES, reveals=reveals
+        digest("case", domain.name, i), shares=SHARES, disclosure=disclosure
     )
     return Case(domain, tasks.tools, complexity, draft, proof.rubric)

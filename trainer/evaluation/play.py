@@ -52,7 +52,7 @@ class EvalConfig(Config):
     attempts: int = Field(default=1, ge=1, le=256)
     """Episodes of each task."""
     complexities: tuple[Literal["simple", "moderate", "complex"], ...] = ()
-    """Only tasks of one wish, of two, of three or four; all where none is named."""
+    """Only tasks of one user goal, of two, of three or four; all where none is named."""
     max_calls: int | None = Field(default=None, ge=1)
     """Tasks whose reference plan has more calls are left out."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)

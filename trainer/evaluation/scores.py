@@ -22,7 +22,8 @@ class Played(NamedTuple):
     task_id: str
     split: str
     solvable: bool
-    """Whether the wish can be reached with calls; else the right answer is to ask or decline."""
+    """Whether the user goal can be reached with calls; else the right answer is to ask or
+    decline."""
     ended: str
     """`termination_reason`."""
     success: bool

@@ -8,7 +8,7 @@ from functools import lru_cache
 from random import Random
 from zlib import crc32
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.english import shortened
 from offline_llm.tools.idea import Idea
 from offline_llm.tools.outline import Outline
@@ -68,12 +68,12 @@ _AIMS = {
 """Words of an aim -> the kind of tool."""
 
 
-class Candidate:
+class ToolCandidate:
     """A tool that could be given, with what it was made from."""
 
     __slots__ = ("draft", "entity", "kind", "pattern")
 
-    def __init__(self, idea: Idea, draft: Draft) -> None:
+    def __init__(self, idea: Idea, draft: ToolDraft) -> None:
         self.pattern, self.entity, self.draft = idea.pattern, idea.entity, draft
         self.kind = _kind_of(draft)
 
@@ -85,7 +85,7 @@ class Candidate:
         return self.entity == entity.strip() and self.kind == kind and move in self.draft.name
 
 
-def _kind_of(draft: Draft) -> str:
+def _kind_of(draft: ToolDraft) -> str:
     writes = [s for s in draft.steps if s["op"] in WRITES]
     if not writes:
         if _FIGURES.search(str(draft.value)):
@@ -101,7 +101,9 @@ def _kind_of(draft: Draft) -> str:
     return "link" if ops[0] == "unlink" else str(ops[0])
 
 
-def in_turn(known: Sequence[Candidate], taken: Collection[str], rng: Random) -> list[Candidate]:
+def in_turn(
+    known: Sequence[ToolCandidate], taken: Collection[str], rng: Random
+) -> list[ToolCandidate]:
     """Those whose names are free, in their order but for the draw. One that was passed and does
     not exist was refused before: it comes last."""
     reached = [place for place, c in enumerate(known) if c.draft.name in taken][-_SURE:]
@@ -115,10 +117,10 @@ def in_turn(known: Sequence[Candidate], taken: Collection[str], rng: Random) -> 
 
 
 @lru_cache(maxsize=4)
-def candidates(domain: str) -> tuple[Candidate, ...]:
+def candidates(domain: str) -> tuple[ToolCandidate, ...]:
     """Of a domain, as json text: no two of one name, patterns taking turns."""
     outline = Outline(json.loads(domain))
-    groups: dict[str, list[Candidate]] = {}
+    groups: dict[str, list[ToolCandidate]] = {}
     taken: set[str] = set()
     for module in MODULES:
         for idea in module.ideas(outline):
@@ -129,14 +131,14 @@ def candidates(domain: str) -> tuple[Candidate, ...]:
             draft.name = shortened(draft.name)
             if draft.name not in taken and len(draft.name) <= LONGEST_NAME:
                 taken.add(draft.name)
-                groups.setdefault(idea.pattern, []).append(Candidate(idea, draft))
+                groups.setdefault(idea.pattern, []).append(ToolCandidate(idea, draft))
     for group in groups.values():
         group.sort(key=lambda c: crc32(f"{outline.name}:{c.draft.name}".encode()))
     order = sorted(groups, key=lambda pattern: crc32(f"{outline.name}:{pattern}".encode()))
     return tuple(_in_turns({pattern: groups[pattern] for pattern in order}))
 
 
-def _in_turns(groups: dict[str, list[Candidate]]) -> Iterator[Candidate]:
+def _in_turns(groups: dict[str, list[ToolCandidate]]) -> Iterator[ToolCandidate]:
     """One of each pattern, then the second of each, and so on; entities that came less go first."""
     seen: Counter[str] = Counter()
     while groups:

@@ -1,4 +1,4 @@
-"""The simulated user: a language model that plays a persona with wishes and limited knowledge.
+"""The simulated user: a language model that plays a persona with user goals and limited knowledge.
 
 The field's known weakness is a user that spoils the run, so each turn is checked before the agent
 sees it (`synth.episode.users.faults`). A turn that fails is asked for again, with what was wrong;
@@ -21,18 +21,18 @@ from synth.episode.tools.calls import CallRecord, openai_tool
 from synth.episode.tools.executors import in_short
 from synth.episode.users.facts import Grounds, invented
 from synth.episode.users.faults import (
-    REPEATED_WISH,
+    REPEATED_GOAL,
     WORDS_KEPT,
     TurnFault,
     UserFault,
     UserTalk,
+    goal_again,
     may_stop,
     refuses,
     repeat_fault,
     spoken_fault,
     stop_fault,
     was_spoken_of,
-    wish_again,
     word_runs,
 )
 from synth.llm.client import LLM, Completion
@@ -184,7 +184,7 @@ class LlmUser:
         return UserTalk(
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
-            wishes=brief["wishes"],
+            user_goals=brief["wishes"],
             facts=brief["facts"],
             patience=persona["patience"],
             known=[*known, *persona["preferences"], *brief["wishes"], *facts]
@@ -203,11 +203,11 @@ class LlmUser:
             return None if fine else stop_fault(talk, goal_open=await scene.goal_open())
         if fault := repeat_fault(said.message, talk):
             return fault
-        if again := wish_again(said.message, talk):
+        if again := goal_again(said.message, talk):
             _, later = again
             goal_open = True if later else await scene.goal_open()
             if later or goal_open is False or (goal_open is None and refuses(talk.heard[-1])):
-                return REPEATED_WISH
+                return REPEATED_GOAL
         return None
 
     async def _act(self, scene: Scene) -> list[CallRecord]:
@@ -254,7 +254,7 @@ class LlmUser:
 
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[tuple[str, ...]]:
-    """Word runs of the prompt without wishes and facts, which the user may well quote."""
+    """Word runs of the prompt without user goals and facts, which the user may well quote."""
     nobody = dict.fromkeys(("name", "background", "communication_style", "patience"), "")
     persona = nobody | {"preferences": []}
     prompt = render(PROMPT, persona=persona, wishes=[], facts=[], own_tools=[""])

@@ -120,7 +120,7 @@ def _swap_calls(edit: EpisodeEdit, one: Row, other: Row) -> None:
 
 
 def policy_broken(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
-    """The wish that the rules forbid, granted: only a task with such a wish has it."""
+    """The user goal that the rules forbid, granted: only a task with such a user goal has it."""
     policy = edit.criterion("policy")
     refused = edit.criterion("call", lambda c: c.id == "refused")
     if policy is None or refused is None:

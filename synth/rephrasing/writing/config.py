@@ -105,7 +105,7 @@ class RephraseConfig(JobConfig):
         return {role: own for role, own in self.roles.items() if not idle.get(role, False)}
 
     def in_small(self) -> "RephraseConfig":
-        """The same run on a handful of texts, played by the offline provider: a dry run."""
+        """The same run on a handful of texts, played by the offline model: a dry run."""
         few = (s.model_copy(update={"max_documents": DRY_RUN_DOCUMENTS}) for s in self.sources)
         return self.model_copy(
             update={

@@ -198,12 +198,12 @@ def _runs(text: str) -> list[tuple[str, ...]]:
 
 
 def _repair(said: str, fault: Fault) -> Sequence[dict[str, str]]:
-    wish = (
+    request = (
         f"That answer cannot be used: {fault.words}.\n\nWrite the part again, all of it, between"
         " <rewrite> and </rewrite>."
     )
     # some servers refuse an empty message of the assistant
     return [
         {"role": "assistant", "content": said or "(empty answer)"},
-        {"role": "user", "content": wish},
+        {"role": "user", "content": request},
     ]

@@ -87,7 +87,7 @@ class AgentConfig(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AgentSource:
     """A synthetic domain or an MCP server that agents are made for."""
 
     domain_id: str | None
@@ -115,7 +115,7 @@ class AgentPlan:
     item_id: str
     """Becomes the agent's id."""
 
-    source: Source
+    source: AgentSource
     tools: tuple[Row, ...]
     capability: str
     expertise: str
@@ -127,7 +127,7 @@ def sources_of(
     tools: Iterable[Row],
     servers: Mapping[str, ServerConfig],
     code: Mapping[str, CodeEnvironment] | None = None,
-) -> list[Source]:
+) -> list[AgentSource]:
     """The committed catalogue by domain and server, sorted by key; servers that are not in
     `servers` cannot run here and are left out, and so is the workspace without `code`."""
     environments = digest(sorted(environment.definition for environment in (code or {}).values()))
@@ -141,7 +141,7 @@ def sources_of(
         else:
             by_domain.setdefault(tool["domain_id"], []).append(tool)
     sources = [
-        Source(
+        AgentSource(
             domain_id=domain["domain_id"],
             server=None,
             title=domain["title"],
@@ -156,7 +156,7 @@ def sources_of(
         if domain["domain_id"] in by_domain and (code or not is_code(domain))
     ]
     sources += [
-        Source(
+        AgentSource(
             domain_id=None,
             server=server,
             title=servers[server].title or server,
@@ -171,14 +171,14 @@ def sources_of(
     return sorted(sources, key=lambda source: source.key)
 
 
-def catalogue_digest(sources: Sequence[Source]) -> str:
+def catalogue_digest(sources: Sequence[AgentSource]) -> str:
     """What toolset sampling depends on: part of every agent's id."""
     return digest([[source.key, [t["tool_id"] for t in source.tools]] for source in sources])
 
 
 def plan_agents(
     config: AgentConfig,
-    sources: Sequence[Source],
+    sources: Sequence[AgentSource],
     *,
     seed: int,
     count: int,
@@ -202,10 +202,10 @@ def _source_of(
     i: int,
     seed: int,
     config: AgentConfig,
-    domains: list[Source],
-    servers: list[Source],
-    code: list[Source],
-) -> Source:
+    domains: list[AgentSource],
+    servers: list[AgentSource],
+    code: list[AgentSource],
+) -> AgentSource:
     """Code and servers evenly spread at their shares; within each kind, rounds in a seeded
     order."""
     share = config.code_share if domains or servers else 1.0
@@ -222,7 +222,9 @@ def _source_of(
     return pool[order[place]]
 
 
-def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Source]) -> AgentPlan:
+def _plan(
+    item_id: str, config: AgentConfig, source: AgentSource, domains: list[AgentSource]
+) -> AgentPlan:
     rng = rng_of(item_id, "agent")
     keeps_heldout = rng.random() < config.heldout_share
     own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
@@ -236,7 +238,7 @@ def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Sourc
     return _planned(item_id, rng, source, tools)
 
 
-def _planned(item_id: str, rng: Random, source: Source, tools: list[Row]) -> AgentPlan:
+def _planned(item_id: str, rng: Random, source: AgentSource, tools: list[Row]) -> AgentPlan:
     rng.shuffle(tools)
     return AgentPlan(
         item_id=item_id,
@@ -248,7 +250,7 @@ def _planned(item_id: str, rng: Random, source: Source, tools: list[Row]) -> Age
     )
 
 
-def _coherent(item_id: str, source: Source, tools: list[Row], size: int) -> list[Row]:
+def _coherent(item_id: str, source: AgentSource, tools: list[Row], size: int) -> list[Row]:
     """`size` of the tools that feed one another, as far as the source allows; all where there are
     no more than that."""
     if len(tools) <= size:
@@ -260,7 +262,7 @@ def _coherent(item_id: str, source: Source, tools: list[Row], size: int) -> list
 
 
 def _distractors(
-    rng: Random, config: AgentConfig, own: list[Row], others: list[Source]
+    rng: Random, config: AgentConfig, own: list[Row], others: list[AgentSource]
 ) -> list[Row]:
     """0 to `max_distractors` tools of one other domain, none held out, no name twice."""
     names = {tool["name"] for tool in own}

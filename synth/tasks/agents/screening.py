@@ -10,7 +10,7 @@ run adds. Pairs are found by prefixes: two sets so alike share one of the first 
 from collections.abc import Mapping, Sequence
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import AgentPlan, Source
+from synth.tasks.agents.agents import AgentPlan, AgentSource
 from tool_specs.coverage.duplicates import THRESHOLD, Shingles, is_near, shingles_of
 
 SCREEN_VERSION = 1
@@ -44,7 +44,7 @@ def near_repeats(plans: Sequence[AgentPlan], rows: Mapping[str, Row]) -> dict[st
     return found
 
 
-def _of_all(source: Source) -> Shingles:
+def _of_all(source: AgentSource) -> Shingles:
     """What every agent of the source has in its prompt."""
     return frozenset().union(
         *map(shingles_of, ([text] for text in (source.title, source.description, *source.policy)))

@@ -1,4 +1,4 @@
-"""Draw arguments for a wish: ids of rows that exist, values that a person would bring along.
+"""Draw arguments for a user goal: ids of rows that exist, values that a person would bring along.
 
 Other than `tool_specs.validation.drawing`, which looks for calls that any tool accepts, this draws
 what makes a good task: rows that the conversation is about already, and new values made of those
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from synth.tasks.goals.domain_tools import Place, Tool
+from synth.tasks.goals.domain_tools import DomainTool, FieldRef
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
@@ -22,7 +22,7 @@ _EMAIL = re.compile(r"([\w.+-]+)@([\w.-]+)")
 _NAME_LIKE = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+")
 
 PREFER_MADE = 0.8
-"""How often a row that an earlier wish made is taken, where one fits."""
+"""How often a row that an earlier user goal made is taken, where one fits."""
 
 PREFER_KNOWN = 0.6
 """How often a row that the conversation is already about is taken again, where one fits."""
@@ -47,7 +47,7 @@ PHRASES = (
 
 class Drawer:
     """Draws for one task. `recent` is (entity, key) of the rows it has been about so far, `made`
-    of those that its wishes have made."""
+    of those that its user goals have made."""
 
     def __init__(self, domain: Domain, rng: Random) -> None:
         self._domain = domain
@@ -55,7 +55,7 @@ class Drawer:
         self.recent: list[tuple[str, str]] = []
         self.made: list[tuple[str, str]] = []
 
-    def draw(self, environment: DomainEnvironment, tool: Tool) -> dict[str, Any]:
+    def draw(self, environment: DomainEnvironment, tool: DomainTool) -> dict[str, Any]:
         """Arguments for the tool, which the environment has yet to accept."""
         return _Draw(self, self._domain, self._rng, environment, tool).arguments()
 
@@ -79,7 +79,7 @@ class _Draw:
         domain: Domain,
         rng: Random,
         environment: DomainEnvironment,
-        tool: Tool,
+        tool: DomainTool,
     ) -> None:
         self.drawer, self.domain, self.rng = drawer, domain, rng
         self.environment, self.tool = environment, tool
@@ -195,7 +195,7 @@ class _Draw:
 
     def existing(self, path: Path) -> list[Any]:
         """Values that rows have in the parameter's field."""
-        place: Place | None = self.tool.places.get(path)
+        place: FieldRef | None = self.tool.stored_in.get(path)
         if place is None:
             return []
         entity, field = place

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.asking import asked_of_read, asked_of_write
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Asked, Fact, Goal, Step
 from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
@@ -38,7 +38,7 @@ class Builder:
         self,
         domain: Domain,
         environment: DomainEnvironment,
-        tools: Mapping[str, Tool],
+        tools: Mapping[str, DomainTool],
         *,
         rng: Random,
         views: Views | None = None,
@@ -55,23 +55,28 @@ class Builder:
         """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
         self.views = views or Views(domain, tools.values())
         self._first: dict[tuple[str, str, str], Any] = {}
-        self._wished: set[tuple[str, str, str]] = set()
+        self._wanted: set[tuple[str, str, str]] = set()
 
     @property
     def plan(self) -> list[Step]:
         return [step for goal in self.goals for step in goal.steps]
 
     def add(
-        self, tool: Tool, *, breaching: bool = False, possible: bool = True, tries: int = TRIES
+        self,
+        tool: DomainTool,
+        *,
+        violating: bool = False,
+        possible: bool = True,
+        tries: int = TRIES,
     ) -> bool:
         """Append a goal on `tool`; False when none of the draws works out.
 
-        `breaching`: the call succeeds but breaks a rule, so that it must not be made.
-        `possible=False`: the wish cannot or must not be granted, and the state stays as it is.
+        `violating`: the call succeeds but breaks a rule, so that it must not be made.
+        `possible=False`: the user goal cannot or must not be granted, and the state stays as it is.
         """
         for _ in range(tries):
             arguments = self._drawer.draw(self.environment, tool)
-            if bool(policy_violations(self.environment, tool.name, arguments)) != breaching:
+            if bool(policy_violations(self.environment, tool.name, arguments)) != violating:
                 continue
             after = self.environment.snapshot()
             result = after.call(tool.name, arguments)
@@ -86,7 +91,7 @@ class Builder:
             return True
         return False
 
-    def add_after(self, own: Tool, *, tries: int = TRIES) -> bool:
+    def add_after(self, own: DomainTool, *, tries: int = TRIES) -> bool:
         """Append a goal that fails until the user has called its `own` tool; False when none of the
         draws works out. What the tool is told must be among what the user knows for the goal."""
         writes = [tool for tool in self.tools.values() if not tool.read_only]
@@ -117,7 +122,7 @@ class Builder:
         return False
 
     def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
-        """What the call of an impossible wish would change."""
+        """What the call of an impossible user goal would change."""
         return list(self.environment.snapshot().call(goal.tool, goal.arguments).diff)
 
     def _keep(self, goal: Goal, result: CallResult, after: DomainEnvironment) -> None:
@@ -133,21 +138,21 @@ class Builder:
                 if change["op"] == "update":
                     self._first.setdefault((entity, key, field), change["before"][field])
                 if isinstance(value, str) and (change["op"] == "update" or value in said):
-                    self._wished.add((entity, key, field))
+                    self._wanted.add((entity, key, field))
         touched = [(c["entity"], c["id"]) for c in result.diff if c["op"] != "delete"]
         self._drawer.recent = list(dict.fromkeys([*self._drawer.recent, *touched]))
         self._drawer.made = sorted(self.made)
 
     def _is_new(self, result: CallResult) -> bool:
         """A change that takes nothing back: no text that was wished for is overwritten, nothing
-        that an earlier wish changed is again as it was, nothing that it made is gone."""
+        that an earlier user goal changed is again as it was, nothing that it made is gone."""
         for change in result.diff:
             entity, key = change["entity"], change["id"]
             if change["op"] == "delete" and (entity, key) in self.made:
                 return False
             for field, value in (change["after"] or {}).items() if change["op"] == "update" else ():
                 place = (entity, key, field)
-                if place in self._wished or self._first.get(place, _NOTHING) == value:
+                if place in self._wanted or self._first.get(place, _NOTHING) == value:
                     return False
         return bool(result.diff) and not self._only_marks_made(result.diff)
 
@@ -160,7 +165,7 @@ class Builder:
         return is_made and len(values) == 1 and isinstance(values[0], str)
 
     def _goal(
-        self, tool: Tool, arguments: dict[str, Any], result: CallResult, *, possible: bool
+        self, tool: DomainTool, arguments: dict[str, Any], result: CallResult, *, possible: bool
     ) -> Goal | None:
         call = Step(tool=tool.name, arguments=arguments)
         plan = self.plan
@@ -194,7 +199,7 @@ class Builder:
         entities = self.domain.entities.items()
         return {row[spec.key] for name, spec in entities for row in self.environment.rows(name)}
 
-    def _ground(self, tool: Tool, arguments: dict[str, Any]) -> Grounding:
+    def _ground(self, tool: DomainTool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
         lookups = self.views.of(self.environment)
         grounding = Grounding([], [], {})
@@ -274,7 +279,7 @@ def _part(param: ParamSpec, value: Any, place: tuple[str, ...], *, needed: bool)
         yield _Part(place, param, value, needed)
 
 
-def _value_label(tool: Tool, place: tuple[str, ...], param: ParamSpec) -> str:
+def _value_label(tool: DomainTool, place: tuple[str, ...], param: ParamSpec) -> str:
     """`title` of a course search is "course title"; figures carry their unit."""
     label = " ".join(words_of(part) for part in place)
     entity = words_of(tool.places[place][0]) if place in tool.places else ""

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from synth.rubrics.built_in import net_changes
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.validation.drawing import draw_success
@@ -20,11 +20,11 @@ MAX_HISTORY = 6
 TRIES = 24
 """Draws for one call before it is left out."""
 
-Patch = dict[str, dict[str, dict[str, Any] | None]]
+StatePatch = dict[str, dict[str, dict[str, Any] | None]]
 """Entity -> key -> row, or null for a row of the seed that is gone."""
 
 
-def seeded_state(domain: Domain, tools: Mapping[str, Tool], rng: Random) -> Patch:
+def seeded_state(domain: Domain, tools: Mapping[str, DomainTool], rng: Random) -> StatePatch:
     """A patch on the seed that calls of the domain's write tools lead to; may be empty."""
     environment = DomainEnvironment.of(domain)
     writes = [name for name, tool in sorted(tools.items()) if not tool.read_only]
@@ -35,7 +35,7 @@ def seeded_state(domain: Domain, tools: Mapping[str, Tool], rng: Random) -> Patc
         if drawn is not None and not policy_violations(environment, name, drawn.arguments):
             environment = drawn.environment
             diffs += drawn.result.diff
-    patch: Patch = {}
+    patch: StatePatch = {}
     for change in net_changes(diffs):
         row = environment.get(change["entity"], change["id"])
         patch.setdefault(change["entity"], {})[change["id"]] = dict(row) if row else None

@@ -22,15 +22,15 @@ MAX_TWINS = 40
 """Other values that are tried for one fact."""
 
 KEPT_BACK = {"at_once": 0.0, "mixed": 0.3, "when_asked": 0.6}
-"""Share of the facts of a wish that a persona tells only when asked."""
+"""Share of the facts of a user goal that a persona tells only when asked."""
 
 
 IsMissing = Callable[[Goal, Fact], bool]
 """Whether a fact of the goal, untold, can be had from nobody but the user."""
 
 
-def revealed(
-    draft: Draft, reveals: str, rng: Random, is_missing: IsMissing = lambda goal, fact: True
+def disclosed(
+    draft: Draft, disclosure: str, rng: Random, is_missing: IsMissing = lambda goal, fact: True
 ) -> Draft:
     """The draft with each fact told at once or kept back.
 
@@ -40,7 +40,7 @@ def revealed(
         return _one_kept_back(draft, rng, is_missing)
     if draft.variant in ("no_tool", "unclear_tool"):
         return draft
-    share = KEPT_BACK[reveals]
+    share = KEPT_BACK[disclosure]
     can_wait = _can_wait(draft)
     goals = [
         goal.model_copy(

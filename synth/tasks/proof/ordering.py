@@ -12,8 +12,8 @@ from tool_specs.domains.interpreter import DomainEnvironment
 
 
 def in_order(domain: Domain, draft: Draft) -> Draft:
-    """The draft with its second wish to be granted after the first, where they can be granted in
-    either order, to the same effect and with the same answers; else the draft as it is."""
+    """The draft with its second user goal to be granted after the first, where they can be granted
+    in either order, to the same effect and with the same answers; else the draft as it is."""
     if len(draft.goals) < 2:
         return draft
     first, second, *rest = draft.goals

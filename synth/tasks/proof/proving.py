@@ -8,7 +8,7 @@ from typing import Any
 
 from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of, net_changes
 from synth.rubrics.criteria import Rubric
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Proof, Step
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rubrics import rubric_of
@@ -31,10 +31,10 @@ class UnprovedError(Exception):
 def prove(
     domain: Domain,
     draft: Draft,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, DomainTool],
     extensions: Extensions = NO_EXTENSIONS,
     *,
-    own: Sequence[Tool] = (),
+    own: Sequence[DomainTool] = (),
 ) -> Proof:
     """Execute the draft in a fresh environment and check its own rubric on it.
 
@@ -110,7 +110,7 @@ def _need_effect(draft: Draft, changes: Sequence[dict[str, Any]]) -> None:
         raise UnprovedError("no_net_effect")
 
 
-def _harmful(draft: Draft, tools: Mapping[str, Tool]) -> list[str]:
+def _harmful(draft: Draft, tools: Mapping[str, DomainTool]) -> list[str]:
     """Tools that delete what the plan is about and that the plan does not use."""
     used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
     about = {
@@ -128,7 +128,8 @@ def _harmful(draft: Draft, tools: Mapping[str, Tool]) -> list[str]:
 
 
 def reference_messages(draft: Draft) -> list[dict[str, Any]]:
-    """A conversation that ends as it should: the wish, and a closing word with every answer."""
+    """A conversation that ends as it should: the user goal, and a closing word with every
+    answer."""
     parts = [
         f"{asked.label}: {', '.join(map(str, asked.values))}."
         for goal in draft.goals

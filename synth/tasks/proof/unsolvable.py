@@ -1,8 +1,9 @@
-"""Wishes that do not fit the agent's tools as they are said: of another domain, or of two minds.
+"""User goals that do not fit the agent's tools as they are said: of another domain, or of two
+minds.
 
-An irrelevant wish is a real one, of another domain: its row, its words, a tool that would grant it
-there. An unclear one names a row and not what should be done with it, which two or more of the
-agent's tools would do in different ways; what is meant, the user tells when asked.
+An irrelevant user goal is a real one, of another domain: its row, its words, a tool that would
+grant it there. An unclear one names a row and not what should be done with it, which two or more of
+the agent's tools would do in different ways; what is meant, the user tells when asked.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import Builder
-from synth.tasks.goals.domain_tools import Tool, tools_of
+from synth.tasks.goals.domain_tools import DomainTool, tools_of
 from synth.tasks.goals.goals import Fact, Goal
 from synth.tasks.goals.knowledge import words_of
 from synth.tasks.proof.reach import Obstacle
@@ -22,10 +23,10 @@ Others = Callable[[], Sequence[Domain]]
 """Domains of which an agent has no tool, made when they are needed."""
 
 OTHER_DOMAINS = 4
-"""Other domains that are looked at for one wish."""
+"""Other domains that are looked at for one user goal."""
 
 ACTION = "action wanted"
-"""What an unclear wish leaves open, as the user's list of facts calls it."""
+"""What an unclear user goal leaves open, as the user's list of facts calls it."""
 
 FITTING_TRIES = 8
 """Draws of another tool's call on the same row."""
@@ -39,11 +40,11 @@ class Irrelevant(NamedTuple):
     obstacle: Obstacle
 
 
-def irrelevant_wish(
+def irrelevant_goal(
     others: Sequence[Domain], domain_words: Collection[str], names: Collection[str], rng: Random
 ) -> Irrelevant | None:
-    """A wish of one of the other domains, to which no tool of the agent belongs; None where all
-    are too near.
+    """A user goal of one of the other domains, to which no tool of the agent belongs; None where
+    all are too near.
 
     `domain_words` are the nouns of the agent's own domain, `names` those of its tools.
     """
@@ -64,14 +65,14 @@ def irrelevant_wish(
     return None
 
 
-def nouns_of(tools: Collection[Tool]) -> set[str]:
+def nouns_of(tools: Collection[DomainTool]) -> set[str]:
     """Words of the entities that the tools name or change."""
     entities = {write.entity for tool in tools for write in tool.writes}
     entities |= {param.ref for tool in tools for param in tool.spec.params.values() if param.ref}
     return {word for entity in entities for word in entity.split("_")}
 
 
-def alternatives(tool: Tool, tools: Mapping[str, Tool]) -> list[tuple[Tool, str]]:
+def alternatives(tool: DomainTool, tools: Mapping[str, DomainTool]) -> list[tuple[DomainTool, str]]:
     """Other tools that change the kind of row that this one changes, each with the parameter that
     names it."""
     row = _row_of(tool)
@@ -81,7 +82,7 @@ def alternatives(tool: Tool, tools: Mapping[str, Tool]) -> list[tuple[Tool, str]
     return [(other, own[0]) for other, own in others if own is not None and own[1] == row[1]]
 
 
-def _row_of(tool: Tool) -> tuple[str, str] | None:
+def _row_of(tool: DomainTool) -> tuple[str, str] | None:
     """(parameter, entity) of the row that every call must name and that it changes."""
     params = tool.spec.params
     for key in (write.key for write in tool.writes if write.key in params):
@@ -92,8 +93,8 @@ def _row_of(tool: Tool) -> tuple[str, str] | None:
 
 def unclear(
     goal: Goal,
-    tool: Tool,
-    tools: Mapping[str, Tool],
+    tool: DomainTool,
+    tools: Mapping[str, DomainTool],
     environment: DomainEnvironment,
     drawer: Drawer,
 ) -> Goal | None:
@@ -101,7 +102,7 @@ def unclear(
     with it nor the particulars. None where its words fit nothing else.
 
     Every other reading can be granted, breaks no rule, and comes to something else. `environment`
-    is the state in which the goal is wished for.
+    is the state in which the goal is wanted.
     """
     row = _row_of(tool)
     required = {name for name, param in tool.spec.params.items() if not param.optional}
@@ -129,7 +130,7 @@ def unclear(
 
 
 def _fits(
-    tool: Tool,
+    tool: DomainTool,
     named: dict[str, Any],
     meant: Sequence[Mapping[str, Any]],
     environment: DomainEnvironment,
@@ -149,7 +150,7 @@ def _asked(fact: Fact) -> Fact:
     return fact.model_copy(update={"when": "asked"})
 
 
-def action_of(tool: Tool) -> str:
+def action_of(tool: DomainTool) -> str:
     """What the tool does, as an order: the first sentence of its description."""
     sentence = tool.spec.description.split(". ")[0].strip().rstrip(".")
     short = sentence if len(sentence) <= MAX_ACTION else sentence.split(",")[0][:MAX_ACTION]

@@ -1,4 +1,5 @@
-"""Real packages: what a sandbox with network may hold, and planted bugs in three of the index's."""
+"""Real packages: what a sandbox with network may hold, and injected bugs in three of the
+index's."""
 
 import asyncio
 import io
@@ -16,7 +17,7 @@ from sandboxes.code import packages
 from sandboxes.code.packages import MACHINE, Index, install, project_of_index, unpack
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import list_tests, run_suite
-from sandboxes.code.swe import baseline_of, grade, plant
+from sandboxes.code.swe import baseline_of, grade, inject_bug
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import lease
 from sandboxes.local.python_env import base_python, site_packages
@@ -147,7 +148,7 @@ def test_a_bug_is_planted_in_a_real_package_and_undone(
         real = await from_index(name, version, tmp_path / "site")
         baseline = await baseline_of(real)
         assert len(baseline.names) >= 30
-        bug = await plant(real, baseline, Random(1))
+        bug = await inject_bug(real, baseline, Random(1))
         tests = {"fail_to_pass": bug.fail_to_pass, "pass_to_pass": bug.pass_to_pass}
         assert (await grade(real, bug.files, **tests)).reward == 0.0
         path = bug.mutation.path

@@ -16,7 +16,7 @@ from records.errors import ConfigError, ItemError
 from sandboxes.code import projects
 from sandboxes.code.mutations import OPERATORS, Operator, in_rounds, mutations_of, undo
 from sandboxes.code.projects import Project, builtin_projects, project_of_git, project_of_sdist
-from sandboxes.code.swe import Baseline, baseline_of, grade, plant, planted
+from sandboxes.code.swe import Baseline, baseline_of, grade, inject_bug, injected_bug
 from sandboxes.local.backend import available
 from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, project, with_price
 
@@ -78,7 +78,7 @@ def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
         baseline = await baseline_of(shop)
         seen = {True: 0, False: 0}
         for mutation in mutations_of("shop/price.py", RIGHT):
-            bug = await planted(shop, baseline, mutation)
+            bug = await injected_bug(shop, baseline, mutation)
             seen[bug is not None] += 1
             if bug is None:
                 continue
@@ -107,12 +107,12 @@ def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
         coins = builtin_projects()["coinpurse"]
         baseline = await baseline_of(coins)
         assert len(baseline.names) >= 40
-        first = await plant(coins, baseline, Random(3))
-        assert first == await plant(coins, baseline, Random(3))
+        first = await inject_bug(coins, baseline, Random(3))
+        assert first == await inject_bug(coins, baseline, Random(3))
         assert set(first.fail_to_pass) | set(first.pass_to_pass) == set(baseline.names)
         blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name))
         with pytest.raises(ItemError, match="no_bug_found"):
-            await plant(coins, blind, Random(3))
+            await inject_bug(coins, blind, Random(3))
 
     asyncio.run(run())
 

@@ -176,7 +176,7 @@ def play(folder: Path, app: Any, num: int = 4) -> list[ItemResult]:
 
 
 class Counted:
-    """The offline provider with a count of requests by the schema that they ask for."""
+    """The offline model with a count of requests by the schema that they ask for."""
 
     def __init__(self, spoil: bool = False) -> None:
         self._app, self._spoil, self.asked = create_app(), spoil, 0

@@ -116,7 +116,7 @@ def test_measured_rates_agree_with_declared_ones(
 
 
 @pytest.mark.parametrize(
-    ("false_accept", "false_reject", "standing"),
+    ("false_accept", "false_reject", "status"),
     [(1.0, 0.0, "below_floor"), (0.0, 1.0, "below_floor"), (0.05, 0.05, "measured")],
 )
 def test_a_judge_that_passes_everything_or_nothing_is_caught(

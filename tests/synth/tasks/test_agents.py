@@ -17,7 +17,7 @@ from synth.episode.tools import code_environments as coding
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.pipeline.config_files import validate
 from synth.tasks.agents import agents, personas
-from synth.tasks.agents.agents import AgentConfig, AgentPlan, Source, plan_agents, sources_of
+from synth.tasks.agents.agents import AgentConfig, AgentPlan, AgentSource, plan_agents, sources_of
 from synth.tasks.agents.personas import PersonaConfig, plan_personas
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.task_cases import domains
@@ -49,7 +49,7 @@ def server_rows(name: str, count: int) -> list[dict[str, Any]]:
 
 
 @cache
-def catalogue() -> tuple[Source, ...]:
+def catalogue() -> tuple[AgentSource, ...]:
     rows = [row for domain in domains() for row in tool_rows(domain)]
     rows += server_rows("git", 8) + server_rows("time", 2) + server_rows("gone", 3)
     servers = {name: builtin_servers()[name] for name in ("git", "time")}
@@ -88,7 +88,7 @@ def test_every_source_has_agents_and_servers_their_share() -> None:
     assert max(in_domains) - min(in_domains) <= 1
 
 
-def with_code() -> list[Source]:
+def with_code() -> list[AgentSource]:
     rows = [row for domain in domains() for row in tool_rows(domain)]
     code = coding.code_environments(["coinpurse"])
     rows += server_rows("git", 8) + coding.tool_rows()
@@ -228,9 +228,9 @@ def test_a_generator_that_fails_fails_the_item() -> None:
         asyncio.run(agents.make_agent(plans(1)[0], Broken().llm, generator=GENERATOR))
 
 
-def tiny_source() -> Source:
+def tiny_source() -> AgentSource:
     tools = tuple(server_rows("shop", 7))
-    return Source(
+    return AgentSource(
         domain_id=None,
         server="shop",
         title="Shop",

@@ -49,7 +49,7 @@ def tools() -> list[Row]:
 def made() -> tuple[Draft, Proof]:
     own = domain().file.user_tools
     tasks = DomainTasks(domain(), domain().programs.keys() - set(own), own=own)
-    _, draft, proof = tasks.make("lamp", shares=SHARES, reveals="at_once", dual_control=1.0)
+    _, draft, proof = tasks.make("lamp", shares=SHARES, disclosure="at_once", dual_control=1.0)
     return draft, proof
 
 

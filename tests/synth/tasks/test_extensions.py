@@ -83,11 +83,11 @@ def test_its_criteria_stand_in_the_rubric_and_the_reference_passes_them(file: Pa
     more = DomainTasks(domain, names, extensions=loaded(file))
     same = DomainTasks(domain, names)
     for number in range(5):
-        _, draft, proof = more.make(str(number), shares=SHARES, reveals="mixed")
+        _, draft, proof = more.make(str(number), shares=SHARES, disclosure="mixed")
         *built_in, own = proof.rubric.criteria
         assert own.kind == "few_calls"
         assert own.check == {"limit": len(draft.plan) + 2}
-        _, _, without = same.make(str(number), shares=SHARES, reveals="mixed")
+        _, _, without = same.make(str(number), shares=SHARES, disclosure="mixed")
         assert tuple(built_in) == without.rubric.criteria
 
 
@@ -96,7 +96,7 @@ def test_a_task_whose_reference_fails_an_added_criterion_is_no_task(file: Path) 
     domain = domains()[0]
     tasks = DomainTasks(domain, domain.programs, extensions=loaded(file))
     with pytest.raises(UnprovedError, match="fails_own_rubric: few_calls"):
-        tasks.make("1", shares=SHARES, reveals="mixed")
+        tasks.make("1", shares=SHARES, disclosure="mixed")
 
 
 @pytest.mark.parametrize(

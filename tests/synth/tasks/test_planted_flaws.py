@@ -173,7 +173,8 @@ def test_calls_where_none_is_needed_fail_their_criterion() -> None:
 
 
 def test_wrong_order_fails_the_order_alone() -> None:
-    """Both wishes granted, to the same effect and with the same answers, the second one first."""
+    """Both user goals granted, to the same effect and with the same answers, the second one
+    first."""
     ordered = [c for c in writing() if any(goal.after for goal in c.draft.goals)]
     for case in ordered:
         first, second, *rest = case.draft.goals

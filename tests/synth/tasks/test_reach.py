@@ -1,5 +1,5 @@
-"""Proofs that no plan reaches a wish, against all plans of small worlds: they never say "no plan"
-where there is one, and they do say it often enough to be of use."""
+"""Proofs that no plan reaches a user goal, against all plans of small worlds: they never say "no
+plan" where there is one, and they do say it often enough to be of use."""
 
 import itertools
 from typing import Any
@@ -238,7 +238,7 @@ def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
             continue
         net = net_changes(changes)
         reached = any(found == net for _, found in ends.values())
-        obstacle = reach.breach(changes)
+        obstacle = reach.violation(changes)
         assert not (reached and obstacle), (obstacle, changes)
         SEEN["breach"] += obstacle is not None
         SEEN["reached"] += reached

@@ -29,7 +29,7 @@ def rows_of(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def draft_of(config: ServerConfig, tools: Any, i: int, attempt: int = 0) -> ServerDraft:
     return draft_for_server(
-        config, tools, digest(config.name, i), shares=SHARES, reveals="mixed", attempt=attempt
+        config, tools, digest(config.name, i), shares=SHARES, disclosure="mixed", attempt=attempt
     )
 
 
@@ -81,7 +81,7 @@ def test_a_wish_of_another_world_is_refused_on_a_real_server() -> None:
                     tools,
                     digest("irrelevant", i),
                     shares=SHARES,
-                    reveals="mixed",
+                    disclosure="mixed",
                     others=load_domains,
                 )
                 if made.draft.variant == "irrelevant_tool":

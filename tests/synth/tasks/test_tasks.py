@@ -12,7 +12,7 @@ from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import WEIGHTS
-from synth.tasks.proof.disclosure import revealed
+from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import shortest_plan
@@ -220,8 +220,8 @@ def test_kept_back_facts_follow_the_persona() -> None:
         }
     )
 
-    def kept(reveals: str) -> int:
-        drafts = [revealed(opened, reveals, Random(seed)) for seed in range(50)]
+    def kept(disclosure: str) -> int:
+        drafts = [disclosed(opened, disclosure, Random(seed)) for seed in range(50)]
         return sum(f.when == "asked" for d in drafts for g in d.goals for f in g.known)
 
     assert kept("at_once") == 0 < kept("mixed") < kept("when_asked")
@@ -253,7 +253,7 @@ def test_a_value_from_nowhere_is_no_task() -> None:
 def test_an_agent_without_tools_gets_no_task_but_a_reason() -> None:
     tasks = DomainTasks(domains()[0], [])
     with pytest.raises(UnprovedError, match="no_goal_found"):
-        tasks.make("item-1", shares=Complexity(1.0, 0.0, 0.0), reveals="at_once")
+        tasks.make("item-1", shares=Complexity(1.0, 0.0, 0.0), disclosure="at_once")
 
 
 def test_lookups_show_the_row_and_single_it_out() -> None:
