@@ -13,6 +13,9 @@ from tool_specs.language.expressions import Call, Node, parse
 REFUSES = "Refuses when: "
 """Begins the sentence of a description that says when the tool refuses."""
 
+ToolWire = dict[str, Any]
+"""The wire form of a tool."""
+
 
 class ToolDraft:
     """Statements are added in order; `loop` makes those that follow the body of a for_each."""
@@ -236,7 +239,7 @@ class ToolDraft:
         unit = self.outline.units[min(read)] if len(read) == 1 and plain else ""
         return f"{name} in {unit}" if unit else name
 
-    def wire(self, parent: str = "") -> dict[str, Any]:
+    def wire(self, parent: str = "") -> ToolWire:
         value = [*self.steps, {"op": "return", "value": pairs(flat(self.value))}]
         return {
             "name": self.name,

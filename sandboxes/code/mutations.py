@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
-Operator = Literal[
+MutationOperator = Literal[
     "boundary", "comparison", "arithmetic", "logic", "off_by_one", "constant",
     "swapped_arguments", "dropped_branch", "dropped_negation", "removed_call",
 ]  # fmt: skip
-OPERATORS: tuple[Operator, ...] = get_args(Operator)
+OPERATORS: tuple[MutationOperator, ...] = get_args(MutationOperator)
 
 BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 COMPARISON = {
@@ -28,7 +28,7 @@ LOGIC = {"and": "or", "or": "and"}
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    operator: Operator
+    operator: MutationOperator
     path: str
     line: int
     """Of the first changed line, from 1."""
@@ -113,13 +113,13 @@ class _Finder:
     def end(self, node: Any) -> int:
         return self.offset(node.end_lineno, node.end_col_offset)
 
-    def add(self, operator: Operator, start: int, end: int, new: str) -> None:
+    def add(self, operator: MutationOperator, start: int, end: int, new: str) -> None:
         line = self.text.count("\n", 0, start) + 1
         old = self.text[start:end]
         self.found.append(Mutation(operator, self.path, line, start, old, new))
 
     def symbol(
-        self, operator: Operator, left: ast.AST, right: ast.AST, table: dict[str, str]
+        self, operator: MutationOperator, left: ast.AST, right: ast.AST, table: dict[str, str]
     ) -> None:
         """Replace the operator that stands alone between two operands."""
         start, end = self.end(left), self.begin(right)

@@ -24,7 +24,7 @@ AT_ONCE = 8
 """Servers that are asked at the same time; all of them are somebody else's."""
 
 
-class Outcome(NamedTuple):
+class EntryOutcome(NamedTuple):
     """What became of one entry of a registry."""
 
     registry: str
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 class RegistryImport(NamedTuple):
     listings: list[Listing]
-    outcomes: list[Outcome]
+    outcomes: list[EntryOutcome]
     num_bad: int
     """Entries without a name that a registry allows."""
 
@@ -87,7 +87,7 @@ async def import_registry(
             say(f"{url}: {num_pages} pages, {len(found)} servers")
     at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def one(entry: RegistryEntry) -> tuple[Outcome, Listing | None]:
+    async def one(entry: RegistryEntry) -> tuple[EntryOutcome, Listing | None]:
         async with at_once:
             return await _outcome(url, entry, allow_hosts, journal)
 
@@ -98,11 +98,11 @@ async def import_registry(
 
 async def _outcome(
     url: str, entry: RegistryEntry, allow_hosts: Collection[str], journal: ShardJournal
-) -> tuple[Outcome, Listing | None]:
+) -> tuple[EntryOutcome, Listing | None]:
     def ended(
         status: Literal["dropped", "failed"], reason: str | None, detail: str = ""
-    ) -> tuple[Outcome, None]:
-        return Outcome(url, entry, ItemStatus(status, reason), detail, 0), None
+    ) -> tuple[EntryOutcome, None]:
+        return EntryOutcome(url, entry, ItemStatus(status, reason), detail, 0), None
 
     if entry.status == "deleted":
         return ended("dropped", "deleted_entry")
@@ -122,7 +122,7 @@ async def _outcome(
         source = ToolListSource(
             server=entry.name, category=CATEGORY, license=entry.license, may_write=True
         )
-        outcome = Outcome(url, entry, ItemStatus("kept", None), remote.url, len(tools))
+        outcome = EntryOutcome(url, entry, ItemStatus("kept", None), remote.url, len(tools))
         return outcome, Listing(source, tools)
     reason = problem.reason if isinstance(problem, ItemError) else "unreachable"
     return ended("failed", reason, str(problem))

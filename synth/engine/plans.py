@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from records.errors import SynthError
-from records.store.dataset import Draft, ItemStatus
+from records.store.dataset import ItemStatus, StagedCommit
 from synth.engine.stages import Item
 
 UNAVAILABLE = "endpoint_unavailable"
@@ -71,7 +71,7 @@ class ShardWork:
 class ShardMade(NamedTuple):
     statuses: dict[str, ItemStatus]
     seconds: float
-    draft: Draft
+    draft: StagedCommit
     """Its rows, written and not yet committed."""
 
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.seeds import rng_of
-from records.store.dataset import Dataset, Draft, ItemStatus
+from records.store.dataset import Dataset, ItemStatus, StagedCommit
 from records.store.journal import ShardJournal, remove_journal
 from records.tables.schemas import Row
 from sandboxes.mcp.warm import WarmServers
@@ -217,7 +217,7 @@ class Run(Generic[ConfigT]):
         llm_calls: list[Row],
         seconds: float,
         leases: Mapping[str, int],
-    ) -> Draft:
+    ) -> StagedCommit:
         tables: dict[str, list[Row]] = {"llm_calls": llm_calls}
         for result in results.values():
             for table, rows in result.tables.items():

@@ -28,7 +28,7 @@ from synth.engine.run import Run
 from synth.engine.shard_scheduler import Openings
 from synth.engine.stages import Stage
 from synth.llm.budget import NOTHING, Amount, Budget
-from synth.llm.client import Gateway, Place
+from synth.llm.client import EndpointKey, Gateway
 from synth.llm.config import OFFLINE
 from synth.llm.limiter import Gate, Limiter, Signal
 
@@ -111,7 +111,7 @@ class SharedBudget(Budget):
 class SharedGate(Gate):
     """The run's gate of one endpoint, seen from a worker."""
 
-    def __init__(self, channel: Channel, asking: Asking, place: Place) -> None:
+    def __init__(self, channel: Channel, asking: Asking, place: EndpointKey) -> None:
         super().__init__(Limiter(1))
         self._channel, self._asking, self._place = channel, asking, place
 
@@ -208,7 +208,7 @@ async def _serve(end: socket.socket) -> None:
     config = setup.config
     app = create_app(config.offline.settings())
 
-    def gate_of(place: Place) -> Gate | None:
+    def gate_of(place: EndpointKey) -> Gate | None:
         return None if place[0] == OFFLINE else SharedGate(channel, asking, place)
 
     async with (

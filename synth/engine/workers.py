@@ -29,7 +29,7 @@ from synth.engine.shard_scheduler import Openings
 from synth.engine.stages import Stage
 from synth.engine.worker import Setup
 from synth.llm.budget import Amount
-from synth.llm.client import Place
+from synth.llm.client import EndpointKey
 
 WORTH_IT = 200
 """Items of a stage from which on processes of their own pay for their start of two seconds."""
@@ -111,7 +111,7 @@ class _Worker:
         self._finished: Counter[int] = Counter()
         """Items by job, as far as they were shown."""
         self._reserved: Counter[tuple[str, Amount]] = Counter()
-        self._slots: Counter[tuple[Place, int]] = Counter()
+        self._slots: Counter[tuple[EndpointKey, int]] = Counter()
         self._asked: set[asyncio.Task[None]] = set()
         self._listening = asyncio.create_task(self._listen())
 
@@ -241,7 +241,7 @@ class _Worker:
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
 
-    async def _enter(self, place: Place) -> int:
+    async def _enter(self, place: EndpointKey) -> int:
         ticket = await self._run.gateway.gate(place).enter()
         self._slots[place, ticket] += 1
         return ticket

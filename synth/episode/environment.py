@@ -26,12 +26,11 @@ from synth.episode.tools.fault_injection import FaultInjectionConfig, FaultInjec
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
 from synth.episode.users.faults import UserFault
 from synth.episode.users.user import Scene, User, UserCall, UserError
+from synth.llm.wire import Message
 from synth.prompts.templates import render
 from synth.rubrics.built_in import Episode
 from synth.rubrics.criteria import Rubric
 from synth.rubrics.reward import decide_by_code, evidence_of, objective_reward, rubric_of
-
-Message = dict[str, Any]
 
 Reason = Literal[
     "user_done",

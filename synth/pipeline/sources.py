@@ -8,7 +8,7 @@ from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from sandboxes.local.backend import Lease, available, lease
+from sandboxes.local.backend import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values
@@ -160,7 +160,7 @@ def catalogue_of(
     dataset: Dataset,
     config: RunConfig,
     open_server: OpenServer = open_server,
-    lease: Lease = lease,
+    lease: LeaseSandbox = lease,
 ) -> Catalogue:
     """Everything that the run's episodes are put together from, as the dataset holds it.
 

@@ -23,7 +23,7 @@ TOP_TOOLS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class DatasetSummary:
     dataset: str
     """Name of the dataset's folder."""
     offline_model: bool
@@ -69,13 +69,13 @@ class Summary:
         return "template policy" if self.offline_model else ""
 
 
-def summarise(dataset: Dataset) -> Summary:
+def summarise(dataset: Dataset) -> DatasetSummary:
     """All sections; empty ones for a dataset without trajectories."""
     with dataset.connect() as db:
         tools = _rows(db, _TOOLS)
         roles = _rows(db, _ROLES)
         models = {model for (model,) in db.execute(_MODELS).fetchall()}
-        return Summary(
+        return DatasetSummary(
             dataset=dataset.root.name,
             offline_model=any(model.startswith(OFFLINE_MODEL) for model in models if model),
             totals=_totals(db, roles),
@@ -104,7 +104,7 @@ def summarise(dataset: Dataset) -> Summary:
 
 
 def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
-    """As `Summary.recovery`: by what an agent may recover from, over all trajectories."""
+    """As `DatasetSummary.recovery`: by what an agent may recover from, over all trajectories."""
     found = []
     for row in _rows(db, _RECOVERY):
         low, high = wilson(row["recovered"], row["met"])
@@ -113,7 +113,7 @@ def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
 
 
 def user_fault_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
-    """As `Summary.user_faults`."""
+    """As `DatasetSummary.user_faults`."""
     [(n,)] = db.execute("SELECT count(*) FROM trajectories").fetchall()
     return [row | {"share": row["trajectories"] / n} for row in _rows(db, _USER_FAULTS)]
 

@@ -13,7 +13,7 @@ from synth.rephrasing.writing.config import STAGES
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RephrasingSummary:
     dataset: str
     offline_model: bool
     """Some text was written by the offline model: its numbers say so wherever they stand."""
@@ -40,11 +40,11 @@ class Summary:
         return asdict(self)
 
 
-def summarise(dataset: Dataset) -> Summary:
+def summarise(dataset: Dataset) -> RephrasingSummary:
     """Of all rephrasing runs of the dataset; zeros where there were none."""
     with dataset.connect() as db:
         models = _rows(db, _BY.format(name="model"))
-        return Summary(
+        return RephrasingSummary(
             dataset=dataset.root.name,
             offline_model=any(row["name"].startswith(OFFLINE_MODEL) for row in models),
             totals=_rows(db, _TOTALS)[0],
@@ -57,7 +57,7 @@ def summarise(dataset: Dataset) -> Summary:
         )
 
 
-def lines(summary: Summary) -> list[str]:
+def lines(summary: RephrasingSummary) -> list[str]:
     """For a person at the terminal."""
     t = summary.totals
     label = f" ({summary.label})" if summary.label else ""

@@ -13,7 +13,7 @@ from records.seeds import rng_of
 from sandboxes.code.mutations import Replacement
 from sandboxes.code.swe import Baseline, baseline_of, inject_bug
 from sandboxes.code.workspace import open_workspace
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import LeaseSandbox, lease
 from synth.episode.tools.code_bench import graded_tests
 from synth.episode.tools.code_environments import CodeEnvironment, candidate_files, start_files
 from synth.episode.tools.code_executor import file_changes
@@ -59,7 +59,7 @@ class CodeTasks:
 
     environments: Mapping[str, CodeEnvironment]
     extensions: Extensions = NO_EXTENSIONS
-    lease: Lease = lease
+    lease: LeaseSandbox = lease
     """Where reference plans are executed."""
     _baselines: dict[str, Baseline] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)

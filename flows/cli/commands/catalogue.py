@@ -165,7 +165,7 @@ def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
         Print a JSON object with a list for each table.
     """
     from flows.cli.shared.output import print_result
-    from records.reading.query import Result
+    from records.reading.query import QueryResult
     from synth.catalogue.tool_lists import tool_stats
 
     sections = tool_stats(open_dataset(dataset))
@@ -174,7 +174,7 @@ def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
         return
     for rows in sections.values():
         if rows:
-            print_result(Result(list(rows[0]), [tuple(r.values()) for r in rows]), json_=False)
+            print_result(QueryResult(list(rows[0]), [tuple(r.values()) for r in rows]), json_=False)
 
 
 def coverage(
@@ -197,7 +197,7 @@ def coverage(
         Print a JSON object, with the count of every domain and server.
     """
     from flows.cli.shared.output import print_result, say
-    from records.reading.query import Result
+    from records.reading.query import QueryResult
     from synth.catalogue.coverage import coverage_of
     from tool_specs.coverage.coverage import DISTANCES, Category
 
@@ -213,9 +213,11 @@ def coverage(
             for o in found.overlaps
         ]
         head = ["tools of", "to", "n", *(f"within {d}" for d in DISTANCES), "median distance"]
-        print_result(Result(list(Category._fields), [*map(tuple, found.categories)]), json_=False)
+        print_result(
+            QueryResult(list(Category._fields), [*map(tuple, found.categories)]), json_=False
+        )
         if shares:
-            print_result(Result(head, shares), json_=False)
+            print_result(QueryResult(head, shares), json_=False)
     if svg is None:
         return
     if found.svg is None:

@@ -121,10 +121,10 @@ def check(file: Path, /, *, json_: Json = False) -> None:
 def _index(url: str | None, proxy: str | None) -> Any:
     from pydantic import ValidationError
 
-    from sandboxes.code.packages import Index
+    from sandboxes.code.packages import PackageIndex
 
     try:
-        return Index(url=url, proxy=proxy)
+        return PackageIndex(url=url, proxy=proxy)
     except ValidationError as error:
         raise ConfigError(f"--index-url, --proxy: {error.errors()[0]['msg']}") from error
 

@@ -113,7 +113,7 @@ def _print(
     domain: "Domain", report: "DomainReport", problems: list[str], task: dict[str, Any] | None
 ) -> None:
     from flows.cli.shared.output import print_result, say
-    from records.reading.query import Result
+    from records.reading.query import QueryResult
 
     rows = [
         (
@@ -128,7 +128,7 @@ def _print(
     ]
     names = ["tool", "kind", "calls", "errors_seen", "parts_left_out", "proof"]
     if rows:
-        print_result(Result(names, rows), json_=False)
+        print_result(QueryResult(names, rows), json_=False)
     else:
         say(
             f"{domain.name} has no tools of its own; some are made of it by: "
@@ -203,7 +203,7 @@ def list_(*, category: str | None = None, json_: Json = False) -> None:
         Print a JSON list of objects.
     """
     from flows.cli.shared.output import print_result
-    from records.reading.query import Result
+    from records.reading.query import QueryResult
     from tool_specs.domains.taxonomy import load_taxonomy
     from tool_specs.language.domain_file import CATEGORIES
 
@@ -215,4 +215,4 @@ def list_(*, category: str | None = None, json_: Json = False) -> None:
         if category in (None, d.category)
     ]
     names = ["category", "domain", "entities", "own_tools", "split", "title"]
-    print_result(Result(names, sorted(rows)), json_=json_)
+    print_result(QueryResult(names, sorted(rows)), json_=json_)

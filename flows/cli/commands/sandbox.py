@@ -178,6 +178,6 @@ def check_available() -> None:
 
 def print_rows(names: tuple[str, ...], rows: list[tuple], *, json_: bool) -> None:
     from flows.cli.shared.output import print_result
-    from records.reading.query import Result
+    from records.reading.query import QueryResult
 
-    print_result(Result(list(names), rows), json_=json_)
+    print_result(QueryResult(list(names), rows), json_=json_)

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from records.reading.query import Result
+    from records.reading.query import QueryResult
 
 UNCUT = 1_000_000
 """Columns of a table that goes to a file or a program, which has no edge to cut an id at."""
@@ -16,7 +16,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def print_result(result: "Result", *, json_: bool) -> None:
+def print_result(result: "QueryResult", *, json_: bool) -> None:
     """Rows on stdout: a table for people, or a JSON list of objects."""
     if json_:
         objects = [dict(zip(result.columns, row, strict=True)) for row in result.rows]

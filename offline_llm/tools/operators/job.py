@@ -7,7 +7,7 @@ from typing import Any
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.server.request import ChatRequest
 from offline_llm.settings.settings import OfflineSettings
-from offline_llm.tools.draft import ToolDraft
+from offline_llm.tools.draft import ToolDraft, ToolWire
 from offline_llm.tools.english import shortened
 from offline_llm.tools.operators.broadening import broadened
 from offline_llm.tools.operators.composing import composed
@@ -19,7 +19,6 @@ from offline_llm.tools.outline import Outline
 from offline_llm.tools.patterns.planning import LONGEST_NAME, ToolCandidate, candidates, in_turn
 from records.seeds import rng_of
 
-ToolWire = dict[str, Any]
 OperatorFunction = Callable[[Outline, Any], Iterator[tuple[str, ToolDraft]]]
 """(name of the parent, child) for every child that it makes of what the request gives."""
 

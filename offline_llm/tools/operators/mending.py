@@ -5,9 +5,7 @@ from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any
 
-from offline_llm.tools.draft import REFUSES
-
-ToolWire = dict[str, Any]
+from offline_llm.tools.draft import REFUSES, ToolWire
 
 _UNREAD = re.compile(r"params\.([a-z0-9_]+): nothing in the semantics reads it")
 _UNKNOWN = re.compile(r"semantics\[(\d+)\].*? has no field '(\w+)'; it has ([\w, ]+)")

@@ -4,12 +4,10 @@ import json
 import re
 from copy import deepcopy
 from random import Random
-from typing import Any
 
 from offline_llm.settings.rates import ToolMistakes
+from offline_llm.tools.draft import ToolWire
 from records.seeds import rng_of
-
-ToolWire = dict[str, Any]
 
 
 def slipped(tool: ToolWire, rates: ToolMistakes, factor: float) -> ToolWire:

@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 from synth.catalogue.evolution.config import EvolveConfig, domains_of
 from synth.catalogue.evolution.rounds import Rounds
 from synth.catalogue.evolution.specialise import SpecialiseStage
-from synth.catalogue.evolution.workers import Workers
+from synth.catalogue.evolution.workers import ValidationWorkers
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
 
 log = logging.getLogger("synth.evolution")
 
-RunStage = Callable[[Run[EvolveConfig], Stage], Awaitable[StageReport]]
+RunEvolveStage = Callable[[Run[EvolveConfig], Stage], Awaitable[StageReport]]
 
 
-async def evolve(run: Run[EvolveConfig], run_stage: RunStage) -> list[StageReport]:
+async def evolve(run: Run[EvolveConfig], run_stage: RunEvolveStage) -> list[StageReport]:
     """A report per stage of every round. `run_stage` makes the open items of a stage and commits
     them; it decides how they are scheduled."""
     reports: list[StageReport] = []
@@ -26,7 +26,7 @@ async def evolve(run: Run[EvolveConfig], run_stage: RunStage) -> list[StageRepor
         stage = SpecialiseStage(run, domains)
         reports.append(await run_stage(run, stage))
         domains += stage.made()
-    with Workers(run.config.workers) as workers:
+    with ValidationWorkers(run.config.workers) as workers:
         rounds = Rounds(run, domains, workers)
         while stages := await asyncio.to_thread(rounds.next_stages):
             for stage in stages:

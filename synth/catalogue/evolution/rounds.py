@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from synth.catalogue.evolution.batch import base_of, item_id_of
 from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
 from synth.catalogue.evolution.quotas import FIRST_YIELD, CellCount, next_cells
-from synth.catalogue.evolution.snapshot import Snapshot
+from synth.catalogue.evolution.snapshot import CatalogueSnapshot
 from synth.catalogue.evolution.stage import EvolveStage
-from synth.catalogue.evolution.workers import Workers
+from synth.catalogue.evolution.workers import ValidationWorkers
 from synth.engine.run import Run
 from tool_specs.domains.catalogue import domain_id
 from tool_specs.domains.domain import Domain
@@ -23,7 +23,9 @@ WORTH_IT = 0.1
 
 
 class Rounds:
-    def __init__(self, run: Run[EvolveConfig], domains: Sequence[Domain], workers: Workers) -> None:
+    def __init__(
+        self, run: Run[EvolveConfig], domains: Sequence[Domain], workers: ValidationWorkers
+    ) -> None:
         self.run = run
         self.domains = {domain_id(domain): domain for domain in domains}
         self.workers = workers
@@ -64,8 +66,8 @@ class Rounds:
             for batch in batches
         ]
 
-    def _snapshot(self) -> Snapshot:
-        return Snapshot.of(self.run.dataset, self.domains)
+    def _snapshot(self) -> CatalogueSnapshot:
+        return CatalogueSnapshot.of(self.run.dataset, self.domains)
 
     def _done(self) -> dict[tuple[str, int], str]:
         """Batch of a domain -> what became of it."""
@@ -94,7 +96,7 @@ class Rounds:
         return [item_id for shard in shards for item_id in shard]
 
     def _by_quota(
-        self, snapshot: Snapshot, done: dict[tuple[str, int], str]
+        self, snapshot: CatalogueSnapshot, done: dict[tuple[str, int], str]
     ) -> list[tuple[str, int]]:
         config = self.run.config
         cells = [
@@ -120,7 +122,7 @@ class Rounds:
         return [(place, following[place]) for place in chosen]
 
     def _gave(
-        self, snapshot: Snapshot, done: dict[tuple[str, int], str]
+        self, snapshot: CatalogueSnapshot, done: dict[tuple[str, int], str]
     ) -> dict[tuple[str, int], int]:
         """Tools that each batch of this run gave."""
         made = Counter(

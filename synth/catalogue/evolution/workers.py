@@ -17,7 +17,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-class Workers:
+class ValidationWorkers:
     """A pool that outlives a worker which dies. Results do not depend on how many there are."""
 
     def __init__(self, processes: int = 0) -> None:

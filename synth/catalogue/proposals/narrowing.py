@@ -21,7 +21,7 @@ from tool_specs.language.values import EvaluationError
 LEAST_ROWS = 2
 """Of each entity: with one row no tool's answer could depend on which was asked for."""
 
-Answer = Mapping[str, Any]
+NarrowingAnswer = Mapping[str, Any]
 """As the schema `domain` has it."""
 
 
@@ -33,7 +33,7 @@ class NarrowingError(Exception):
         self.problems = tuple(problems)
 
 
-def narrowed(parent: Domain, answer: Answer, *, taken: set[str]) -> Domain:
+def narrowed(parent: Domain, answer: NarrowingAnswer, *, taken: set[str]) -> Domain:
     """The narrower domain, without tools. Raises NarrowingError with every problem found.
 
     `taken` are names of domains that there are.
@@ -77,7 +77,9 @@ def _name_faults(name: str, taken: set[str]) -> Iterator[str]:
         yield f"domain: {name!r} must not end in a digit"
 
 
-def _fixed(parent: Domain, fix: Answer, seed: dict[str, list[EntityRow]]) -> dict[str, str]:
+def _fixed(
+    parent: Domain, fix: NarrowingAnswer, seed: dict[str, list[EntityRow]]
+) -> dict[str, str]:
     """Takes the other rows out of the seed; the rule that keeps them out."""
     name, field = fix["entity"], fix["field"]
     entity = parent.entities.get(name)
@@ -129,7 +131,7 @@ def too_few(parent: Domain, seed: Mapping[str, list[EntityRow]]) -> list[str]:
 
 
 def _add_field(
-    parent: Domain, field: Answer, data: dict[str, Any], seed: dict[str, list[EntityRow]]
+    parent: Domain, field: NarrowingAnswer, data: dict[str, Any], seed: dict[str, list[EntityRow]]
 ) -> None:
     """The field in the entity, and its value in every row."""
     name = field["entity"]

@@ -14,7 +14,7 @@ from sandboxes.code.problems import FOLDER as PROBLEMS
 from sandboxes.code.problems import Problem, ProblemSet, judge, load_problems
 from sandboxes.code.projects import MAX_DEFINITION, Project, builtin_projects
 from sandboxes.code.suite import SuiteRun, run_suite
-from sandboxes.code.workspace import REPO, TOOLS, ToolSpec
+from sandboxes.code.workspace import REPO, TOOLS, WorkspaceTool
 from synth.rubrics.episode import net_changes
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -108,7 +108,7 @@ def is_code(row: Row) -> bool:
     return row["domain_id"] == CODE_DOMAIN
 
 
-def _spec(tool: ToolSpec) -> list[Any]:
+def _spec(tool: WorkspaceTool) -> list[Any]:
     return [tool.name, tool.description, tool.input_schema, tool.read_only]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from records.digest import digest
 from sandboxes.code.projects import Project
 from sandboxes.code.workspace import Workspace, open_workspace
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import LeaseSandbox, lease
 from synth.episode.tools.tool_result import Changes, ExecutedBy, ToolResult
 
 Made = tuple[str, dict[str, Any]]
@@ -20,7 +20,9 @@ class CodeExecutor:
 
     executed_by: ExecutedBy = "code"
 
-    def __init__(self, project: Project, files: Mapping[str, str], lease: Lease = lease) -> None:
+    def __init__(
+        self, project: Project, files: Mapping[str, str], lease: LeaseSandbox = lease
+    ) -> None:
         """`lease` gives a clean sandbox."""
         self._project, self._start, self._lease = project, files, lease
         self._open: AsyncExitStack | None = None

@@ -14,7 +14,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.code.suite import CLOCK
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import LeaseSandbox, lease
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
 from synth.episode.tools.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor
@@ -154,7 +154,7 @@ class Catalogue:
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
     code: Mapping[str, CodeEnvironment] = field(default_factory=dict)
     """Repositories and problems by name. Empty where no sandbox can run them."""
-    lease: Lease = lease
+    lease: LeaseSandbox = lease
     """How an episode on code gets its sandbox."""
     open_server: OpenServer = open_server
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""

@@ -12,7 +12,7 @@ from offline_llm.tools.english import shortened
 from offline_llm.tools.operators.job import OPERATORS
 from offline_llm.tools.patterns.planning import candidates
 from synth.catalogue.proposals.schemas import TOOLS
-from synth.catalogue.proposals.wire import Wire, spec_of
+from synth.catalogue.proposals.wire import ProposalWire, spec_of
 from tests.offline_llm.asking import ask
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.domain import Domain
@@ -50,12 +50,12 @@ def asked(
     domain: Domain,
     *,
     operator: str = "derive",
-    existing: list[Wire] | None = None,
+    existing: list[ProposalWire] | None = None,
     parents: list[Any] | None = None,
     problems: list[Any] | None = None,
     settings: OfflineSettings = FAULTLESS,
     **wanted: Any,
-) -> list[Wire]:
+) -> list[ProposalWire]:
     known = [{"name": t["name"], "description": t["description"]} for t in existing or ()]
     parts = {
         "Operator": operator,
@@ -73,7 +73,7 @@ def asked(
     return json.loads(ask(messages, settings=settings, response_format=form)["content"])["tools"]
 
 
-def proved(domain: Domain, tools: list[Wire]) -> dict[str, Validation]:
+def proved(domain: Domain, tools: list[ProposalWire]) -> dict[str, Validation]:
     return validate_tools(domain, [spec_of(tool) for tool in tools])
 
 

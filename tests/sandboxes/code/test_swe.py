@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from records.errors import ConfigError, ItemError
 from sandboxes.code import projects
-from sandboxes.code.mutations import OPERATORS, Operator, in_rounds, mutations_of, undo
+from sandboxes.code.mutations import OPERATORS, MutationOperator, in_rounds, mutations_of, undo
 from sandboxes.code.projects import Project, builtin_projects, project_of_git, project_of_sdist
 from sandboxes.code.swe import Baseline, baseline_of, grade, inject_bug, injected_bug
 from sandboxes.local.backend import available
@@ -22,7 +22,7 @@ from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, proj
 
 needs_sandbox = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
 
-EXAMPLES: dict[Operator, tuple[str, str]] = {
+EXAMPLES: dict[MutationOperator, tuple[str, str]] = {
     "boundary": ("x = a < b\n", "x = a <= b\n"),
     "comparison": ("x = a == b\n", "x = a != b\n"),
     "arithmetic": ("x = (a) + b\n", "x = (a) - b\n"),
@@ -37,7 +37,7 @@ EXAMPLES: dict[Operator, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_every_operator_makes_its_change(operator: Operator) -> None:
+def test_every_operator_makes_its_change(operator: MutationOperator) -> None:
     source, changed = EXAMPLES[operator]
     made = [m.apply(source) for m in mutations_of("a.py", source) if m.operator == operator]
     assert changed in made
