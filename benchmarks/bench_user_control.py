@@ -31,7 +31,7 @@ from benchmarks.measured import ROOT, show
 from offline_llm.jobs import answer_of
 from offline_llm.roles.user_slips import drawn
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import OfflineAnswer
+from offline_llm.server.response import Reply
 from offline_llm.server.server import OpenAIServer
 from offline_llm.settings.rates import UserErrors
 from offline_llm.settings.settings import OfflineSettings
@@ -72,7 +72,7 @@ class Meter:
         self.seen: list[tuple[str | None, TurnFault | None, str]] = []
         """(kind drawn or None, fault found or None, words)."""
 
-    def answer(self, request: ChatRequest) -> OfflineAnswer:
+    def answer(self, request: ChatRequest) -> Reply:
         given = answer_of(request, self._settings)
         if request.schema_name == "user_turn":
             slipped = answer_of(request, self._only_slips).content

@@ -13,7 +13,7 @@ from flows.runtime.running import current_run, open_run
 from synth.engine.job_config import JobConfig
 from synth.engine.run import ConfigT, Run
 from synth.pipeline.config import RunConfig
-from synth.pipeline.sources import template_simulator
+from synth.pipeline.sources import offline_simulator
 
 log = logging.getLogger("synth.flows")
 
@@ -40,7 +40,7 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
 
 def _warn(config: JobConfig) -> None:
     """Of settings that are allowed and likely not meant, in the first flow of a run."""
-    if isinstance(config, RunConfig) and (warning := template_simulator(config)):
+    if isinstance(config, RunConfig) and (warning := offline_simulator(config)):
         log.warning("%s", warning)
 
 

@@ -10,11 +10,11 @@ import re
 from typing import Any
 
 from offline_llm.code.edits import names_called, repairs
-from offline_llm.code.reading import FileEdit, Kit, SeenCode, kit_of, look_back
-from offline_llm.reading.conversation import HeardConversation
-from offline_llm.reading.toolbox import OfferedTool
+from offline_llm.code.reading import Edit, Kit, Seen, kit_of, look_back
+from offline_llm.reading.conversation import Dialogue
+from offline_llm.reading.toolbox import Tool
 from offline_llm.server.request import RequestMessage
-from offline_llm.server.response import OfflineAnswer
+from offline_llm.server.response import Reply
 from offline_llm.settings.mistakes import Slips
 
 __all__ = ["kit_of", "mend"]
@@ -37,19 +37,17 @@ _GIVEN_UP = (
 _NOTHING = "All tests pass as things stand, so I have changed nothing."
 
 
-def mend(
-    messages: list[RequestMessage], talk: HeardConversation, kit: Kit, slips: Slips
-) -> OfflineAnswer:
+def mend(messages: list[RequestMessage], talk: Dialogue, kit: Kit, slips: Slips) -> Reply:
     """The next message of an agent that mends code."""
     if talk.parting and talk.last_role == "user":
-        return OfflineAnswer("You are welcome. Goodbye!")
+        return Reply("You are welcome. Goodbye!")
     seen = look_back(messages, kit)
     first = seen.first
     if first is None:
         return _calls(kit.run())
     last = seen.last
     if last is not None and not last.failed:
-        return _passed(seen, kit, slips) if seen.active else OfflineAnswer(_NOTHING)
+        return _passed(seen, kit, slips) if seen.active else Reply(_NOTHING)
     if unread := _to_read(seen, kit):
         return _calls(*unread)
     tries = len(seen.tried)
@@ -64,14 +62,14 @@ def mend(
     return _calls(*taken_back, kit.edit(edit), kit.run(first.names[0]))
 
 
-def _passed(seen: SeenCode, kit: Kit, slips: Slips) -> OfflineAnswer:
+def _passed(seen: Seen, kit: Kit, slips: Slips) -> Reply:
     """One test that passes is not yet all of them."""
     if seen.last is not None and seen.last.only:
         return _calls(kit.run())
-    return OfflineAnswer(_chosen(_DONE, slips).format(path=seen.active[-1].path))
+    return Reply(_chosen(_DONE, slips).format(path=seen.active[-1].path))
 
 
-def _to_read(seen: SeenCode, kit: Kit) -> list[tuple[OfferedTool, dict[str, Any]]]:
+def _to_read(seen: Seen, kit: Kit) -> list[tuple[Tool, dict[str, Any]]]:
     """What must be looked at before anything is tried: the test, then where the functions that it
     calls are defined, then those files."""
     first = seen.first
@@ -90,7 +88,7 @@ def _to_read(seen: SeenCode, kit: Kit) -> list[tuple[OfferedTool, dict[str, Any]
     return [kit.view(path) for path in sources if path not in seen.files]
 
 
-def _names(seen: SeenCode) -> list[str]:
+def _names(seen: Seen) -> list[str]:
     """Names that the failing test calls, those of its own last line first; none of the tests'."""
     first = seen.first
     assert first is not None
@@ -108,7 +106,7 @@ def _names(seen: SeenCode) -> list[str]:
     return [name for name in dict.fromkeys(called) if not own.search(name)]
 
 
-def _next(seen: SeenCode) -> FileEdit | None:
+def _next(seen: Seen) -> Edit | None:
     first = seen.first
     assert first is not None
     files = {path: text for path, text in seen.files.items() if not _TESTS.search(path)}
@@ -120,18 +118,18 @@ def _next(seen: SeenCode) -> FileEdit | None:
     return next((e for e in repairs(files, _names(seen), frames) if e not in done), None)
 
 
-def _give_up(seen: SeenCode, kit: Kit, slips: Slips) -> OfflineAnswer:
+def _give_up(seen: Seen, kit: Kit, slips: Slips) -> Reply:
     if seen.active:
         return _calls(*(kit.edit(edit.back) for edit in reversed(seen.active)))
     if slips.happens("claims_without_doing", "code"):
         path = next((p for p in reversed(seen.files) if not _TESTS.search(p)), "the code")
-        return OfflineAnswer(_chosen(_DONE, slips).format(path=path))
-    return OfflineAnswer(_chosen(_GIVEN_UP, slips).format(count=len(seen.tried)))
+        return Reply(_chosen(_DONE, slips).format(path=path))
+    return Reply(_chosen(_GIVEN_UP, slips).format(count=len(seen.tried)))
 
 
 def _chosen(texts: tuple[str, ...], slips: Slips) -> str:
     return texts[int(slips.draw("code_words") * len(texts))]
 
 
-def _calls(*calls: tuple[OfferedTool, dict[str, Any]]) -> OfflineAnswer:
-    return OfflineAnswer("", tuple((t.name, json.dumps(a, ensure_ascii=False)) for t, a in calls))
+def _calls(*calls: tuple[Tool, dict[str, Any]]) -> Reply:
+    return Reply("", tuple((t.name, json.dumps(a, ensure_ascii=False)) for t, a in calls))

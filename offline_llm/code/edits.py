@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from offline_llm.code.reading import FileEdit, Frame
+from offline_llm.code.reading import Edit, Frame
 
 _TURNS = {
     "boundary": {"<": "<=", "<=": "<", ">": ">=", ">=": ">"},
@@ -90,10 +90,10 @@ def functions_of(source: str) -> dict[str, range]:
     return found
 
 
-def repairs(files: dict[str, str], wanted: list[str], frames: tuple[Frame, ...]) -> list[FileEdit]:
+def repairs(files: dict[str, str], wanted: list[str], frames: tuple[Frame, ...]) -> list[Edit]:
     """Edits to try, the likeliest first: on lines of the failure's own trace, then in functions
     that the test calls, then in those that these call."""
-    ranked: list[tuple[int, int, int, FileEdit]] = []
+    ranked: list[tuple[int, int, int, Edit]] = []
     traced = {(frame.path, frame.line + by) for frame in frames for by in (0, -1)}
     for path, source in files.items():
         lines, functions = source.split("\n"), functions_of(source)
@@ -142,12 +142,12 @@ def quoted_lines(lines: list[str]) -> set[int]:
     return found
 
 
-def _edit(path: str, lines: list[str], number: int, new: str) -> FileEdit | None:
+def _edit(path: str, lines: list[str], number: int, new: str) -> Edit | None:
     """The line with as many lines before it as make it the only such place in the file."""
     text = "\n".join(lines)
     for before in range(4):
         start = max(0, number - 1 - before)
         old = "\n".join(lines[start:number])
         if text.count(old) == 1:
-            return FileEdit(path, old, "\n".join([*lines[start : number - 1], new]))
+            return Edit(path, old, "\n".join([*lines[start : number - 1], new]))
     return None

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import split
 from offline_llm.server.request import RequestMessage
 
@@ -38,44 +38,44 @@ class TestRun(NamedTuple):
     message: str
 
 
-class FileEdit(NamedTuple):
+class Edit(NamedTuple):
     path: str
     old: str
     new: str
 
     @property
-    def back(self) -> "FileEdit":
-        return FileEdit(self.path, self.new, self.old)
+    def back(self) -> "Edit":
+        return Edit(self.path, self.new, self.old)
 
 
 class Kit(NamedTuple):
     """The tools that mending takes, by what they do, and their parameters."""
 
-    runner: OfferedTool
-    viewer: OfferedTool
-    searcher: OfferedTool
-    editor: OfferedTool
+    runner: Tool
+    viewer: Tool
+    searcher: Tool
+    editor: Tool
     only: Param | None
     place: Param
     """Where the editor takes the path."""
     old: Param
     new: Param
 
-    def run(self, only: str = "") -> tuple[OfferedTool, dict[str, Any]]:
+    def run(self, only: str = "") -> tuple[Tool, dict[str, Any]]:
         return self.runner, {self.only.name: only} if only and self.only else {}
 
-    def view(self, path: str) -> tuple[OfferedTool, dict[str, Any]]:
+    def view(self, path: str) -> tuple[Tool, dict[str, Any]]:
         return self.viewer, {self.viewer.required[0].name: path}
 
-    def search(self, text: str) -> tuple[OfferedTool, dict[str, Any]]:
+    def search(self, text: str) -> tuple[Tool, dict[str, Any]]:
         return self.searcher, {self.searcher.required[0].name: text}
 
-    def edit(self, edit: FileEdit) -> tuple[OfferedTool, dict[str, Any]]:
+    def edit(self, edit: Edit) -> tuple[Tool, dict[str, Any]]:
         places = (self.place.name, self.old.name, self.new.name)
         return self.editor, dict(zip(places, edit, strict=True))
 
 
-def kit_of(tools: list[OfferedTool]) -> Kit | None:
+def kit_of(tools: list[Tool]) -> Kit | None:
     """The tools for mending code, None where they are not all there."""
     runner = next((t for t in tools if "tests" in split(t.name) and not t.required), None)
     editor = next((t for t in tools if _named(t, "old") and _named(t, "new")), None)
@@ -91,12 +91,12 @@ def kit_of(tools: list[OfferedTool]) -> Kit | None:
     return Kit(runner, viewer, searcher, editor, only, place, old, new)
 
 
-def _named(tool: OfferedTool, word: str) -> Param | None:
+def _named(tool: Tool, word: str) -> Param | None:
     return next((p for p in tool.params if word in split(p.name)), None)
 
 
 @dataclass
-class SeenCode:
+class Seen:
     """What the calls so far have shown, and how the files stand now."""
 
     runs: list[TestRun] = field(default_factory=list)
@@ -104,9 +104,9 @@ class SeenCode:
     """Viewed files, with the edits that succeeded."""
     hits: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Text searched for -> path and line of each hit."""
-    active: list[FileEdit] = field(default_factory=list)
+    active: list[Edit] = field(default_factory=list)
     """Edits that were not taken back."""
-    tried: list[FileEdit] = field(default_factory=list)
+    tried: list[Edit] = field(default_factory=list)
     """Edits that a run of tests has followed."""
     stale: bool = False
     """An edit came after the last run."""
@@ -121,8 +121,8 @@ class SeenCode:
         return self.runs[-1] if self.runs and not self.stale else None
 
 
-def look_back(messages: list[RequestMessage], kit: Kit) -> SeenCode:
-    seen = SeenCode()
+def look_back(messages: list[RequestMessage], kit: Kit) -> Seen:
+    seen = Seen()
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     for message in messages:
         for call in message.get("tool_calls") or [] if message["role"] == "assistant" else []:
@@ -134,7 +134,7 @@ def look_back(messages: list[RequestMessage], kit: Kit) -> SeenCode:
     return seen
 
 
-def _take(seen: SeenCode, kit: Kit, name: str, arguments: dict[str, Any], result: str) -> None:
+def _take(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any], result: str) -> None:
     if result.startswith("error:"):  # for good, unlike an error that may pass
         _note_refusal(seen, kit, name, arguments)
     elif result.startswith('{"error"'):
@@ -161,7 +161,7 @@ def _take(seen: SeenCode, kit: Kit, name: str, arguments: dict[str, Any], result
             seen.active.append(edit)
 
 
-def _note_refusal(seen: SeenCode, kit: Kit, name: str, arguments: dict[str, Any]) -> None:
+def _note_refusal(seen: Seen, kit: Kit, name: str, arguments: dict[str, Any]) -> None:
     """What did not work once will not work again."""
     if name == kit.viewer.name:
         seen.files[str(next(iter(arguments.values())))] = ""
@@ -169,8 +169,8 @@ def _note_refusal(seen: SeenCode, kit: Kit, name: str, arguments: dict[str, Any]
         seen.tried.append(_edit_in(kit, arguments))
 
 
-def _edit_in(kit: Kit, arguments: dict[str, Any]) -> FileEdit:
-    return FileEdit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
+def _edit_in(kit: Kit, arguments: dict[str, Any]) -> Edit:
+    return Edit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
 
 
 def _run(result: str, only: str) -> TestRun | None:

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 
 from offline_llm.reading.reading import Mention
-from offline_llm.reading.results import ResultItem, ResultScalar
+from offline_llm.reading.results import ResultItem, Scalar
 from offline_llm.reading.words import plain, stems
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -25,7 +25,7 @@ def _has_other(mention: Mention, item: ResultItem) -> bool:
     return any(set(stems(plain(name))) <= set(mention.left) for name in dated)
 
 
-def _agrees(mention: Mention, name: str, value: ResultScalar) -> float:
+def _agrees(mention: Mention, name: str, value: Scalar) -> float:
     """In [0, 1]; a bare number counts fourfold where its label names the field."""
     if isinstance(value, bool):
         return 0.0

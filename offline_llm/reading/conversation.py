@@ -1,4 +1,4 @@
-"""A conversation read back into user goals: what the user asked for, and what was done about it.
+"""A conversation read back into goals: what the user asked for, and what was done about it.
 
 The offline model keeps no state between requests, so everything is read anew from the messages.
 """
@@ -35,11 +35,11 @@ class UserGoal:
     """One thing that the user wants, in the user's words over all turns about it."""
 
     index: int
-    """0 for the first user goal of the conversation."""
+    """0 for the first goal of the conversation."""
     texts: list[str]
-    first: int = 0  # index of the first user goal of the same message
+    first: int = 0  # index of the first goal of the same message
     calls: list[PastCall] = field(default_factory=list)
-    """Calls made since the user goal was said."""
+    """Calls made since the goal was said."""
     asked: list[str] = field(default_factory=list)
     """Questions that the agent asked about it."""
     unknown: bool = False
@@ -51,8 +51,8 @@ class UserGoal:
 
 
 @dataclass(frozen=True)
-class HeardConversation:
-    user_goals: list[UserGoal]
+class Dialogue:
+    goals: list[UserGoal]
     calls: list[PastCall]
     system: str
     last_role: str
@@ -60,36 +60,36 @@ class HeardConversation:
     @cached_property
     def parting(self) -> bool:
         """The user's last words end the conversation and ask for nothing."""
-        text = self.user_goals[-1].texts[-1] if self.user_goals else ""
+        text = self.goals[-1].texts[-1] if self.goals else ""
         rest = stem_set(_PARTING.sub(" ", text))
         return bool(_PARTING.search(text)) and len(rest) <= 4 and not _WANTS.search(text)
 
 
-def read(messages: list[RequestMessage]) -> HeardConversation:
-    user_goals: list[UserGoal] = []
+def read(messages: list[RequestMessage]) -> Dialogue:
+    goals: list[UserGoal] = []
     calls: list[PastCall] = []
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     question = ""
     for message in messages:
         role, text = message["role"], message["content"]
-        if role == "user" and question and user_goals:
-            for user_goal in user_goals[user_goals[-1].first :]:
-                hear(user_goal.texts, text, question)
-                user_goal.unknown = bool(_UNKNOWN.search(text))
+        if role == "user" and question and goals:
+            for goal in goals[goals[-1].first :]:
+                hear(goal.texts, text, question)
+                goal.unknown = bool(_UNKNOWN.search(text))
         elif role == "user":
-            parts, at = parts_of(text), len(user_goals)
-            user_goals += [UserGoal(at + i, [part], first=at) for i, part in enumerate(parts)]
+            parts, at = parts_of(text), len(goals)
+            goals += [UserGoal(at + i, [part], first=at) for i, part in enumerate(parts)]
         elif role == "assistant":
             made = [_call(call, results) for call in message.get("tool_calls") or []]
             calls += [call._replace(number=len(calls) + i) for i, call in enumerate(made)]
-            for user_goal in user_goals:
-                user_goal.calls += calls[len(calls) - len(made) :]
+            for goal in goals:
+                goal.calls += calls[len(calls) - len(made) :]
             question = "" if made else question_in(text)
-            for user_goal in user_goals[user_goals[-1].first :] if question and user_goals else ():
-                user_goal.asked.append(question)
+            for goal in goals[goals[-1].first :] if question and goals else ():
+                goal.asked.append(question)
         question = "" if role == "user" else question
     system = "\n\n".join(m["content"] for m in messages if m["role"] in ("system", "developer"))
-    return HeardConversation(user_goals, calls, system, messages[-1]["role"])
+    return Dialogue(goals, calls, system, messages[-1]["role"])
 
 
 def parts_of(text: str) -> list[str]:

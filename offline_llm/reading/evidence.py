@@ -11,7 +11,7 @@ from typing import Any
 from offline_llm.reading.agreement import agreement
 from offline_llm.reading.filling import Words
 from offline_llm.reading.reading import Mention
-from offline_llm.reading.results import ResultItem, ResultScalar
+from offline_llm.reading.results import ResultItem, Scalar
 from offline_llm.reading.toolbox import Param
 from offline_llm.reading.words import alike, plain, stems
 
@@ -25,7 +25,7 @@ _SPOKEN_FOR = 2.0
 
 @dataclass(frozen=True)
 class ValueCandidate:
-    value: ResultScalar
+    value: Scalar
     score: float
     hard: float
     """The part of the score that comes from values the person said."""
@@ -129,7 +129,7 @@ class Evidence:
     @cached_property
     def candidates(self) -> list[ValueCandidate]:
         """Values that can stand for the parameter, the best supported first."""
-        best: dict[ResultScalar, ValueCandidate] = {}
+        best: dict[Scalar, ValueCandidate] = {}
         for item in self.items:
             stand = [(v, f) for k, v in item.fields.items() if (f := self._stands_for(k, v, item))]
             if not stand:
@@ -144,7 +144,7 @@ class Evidence:
                     best[value] = candidate
         return sorted(best.values(), key=lambda c: (-c.score, str(c.value)))
 
-    def _stands_for(self, name: str, value: ResultScalar, item: ResultItem) -> float:
+    def _stands_for(self, name: str, value: Scalar, item: ResultItem) -> float:
         """How well a field of an item can be the parameter's value, in [0, 1]."""
         param = self.param
         if param.prefix and not str(value).startswith(param.prefix):

@@ -1,4 +1,4 @@
-"""Arguments from words: which value of the user goal belongs to which parameter of a tool."""
+"""Arguments from words: which value of the goal belongs to which parameter of a tool."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from offline_llm.reading.reading import Mention, mentions, shape
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import plain, split, stem, stems, table
 
 _NAMING = frozenset(map(stem, table("name title label code id")))
@@ -40,7 +40,7 @@ _NO = re.compile(r"\b(?:no|not|false|off|disabled?|without|exclude|excluding)\b"
 
 @dataclass(frozen=True)
 class Words:
-    """What a person said about one user goal, and what day it is there."""
+    """What a person said about one goal, and what day it is there."""
 
     text: str
     today: str
@@ -67,11 +67,7 @@ class Words:
 
 
 def fill(
-    tool: OfferedTool,
-    words: Words,
-    *,
-    lookup: bool,
-    prefer: Callable[[Mention], float] = lambda _: 1.0,
+    tool: Tool, words: Words, *, lookup: bool, prefer: Callable[[Mention], float] = lambda _: 1.0
 ) -> dict[str, Any]:
     """Values for the parameters that the words give. In a look-up a value must be labelled for an
     optional parameter, because a wrong filter hides what is looked for; `prefer` weighs the
@@ -111,7 +107,7 @@ def fill(
     return filled if lookup else filled | _the_last(tool, words, filled)
 
 
-def _the_last(tool: OfferedTool, words: Words, filled: dict[str, Any]) -> dict[str, Any]:
+def _the_last(tool: Tool, words: Words, filled: dict[str, Any]) -> dict[str, Any]:
     """One text is open and one value is left over: they belong together."""
     needed = [p for p in tool.required if p.name not in filled and not p.name_words & PLACES]
     if len(needed) != 1 or not needed[0].is_text or any(p.is_id for p in tool.params):
@@ -122,7 +118,7 @@ def _the_last(tool: OfferedTool, words: Words, filled: dict[str, Any]) -> dict[s
     return {needed[0].name: whole.pop()} if len(whole) == 1 else {}
 
 
-def fit(param: Param, mention: Mention, tool: OfferedTool, *, strict: bool = False) -> float:
+def fit(param: Param, mention: Mention, tool: Tool, *, strict: bool = False) -> float:
     """How well a mention suits a parameter: its type, its spelling and the words before it."""
     base, near = _base(param, mention), set(mention.left)
     if base <= 0:
@@ -142,7 +138,7 @@ def fit(param: Param, mention: Mention, tool: OfferedTool, *, strict: bool = Fal
     return 0.3 * score if _belongs_elsewhere(param, tool, near) else score
 
 
-def _belongs_elsewhere(param: Param, tool: OfferedTool, near: set[str]) -> bool:
+def _belongs_elsewhere(param: Param, tool: Tool, near: set[str]) -> bool:
     """The words before the mention name what another parameter identifies or holds."""
     if any(p.parts and p is not param and near & p.name_words for p in tool.params):
         return True

@@ -1,4 +1,4 @@
-"""Which tool a user goal means: the words of the user goal against the words of each tool.
+"""Which tool a goal means: the words of the goal against the words of each tool.
 
 The action must be named by the tool, not only the thing: a person who wants something cancelled is
 not served by a tool that lists it. When no tool names the action, none fits.
@@ -9,7 +9,7 @@ import re
 from collections import Counter
 
 from offline_llm.reading.filling import PLACES, Words, fill
-from offline_llm.reading.toolbox import READ_VERBS, OfferedTool
+from offline_llm.reading.toolbox import READ_VERBS, Tool
 from offline_llm.reading.words import STOP, alike, found, sentences, split, stem, stems
 
 _LEAD = re.compile(
@@ -52,8 +52,8 @@ def request_of(text: str) -> str:
     return next(asking, parts[0])
 
 
-def ranked(words: Words, tools: list[OfferedTool]) -> list[OfferedTool]:
-    """Tools that name the user goal's action and its thing, the best first."""
+def ranked(words: Words, tools: list[Tool]) -> list[Tool]:
+    """Tools that name the goal's action and its thing, the best first."""
     request = request_of(words.text)
     action, bare = action_of(request), _LEAD.sub("", request)
     asked = dict.fromkeys(stems(request), 1.0)
@@ -61,7 +61,7 @@ def ranked(words: Words, tools: list[OfferedTool]) -> list[OfferedTool]:
         asked.setdefault({"zon": "timezon"}.get(word, word), 0.35)
     spread = Counter(word for tool in tools for word in {*tool.name_words, *tool.head_words})
     rare = {word: math.log(1 + len(tools) / (1 + spread[word])) for word in asked}
-    scores: list[tuple[float, str, OfferedTool]] = []
+    scores: list[tuple[float, str, Tool]] = []
     for tool in tools:
         if action == _READING or _NOUN_PHRASE.match(bare):  # no verb: the values must suit
             verbs = [action] if action == _READING else list(stems(request))
@@ -75,13 +75,13 @@ def ranked(words: Words, tools: list[OfferedTool]) -> list[OfferedTool]:
     return [tool for score, _, tool in sorted(scores, key=lambda s: s[:2]) if score < 0]
 
 
-def _covers(tool: OfferedTool, request: str) -> bool:
+def _covers(tool: Tool, request: str) -> bool:
     """The tool speaks of most of what the request says before it comes to values."""
     words = stems(" ".join(Words(request.split(":")[0], "").tokens[0]))
     return sum(found(word, tool.words) for word in words) >= 0.45 * len(words)
 
 
-def _suits(tool: OfferedTool, words: Words) -> float:
+def _suits(tool: Tool, words: Words) -> float:
     """Parameters that the values fill, less required ones that they leave open."""
     values = fill(tool, words, lookup=False)
     needed = [p for p in tool.required if not p.name_words & PLACES]
@@ -89,7 +89,7 @@ def _suits(tool: OfferedTool, words: Words) -> float:
     return sum(1.2 if p.name in values else -1.2 for p in needed) + 0.4 * len(optional)
 
 
-def _acts(tool: OfferedTool, action: str) -> float:
+def _acts(tool: Tool, action: str) -> float:
     """How far the tool is one that does this, in [0, 1]."""
     acts = 1.0 if action in tool.verbs else 0.0
     acts = acts or 0.6 * any(alike(action, verb) for verb in tool.verbs)
@@ -100,7 +100,7 @@ def _acts(tool: OfferedTool, action: str) -> float:
 
 
 def _score(
-    tool: OfferedTool,
+    tool: Tool,
     action: str,
     thing: tuple[str, ...] | None,
     asked: dict[str, float],

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from offline_llm.reading.matching import object_of
 from offline_llm.reading.reading import NUMBERS
-from offline_llm.reading.results import PastCall, ResultItem, ResultScalar, items_of
-from offline_llm.reading.toolbox import OfferedTool
+from offline_llm.reading.results import PastCall, ResultItem, Scalar, items_of
+from offline_llm.reading.toolbox import Tool
 from offline_llm.reading.words import alike, plain, split, stem, stem_set, stems
 
 _FORBIDS = re.compile(r"\b(never|do not|don't|must not|may not|cannot)\s+([^.;]+)", re.IGNORECASE)
@@ -29,10 +29,10 @@ _BEGUN = re.compile(r"\b(?:already|has begun|has started)\b", re.IGNORECASE)
 _SHIFTS = stem_set("raise increase lower decrease reduce")
 """Verbs for which a tool that sets a value is meant."""
 _MONEY = stem_set("amount balance total cost price sum debt value")
-PolicyFields = list[tuple[str, ResultScalar]]
+Fields = list[tuple[str, Scalar]]
 
 
-class ToldRule(NamedTuple):
+class Rule(NamedTuple):
     text: str
     ban: str
     """What comes after `never` or `do not`, up to the first full stop or semicolon."""
@@ -40,11 +40,11 @@ class ToldRule(NamedTuple):
     """It says `never`: a condition that cannot be seen counts as met."""
 
 
-class PolicyCase(NamedTuple):
+class Case(NamedTuple):
     """A call that is about to be made."""
 
-    tool: OfferedTool
-    given: dict[str, ResultScalar]
+    tool: Tool
+    given: dict[str, Scalar]
     rows: dict[str, ResultItem]
     """The newest rows that the arguments identify, by parameter."""
     further: list[ResultItem]
@@ -52,9 +52,7 @@ class PolicyCase(NamedTuple):
     today: str
 
     @classmethod
-    def of(
-        cls, tool: OfferedTool, arguments: dict[str, Any], calls: list[PastCall], today: str
-    ) -> "PolicyCase":
+    def of(cls, tool: Tool, arguments: dict[str, Any], calls: list[PastCall], today: str) -> "Case":
         known = {item.key: item for call in calls for item in items_of(call)}
         given = {k: v for k, v in arguments.items() if isinstance(v, str | int | float)}
         rows = {name: known[str(v)] for name, v in given.items() if str(v) in known}
@@ -62,19 +60,15 @@ class PolicyCase(NamedTuple):
         return cls(tool, given, rows, [known[v] for v in ids], today)
 
 
-def rules_in(system: str) -> list[ToldRule]:
+def rules_in(system: str) -> list[Rule]:
     lines = re.split(r"\n+|(?<=[.;])\s+", system)
     found = [(line, _FORBIDS.search(line)) for line in lines]
     return [
-        ToldRule(line.strip(" -*;."), ban[2], ban[1].lower() == "never")
-        for line, ban in found
-        if ban
+        Rule(line.strip(" -*;."), ban[2], ban[1].lower() == "never") for line, ban in found if ban
     ]
 
 
-def broken_rule(
-    case: PolicyCase, tools: list[OfferedTool], system: str, *, complete: bool
-) -> ToldRule | None:
+def broken_rule(case: Case, tools: list[Tool], system: str, *, complete: bool) -> Rule | None:
     """The first rule that this call would break; while values are missing, only one that needs
     no look at them."""
     for rule in rules_in(system):
@@ -88,11 +82,11 @@ def broken_rule(
     return None
 
 
-def _share(words: set[str], tool: OfferedTool) -> float:
+def _share(words: set[str], tool: Tool) -> float:
     return 2.0 * len(words & set(tool.name_words)) + len(words & tool.head_words)
 
 
-def _names(rule: ToldRule, tool: OfferedTool) -> bool:
+def _names(rule: Rule, tool: Tool) -> bool:
     """The rule's verb is the tool's, and what it must not be done to is the tool's thing."""
     words, thing = stems(rule.ban), set(object_of(rule.ban))
     if not words or tool.reads:
@@ -105,13 +99,13 @@ def _names(rule: ToldRule, tool: OfferedTool) -> bool:
     return any(alike(verb, other) for other in tool.verbs) and bool(named & thing)
 
 
-def _holds(rule: ToldRule, case: PolicyCase) -> bool:
+def _holds(rule: Rule, case: Case) -> bool:
     """Whether the rule's condition is met: what it says beyond the tool's own words."""
     ban, _, unless = rule.ban.partition(" unless ")
     words, raw = set(stems(ban)), set(split(ban))
     about = [row for name, row in case.rows.items() if _nouns(case.tool, name) & words]
     rows = about or list(case.rows.values())
-    given: PolicyFields = list(case.given.items())
+    given: Fields = list(case.given.items())
     near = given + [pair for row in rows for pair in row.fields.items()]
     far = near + [pair for row in case.further for pair in row.fields.items()]
     texts = [(k, v) for k, v in near if k in raw and isinstance(v, str) and _is_word(v)]
@@ -136,7 +130,7 @@ def _holds(rule: ToldRule, case: PolicyCase) -> bool:
     return True in states if any(s is not None for s in states) else rule.strict
 
 
-def _nouns(tool: OfferedTool, name: str) -> frozenset[str]:
+def _nouns(tool: Tool, name: str) -> frozenset[str]:
     param = tool.param(name)
     return param.nouns if param else frozenset()
 
@@ -145,7 +139,7 @@ def _is_word(value: str) -> bool:
     return 0 < len(stems(plain(value))) <= 3 and not any(c.isdigit() for c in value)
 
 
-def _state(ban: str, name: str, value: ResultScalar, extra: set[str], today: str) -> bool | None:
+def _state(ban: str, name: str, value: Scalar, extra: set[str], today: str) -> bool | None:
     """Whether a field that the rule names is on: true (or false after `not`), more than 0, or
     a date that has not passed (has, after `already`). None when the rule does not name it."""
     words, said = [w for w in stems(plain(name)) if w not in ("until", "id")], stems(ban)
@@ -167,7 +161,7 @@ def _state(ban: str, name: str, value: ResultScalar, extra: set[str], today: str
 _STARTS = stem_set("starts begins opens")
 
 
-def _compares(found: re.Match[str], fields: PolicyFields) -> bool:
+def _compares(found: re.Match[str], fields: Fields) -> bool:
     """`younger than the minimum age`: a field against another, times a number in words."""
     right, before = stem_set(found["what"]), stem_set(found.string[: found.start()])
     times = NUMBERS.index(found["times"]) if found["times"] else 1
@@ -180,7 +174,7 @@ def _compares(found: re.Match[str], fields: PolicyFields) -> bool:
     return any((v < times * bound) if found["low"] else (v > times * bound) for v in values)
 
 
-def _over(limit: re.Match[str], words: set[str], levels: list[PolicyFields], today: str) -> bool:
+def _over(limit: re.Match[str], words: set[str], levels: list[Fields], today: str) -> bool:
     """Whether a number that the rule speaks of lies on the forbidden side: an argument before a
     field, one of the rule's words, one of money where the limit is in a currency, or an age."""
     bound = float(limit["bound"].replace(",", "").rstrip("."))

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-ResultScalar = str | int | float | bool
+Scalar = str | int | float | bool
 
 _TRANSIENT = re.compile(
     r"rate.?limit|too many requests|time[d -]?out|temporar|try again|retry|unavailable|overload"
@@ -46,8 +46,8 @@ class ResultItem:
     """One row of a result. `around` are scalars of what it lay in and of the call's arguments."""
 
     tool: str
-    fields: dict[str, ResultScalar]
-    around: dict[str, ResultScalar]
+    fields: dict[str, Scalar]
+    around: dict[str, Scalar]
 
     @cached_property
     def key(self) -> str:
@@ -116,16 +116,12 @@ def items_of(call: PastCall) -> tuple[ResultItem, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _items(
-    tool: str, given: tuple[tuple[str, ResultScalar], ...], result: str
-) -> tuple[ResultItem, ...]:
+def _items(tool: str, given: tuple[tuple[str, Scalar], ...], result: str) -> tuple[ResultItem, ...]:
     """The same objects for the same call, so that what is found out about them can be kept."""
     return tuple(islice(_walk(parsed(result), dict(given), tool), _MAX_ITEMS))
 
 
-def _walk(
-    value: Any, around: dict[str, ResultScalar], tool: str, depth: int = 0
-) -> Iterator[ResultItem]:
+def _walk(value: Any, around: dict[str, Scalar], tool: str, depth: int = 0) -> Iterator[ResultItem]:
     parts = value if isinstance(value, list) else []
     if isinstance(value, dict):
         own = {k: v for k, v in value.items() if _is_scalar(v)}

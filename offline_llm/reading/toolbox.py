@@ -83,7 +83,7 @@ class Param:
 
 
 @dataclass(frozen=True)
-class OfferedTool:
+class Tool:
     name: str
     description: str
     params: tuple[Param, ...]
@@ -111,13 +111,13 @@ class OfferedTool:
 
 
 @lru_cache(maxsize=512)
-def toolbox(text: str) -> list[OfferedTool]:
+def toolbox(text: str) -> list[Tool]:
     """Tools from the JSON text of a request's functions, which requests repeat."""
     return [_tool(json.dumps(function)) for function in json.loads(text)]
 
 
 @lru_cache(maxsize=4096)
-def _tool(text: str) -> OfferedTool:
+def _tool(text: str) -> Tool:
     function = json.loads(text)
     name, description = function["name"], str(function.get("description") or "")
     params = _params(function.get("parameters"))
@@ -127,7 +127,7 @@ def _tool(text: str) -> OfferedTool:
     reads = bool(READ_VERBS & (verbs if description else set(name_words)))
     reads = reads or bool(told and params and not any(p.required for p in params))
     choices = [plain(str(value)) for p in params for value in p.enum]
-    return OfferedTool(
+    return Tool(
         name=name,
         description=description,
         params=params,

@@ -79,7 +79,7 @@ class Kept:
         return self._pieces[place] if place < len(self._pieces) else found[0]
 
 
-def rewrite_request_of(request: ChatRequest) -> RewriteRequest | None:
+def request_of(request: ChatRequest) -> RewriteRequest | None:
     """What is to be rewritten and how, None for a request of another kind."""
     for message in request.messages:
         if message["role"] == "user":

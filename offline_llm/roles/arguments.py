@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from offline_llm.reading.conversation import HeardConversation, UserGoal
+from offline_llm.reading.conversation import Dialogue, UserGoal
 from offline_llm.reading.filling import PLACES, Words, fill, leftover
-from offline_llm.reading.lookups import AgentKnowledge, LookupValue, NextRead, Unknown, resolve
+from offline_llm.reading.lookups import Known, ReadCall, Unknown, Value, resolve
 from offline_llm.reading.reading import Mention
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import ORDINALS, stem
 
 _REFERS = re.compile(
@@ -21,14 +21,14 @@ _NONE: frozenset[str] = frozenset()
 
 
 @dataclass
-class ArgumentsDraft:
-    known: AgentKnowledge
-    user_goal: UserGoal
-    talk: HeardConversation
+class CallDraft:
+    known: Known
+    goal: UserGoal
+    talk: Dialogue
     values: dict[str, Any] = field(default_factory=dict)
     missing: list[Param] = field(default_factory=list)
     """Required and neither said nor to be found."""
-    reads: list[NextRead] = field(default_factory=list)
+    reads: list[ReadCall] = field(default_factory=list)
     """Look-ups that bring it nearer, independent of each other."""
     choices: tuple[Any, ...] = ()
     """Candidates for the first missing identifier, when the words leave several."""
@@ -36,10 +36,8 @@ class ArgumentsDraft:
     """Plain optional parameters without a value."""
 
 
-def arguments_for(
-    tool: OfferedTool, known: AgentKnowledge, user_goal: UserGoal, talk: HeardConversation
-) -> ArgumentsDraft:
-    draft = ArgumentsDraft(known, user_goal, talk)
+def arguments_for(tool: Tool, known: Known, goal: UserGoal, talk: Dialogue) -> CallDraft:
+    draft = CallDraft(known, goal, talk)
     draft.values = _members(tool, known.words, draft)
     draft.reads = list({(r.tool.name, str(r.arguments)): r for r in draft.reads}.values())
     open_ones = [p for p in tool.params if p.name not in draft.values and not p.required]
@@ -47,7 +45,7 @@ def arguments_for(
     return draft
 
 
-def _members(tool: OfferedTool, words: Words, draft: ArgumentsDraft) -> dict[str, Any]:
+def _members(tool: Tool, words: Words, draft: CallDraft) -> dict[str, Any]:
     """Values for the parameters of a tool, or for the members of a nested object."""
     values = fill(tool, words, lookup=False)
     for param in tool.params:
@@ -68,7 +66,7 @@ def _members(tool: OfferedTool, words: Words, draft: ArgumentsDraft) -> dict[str
 
 
 def _nested(
-    param: Param, tool: OfferedTool, values: dict[str, Any], words: Words, draft: ArgumentsDraft
+    param: Param, tool: Tool, values: dict[str, Any], words: Words, draft: CallDraft
 ) -> list[dict[str, Any]]:
     """One object for each ordinal that the words number them with; one when they do not."""
     inner = replace(tool, params=param.parts, name_words=(), head_words=_NONE)
@@ -87,7 +85,7 @@ def _groups(param: Param, words: Words, free: list[Mention]) -> Iterator[Words]:
 
 
 def _identifiers(
-    param: Param, tool: OfferedTool, values: dict[str, Any], words: Words, draft: ArgumentsDraft
+    param: Param, tool: Tool, values: dict[str, Any], words: Words, draft: CallDraft
 ) -> list[Any]:
     """Identifiers looked up: one, or for a list one for each numbered element."""
     groups = [words]
@@ -96,9 +94,9 @@ def _identifiers(
     found = []
     for group in groups:
         step = resolve(param, tool, replace(draft.known, words=group), values)
-        if isinstance(step, LookupValue):
+        if isinstance(step, Value):
             found.append(step.value)
-        elif isinstance(step, NextRead):
+        elif isinstance(step, ReadCall):
             draft.reads.append(step)
         elif (carried := _carried(param, draft)) is not None:
             found.append(carried)
@@ -113,11 +111,11 @@ def _is_meant(param: Param, words: Words) -> bool:
     return any(param.nouns & set(mention.left) for mention in words.mentions)
 
 
-def _carried(param: Param, draft: ArgumentsDraft) -> Any:
+def _carried(param: Param, draft: CallDraft) -> Any:
     """A value that holds on: of an earlier call with the same parameter when the words refer
     back or the user knows no better, a place that the system prompt names, or the default."""
-    user_goal, place = draft.user_goal, bool(param.name_words & PLACES)
-    refers = user_goal.index > 0 and (user_goal.unknown or bool(_REFERS.search(user_goal.text)))
+    goal, place = draft.goal, bool(param.name_words & PLACES)
+    refers = goal.index > 0 and (goal.unknown or bool(_REFERS.search(goal.text)))
     for call in reversed(draft.talk.calls if place or (param.is_id and refers) else []):
         row = call.value if isinstance(call.value, dict) else {}
         seen = row | call.arguments
@@ -125,7 +123,7 @@ def _carried(param: Param, draft: ArgumentsDraft) -> Any:
             return seen[param.name]
     if place:
         single = replace(param, required=True)
-        reader = OfferedTool("", "", (single,), _NONE, (), _NONE, _NONE, _NONE, False)
+        reader = Tool("", "", (single,), _NONE, (), _NONE, _NONE, _NONE, False)
         spoken = fill(reader, Words(draft.talk.system, ""), lookup=True)
         if param.name in spoken:
             return spoken[param.name]

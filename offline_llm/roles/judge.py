@@ -14,7 +14,7 @@ from offline_llm.reading.results import error_of
 from offline_llm.reading.sections import data, json_of, sections
 from offline_llm.reading.toolbox import READ_VERBS
 from offline_llm.reading.words import found, plain, sentences, stem, stem_set, stems
-from offline_llm.roles.judge_manner import TranscriptLine, effects, manner_fault, reads
+from offline_llm.roles.judge_manner import Line, effects, manner_fault, reads
 from offline_llm.server.request import ChatRequest
 from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
@@ -65,10 +65,10 @@ def aspect_of(words: str) -> str:
     return "other"
 
 
-def transcript(value: Any) -> list[TranscriptLine]:
+def transcript(value: Any) -> list[Line]:
     """Lines of a transcript given as messages, or as text with `who: words` on each line."""
     entries = value if isinstance(value, list) else str(value).splitlines()
-    lines: list[TranscriptLine] = []
+    lines: list[Line] = []
     for entry in entries:
         if not isinstance(entry, dict):
             who, _, rest = str(entry).partition(":")
@@ -77,18 +77,14 @@ def transcript(value: Any) -> list[TranscriptLine]:
         text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
         kind = {"tool": "result", "user": "user"}.get(role, "agent")
         if text:
-            lines.append(
-                TranscriptLine(kind, text, failed=kind == "result" and bool(error_of(text)))
-            )
+            lines.append(Line(kind, text, failed=kind == "result" and bool(error_of(text))))
         for call in entry.get("tool_calls") or entry.get("calls") or []:
             made = call.get("function", call) if isinstance(call, dict) else {}
-            lines.append(
-                TranscriptLine("call", str(made.get("arguments", "")), tool=str(made.get("name")))
-            )
+            lines.append(Line("call", str(made.get("arguments", "")), tool=str(made.get("name"))))
     return lines
 
 
-def decide(aspect: str, words: str, lines: list[TranscriptLine]) -> tuple[bool, str]:
+def decide(aspect: str, words: str, lines: list[Line]) -> tuple[bool, str]:
     rest = re.sub(r"\(of: .*\)", "", words.partition(":")[2]).strip()
     if aspect == "said":
         if _DECLINES.search(words):
@@ -99,7 +95,7 @@ def decide(aspect: str, words: str, lines: list[TranscriptLine]) -> tuple[bool, 
         return _done(rest or words, lines)
     if aspect == "avoided":
         return _avoided(words, rest, lines)
-    last = lines[-1] if lines else TranscriptLine("user", "")
+    last = lines[-1] if lines else Line("user", "")
     if last.kind != "agent" or last.text.lstrip().startswith(("{", "[", "<")):
         return False, last.text
     told = [line.text for line in lines if line.kind == "agent"]
@@ -108,7 +104,7 @@ def decide(aspect: str, words: str, lines: list[TranscriptLine]) -> tuple[bool, 
     return fault is None, fault or last.text
 
 
-def _told(labels: str, lines: list[TranscriptLine]) -> tuple[bool, str]:
+def _told(labels: str, lines: list[Line]) -> tuple[bool, str]:
     """A sentence of the assistant speaks of every label, and gives no figure of its own making."""
     known = " ".join(line.text for line in lines if line.kind in ("result", "user")).lower()
     evidence = ""
@@ -132,29 +128,29 @@ def _told(labels: str, lines: list[TranscriptLine]) -> tuple[bool, str]:
 _FILL = stem_set("user each number name")
 
 
-def _done(user_goals: str, lines: list[TranscriptLine]) -> tuple[bool, str]:
-    """Each user goal has a call of its own that succeeded, made with values that were given."""
+def _done(goals: str, lines: list[Line]) -> tuple[bool, str]:
+    """Each goal has a call of its own that succeeded, made with values that were given."""
     done, evidence = effects(lines), ""
-    for user_goal in sentences(user_goals):
-        if stems(user_goal)[:1] == (stem("nothing"),):
+    for goal in sentences(goals):
+        if stems(goal)[:1] == (stem("nothing"),):
             continue
-        call = max(done, key=lambda pair: _likeness(pair[0], user_goal), default=None)
-        if call is None or _likeness(call[0], user_goal) < 0.5:
-            return False, f"no call for: {user_goal}"
+        call = max(done, key=lambda pair: _likeness(pair[0], goal), default=None)
+        if call is None or _likeness(call[0], goal) < 0.5:
+            return False, f"no call for: {goal}"
         if alien := _alien(call[0], lines):
             return False, f"{alien} comes from nowhere"
         evidence = evidence or f"{call[0].tool}: {call[1].text}"
     return True, evidence
 
 
-def _likeness(call: TranscriptLine, user_goal: str) -> float:
-    """Share of the words of the tool's name that the user goal has; what only looks counts less."""
-    own, said = stems(plain(call.tool)), stem_set(user_goal)
+def _likeness(call: Line, goal: str) -> float:
+    """Share of the words of the tool's name that the goal has; what only looks counts less."""
+    own, said = stems(plain(call.tool)), stem_set(goal)
     share = sum(found(word, said) for word in own) / max(1, len(own))
     return share * (0.8 if reads(call) and not READ_VERBS & said else 1.0)
 
 
-def _alien(call: TranscriptLine, lines: list[TranscriptLine]) -> str:
+def _alien(call: Line, lines: list[Line]) -> str:
     """A figure or date among the arguments that neither the user nor a result gave."""
     given = " ".join(x.text for x in lines if x.kind in ("user", "result"))
     known = {m.text[:10] for m in mentions(given[:20_000], "")} | set(re.findall(r"[\d.]+", given))
@@ -165,7 +161,7 @@ def _alien(call: TranscriptLine, lines: list[TranscriptLine]) -> str:
     return ""
 
 
-def _avoided(words: str, rest: str, lines: list[TranscriptLine]) -> tuple[bool, str]:
+def _avoided(words: str, rest: str, lines: list[Line]) -> tuple[bool, str]:
     """No call that succeeded is of the kind that the words rule out."""
     ruled_out = stem_set(rest or words)
     for call, _ in effects(lines):
@@ -180,6 +176,6 @@ def _avoided(words: str, rest: str, lines: list[TranscriptLine]) -> tuple[bool, 
     return bool(lines) or not ruled_out, _last_words(lines)
 
 
-def _last_words(lines: list[TranscriptLine]) -> str:
+def _last_words(lines: list[Line]) -> str:
     said = [line.text for line in lines if line.kind == "agent"] or [x.text for x in lines]
     return said[-1] if said else ""

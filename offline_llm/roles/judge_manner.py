@@ -28,7 +28,7 @@ talked of, at least."""
 
 
 @dataclass(frozen=True)
-class TranscriptLine:
+class Line:
     """One thing that happened: `kind` is user, agent, call or result."""
 
     kind: str
@@ -37,10 +37,10 @@ class TranscriptLine:
     failed: bool = False
 
 
-def effects(lines: list[TranscriptLine]) -> list[tuple[TranscriptLine, TranscriptLine]]:
+def effects(lines: list[Line]) -> list[tuple[Line, Line]]:
     """Calls that succeeded, each with what it returned."""
-    pending: list[TranscriptLine] = []
-    kept: list[tuple[TranscriptLine, TranscriptLine]] = []
+    pending: list[Line] = []
+    kept: list[tuple[Line, Line]] = []
     for line in lines:
         if line.kind == "call":
             pending.append(line)
@@ -51,7 +51,7 @@ def effects(lines: list[TranscriptLine]) -> list[tuple[TranscriptLine, Transcrip
     return kept
 
 
-def reads(call: TranscriptLine) -> bool:
+def reads(call: Line) -> bool:
     return bool(READ_VERBS & set(stems(plain(call.tool))))
 
 

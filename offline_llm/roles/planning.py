@@ -1,4 +1,4 @@
-"""The agent's next step for one user goal: calls to make, or what to say.
+"""The agent's next step for one goal: calls to make, or what to say.
 
 Nothing is remembered: the step follows from the tools, the words and the calls so far, so that
 the agent recovers from an error by planning again with the error known.
@@ -6,13 +6,13 @@ the agent recovers from an error by planning again with the error known.
 
 from typing import Any, NamedTuple
 
-from offline_llm.reading.conversation import HeardConversation, UserGoal
+from offline_llm.reading.conversation import Dialogue, UserGoal
 from offline_llm.reading.filling import Words, label_of
-from offline_llm.reading.lookups import AgentKnowledge
+from offline_llm.reading.lookups import Known
 from offline_llm.reading.matching import ranked
-from offline_llm.reading.policy import PolicyCase, ToldRule, broken_rule
+from offline_llm.reading.policy import Case, Rule, broken_rule
 from offline_llm.reading.results import PastCall
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.unclear import readings, which
 from offline_llm.roles.arguments import arguments_for
 from offline_llm.roles.reckoning import reckoned
@@ -21,63 +21,61 @@ from offline_llm.roles.repair import repaired
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""
 MAX_READS = 10
-"""Look-ups for one user goal."""
+"""Look-ups for one goal."""
 MAX_QUESTIONS = 3
 
 
-class NextStep(NamedTuple):
+class Action(NamedTuple):
     """What to do next. `kind`: call, look_up, ask, which, done, failed, refuse, no_tool, answer."""
 
     kind: str
-    tool: OfferedTool | None = None
-    calls: tuple[tuple[OfferedTool, dict[str, Any]], ...] = ()
+    tool: Tool | None = None
+    calls: tuple[tuple[Tool, dict[str, Any]], ...] = ()
     result: PastCall | None = None
     """The goal's call, for done and failed."""
     missing: tuple[Param, ...] = ()
     optional: tuple[Param, ...] = ()
     """What may be asked for in the same breath as what is missing."""
     choices: tuple[Any, ...] = ()
-    rule: ToldRule | None = None
+    rule: Rule | None = None
     unfound: tuple[str, ...] = ()
     """Labels of what could not be found, for failed."""
     words: str = ""
 
 
-def next_step(
-    user_goal: UserGoal, talk: HeardConversation, tools: list[OfferedTool], today: str
-) -> NextStep:
-    words = Words(user_goal.text, today)
+def next_step(goal: UserGoal, talk: Dialogue, tools: list[Tool], today: str) -> Action:
+    words = Words(goal.text, today)
     if answer := reckoned(words):
-        return NextStep("answer", words=answer)
+        return Action("answer", words=answer)
     matches = ranked(words, tools)
     if not matches:
-        several = () if user_goal.asked else tuple(readings(words.text, tools))
-        return NextStep("which", words=which(several)) if len(several) > 1 else NextStep("no_tool")
+        several = () if goal.asked else tuple(readings(words.text, tools))
+        return Action("which", words=which(several)) if len(several) > 1 else Action("no_tool")
     tool = matches[0]
-    made = [call for call in user_goal.calls if call.name == tool.name]
-    draft = arguments_for(tool, AgentKnowledge(tools, words, talk.calls), user_goal, talk)
+    made = [call for call in goal.calls if call.name == tool.name]
+    draft = arguments_for(tool, Known(tools, words, talk.calls), goal, talk)
     missing = draft.missing
     if made and not made[-1].error and not (tool.reads and _is_other(made[-1], draft, tool)):
-        return NextStep("done", tool, result=made[-1])
+        return Action("done", tool, result=made[-1])
     if made and made[-1].error and (again := _after_error(tool, made, draft.values)):
         return again
-    if draft.reads and len(user_goal.calls) - len(made) < MAX_READS:
-        return NextStep("look_up", tool, tuple(draft.reads))
+    if draft.reads and len(goal.calls) - len(made) < MAX_READS:
+        return Action("look_up", tool, tuple(draft.reads))
     if draft.reads:  # looked for in vain
         missing = [p for p in tool.required if p.name not in draft.values]
-    case = PolicyCase.of(tool, draft.values, talk.calls, today)
+    case = Case.of(tool, draft.values, talk.calls, today)
     rule = broken_rule(case, tools, talk.system, complete=not missing)
     if rule:
-        return NextStep("refuse", tool, rule=rule)
-    if missing and (user_goal.unknown or len(user_goal.asked) >= MAX_QUESTIONS):
-        return NextStep("failed", tool, unfound=tuple(label_of(p) for p in missing))
+        return Action("refuse", tool, rule=rule)
+    if missing and (goal.unknown or len(goal.asked) >= MAX_QUESTIONS):
+        return Action("failed", tool, unfound=tuple(label_of(p) for p in missing))
     if missing:
-        ask = NextStep("ask", tool, missing=tuple(missing), choices=draft.choices)
+        ask = Action("ask", tool, missing=tuple(missing), choices=draft.choices)
         return ask._replace(optional=draft.optional)
-    return NextStep("call", tool, ((tool, draft.values),))
+    return Action("call", tool, ((tool, draft.values),))
 
 
-def _is_other(call: PastCall, draft: Any, tool: OfferedTool) -> bool:
+def _is_other(call: PastCall, draft: Any, tool: Tool) -> bool:
     """The goal's tool was called only on the way: with other values than are known now."""
     needed = {p.name for p in tool.params if p.required or not p.is_id}
     made = call.arguments
@@ -85,15 +83,13 @@ def _is_other(call: PastCall, draft: Any, tool: OfferedTool) -> bool:
     return other and not draft.missing
 
 
-def _after_error(
-    tool: OfferedTool, made: list[PastCall], arguments: dict[str, Any]
-) -> NextStep | None:
+def _after_error(tool: Tool, made: list[PastCall], arguments: dict[str, Any]) -> Action | None:
     """Try again, put right, or None to plan on; an error that says no for good is the outcome."""
     last = made[-1]
     if last.transient:
         if sum(call.arguments == last.arguments for call in made) < MAX_TRIES:
-            return NextStep("call", tool, ((tool, last.arguments),))
-        return NextStep("failed", tool, result=last)
+            return Action("call", tool, ((tool, last.arguments),))
+        return Action("failed", tool, result=last)
     if len(made) <= MAX_TRIES and (
         (arguments and arguments != last.arguments)
         or any(p.name not in last.arguments for p in tool.required)
@@ -101,5 +97,5 @@ def _after_error(
         return None
     fixed = repaired(tool, last)
     if fixed is not None and all(call.arguments != fixed for call in made):
-        return NextStep("call", tool, ((tool, fixed),))
-    return NextStep("failed", tool, result=last)
+        return Action("call", tool, ((tool, fixed),))
+    return Action("failed", tool, result=last)

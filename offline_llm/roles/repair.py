@@ -5,14 +5,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from offline_llm.reading.results import PastCall
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import plain
 
 _LISTED = re.compile(r"(?:one of|allowed|must be|either|expected|not)\b[^\[({]*[\[({]([^\])}]+)")
 _DAY_FIRST = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
 
 
-def repaired(tool: OfferedTool, call: PastCall) -> dict[str, Any] | None:
+def repaired(tool: Tool, call: PastCall) -> dict[str, Any] | None:
     """The same call with the blamed argument put right, or None when nothing better is known."""
     arguments = dict(call.arguments)
     blamed = [p for p in tool.params if p.name in arguments and _is_blamed(p, arguments, call)]

@@ -5,10 +5,10 @@ from typing import Any
 
 from offline_llm.reading.filling import label_of
 from offline_llm.reading.results import PastCall, parsed
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.wording import definite, past, phrase_of, spoken
 from offline_llm.reading.words import joined, plain
-from offline_llm.roles.planning import NextStep
+from offline_llm.roles.planning import Action
 from offline_llm.settings.mistakes import Slips
 
 _MAX_ROWS = 12
@@ -40,7 +40,7 @@ def goodbye(slips: Slips) -> str:
     return _pick(_BYE, slips, "bye")
 
 
-def words_for(step: NextStep, tools: list[OfferedTool], slips: Slips) -> str:
+def words_for(step: Action, tools: list[Tool], slips: Slips) -> str:
     """What to say at a step that makes no call."""
     more = _pick(_MORE, slips, step.kind)
     if step.kind in ("ask", "which"):
@@ -59,9 +59,8 @@ def words_for(step: NextStep, tools: list[OfferedTool], slips: Slips) -> str:
     return f"I'm sorry, I have no way to do that here, so nothing was changed.{offer} {more}"
 
 
-def report(step: NextStep, slips: Slips, *, bare: bool) -> str:
-    """The outcome of a finished user goal with the values that came back; `bare` leaves them
-    out."""
+def report(step: Action, slips: Slips, *, bare: bool) -> str:
+    """The outcome of a finished goal with the values that came back; `bare` leaves them out."""
     tool, call = step.tool, step.result
     assert tool is not None
     assert call is not None
@@ -73,12 +72,12 @@ def report(step: NextStep, slips: Slips, *, bare: bool) -> str:
     return " ".join(part for part in (opening, facts, _pick(_MORE, slips, where)) if part)
 
 
-def _claim(tool: OfferedTool) -> str:
+def _claim(tool: Tool) -> str:
     phrase = phrase_of(tool.name, tool.description)
     return f"I have {past(phrase.verb)} {definite(phrase.rest)}"
 
 
-def pretence(tool: OfferedTool, arguments: dict[str, Any], slips: Slips) -> str:
+def pretence(tool: Tool, arguments: dict[str, Any], slips: Slips) -> str:
     """Claims an outcome that no call brought about."""
     said = joined([f"the {_label(k)} is {spoken(v)}" for k, v in arguments.items()])
     claim = f"{_claim(tool)}: {said}" if said else _claim(tool)
@@ -132,7 +131,7 @@ def _label(name: str) -> str:
     return re.sub(r"\bid\b", "ID", plain(str(name)).lower())
 
 
-def question(step: NextStep, tools: list[OfferedTool], slips: Slips) -> str:
+def question(step: Action, tools: list[Tool], slips: Slips) -> str:
     """Asks for what is missing, in words that a person can answer."""
     first = step.missing[0]
     if len(step.choices) > 1:
@@ -144,7 +143,7 @@ def question(step: NextStep, tools: list[OfferedTool], slips: Slips) -> str:
     return f"{_pick(_ASK, slips, first.name)} {joined(asked)}?"
 
 
-def _asked(param: Param, tools: list[OfferedTool]) -> str:
+def _asked(param: Param, tools: list[Tool]) -> str:
     label = label_of(param)
     if param.is_id:
         hints = joined(_hints(param, tools), "or")
@@ -155,7 +154,7 @@ def _asked(param: Param, tools: list[OfferedTool]) -> str:
     return f"the {label} ({options})" if options else f"the {label}"
 
 
-def _hints(param: Param, tools: list[OfferedTool]) -> list[str]:
+def _hints(param: Param, tools: list[Tool]) -> list[str]:
     """What the reading tools for this identifier can search by."""
     found: list[str] = []
     for tool in tools:
@@ -164,8 +163,8 @@ def _hints(param: Param, tools: list[OfferedTool]) -> list[str]:
     return list(dict.fromkeys(found))[:4]
 
 
-def failure(step: NextStep, slips: Slips) -> str:
-    """Says plainly that and why a user goal could not be carried out."""
+def failure(step: Action, slips: Slips) -> str:
+    """Says plainly that and why a goal could not be carried out."""
     more = _pick(_MORE, slips, "failure")
     if step.unfound:
         what = joined([f"the {label}" for label in step.unfound])

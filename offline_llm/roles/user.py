@@ -1,7 +1,7 @@
 """The simulated user: one message in the part that the system prompt gives.
 
-Brings the user goals in order, answers questions from what it knows, says so when it does not know,
-and ends when every user goal was dealt with. It sees what a person would: the agent's words.
+Brings the goals in order, answers questions from what it knows, says so when it does not know,
+and ends when every goal was dealt with. It sees what a person would: the agent's words.
 """
 
 import json
@@ -74,7 +74,7 @@ class KnownFact(NamedTuple):
 class PlayedPart(NamedTuple):
     """What the system prompt says about the person who is played, and how far the talk is."""
 
-    user_goals: list[str]
+    goals: list[str]
     facts: list[KnownFact]
     manner: str
     patience: int
@@ -83,13 +83,13 @@ class PlayedPart(NamedTuple):
 
     @property
     def brought(self) -> int:
-        """How many user goals were brought up; the opening brings the first, however it is put."""
-        later = (n for n in range(len(self.user_goals), 0, -1) if self.places(n - 1, start=1))
-        return next(later, min(1, len(self.own), len(self.user_goals)))
+        """How many goals were brought up; the opening brings the first, however it is put."""
+        later = (n for n in range(len(self.goals), 0, -1) if self.places(n - 1, start=1))
+        return next(later, min(1, len(self.own), len(self.goals)))
 
-    def places(self, user_goal: int, start: int = 0) -> list[int]:
-        """Which of the own messages say the user goal."""
-        wanted = stem_set(self.user_goals[user_goal])
+    def places(self, goal: int, start: int = 0) -> list[int]:
+        """Which of the own messages say the goal."""
+        wanted = stem_set(self.goals[goal])
         said = [len(wanted & stem_set(text)) >= 0.8 * len(wanted) for text in self.own]
         return [i for i, is_said in enumerate(said) if is_said and i >= start and wanted]
 
@@ -101,12 +101,12 @@ def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]
     errors, factor = settings.user_errors, settings.models.get(request.model, 1.0)
     turn = _turn(part, rng, question, outcome(request), errors.wrong_fact * factor)
     kind = drawn(request, errors, factor)
-    spoilt = kind and spoiled(kind, turn, request, brought=part.brought, user_goals=part.user_goals)
+    spoilt = kind and spoiled(kind, turn, request, brought=part.brought, goals=part.goals)
     return spoilt or turn
 
 
 def _turn(part: PlayedPart, rng: Random, question: str, done: str, wrong: float) -> dict[str, Any]:
-    thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.user_goals)
+    thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.goals)
     if done:  # it has just used a tool of its own
         return {"message": done, "done": False}
     if question and sum(text in _IGNORANT for text in part.own) >= part.patience:
@@ -122,7 +122,7 @@ def _part(request: ChatRequest) -> PlayedPart:
     patience = re.search(r"[Pp]atience: after (\d+)", persona)
     facts = _FACT.findall(read.get("what you know", ""))
     return PlayedPart(
-        user_goals=_USER_GOAL.findall(read.get("what you want", "")),
+        goals=_USER_GOAL.findall(read.get("what you want", "")),
         facts=[KnownFact(label, value, when == "say it at once") for label, value, when in facts],
         manner=manner_of(persona),
         patience=int(patience.group(1)) if patience else 4,
@@ -144,28 +144,28 @@ def _words(text: str) -> str:
 
 
 def _bring(part: PlayedPart, rng: Random) -> str:
-    user_goal = part.user_goals[part.brought]
+    goal = part.goals[part.brought]
     opening = rng.choice(_ACKNOWLEDGE) if part.own and part.manner != "hurried" else ""
-    text = f"{opening} {user_goal}".strip()
-    return text.lower() if part.manner == "short" and user_goal == user_goal.lower() else text
+    text = f"{opening} {goal}".strip()
+    return text.lower() if part.manner == "short" and goal == goal.lower() else text
 
 
-def facts_about(part: PlayedPart, user_goal: int) -> list[KnownFact]:
-    """Facts that can belong to a user goal: they are listed in the order of the user goals, and
-    those that a user goal's own words hold show where its part of the list lies. `at_once` then
-    says that the fact suits no other user goal better."""
+def facts_about(part: PlayedPart, goal: int) -> list[KnownFact]:
+    """Facts that can belong to a goal: they are listed in the order of the goals, and
+    those that a goal's own words hold show where its part of the list lies. `at_once` then
+    says that the fact suits no other goal better."""
     holders = [
-        [i for i, text in enumerate(part.user_goals) if fact.at_once and fact.is_in(text)]
+        [i for i, text in enumerate(part.goals) if fact.at_once and fact.is_in(text)]
         for fact in part.facts
     ]
     chosen = []
     for place, fact in enumerate(part.facts):
         low = max((h[0] for h in holders[: place + 1] if len(h) == 1), default=0)
-        last = len(part.user_goals) - 1
+        last = len(part.goals) - 1
         high = min((h[0] for h in holders[place:] if len(h) == 1), default=last)
-        if low <= user_goal <= high:
-            shares = [fact.relevance(stem_set(text)) for text in part.user_goals[low : high + 1]]
-            chosen.append(fact._replace(at_once=shares[user_goal - low] > 0 or max(shares) == 0))
+        if low <= goal <= high:
+            shares = [fact.relevance(stem_set(text)) for text in part.goals[low : high + 1]]
+            chosen.append(fact._replace(at_once=shares[goal - low] > 0 or max(shares) == 0))
     return chosen
 
 
@@ -173,11 +173,11 @@ def _answer(question: str, part: PlayedPart, rng: Random, wrong: float) -> str:
     """What is known of what was asked, once for each label: the first that was not said yet."""
     if _CONFIRM.search(question):
         return rng.choice(_YES)
-    user_goal, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
-    since = part.own[(part.places(user_goal) or [0])[-1] :] if part.user_goals else part.own
+    goal, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
+    since = part.own[(part.places(goal) or [0])[-1] :] if part.goals else part.own
     said = " ".join(since).lower()
     by_label: dict[str, KnownFact] = {}
-    for fact in sorted(facts_about(part, user_goal), key=lambda fact: fact.value.lower() in said):
+    for fact in sorted(facts_about(part, goal), key=lambda fact: fact.value.lower() in said):
         by_label.setdefault(fact.label, fact)
     fresh = [fact for fact in by_label.values() if fact.value.lower() not in said]
     answers = [f for f in fresh if f.relevance(asked) >= 0.3] or list(by_label.values())
@@ -187,7 +187,7 @@ def _answer(question: str, part: PlayedPart, rng: Random, wrong: float) -> str:
         roles = {stems(fact.label)[:1] for fact in chosen} | {(word,) for word in asked}
         rest = [f for f in fresh if f.at_once and f not in chosen]
         chosen += [f for f in rest if stems(f.label)[:1] in roles]
-    # what was said of another user goal may hold for this one
+    # what was said of another goal may hold for this one
     chosen = chosen or [f for f in part.facts if f.relevance(asked) >= 0.5][:1]
     if len(part.own) > 1 and not fresh and which and _SAME not in since:
         return _SAME

@@ -13,7 +13,7 @@ from offline_llm.server.broken_calls import break_calls
 from offline_llm.server.embeddings import embeddings
 from offline_llm.server.misbehaviour import Misbehaviour, Saboteur, spoil
 from offline_llm.server.request import ChatRequest, RequestError, parse_chat
-from offline_llm.server.response import CREATED, OfflineAnswer, completion, error_body, stream
+from offline_llm.server.response import CREATED, Reply, completion, error_body, stream
 from records.seeds import rng_of
 
 AsgiScope = MutableMapping[str, Any]
@@ -29,7 +29,7 @@ class OpenAIServer:
 
     def __init__(
         self,
-        answer: Callable[[ChatRequest], OfflineAnswer],
+        answer: Callable[[ChatRequest], Reply],
         models: Sequence[str],
         *,
         misbehave: Misbehaviour,

@@ -5,7 +5,7 @@ import re
 from datetime import date, timedelta
 from typing import Any
 
-from offline_llm.reading.toolbox import OfferedTool, Param
+from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.settings.rates import AgentMistakes
 from records.seeds import rng_of
 
@@ -25,9 +25,7 @@ class Slips:
         """A number in [0, 1) for a habit that is no mistake."""
         return rng_of(self._talk, f"{purpose}:{where}").random()
 
-    def wrong_value(
-        self, tool: OfferedTool, arguments: dict[str, Any], where: str
-    ) -> dict[str, Any]:
+    def wrong_value(self, tool: Tool, arguments: dict[str, Any], where: str) -> dict[str, Any]:
         """The arguments with one plain value replaced by another that the schema allows."""
         params = [p for p in tool.params if p.name in arguments and not p.is_id]
         rng = rng_of(self._talk, f"which:{where}")
@@ -38,9 +36,7 @@ class Slips:
                 return arguments | {param.name: other}
         return arguments
 
-    def wrong_format(
-        self, tool: OfferedTool, arguments: dict[str, Any], where: str
-    ) -> dict[str, Any]:
+    def wrong_format(self, tool: Tool, arguments: dict[str, Any], where: str) -> dict[str, Any]:
         """The arguments with one value spelled as a person would and the schema forbids."""
         params = [p for p in tool.params if p.name in arguments]
         rng = rng_of(self._talk, f"form:{where}")

@@ -1,5 +1,4 @@
-"""What the offline model does for tools that nothing runs: it writes an environment, and plays
-calls in it."""
+"""Tools that nothing runs: the offline model writes their domain and plays calls in it."""
 
 from offline_llm.simulator.call import simulate_call
 from offline_llm.simulator.sketch import write_environment

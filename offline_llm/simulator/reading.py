@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from offline_llm.reading.sections import json_of
 from offline_llm.reading.words import split, stem
 
-SimulatedRow = dict[str, Any]
+SimRow = dict[str, Any]
 
 
 class Named(NamedTuple):
@@ -15,22 +15,22 @@ class Named(NamedTuple):
 
     param: str
     entity: str
-    row: SimulatedRow
+    row: SimRow
 
 
 @dataclass
-class SimulatedCall:
+class SimCall:
     """One call as the prompt tells it."""
 
     entities: dict[str, Any]
-    rows: dict[str, list[SimulatedRow]]
+    rows: dict[str, list[SimRow]]
     tool: dict[str, Any]
     arguments: dict[str, Any]
     now: str
     named: list[Named] = field(default_factory=list)
 
     @classmethod
-    def of(cls, found: dict[str, str]) -> "SimulatedCall":
+    def of(cls, found: dict[str, str]) -> "SimCall":
         environment = json_of(found, "world", {})
         call = cls(
             json_of(found, "entities", {}),

@@ -1,5 +1,4 @@
-"""Generator, job `world_sketch`: an environment for tools that come without one, from their own
-words.
+"""Generator, job `world_sketch`: a domain for tools that come without one, from their own words.
 
 Nouns of the tools' names become entities, parameters their fields, and each entity gets a few rows.
 """

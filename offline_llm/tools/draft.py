@@ -12,9 +12,7 @@ from tool_specs.language.expressions import Call, Node, parse
 
 REFUSES = "Refuses when: "
 """Begins the sentence of a description that says when the tool refuses."""
-
-ToolWire = dict[str, Any]
-"""The wire form of a tool."""
+ToolWire = dict[str, Any]  # the wire form of a tool
 
 
 class ToolDraft:

@@ -27,7 +27,7 @@ _TRUE, _FALSE, _NULL = Literal(True), Literal(False), Literal(None)
 _NEVER_NULL = ("now", "count", "sum", "concat")
 
 
-class Precondition(NamedTuple):
+class Guard(NamedTuple):
     that: str
     error: str
     message: str
@@ -123,7 +123,7 @@ def own_guards(
     given: frozenset[str] = frozenset(),
     after: Mapping[Node, Node] | None = None,
     like: str | None = None,
-) -> list[Precondition] | None:
+) -> list[Guard] | None:
     """What must hold for the row with these new values; None when a rule can never hold.
 
     `row` is the binding of the row as it is, None for a new one. `was` maps fields to the values
@@ -159,7 +159,7 @@ def own_guards(
         if tree == _FALSE:
             return None
         if tree != _TRUE and not (held and all(implies(h, tree) for h in held)):
-            guards.append(Precondition(show(tree), f"rule_{rule['id']}", _message(rule)))
+            guards.append(Guard(show(tree), f"rule_{rule['id']}", _message(rule)))
     return guards
 
 
@@ -199,7 +199,7 @@ def implies(held: Node, wanted: Node) -> bool:
 
 def others_guards(
     outline: Outline, entity: Entity, new: Mapping[str, str], *, row: str
-) -> list[Precondition]:
+) -> list[Guard]:
     """Rows of other entities whose rules look this row up: which of them the change would break."""
     guards = []
     for rule in outline.rules:
@@ -218,9 +218,7 @@ def others_guards(
             if broken != _FALSE:
                 same = Binary("==", key, parse(f"{row}.{entity.key}"))
                 that = show(Binary("and", same, broken))
-                guards.append(
-                    Precondition(that, f"rule_{rule['id']}", _message(rule), rule["entity"])
-                )
+                guards.append(Guard(that, f"rule_{rule['id']}", _message(rule), rule["entity"]))
     return guards
 
 

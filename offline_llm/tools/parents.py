@@ -8,13 +8,13 @@ from offline_llm.reading.words import sentences
 from offline_llm.tools.draft import REFUSES, Impossible, ToolDraft
 from offline_llm.tools.outline import Entity, Outline
 
-DraftChange = Callable[[ToolDraft], ToolDraft]
+Change = Callable[[ToolDraft], ToolDraft]
 """Makes the draft of a parent that of its child; Impossible where it does not fit."""
 
 WRITES = ("create", "update", "delete", "link", "unlink")
 
 
-class RowSubject(NamedTuple):
+class Subject(NamedTuple):
     """The row that a tool is about: read by an id that the caller gives."""
 
     entity: Entity
@@ -44,7 +44,7 @@ def draft_of(outline: Outline, tool: dict[str, Any]) -> ToolDraft:
     return d
 
 
-def subject_of(d: ToolDraft, *, looped: bool = False) -> RowSubject | None:
+def subject_of(d: ToolDraft, *, looped: bool = False) -> Subject | None:
     """What the tool is about, where that is one row; `looped` also takes each of several."""
     turns = {
         s["as"]: str(s["over"]).removeprefix("args.")
@@ -58,7 +58,7 @@ def subject_of(d: ToolDraft, *, looped: bool = False) -> RowSubject | None:
             key if key in turns else None
         )
         if step["op"] == "read" and known and (entity := d.outline.entities.get(step["entity"])):
-            return RowSubject(entity, step["as"], name, place)
+            return Subject(entity, step["as"], name, place)
     return None
 
 
@@ -116,7 +116,7 @@ def named(d: ToolDraft, suffix: str) -> ToolDraft:
     return d
 
 
-def tried(o: Outline, tool: dict, change: DraftChange) -> Iterator[ToolDraft]:
+def tried(o: Outline, tool: dict, change: Change) -> Iterator[ToolDraft]:
     try:
         yield change(draft_of(o, tool))
     except Impossible:

@@ -106,7 +106,7 @@ def sources_to_play(
     return [PlayedSource(name, tuple(found[name])) for name in sorted(wanted)]
 
 
-async def write_world(
+async def write_environment(
     source: PlayedSource, llm: LLM, *, item_id: str, generator: RoleConfig
 ) -> ItemResult:
     """Rows of `domains` and `tools`. ItemError when the generator writes no sound environment."""

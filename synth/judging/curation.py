@@ -159,7 +159,7 @@ def candidate_of(
         score=decision.share,
         drop_reason=reason,
         sequence=tuple(call["name"] for call in ordered),
-        opening=opening_words(trajectory["messages"]),
+        opening=first_words(trajectory["messages"]),
         train_turns=train_turns(trajectory["messages"], ordered),
         judge_status=status if judged else None,
     )
@@ -181,7 +181,7 @@ def _without_duplicates(
     return kept
 
 
-def opening_words(messages: Sequence[Mapping[str, Any]]) -> str:
+def first_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """The user's first message without case, punctuation and spacing."""
     text = next((m["content"] for m in messages if m["role"] == "user"), "")
     return " ".join(re.findall(r"\w+", text.casefold()))

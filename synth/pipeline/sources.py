@@ -96,7 +96,7 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
     return any(domain.file.user_tools for domain in domains_of(config)) or evolved
 
 
-def template_simulator(config: RunConfig) -> str | None:
+def offline_simulator(config: RunConfig) -> str | None:
     """What is to be said where rules play tools in a run whose other roles are models of an
     endpoint: nobody names the role, and its answers are no model's. None where that is not so."""
     played = config.simulate.sources or config.simulate.tools != "without_semantics"

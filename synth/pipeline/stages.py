@@ -13,7 +13,7 @@ from records.reading.lookup import RowBy
 from records.tables.schemas import Row
 from sandboxes.local.backend import available
 from sandboxes.mcp.importing import import_server
-from synth.catalogue.played_sources import write_world
+from synth.catalogue.played_sources import write_environment
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.rollout import plan_rollouts, run_rollout
@@ -91,7 +91,9 @@ class CatalogueStage:
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
         if source := item.data.get("played"):
             generator = self.run.config.roles["generator"]
-            made = await write_world(source, shard.llm, item_id=item.item_id, generator=generator)
+            made = await write_environment(
+                source, shard.llm, item_id=item.item_id, generator=generator
+            )
             return self._new(dict(made.tables))
         if tools := item.data.get("recorded"):
             return self._new({"tools": tools})

@@ -156,7 +156,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "simulated": state_accuracy(db),
         "models": models,
         "prompts": _select(db, _PROMPTS),
-        "worlds": _select(db, _WORLDS),
+        "worlds": _select(db, _ENVIRONMENTS),
         "licenses": _select(db, _LICENSES),
         "settings": settings,
         "roles": [
@@ -310,7 +310,7 @@ SELECT prompt, version, count(*) AS rows FROM (
   UNION ALL SELECT 'judge', regexp_extract(checker_version, '@([^@]*)$', 1) {_VERDICTS}
 ) WHERE version IS NOT NULL GROUP BY ALL ORDER BY prompt, version"""
 
-_WORLDS = """
+_ENVIRONMENTS = """
 SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
   CASE WHEN t.server IS NULL THEN coalesce(d.category, '?') ELSE 'MCP server' END AS kind,
   count(*) AS rows

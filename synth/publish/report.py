@@ -85,8 +85,8 @@ def summary_markdown(dataset: Dataset) -> str:
         named = [(row["name"], row["n"]) for row in counts]
         parts += [f"## {title}", markdown_table(("", "trajectories"), named)]
     parts.append("## Domains and servers")
-    worlds = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.worlds]
-    parts.append(markdown_table(("name", "split", "trajectories", "accepted"), worlds))
+    environments = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.environments]
+    parts.append(markdown_table(("name", "split", "trajectories", "accepted"), environments))
     parts.append("## Trajectories that recovered")
     recovery = [
         (r["kind"], r["met"], r["recovered"], ratio(r["share"]), ratio(r["low"]), ratio(r["high"]))

@@ -39,7 +39,7 @@ class DatasetSummary:
     """Declared complexity of the tasks against what was measured of them: `n`, and means of steps,
     dependencies between calls, hidden facts, policy rules and distractor tools; how many plans are
     the search's, how many tasks hold a user goal that is proved out of reach."""
-    worlds: list[Row]
+    environments: list[Row]
     """A domain or MCP server each."""
     tools: list[Row]
     num_tools_called: int
@@ -85,7 +85,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
             drops=_rows(db, _count("drop_reason", "accepted = false")),
             variants=_rows(db, _VARIANTS),
             complexity=_rows(db, _COMPLEXITY),
-            worlds=_rows(db, _WORLDS),
+            environments=_rows(db, _ENVIRONMENTS),
             tools=tools[:TOP_TOOLS],
             num_tools_called=len(tools),
             distributions={
@@ -199,7 +199,7 @@ SELECT complexity AS name, count(*) AS n, avg(num_steps) AS steps,
   count(*) FILTER (json_exists(proof, '$.out_of_reach')) AS out_of_reach
 FROM tasks GROUP BY ALL ORDER BY avg(num_steps), name"""
 
-_WORLDS = """
+_ENVIRONMENTS = """
 SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
   any_value(CASE WHEN t.server IS NULL THEN d.category ELSE 'MCP server' END) AS category,
   coalesce(any_value(d.split), CASE WHEN bool_and(t.split = 'heldout_domain')

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Scalar = str | int | float
+CheckedScalar = str | int | float
 
 
 class Strict(BaseModel):
@@ -68,7 +68,7 @@ class CallCheck(Strict):
 
 
 class CommunicateCheck(Strict):
-    values: tuple[Scalar, ...] = Field(min_length=1)
+    values: tuple[CheckedScalar, ...] = Field(min_length=1)
     """Each must stand in the agent's words to the user, in any usual spelling."""
 
 

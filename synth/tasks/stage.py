@@ -49,7 +49,7 @@ SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""
 
 
-OTHER_WORLDS = 6
+OTHER_DOMAINS_TRIED = 6
 """Domains from which a user goal that no tool of the agent grants is drawn."""
 
 
@@ -328,7 +328,7 @@ def _others(item_id: str, agent: Row, sources: TaskSources) -> Others | None:
     """A few domains of which the agent has no tool; None where there are none."""
     at_hand = {tool["domain_id"] for tool in _own_tools(agent, sources)}
     ids = [i for i in sorted(sources.domains) if i not in at_hand]
-    drawn = rng_of(item_id, "other_worlds").sample(ids, min(OTHER_WORLDS, len(ids)))
+    drawn = rng_of(item_id, "other_worlds").sample(ids, min(OTHER_DOMAINS_TRIED, len(ids)))
 
     def load() -> list[Domain]:
         domains = [sources.domains[i] for i in drawn]

@@ -30,7 +30,7 @@ from tool_specs.language.statements import (
     Update,
     expression_text,
 )
-from tool_specs.language.types import ANY, STRING, Type, json_schema, list_of, misfit, nullable
+from tool_specs.language.types import ANY, STRING, Type, json_schema, list_of, mismatch, nullable
 
 _RETURN_DEPTH = 4
 """Objects inside objects of a returned value."""
@@ -142,7 +142,7 @@ class Compiler(Bindings):
         if s.order_by:
             self.problem("order_by", "belongs to a read with where, not to one with key")
         key = self.expression("key", s.key or "null")
-        reason = misfit(key.type, Type("ref", entity=s.entity))
+        reason = mismatch(key.type, Type("ref", entity=s.entity))
         if reason:
             self.problem("key", f"{s.key!r}: {reason}")
         declares = {"error", "message"} & s.model_fields_set
@@ -210,7 +210,7 @@ class Compiler(Bindings):
                 known = ", ".join(spec.fields)
                 self.problem(f"set.{field}", f"{entity} has no such field; fields: {known}")
                 continue
-            reason = misfit(type_, spec.fields[field].as_type())
+            reason = mismatch(type_, spec.fields[field].as_type())
             if reason:
                 self.problem(f"set.{field}", f"{text!r}: {reason}")
             sets.append(
@@ -263,7 +263,7 @@ class Compiler(Bindings):
             return None
         run, type_ = self.expression("to", s.to)
         item = field.as_type().of
-        if item is not None and (reason := misfit(type_, item)):
+        if item is not None and (reason := mismatch(type_, item)):
             self.problem("to", f"{s.to!r}: {reason}")
         change = execution.FieldAssignment(s.field, run, check_of(field), field.to)
         slots = self.row_slots[entity]

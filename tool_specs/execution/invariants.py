@@ -24,7 +24,7 @@ from tool_specs.language.evaluation import (
 )
 from tool_specs.language.expressions import ExpressionError, parse, parse_template
 from tool_specs.language.lifecycles import Effect, Invariant, Move
-from tool_specs.language.types import misfit
+from tool_specs.language.types import mismatch
 from tool_specs.language.values import EvaluationError
 
 
@@ -123,7 +123,7 @@ def _check_effect(
         except ExpressionError as error:
             problems.add(place, f"{text!r}: {error}")
             continue
-        if reason := misfit(typed.type, other.fields[field].as_type()):
+        if reason := mismatch(typed.type, other.fields[field].as_type()):
             problems.add(place, f"{text!r}: {reason}")
 
 

@@ -211,7 +211,7 @@ def _execute(
 def _warn(config: "RunConfig") -> None:
     """Before anything is spent: of settings that are allowed and likely not meant."""
     from flows.cli.shared.output import say
-    from synth.pipeline.sources import template_simulator
+    from synth.pipeline.sources import offline_simulator
 
-    if warning := template_simulator(config):
+    if warning := offline_simulator(config):
         say(warning)

@@ -7,7 +7,7 @@ from typing import Any
 from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.outline import Outline
 from offline_llm.tools.parents import (
-    RowSubject,
+    Subject,
     draft_of,
     listing_of,
     loops,
@@ -46,7 +46,7 @@ def _on_what_is_made(o: Outline, first: dict[str, Any], second: dict[str, Any]) 
             raise Impossible
         b.steps = [s for s in b.steps if s not in sure]
         b.refusals = [r for r in b.refusals if not r.startswith(f"the {status.words} is not")]
-    return _joint(o, d, b, RowSubject(follow.entity, step["as"], "", place), follow)
+    return _joint(o, d, b, Subject(follow.entity, step["as"], "", place), follow)
 
 
 def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> ToolDraft:
@@ -58,7 +58,7 @@ def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> ToolDr
 
 
 def _joint(
-    o: Outline, d: ToolDraft, b: ToolDraft, lead: RowSubject, follow: RowSubject | None
+    o: Outline, d: ToolDraft, b: ToolDraft, lead: Subject, follow: Subject | None
 ) -> ToolDraft:
     """The statements of both, the second's on the row of the lead or on one that it refers to."""
     if d.name == b.name or loops(d):
@@ -182,7 +182,7 @@ def _undoes(a: ToolDraft, b: ToolDraft) -> bool:
     return broken or bool(set_by[0].keys() & set_by[1].keys())
 
 
-def _narrowed(o: Outline, lead: RowSubject, b: ToolDraft) -> tuple[bool, str]:
+def _narrowed(o: Outline, lead: Subject, b: ToolDraft) -> tuple[bool, str]:
     """A list as the second tool: of rows that belong to the row of the first, or with it."""
     found = listing_of(b)
     if found is None or writes(b) or loops(b) or _ids(b):

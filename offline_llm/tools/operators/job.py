@@ -16,7 +16,7 @@ from offline_llm.tools.operators.deepening import deepened
 from offline_llm.tools.operators.mending import mended
 from offline_llm.tools.operators.slips import slipped
 from offline_llm.tools.outline import Outline
-from offline_llm.tools.patterns.planning import LONGEST_NAME, ToolCandidate, candidates, in_turn
+from offline_llm.tools.patterns.planning import LONGEST_NAME, Candidate, candidates, in_turn
 from records.seeds import rng_of
 
 OperatorFunction = Callable[[Outline, Any], Iterator[tuple[str, ToolDraft]]]
@@ -47,7 +47,7 @@ def derived(domain: str, taken: set[str], wanted: dict[str, Any]) -> list[ToolWi
     rng = rng_of(domain, "derive", int(wanted.get("draw") or 0))
     free = in_turn(candidates(domain), taken, rng)
     count = int(wanted.get("count") or 0)
-    chosen: list[ToolCandidate] = []
+    chosen: list[Candidate] = []
     for aim in [*map(str, wanted.get("aims") or ()), *[""] * count][:count]:
         best = next((c for c in free if aim and c.meets(aim)), None) or next(iter(free), None)
         if best is not None:

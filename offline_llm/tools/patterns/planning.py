@@ -68,7 +68,7 @@ _AIMS = {
 """Words of an aim -> the kind of tool."""
 
 
-class ToolCandidate:
+class Candidate:
     """A tool that could be given, with what it was made from."""
 
     __slots__ = ("draft", "entity", "kind", "pattern")
@@ -101,9 +101,7 @@ def _kind_of(draft: ToolDraft) -> str:
     return "link" if ops[0] == "unlink" else str(ops[0])
 
 
-def in_turn(
-    known: Sequence[ToolCandidate], taken: Collection[str], rng: Random
-) -> list[ToolCandidate]:
+def in_turn(known: Sequence[Candidate], taken: Collection[str], rng: Random) -> list[Candidate]:
     """Those whose names are free, in their order but for the draw. One that was passed and does
     not exist was refused before: it comes last."""
     reached = [place for place, c in enumerate(known) if c.draft.name in taken][-_SURE:]
@@ -117,10 +115,10 @@ def in_turn(
 
 
 @lru_cache(maxsize=4)
-def candidates(domain: str) -> tuple[ToolCandidate, ...]:
+def candidates(domain: str) -> tuple[Candidate, ...]:
     """Of a domain, as json text: no two of one name, patterns taking turns."""
     outline = Outline(json.loads(domain))
-    groups: dict[str, list[ToolCandidate]] = {}
+    groups: dict[str, list[Candidate]] = {}
     taken: set[str] = set()
     for module in MODULES:
         for idea in module.ideas(outline):
@@ -131,14 +129,14 @@ def candidates(domain: str) -> tuple[ToolCandidate, ...]:
             draft.name = shortened(draft.name)
             if draft.name not in taken and len(draft.name) <= LONGEST_NAME:
                 taken.add(draft.name)
-                groups.setdefault(idea.pattern, []).append(ToolCandidate(idea, draft))
+                groups.setdefault(idea.pattern, []).append(Candidate(idea, draft))
     for group in groups.values():
         group.sort(key=lambda c: crc32(f"{outline.name}:{c.draft.name}".encode()))
     order = sorted(groups, key=lambda pattern: crc32(f"{outline.name}:{pattern}".encode()))
     return tuple(_in_turns({pattern: groups[pattern] for pattern in order}))
 
 
-def _in_turns(groups: dict[str, list[ToolCandidate]]) -> Iterator[ToolCandidate]:
+def _in_turns(groups: dict[str, list[Candidate]]) -> Iterator[Candidate]:
     """One of each pattern, then the second of each, and so on; entities that came less go first."""
     seen: Counter[str] = Counter()
     while groups:

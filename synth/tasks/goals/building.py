@@ -282,7 +282,7 @@ def _part(param: ParamSpec, value: Any, place: tuple[str, ...], *, needed: bool)
 def _value_label(tool: DomainTool, place: tuple[str, ...], param: ParamSpec) -> str:
     """`title` of a course search is "course title"; figures carry their unit."""
     label = " ".join(words_of(part) for part in place)
-    entity = words_of(tool.places[place][0]) if place in tool.places else ""
+    entity = words_of(tool.stored_in[place][0]) if place in tool.stored_in else ""
     if len(place) == 1 and " " not in label and entity not in label:
         label = f"{entity} {label}"
     if param.unit and param.unit not in label.split():

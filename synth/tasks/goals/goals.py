@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from synth.rubrics.criteria import Rubric, Scalar, Strict
+from synth.rubrics.criteria import CheckedScalar, Rubric, Strict
 
 Variant = Literal[
     "normal",
@@ -21,7 +21,7 @@ class Fact(Strict):
     """Something the user knows and the agent needs."""
 
     label: str
-    value: Scalar | bool
+    value: CheckedScalar | bool
     param: str
     """The parameter that it goes into, or that it helps to find the value of."""
 
@@ -37,7 +37,7 @@ class Asked(Strict):
     """Something the user wants to be told."""
 
     label: str
-    values: tuple[Scalar, ...]
+    values: tuple[CheckedScalar, ...]
 
 
 class Step(Strict):

@@ -13,7 +13,7 @@ from offline_llm.app import create_app
 from records.errors import ConfigError, ItemError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.catalogue.played_sources import PLAYED, PlayedSource, sources_to_play, write_world
+from synth.catalogue.played_sources import PLAYED, PlayedSource, sources_to_play, write_environment
 from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.config import RoleConfig
 from synth.pipeline.config import RunConfig
@@ -56,7 +56,9 @@ def world_of(app: Any, folder: Path) -> dict[str, list[Row]]:
     async def work() -> dict[str, list[Row]]:
         async with model(app, folder, ROLES) as llm:
             item_id = SOURCE.item_id(ROLES["generator"])
-            made = await write_world(SOURCE, llm, item_id=item_id, generator=ROLES["generator"])
+            made = await write_environment(
+                SOURCE, llm, item_id=item_id, generator=ROLES["generator"]
+            )
             return {name: list(rows) for name, rows in made.tables.items()}
 
     return asyncio.run(work())

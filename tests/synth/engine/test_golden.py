@@ -104,7 +104,12 @@ def test_curation() -> None:
     trajectories = [trajectory(f"t{i}") for i in range(8)]
     trajectories += [trajectory("again", opening="hello from T1!")]
     trajectories += [trajectory("late", reason="max_turns")]
-    scores = {"t2": {"told": 0.0}, "t3": {"goal": 0.0}, "t4": {"tone": 0.0}, "t5": {"hack": False}}
+    scores = {
+        "t2": {"told": 0.0},
+        "t3": {"goal": 0.0},
+        "t4": {"tone": 0.0},
+        "t5": {"supported": False},
+    }
     ids = [t["trajectory_id"] for t in trajectories]
     rows = curate(
         grading_id="g",

@@ -128,12 +128,12 @@ def test_wishes_that_conflict_do_not_stand_together() -> None:
     by_id = {goal.id: goal for goal in config.goals}
     for i in range(200):
         made = draft_of(config, names, i)
-        ids = [wish.id for wish in made.wishes]
-        for at, wish in enumerate(made.wishes):
+        ids = [wish.id for wish in made.user_goals]
+        for at, wish in enumerate(made.user_goals):
             assert not set(ids) & set(wish.conflicts)
             assert set(wish.requires) <= set(ids[:at])
             assert wish == by_id[wish.id]
-        calls = [call.tool for wish in made.wishes for call in wish.calls]
+        calls = [call.tool for wish in made.user_goals for call in wish.calls]
         assert [goal.tool for goal in made.draft.goals] == calls
         assert draft_of(config, names, i) == made
 
