@@ -1,4 +1,4 @@
-"""Evolution of synthetic tools by the offline provider: `synth tools evolve`, measured.
+"""Evolution of synthetic tools by the offline model: `synth tools evolve`, measured.
 
     python benchmarks/bench_evolution.py [--count 500] [--specialise 0] [--dataset D] [--page FILE]
     python benchmarks/bench_evolution.py --read --dataset D --page FILE
@@ -6,7 +6,7 @@
 Runs the command in a process of its own, Prefect and worker processes included, into a fresh
 folder, or with `--read` looks at what a dataset holds. Prints one JSON line: tools kept, wall
 clock, CPU of all processes, skeletons, acceptance. `--page` writes the results page with 50 pairs
-of tools drawn at random within a domain. The tools are the template policy's: how many there are
+of tools drawn at random within a domain. The tools are the offline model's: how many there are
 and how they vary says nothing about what a model would write.
 """
 

@@ -9,7 +9,7 @@ alarm. Each control that is kept is then spoiled in one place by each planter of
 `synth/rephrasing/fidelity/corruptions.py`, and counts as found when the verdict drops it. Passages
 fall into two halves by the digest of their source: thresholds were chosen on `tune`, the figures
 that are kept come from `report`. Also prints the speed of all layers together. 95% intervals are
-Wilson's. The offline rewriter is a template policy: its words are easier to follow than a model's.
+Wilson's. The offline rewriter is the offline model: its words are easier to follow than a model's.
 
 `--judge` asks the judge of claims instead of the layers of code, on the pairs written by hand: the
 offline one, or the model at `--base-url` under `--model` (key in the variable `--key-env`).
@@ -43,12 +43,12 @@ from synth.llm.client import LLM, Gateway
 from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
 from synth.prompts.templates import render
 from synth.render.intervals import wilson
-from synth.rephrasing.facts.text import Text
-from synth.rephrasing.fidelity.checks import Fidelity, Kind, fidelity_of, reasons_of
+from synth.rephrasing.facts.text import ReadText
+from synth.rephrasing.fidelity.checks import Fidelity, TextKind, fidelity_of, reasons_of
 from synth.rephrasing.fidelity.claims import Claims, judged_claims
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.fidelity.corruptions import PLANTERS, foreign_sentence
-from synth.rephrasing.sources.built_in import Maths
+from synth.rephrasing.fidelity.corruptions import CORRUPTORS, foreign_sentence
+from synth.rephrasing.sources.built_in import MathsProblems
 from synth.rephrasing.writing.instructions import LEARNING_NOTES, instruction, instructions
 
 PAIRS = Path(__file__).with_name("fidelity_pairs.md")
@@ -62,7 +62,7 @@ PASSAGE_WORDS = (60, 250)
 
 class Case(NamedTuple):
     group: str
-    kind: Kind
+    kind: TextKind
     source: str
     rewrite: str
     answer: str | None = None
@@ -119,7 +119,7 @@ def topics(most: int = 150) -> Iterator[Case]:
 def passages_of(text: str) -> Iterator[str]:
     low, high = PASSAGE_WORDS
     passage: list[str] = []
-    for paragraph in [*Text(text).paragraphs, ""]:
+    for paragraph in [*ReadText(text).paragraphs, ""]:
         words = len(paragraph.split())
         if sum(len(p.split()) for p in passage) + words > high or words < 8:
             if sum(len(p.split()) for p in passage) >= low:
@@ -134,7 +134,7 @@ def mathematics() -> Iterator[Case]:
     notes = instruction("maths", LEARNING_NOTES).text
     parts = TRANSLATIONS.read_text(encoding="utf-8").split("\n## ")[1:]
     translations = {name: text.strip() for name, _, text in (p.partition("\n") for p in parts)}
-    for _place, text in Maths().texts():
+    for _place, text in MathsProblems().texts():
         name = text.name.removeprefix("maths:")
         if text.language == "en":
             rewrite = rewritten(text.text, notes, "")
@@ -183,17 +183,17 @@ def spoiled(
 ) -> dict[tuple[str, str], list[list[str]]]:
     """The reasons given for each spoiled control, by group and kind."""
     others = [case.source for case in kept if case.group == "by hand"]
-    planters = PLANTERS | {"foreign_sentence": partial(foreign_sentence, others=others)}
+    corruptors = CORRUPTORS | {"foreign_sentence": partial(foreign_sentence, others=others)}
     found: dict[tuple[str, str], list[list[str]]] = {}
     for case in kept:
-        for kind, planter in planters.items():
-            planted = planter(case.rewrite, rng_of(case.source, f"plant:{kind}", seed))
-            if planted is None or planted.text == case.rewrite:
+        for kind, corruptor in corruptors.items():
+            corrupted = corruptor(case.rewrite, rng_of(case.source, f"plant:{kind}", seed))
+            if corrupted is None or corrupted.text == case.rewrite:
                 continue
-            reasons = found_in(case, planted.text)
+            reasons = found_in(case, corrupted.text)
             found.setdefault((case.group, kind), []).append(reasons)
             if show_all and not reasons:
-                print("MISSED", case.group, kind, planted.what)
+                print("MISSED", case.group, kind, corrupted.what)
     return found
 
 
@@ -207,13 +207,13 @@ async def judged_by_hand(given: argparse.Namespace) -> None:
         max_in_flight=16,
     )
     cases = list(by_hand())
-    planters = PLANTERS | {
+    corruptors = CORRUPTORS | {
         "foreign_sentence": partial(foreign_sentence, others=[c.source for c in cases])
     }
     texts = {(case, "nothing"): case.rewrite for case in cases}
     for case in cases:
-        for kind, planter in planters.items():
-            made = planter(case.rewrite, rng_of(case.source, f"plant:{kind}", given.seed))
+        for kind, corruptor in corruptors.items():
+            made = corruptor(case.rewrite, rng_of(case.source, f"plant:{kind}", given.seed))
             if made is not None and made.text != case.rewrite:
                 texts[case, kind] = made.text
     with (
@@ -230,8 +230,8 @@ async def judged_by_hand(given: argparse.Namespace) -> None:
             answers = await asyncio.gather(*(asked(*key, text) for key, text in texts.items()))
         journal.close()
     rows: list[dict[str, Any]] = []
-    for kind in ("nothing", *planters):
-        found = [claims for planted, claims in answers if planted == kind]
+    for kind in ("nothing", *corruptors):
+        found = [claims for corrupted, claims in answers if corrupted == kind]
         if not found:
             continue
         by = Counter(name for c in found for name in ("added", "lost") if getattr(c, name))

@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
 from records.store.dataset import Dataset
-from tests.tool_specs.worlds import grown
+from tests.tool_specs.environments import grown
 from tool_specs.domains.catalogue import domain_of_rows
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution import statements as execution
 from tool_specs.validation.drawing import draw_arguments
 
@@ -88,14 +88,16 @@ def catalogue_domains(options: argparse.Namespace) -> list[Domain]:
 
 
 def catalogue(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """One world for each domain, which lives through all its calls."""
+    """One environment for each domain, which lives through all its calls."""
     everything = [(i, tool.name) for i, domain in enumerate(domains) for tool in domain.tools]
     sampled = random.Random(0).sample(everything, min(options.tools, len(everything)))
     calls = drawn(domains, sampled, options.calls)
     by_name = {domain.name: domain for domain in domains}
 
     def run(latencies: list[float]) -> None:
-        worlds = {name: World.of(by_name[name]) for name in {call.domain for call in calls}}
+        worlds = {
+            name: DomainEnvironment.of(by_name[name]) for name in {call.domain for call in calls}
+        }
         for name, tool, arguments in calls:
             started = time.perf_counter()
             worlds[name].call(tool, arguments)
@@ -108,7 +110,7 @@ def catalogue(domains: list[Domain], options: argparse.Namespace) -> Iterator[di
 def drawn(domains: list[Domain], sampled: list[tuple[int, str]], num_calls: int) -> list[Call]:
     """Calls that make sense where they are made: drawn along one walk for each domain."""
     rng = random.Random(0)
-    worlds = {i: World.of(domains[i]) for i, _ in sampled}
+    worlds = {i: DomainEnvironment.of(domains[i]) for i, _ in sampled}
     calls = []
     for _ in range(-(-num_calls // len(sampled))):
         for i, tool in sampled:
@@ -125,20 +127,20 @@ class Cost(NamedTuple):
 
 
 def growth(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Median cost of each tool in a world of `--rows` rows over that in one of a fiftieth, where
-    pages are full as well."""
+    """Median cost of each tool in an environment of `--rows` rows over that in one of a fiftieth,
+    where pages are full as well."""
     rng = random.Random(0)
     found: dict[bool, dict[str, Cost]] = {True: {}, False: {}}
     for domain in rng.sample(domains, min(GROWTH_DOMAINS, len(domains))):
         rows = sum(map(len, domain.seed.values()))
         small, large = (
-            World(domain, grown(domain, max(1, most // rows)))
+            DomainEnvironment(domain, grown(domain, max(1, most // rows)))
             for most in (options.rows // FRACTION, options.rows)
         )
-        seed = World.of(domain)
+        seed = DomainEnvironment.of(domain)
         for name, program in domain.programs.items():
             calls = [draw_arguments(seed, name, rng) for _ in range(GROWTH_CALLS)]
-            before, after = (cost(world, name, calls) for world in (small, large))
+            before, after = (cost(environment, name, calls) for environment in (small, large))
             ratio = Cost(after.seconds / before.seconds, after.rows / max(1, before.rows))
             found[bool(program.scans)][f"{domain.name}.{name}"] = ratio
     for scans, tools in found.items():
@@ -162,11 +164,11 @@ def grown_by(tools: dict[str, Cost], options: argparse.Namespace, *, reads: str)
     }
 
 
-def cost(world: World, tool: str, calls: list[Any]) -> Cost:
+def cost(environment: DomainEnvironment, tool: str, calls: list[Any]) -> Cost:
     """Each call is made once before: the first of its kind builds the index that serves it."""
     times, rows = [], []
     for arguments in (*calls, *calls):
-        trial = world.snapshot()
+        trial = environment.snapshot()
         started = time.perf_counter()
         trial.call(tool, arguments)
         times.append(time.perf_counter() - started)
@@ -180,7 +182,7 @@ def cost(world: World, tool: str, calls: list[Any]) -> Cost:
 
         execution.spend = counted
         try:
-            world.snapshot().call(tool, arguments)
+            environment.snapshot().call(tool, arguments)
         finally:
             execution.spend = spend
         rows.append(sum(spent))
@@ -213,11 +215,11 @@ def by_tool(domain: Domain, tool: str, size: int, options: argparse.Namespace) -
     calls = [ARGUMENTS[tool](rng, size) for _ in range(20 if linear else options.calls // 10)]
 
     def run(latencies: list[float]) -> None:
-        world = World.of(domain)
-        world.call(tool, calls[0])  # builds the indexes, once per domain
+        environment = DomainEnvironment.of(domain)
+        environment.call(tool, calls[0])  # builds the indexes, once per domain
         for given in calls:
             started = time.perf_counter()
-            result = world.call(tool, given)
+            result = environment.call(tool, given)
             latencies.append(time.perf_counter() - started)
             assert not result.is_error, result
 
@@ -315,10 +317,10 @@ def tool(
 
 def baseline(domain: Domain) -> int:
     """Dict lookups with `json.dumps` of the row, a second."""
-    world, n = World.of(domain), 20_000
+    environment, n = DomainEnvironment.of(domain), 20_000
     started = time.perf_counter()
     for _ in range(n):
-        json.dumps(world.get("parcel", "PA-1001"))
+        json.dumps(environment.get("parcel", "PA-1001"))
     return round(n / (time.perf_counter() - started))
 
 

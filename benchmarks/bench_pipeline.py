@@ -4,7 +4,7 @@
                                         [--workers 0]
 
 The endpoint is `synth offline-llm` in a process of its own, which waits `--latency` seconds before
-it answers. A case makes tasks with the embedded provider (not measured), then rolls out `--waves`
+it answers. A case makes tasks with the offline model (not measured), then rolls out `--waves`
 tasks for each place in flight against the endpoint: the whole stage, with journals and commits.
 `max_in_flight` bounds the requests; an eighth more episodes are under way, so that a request is
 ready whenever one is answered while another episode works on its tools.

@@ -6,7 +6,7 @@ Texts are CPython's topics and the set of mathematics, whole, part by part as `s
 it; the checks are those of a run. For each style: the share of rewrites that are kept, how much of
 them is copied, how alike two styles' rewrites of one text are. For each declared mistake, made in
 every part of texts of one part: how many of the rewrites are dropped that were kept without it.
-The rewriter is a template policy: none of these numbers says how a model rewrites.
+The rewriter is the offline model: none of these numbers says how a model rewrites.
 """
 
 import argparse
@@ -29,9 +29,9 @@ from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
 from synth.prompts.templates import render
 from synth.render.intervals import wilson
-from synth.rephrasing.fidelity.checks import Kind, fidelity_of, verdict
+from synth.rephrasing.fidelity.checks import TextKind, fidelity_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.sources.built_in import Maths
+from synth.rephrasing.sources.built_in import MathsProblems
 from synth.rephrasing.structure.chunks import Document
 from synth.rephrasing.writing.instructions import LEARNING_NOTES, instruction, instructions
 
@@ -42,7 +42,7 @@ LONGEST = 9_000
 
 
 class Task(NamedTuple):
-    kind: Kind
+    kind: TextKind
     name: str
     text: str
     style: str
@@ -84,7 +84,7 @@ def topics(num: int, seed: int) -> dict[str, str]:
 
 
 def mathematics() -> Iterator[Task]:
-    for _, text in Maths().texts():
+    for _, text in MathsProblems().texts():
         if text.language == "en":
             yield Task("maths", text.name, text.text, LEARNING_NOTES, text.answer)
 

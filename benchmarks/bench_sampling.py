@@ -134,12 +134,12 @@ def coherence(graph: Graph, cores: Sequence[Sequence[int]]) -> dict[str, float]:
         connected += is_connected([graph.ids[tool] for tool in core], own)
         edges += len(own)
         tools += len(core)
-        given = Counter(port for tool in core for port in graph.ports[tool].gives)
+        given = Counter(io_type for tool in core for io_type in graph.io_types[tool].gives)
         for tool in core:
-            mine = graph.ports[tool].gives
-            ports = [k.port for k in graph.links[tool] if k.needed and k.port.source]
-            needed += len(ports)
-            met += sum(given[port] > (port in mine) for port in ports)
+            mine = graph.io_types[tool].gives
+            io_types = [k.io_type for k in graph.links[tool] if k.needed and k.io_type.source]
+            needed += len(io_types)
+            met += sum(given[io_type] > (io_type in mine) for io_type in io_types)
     return {
         "connected": round(connected / len(cores), 3),
         "needs_met": round(met / max(1, needed), 3),

@@ -26,7 +26,7 @@ from sandboxes.bench.measure import figures
 from sandboxes.code.projects import builtin_projects
 from sandboxes.code.workspace import open_workspace
 from sandboxes.core.capacity import PoolSettings
-from sandboxes.local.backend import Lease, available, lease
+from sandboxes.local.backend import LeaseSandbox, available, lease
 from sandboxes.local.doctor import enforceable
 from sandboxes.local.pool import Pool
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
@@ -87,7 +87,7 @@ async def measure_pools(repeats: int) -> None:
 
     project = builtin_projects()["textgrid"]
     async with Pool(PoolSettings(live=2)) as pool:
-        cases: dict[str, Lease] = {"fresh": lease, "from the pool": pool.lease}
+        cases: dict[str, LeaseSandbox] = {"fresh": lease, "from the pool": pool.lease}
         seconds: dict[str, list[float]] = {case: [] for case in cases}
         for turn in range(WARM_UP + repeats):
             for case, how in cases.items():

@@ -9,7 +9,7 @@ often the simulator's state equals the interpreter's row by row, how often it sa
 often it agrees on success or failure, how many of its answers had to be repaired and how many were
 given up. `exact_after`: the share of sequences whose state, carried on by the simulator alone, is
 still exact after so many calls. Beside it the baseline of a simulator that changes nothing. The
-default endpoint is the offline provider: its figures are those of a template policy and say nothing
+default endpoint is the offline model: its figures are those of the offline model and say nothing
 of any model.
 """
 
@@ -30,14 +30,14 @@ from offline_llm.app import create_app
 from records.seeds import rng_of
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
-from synth.episode.tools.simulator import ROLE, Measured, ModelAnswers, Question, text_of
+from synth.episode.tools.simulator import ROLE, ModelAnswers, Question, SimulationAccuracy, text_of
 from synth.episode.tools.state_accuracy import BUCKETS, bucket_of
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
 from synth.render.intervals import wilson
 from tool_specs.domains.catalogue import tool_rows
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.validation.drawing import draw_arguments, draw_success
 
 FAILING = 0.15
@@ -50,7 +50,7 @@ class Sample(NamedTuple):
     call: int
     repairs: int
     failed: bool
-    measured: Measured
+    measured: SimulationAccuracy
 
 
 def main() -> None:
@@ -119,25 +119,27 @@ async def _sequence(
     writing = [name for name, program in domain.programs.items() if not program.read_only]
     reading = [name for name, program in domain.programs.items() if program.read_only]
     answers = ModelAnswers(llm, item=item)
-    world, recent, samples = World.of(domain), [], []
+    environment, recent, samples = DomainEnvironment.of(domain), [], []
     while len(samples) < given.calls:
         name = rng.choice(writing if rng.random() < 0.6 or not reading else reading)
         if rng.random() < FAILING:
-            arguments = draw_arguments(world, name, rng)
+            arguments = draw_arguments(environment, name, rng)
         else:
-            drawn = draw_success(world, name, rng)
+            drawn = draw_success(environment, name, rng)
             arguments = drawn.arguments if drawn else None
         if arguments is None:
             continue
         read_only = domain.programs[name].read_only
-        question = Question(rows[name], arguments, read_only, world, tuple(recent), len(samples))
+        question = Question(
+            rows[name], arguments, read_only, environment, tuple(recent), len(samples)
+        )
         played = await answers.answer(question)
         note = answers.notes[-1]
         if note.measured is not None:
             place = (domain.name, number, len(samples), note.repairs, played is None)
             samples.append(Sample(*place, note.measured))
-        world = world.snapshot()
-        result = world.call(name, arguments)
+        environment = environment.snapshot()
+        result = environment.call(name, arguments)
         seen = {"tool": name, "arguments": arguments, "observation": text_of(result.observation)}
         recent.append(seen | {"is_error": result.is_error})
     return samples

@@ -37,9 +37,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
 from trainer.data.corpus import Corpus
-from trainer.data.packing import IGNORE, Batch, Packer
-from trainer.data.sources import SourceConfig
-from trainer.model.config import PRESETS, ModelConfig
+from trainer.data.packing import IGNORE, PackedBatch, Packer
+from trainer.data.sources import CorpusConfig
+from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
 from trainer.model.size import size_of, train_flops_per_token
@@ -67,7 +67,7 @@ class Took(NamedTuple):
 
 
 class Way(Protocol):
-    def step(self, batch: Batch) -> Took: ...
+    def step(self, batch: PackedBatch) -> Took: ...
 
 
 class Watch:
@@ -92,7 +92,7 @@ class Ours:
         optimizer = optimizer_of(model, config.optimizer, lr=LR)
         self.stepper, self.watch = Stepper(model, optimizer, config), Watch(clock, optimizer)
 
-    def step(self, batch: Batch) -> Took:
+    def step(self, batch: PackedBatch) -> Took:
         begun, before = self.watch.now(), self.watch.seconds
         result = self.stepper.step(batch)
         took = self.watch.now() - begun
@@ -138,7 +138,7 @@ class Theirs:
         )
         self.watch = Watch(clock, *self.optimizers)
 
-    def step(self, batch: Batch) -> Took:
+    def step(self, batch: PackedBatch) -> Took:
         begun, before = self.watch.now(), self.watch.seconds
         total, loss = batch.num_targets, 0.0
         self.model.zero_grad(set_to_none=True)
@@ -270,7 +270,7 @@ def _told(
 
 def config_of(options: argparse.Namespace) -> TrainConfig:
     data = DataConfig(
-        sources=(SourceConfig(path="drawn at random"),),
+        sources=(CorpusConfig(path="drawn at random"),),
         row_tokens=options.row_tokens,
         batch_rows=options.rows,
         micro_rows=options.micro_rows,
@@ -278,7 +278,7 @@ def config_of(options: argparse.Namespace) -> TrainConfig:
     return TrainConfig(out="none", data=data, preset=options.preset, optimizer=OptimizerConfig())
 
 
-def packed(shape: ModelConfig, config: TrainConfig) -> Iterator[Batch]:
+def packed(shape: TransformerConfig, config: TrainConfig) -> Iterator[PackedBatch]:
     """Rows of documents of random tokens, a sixteenth of a row to a whole one long."""
     rng = np.random.default_rng(0)
     row = config.data.row_tokens
@@ -321,7 +321,7 @@ def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     way, batches = Ours(model, config, "wall"), packed(shape, config)
     speeds: list[float] = []
     for number in range(options.repeats + 2):  # two to warm up and compile
-        batch = Batch(*(t.to(device) for t in next(batches)))
+        batch = PackedBatch(*(t.to(device) for t in next(batches)))
         torch.cuda.synchronize()
         begun = time.perf_counter()
         way.step(batch)

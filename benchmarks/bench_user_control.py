@@ -2,13 +2,13 @@
 
     python benchmarks/bench_user_control.py [--dataset FOLDER] [--turns 1200] [--rate 0.06]
 
-Plays tasks of a dataset (without one, of a run made for it) with the offline provider, whose user
+Plays tasks of a dataset (without one, of a run made for it) with the offline model, whose user
 makes each kind of fault at `--rate` a turn. What was drawn is known from the request alone, by the
 provider's own functions; what was found is what `LlmUser` wrote down. Prints one JSON line per kind
 (detection: faults of the kind that were found, as any kind; named: found as this kind) and one for
 the false alarms on turns without a fault, with 95% intervals (Wilson). A second false-alarm rate is
 that of turns written by hand, the way people and models put things (`user_turns.json`). The words
-of the first are a template policy's: how a hosted model's faults are found is not shown by it.
+of the first are the offline model's: how a hosted model's faults are found is not shown by it.
 Two more lines are about calls of the user's own tools (`user_acts.json`, written by hand): whether
 the agent's words asked for the act, or only held a word of it in passing.
 """
@@ -31,7 +31,7 @@ from benchmarks.measured import ROOT, show
 from offline_llm.jobs import answer_of
 from offline_llm.roles.user_slips import drawn
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import Reply
 from offline_llm.server.server import OpenAIServer
 from offline_llm.settings.rates import UserErrors
 from offline_llm.settings.settings import OfflineSettings
@@ -41,8 +41,8 @@ from records.tables.schemas import Row
 from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
 from synth.episode.rollout import assistant_message, episode_seed
 from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.fault_injection import OutcomeConfig
-from synth.episode.users.faults import Fault, Talk, UserFault, was_spoken_of
+from synth.episode.tools.fault_injection import FaultInjectionConfig
+from synth.episode.users.faults import TurnFault, UserFault, UserTalk, was_spoken_of
 from synth.episode.users.user import LlmUser, Scene, UserTurn
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import RoleConfig
@@ -54,7 +54,7 @@ from tool_specs.domains.domain import load_domains
 
 CONFIG = RunConfig(domains=("all",), servers=(), code=())
 CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
-EPISODE = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}), user_retries=4)
+EPISODE = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1.0}), user_retries=4)
 HAND_WRITTEN = Path(__file__).with_name("user_turns.json")
 ACTS = Path(__file__).with_name("user_acts.json")
 
@@ -69,10 +69,10 @@ class Meter:
         )
         self._only_slips = settings.model_copy(update={"user_errors": errors})
         self._drawn: str | None = None
-        self.seen: list[tuple[str | None, Fault | None, str]] = []
+        self.seen: list[tuple[str | None, TurnFault | None, str]] = []
         """(kind drawn or None, fault found or None, words)."""
 
-    def answer(self, request: ChatRequest) -> Answer:
+    def answer(self, request: ChatRequest) -> Reply:
         given = answer_of(request, self._settings)
         if request.schema_name == "user_turn":
             slipped = answer_of(request, self._only_slips).content
@@ -83,14 +83,14 @@ class Meter:
                 self._drawn = None if clean == slipped else "wrong_fact"
         return given
 
-    def found(self, said: UserTurn, fault: Fault | None) -> None:
+    def found(self, said: UserTurn, fault: TurnFault | None) -> None:
         self.seen.append((self._drawn, fault, said.message))
 
 
 class MeasuredUser(LlmUser):
     meter: Meter
 
-    async def _fault(self, said: UserTurn, talk: Talk, scene: Scene) -> Fault | None:
+    async def _fault(self, said: UserTurn, talk: UserTalk, scene: Scene) -> TurnFault | None:
         fault = await super()._fault(said, talk, scene)
         self.meter.found(said, fault)
         return fault
@@ -230,7 +230,7 @@ def report_acts(*, show_all: bool) -> None:
         show({"measure": f"act {sort}", "n": n, "told rightly": right} | _interval(right, n))
 
 
-async def _judged(scene: Mapping[str, Any], text: str, *, done: bool) -> Fault | None:
+async def _judged(scene: Mapping[str, Any], text: str, *, done: bool) -> TurnFault | None:
     messages = [
         {"role": "assistant" if number % 2 else "user", "content": words}
         for number, words in enumerate(scene["said"])

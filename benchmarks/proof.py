@@ -32,7 +32,7 @@ from records.settings import read_settings, validate_as
 from records.store.dataset import Dataset
 from synth.episode.environment import OUTSIDE
 from synth.rubrics.criteria import Rubric
-from trainer.data.sources import SourceConfig, View
+from trainer.data.sources import CorpusConfig, ViewName
 from trainer.data.tokenizer import load_tokenizer
 from trainer.evaluation.run import SCORES, ScoreConfig, policy_of, score_policy
 from trainer.evaluation.scores import KINDS, Share, told
@@ -117,15 +117,19 @@ class Proof:
         if not told_twice.exists():
             write_texts(told_twice, drills(DRILLS // shorter, self.seed))
         if not tokenizer.exists():  # of the conversations, too: it has to be short on them
-            views: dict[Path, View] = {self.data: "sft", told_twice: "pretrain", prose: "pretrain"}
-            sources: list[tuple[SourceConfig, View]] = [
-                (SourceConfig(path=str(path)), view) for path, view in views.items()
+            views: dict[Path, ViewName] = {
+                self.data: "sft",
+                told_twice: "pretrain",
+                prose: "pretrain",
+            }
+            sources: list[tuple[CorpusConfig, ViewName]] = [
+                (CorpusConfig(path=str(path)), view) for path, view in views.items()
             ]
             tokenizer_of(sources, vocab_size=VOCABULARY).save(tokenizer)
         if not echoed.exists():
             words = words_of(load_tokenizer(tokenizer))
             write_texts(echoed, echoes(ECHOES // shorter, words, self.seed))
-        texts = (SourceConfig(path=str(text)) for text in (echoed, told_twice, prose))
+        texts = (CorpusConfig(path=str(text)) for text in (echoed, told_twice, prose))
         together([self._training("pretrain", "pretrained", *texts, tokenizer=tokenizer)], self._log)
 
     def _fine_tune(self) -> None:
@@ -134,8 +138,8 @@ class Proof:
             write_unfiltered(Dataset.open(self.data), everything)
         start = {"start_from": self.folder / "pretrained" / "model"}
         runs = [
-            self._training("sft", "sft", SourceConfig(path=str(self.data)), **start),
-            self._training("sft", "unfiltered", SourceConfig(path=str(everything)), **start),
+            self._training("sft", "sft", CorpusConfig(path=str(self.data)), **start),
+            self._training("sft", "unfiltered", CorpusConfig(path=str(everything)), **start),
         ]
         # a thread each: two models of this size gain more side by side than one from two threads
         together(runs, self._log, {"OMP_NUM_THREADS": _half_the_cores()})
@@ -154,7 +158,7 @@ class Proof:
             together(left[first : first + 2], self._log, {"OMP_NUM_THREADS": _half_the_cores()})
         config = self._score_config(*self._score_words("sft", "nearest"))
         if not self._is_scored("nearest", config):
-            nearest = NearestExample(SourceConfig(path=str(self.data)))
+            nearest = NearestExample(CorpusConfig(path=str(self.data)))
             policy = SameTasks(nearest, policy_of(config))
             score_policy(policy, config, Path(config.out), about="nearest")
 
@@ -175,7 +179,7 @@ class Proof:
         return {"model": self.folder / model, "dataset": self.data, "out": out}
 
     def _training(
-        self, stage: View, name: str, *sources: SourceConfig, **places: Path
+        self, stage: ViewName, name: str, *sources: CorpusConfig, **places: Path
     ) -> list[str]:
         """The command of a training run. `places`: `start_from`, or the tokenizer."""
         settings: dict[str, Any] = {"out": self.folder / name, "seed": self.seed, **places}
@@ -263,7 +267,7 @@ def write_unfiltered(dataset: Dataset, path: Path) -> None:
 
 
 def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
-    """Split -> how the template policy itself did on the tasks that the models were scored on."""
+    """Split -> how the offline model itself did on the tasks that the models were scored on."""
     asked = {
         one["task_id"]: one["split"]
         for one in proof.scores("sft")["episodes"]

@@ -1,4 +1,4 @@
-"""The pipeline in small, on the offline provider: checks a configuration and spends nothing."""
+"""The pipeline in small, on the offline model: checks a configuration and spends nothing."""
 
 from prefect import flow
 

@@ -17,9 +17,9 @@ from flows.runtime.data_root import check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.runtime.training_artifacts import Curves, show_tables, summary
-from trainer.data.sources import View
+from trainer.data.sources import ViewName
 from trainer.training.loop import Trained, train
-from trainer.training.metrics import Line, told
+from trainer.training.metrics import MetricsLine, told
 from trainer.training.settings import TrainConfig
 
 log = logging.getLogger("synth.flows")
@@ -31,7 +31,7 @@ MOST_WARNINGS = 20
 """Skipped steps that are logged; the table counts them all."""
 
 
-async def learn(config: TrainConfig, stage: View) -> Trained:
+async def learn(config: TrainConfig, stage: ViewName) -> Trained:
     """Train to the end; a run that stopped goes on from its last checkpoint."""
     send_logs_to_ui()
     await claim_this_flow_run()
@@ -51,10 +51,10 @@ async def training(config: TrainConfig) -> Trained:
         progress=0.0, key="progress", description=f"{config.steps:,} steps"
     )
     assert isinstance(progress, UUID)
-    steps: asyncio.Queue[Line | None] = asyncio.Queue()
+    steps: asyncio.Queue[MetricsLine | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def on_step(line: Line) -> None:
+    def on_step(line: MetricsLine) -> None:
         loop.call_soon_threadsafe(steps.put_nowait, line)
 
     watching = asyncio.create_task(_watch(config, steps, progress))
@@ -82,7 +82,9 @@ async def _show_all(config: TrainConfig) -> None:
     await show_tables(config.folder)
 
 
-async def _watch(config: TrainConfig, steps: asyncio.Queue[Line | None], progress: UUID) -> None:
+async def _watch(
+    config: TrainConfig, steps: asyncio.Queue[MetricsLine | None], progress: UUID
+) -> None:
     """Until the queue says None. Progress moves in whole percents: steps may be many and fast."""
     curves = Curves(config.folder)
     stretch, percent, skipped = -1, -1, 0

@@ -1,4 +1,4 @@
-"""The offline provider: OpenAI's protocol, answered by rule.
+"""The offline model: OpenAI's protocol, answered by rule.
 
 It is no language model. It is given the HTTP request and nothing else, and each role's rules
 stand in a module of their own; what they cannot do, they fail at like a model would.

@@ -8,17 +8,17 @@ from offline_llm.generator.agent import write_agent
 from offline_llm.generator.brief import write_brief
 from offline_llm.generator.issue import write_issue
 from offline_llm.generator.persona import write_persona
-from offline_llm.rewriter.rewrite import rewrite, wish_of
+from offline_llm.rewriter.rewrite import request_of, rewrite
 from offline_llm.roles import dual_control
 from offline_llm.roles.agent import agent
 from offline_llm.roles.claims_judge import judge_claims
 from offline_llm.roles.judge import judge
 from offline_llm.roles.user import user_turn
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import Reply
 from offline_llm.server.sampling import conform, sample
 from offline_llm.settings.settings import OfflineSettings
-from offline_llm.simulator.jobs import WORLD_JOBS
+from offline_llm.simulator.jobs import SIMULATOR_JOBS
 from offline_llm.tools.operators.domain import write_domain
 from offline_llm.tools.operators.job import write_tools
 
@@ -34,17 +34,17 @@ _JOBS: dict[str, Job] = {
     "user_turn": user_turn,
     "judgement": judge,
     "claims": judge_claims,
-} | WORLD_JOBS
+} | SIMULATOR_JOBS
 
 
-def answer_of(request: ChatRequest, settings: OfflineSettings) -> Answer:
+def answer_of(request: ChatRequest, settings: OfflineSettings) -> Reply:
     schema, text = request.json_schema, request.messages[-1]["content"]
     if schema is None and dual_control.users_turn(request):
         return dual_control.act(request)
-    if schema is None and (wish := wish_of(request)) is not None:
-        return rewrite(request, wish, settings)
+    if schema is None and (wanted := request_of(request)) is not None:
+        return rewrite(request, wanted, settings)
     if schema is None:
         return agent(request, settings)
     job = _JOBS.get(request.schema_name or "")
     made = conform(job(request, settings), schema, text) if job else sample(schema, text)
-    return Answer(json.dumps(made, ensure_ascii=False))
+    return Reply(json.dumps(made, ensure_ascii=False))

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from records.errors import ConfigError
 
-Kind = TypeVar("Kind", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _SECRET = re.compile(
     r"(api|access|secret|private)_?key|password|secret|bearer|token\b|\bsk-", re.IGNORECASE
@@ -37,7 +37,7 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     return values
 
 
-def validate_as(kind: type[Kind], values: dict[str, Any], *, where: str) -> Kind:
+def validate_as(kind: type[ModelT], values: dict[str, Any], *, where: str) -> ModelT:
     """Settings of any kind. Raises ConfigError naming each setting that is wrong."""
     try:
         return kind.model_validate(values)

@@ -80,7 +80,7 @@ def _finish(
     pool: ProcessPoolExecutor,
     folder: Path,
 ) -> dict[Key, Done]:
-    """Run what is wanted until nothing more is: answers make new wishes."""
+    """Run what is wanted until nothing more is: answers make new user goals."""
     while True:
         states = {key: _state(key[0], plan, scale, results) for key, plan in plans.items()}
         missing = [cell for _, cells in states.values() for cell in cells]

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from records.config import Config
 from trainer.data.corpus import Corpus
-from trainer.data.packing import Batch, Packer
-from trainer.data.sources import SourceConfig
-from trainer.model.config import ModelConfig
+from trainer.data.packing import PackedBatch, Packer
+from trainer.data.sources import CorpusConfig
+from trainer.model.config import TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.optim.muon import OptimizerConfig, optimizer_of, set_lr
 from trainer.optim.schedule import wsd
@@ -28,7 +28,7 @@ WATCHED = 1e9
 """A threshold that clips nothing, and has the largest logits told."""
 
 
-def shape(vocab_size: int, **other: Any) -> ModelConfig:
+def shape(vocab_size: int, **other: Any) -> TransformerConfig:
     """About a million parameters in K2's form."""
     sizes: dict[str, Any] = {
         "vocab_size": vocab_size,
@@ -47,13 +47,13 @@ def shape(vocab_size: int, **other: Any) -> ModelConfig:
         "max_positions": 256,
         "rope_theta": 10_000.0,
     }
-    return ModelConfig(**(sizes | other))
+    return TransformerConfig(**(sizes | other))
 
 
 class Plan(Config):
     """One training run."""
 
-    shape: ModelConfig
+    shape: TransformerConfig
     optimizer: OptimizerConfig = OptimizerConfig()
     peak_lr: float = Field(gt=0.0)
     steps: int = Field(ge=1)
@@ -116,14 +116,14 @@ def loss_on(model: Decoder, corpus: Corpus, plan: Plan) -> float:
     return total / targets
 
 
-def _summed(model: Decoder, batch: Batch) -> float:
+def _summed(model: Decoder, batch: PackedBatch) -> float:
     hidden = model(batch.ids_BT, documents_BT=batch.documents_BT).hidden_BTD
     return summed_loss(model, hidden, batch.targets_BT).item()
 
 
 def _config(plan: Plan) -> TrainConfig:
     data = DataConfig(
-        sources=(SourceConfig(path="in memory"),),
+        sources=(CorpusConfig(path="in memory"),),
         row_tokens=plan.row_tokens,
         batch_rows=plan.rows,
         micro_rows=plan.rows,

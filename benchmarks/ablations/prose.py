@@ -10,7 +10,7 @@ from records.digest import digest
 from records.files import write_atomic
 from records.seeds import share_of
 from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import load_tokenizer, train_tokenizer
 
 VOCAB = 1024
@@ -33,7 +33,7 @@ def prose(folder: Path) -> Prose:
         train_tokenizer(texts, vocab_size=VOCAB).save(folder / "tokenizer")
     tokenizer = load_tokenizer(folder / "tokenizer")
     train, held_out = (
-        make_corpus((SourceConfig(path=str(path)),), tokenizer, folder / name, view="pretrain")
+        make_corpus((CorpusConfig(path=str(path)),), tokenizer, folder / name, view="pretrain")
         for name, path in parts.items()
     )
     return Prose(train, held_out, tokenizer.size)

@@ -24,7 +24,7 @@ from benchmarks.ablations.learning import Plan, learn, shape
 from benchmarks.ablations.plots import Figure
 from benchmarks.ablations.prose import Prose
 from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 
@@ -127,7 +127,7 @@ def texts_of(town: Sequence[Person], form: str) -> Iterator[str]:
 def _corpus(town: Sequence[Person], form: str, tokenizer: Tokenizer, folder: Path) -> Corpus:
     path = folder / f"{form}.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts_of(town, form)))
-    source = SourceConfig(path=str(path))
+    source = CorpusConfig(path=str(path))
     return make_corpus((source,), tokenizer, folder / f"{form}-tokens", view="pretrain")
 
 

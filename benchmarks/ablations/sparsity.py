@@ -8,7 +8,7 @@ from benchmarks.ablations.cells import Cell, Done, Result
 from benchmarks.ablations.learning import Plan, learn
 from benchmarks.ablations.plots import Figure
 from benchmarks.ablations.prose import Prose
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 from trainer.model.size import size_of
 
 TITLE = "Sparsity at equal active size"
@@ -74,7 +74,7 @@ def figures(seeds: dict[int, Done]) -> list[Figure]:
 def _plan(plan: Plan, experts: int, rate: float) -> Plan:
     """Twice the rows of a step, so that an expert has something to learn from."""
     other = plan.shape.model_dump() | {"num_experts": experts, "routed_scale": 0.0}
-    return plan.at(shape=ModelConfig.model_validate(other), peak_lr=rate, rows=2 * plan.rows)
+    return plan.at(shape=TransformerConfig.model_validate(other), peak_lr=rate, rows=2 * plan.rows)
 
 
 def _of(cell: Cell) -> Plan:

@@ -18,7 +18,7 @@ from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
 from synth.pipeline.config import RunConfig
-from synth.pipeline.sources import template_simulator
+from synth.pipeline.sources import offline_simulator
 
 log = logging.getLogger("synth.flows")
 
@@ -53,7 +53,7 @@ async def run_stages(
 
 def _warn(config: JobConfig) -> None:
     """Of settings that are allowed and likely not meant, in the first flow of a run."""
-    if isinstance(config, RunConfig) and (warning := template_simulator(config)):
+    if isinstance(config, RunConfig) and (warning := offline_simulator(config)):
         log.warning("%s", warning)
 
 

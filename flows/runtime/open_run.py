@@ -111,7 +111,7 @@ async def open_run(
 
 
 def _of_the_judge(run: Run[Any]) -> str:
-    """For the run's row: how its judge did on planted failures, if it had one."""
+    """For the run's row: how its judge did on perturbed negatives, if it had one."""
     if not isinstance(run.config, JudgedConfig):
         return ""
     return judge_report(run.dataset, grading_of(run.config)).words

@@ -17,7 +17,7 @@ from trainer.training.account import account_of, as_lines
 from trainer.training.curves import FILE as CURVES
 from trainer.training.curves import marked, pictures
 from trainer.training.loop import MODEL, Trained
-from trainer.training.metrics import Line, read_metrics
+from trainer.training.metrics import MetricsLine, read_metrics
 
 SHOWN = 20
 """Lines of metrics in their table, at most."""
@@ -95,7 +95,7 @@ def _drawn(folder: Path) -> str:
     return "\n\n".join(filter(None, (marked(lines), "\n".join(images))))
 
 
-def _thinned(lines: list[Line]) -> list[dict[str, Any]]:
+def _thinned(lines: list[MetricsLine]) -> list[dict[str, Any]]:
     """The last line, and others at even distances before it."""
     every = max(1, -(-len(lines) // SHOWN))
     return [

@@ -11,10 +11,10 @@ from typing import Any
 
 from offline_llm.code.edits import names_called, repairs
 from offline_llm.code.reading import Edit, Kit, Seen, kit_of, look_back
-from offline_llm.reading.conversation import Conversation
+from offline_llm.reading.conversation import Dialogue
 from offline_llm.reading.toolbox import Tool
-from offline_llm.server.request import Message
-from offline_llm.server.response import Answer
+from offline_llm.server.request import RequestMessage
+from offline_llm.server.response import Reply
 from offline_llm.settings.mistakes import Slips
 
 __all__ = ["kit_of", "mend"]
@@ -37,17 +37,17 @@ _GIVEN_UP = (
 _NOTHING = "All tests pass as things stand, so I have changed nothing."
 
 
-def mend(messages: list[Message], talk: Conversation, kit: Kit, slips: Slips) -> Answer:
+def mend(messages: list[RequestMessage], talk: Dialogue, kit: Kit, slips: Slips) -> Reply:
     """The next message of an agent that mends code."""
     if talk.parting and talk.last_role == "user":
-        return Answer("You are welcome. Goodbye!")
+        return Reply("You are welcome. Goodbye!")
     seen = look_back(messages, kit)
     first = seen.first
     if first is None:
         return _calls(kit.run())
     last = seen.last
     if last is not None and not last.failed:
-        return _passed(seen, kit, slips) if seen.active else Answer(_NOTHING)
+        return _passed(seen, kit, slips) if seen.active else Reply(_NOTHING)
     if unread := _to_read(seen, kit):
         return _calls(*unread)
     tries = len(seen.tried)
@@ -62,11 +62,11 @@ def mend(messages: list[Message], talk: Conversation, kit: Kit, slips: Slips) ->
     return _calls(*taken_back, kit.edit(edit), kit.run(first.names[0]))
 
 
-def _passed(seen: Seen, kit: Kit, slips: Slips) -> Answer:
+def _passed(seen: Seen, kit: Kit, slips: Slips) -> Reply:
     """One test that passes is not yet all of them."""
     if seen.last is not None and seen.last.only:
         return _calls(kit.run())
-    return Answer(_chosen(_DONE, slips).format(path=seen.active[-1].path))
+    return Reply(_chosen(_DONE, slips).format(path=seen.active[-1].path))
 
 
 def _to_read(seen: Seen, kit: Kit) -> list[tuple[Tool, dict[str, Any]]]:
@@ -118,18 +118,18 @@ def _next(seen: Seen) -> Edit | None:
     return next((e for e in repairs(files, _names(seen), frames) if e not in done), None)
 
 
-def _give_up(seen: Seen, kit: Kit, slips: Slips) -> Answer:
+def _give_up(seen: Seen, kit: Kit, slips: Slips) -> Reply:
     if seen.active:
         return _calls(*(kit.edit(edit.back) for edit in reversed(seen.active)))
     if slips.happens("claims_without_doing", "code"):
         path = next((p for p in reversed(seen.files) if not _TESTS.search(p)), "the code")
-        return Answer(_chosen(_DONE, slips).format(path=path))
-    return Answer(_chosen(_GIVEN_UP, slips).format(count=len(seen.tried)))
+        return Reply(_chosen(_DONE, slips).format(path=path))
+    return Reply(_chosen(_GIVEN_UP, slips).format(count=len(seen.tried)))
 
 
 def _chosen(texts: tuple[str, ...], slips: Slips) -> str:
     return texts[int(slips.draw("code_words") * len(texts))]
 
 
-def _calls(*calls: tuple[Tool, dict[str, Any]]) -> Answer:
-    return Answer("", tuple((t.name, json.dumps(a, ensure_ascii=False)) for t, a in calls))
+def _calls(*calls: tuple[Tool, dict[str, Any]]) -> Reply:
+    return Reply("", tuple((t.name, json.dumps(a, ensure_ascii=False)) for t, a in calls))

@@ -29,42 +29,42 @@ _DEFINES = re.compile(r"^( *)(?:def|class) (\w+)")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 
 
-class Turn(NamedTuple):
+class LineGuess(NamedTuple):
     """A line as it might have been meant."""
 
     rank: int
     line: str
 
 
-def turns(line: str) -> Iterator[Turn]:
+def turns(line: str) -> Iterator[LineGuess]:
     """Other forms of a line, likelier kinds with a lower rank."""
     for match in _COMPARES.finditer(line):
         for rank, table in enumerate(_TURNS.values()):
             if other := table.get(match[1]):
-                yield Turn(rank, _put(line, match.span(1), other))
+                yield LineGuess(rank, _put(line, match.span(1), other))
     for match in _NUMBER.finditer(line):
         number = int(match[1])
         for other in (number - 1, number + 1, number // 10 if number >= 10 else -1):
             if other >= 0:
-                yield Turn(1, _put(line, match.span(1), str(other)))
+                yield LineGuess(1, _put(line, match.span(1), str(other)))
     for match in _SIGN.finditer(line):
         for other in _SIGNS.get(match[1], ()):
-            yield Turn(1, _put(line, match.span(1), other))
+            yield LineGuess(1, _put(line, match.span(1), other))
     for match in _JOINS.finditer(line):
-        yield Turn(1, _put(line, match.span(1), "or" if match[1] == "and" else "and"))
+        yield LineGuess(1, _put(line, match.span(1), "or" if match[1] == "and" else "and"))
     for match in _TRUTH.finditer(line):
-        yield Turn(1, _put(line, match.span(1), "False" if match[1] == "True" else "True"))
+        yield LineGuess(1, _put(line, match.span(1), "False" if match[1] == "True" else "True"))
     if not line.lstrip().startswith("for "):
         for match in _MEMBER.finditer(line):
-            yield Turn(1, _put(line, match.span(1), _MEMBERS[match[1]]))
+            yield LineGuess(1, _put(line, match.span(1), _MEMBERS[match[1]]))
     for match in _NOT.finditer(line):
-        yield Turn(1, _put(line, match.span(), ""))
+        yield LineGuess(1, _put(line, match.span(), ""))
     for match in _PAIR.finditer(line):
         if not line.lstrip().startswith(("def ", "raise ")):
-            yield Turn(2, _put(line, match.span(), f"({match[2]}, {match[1]}"))
+            yield LineGuess(2, _put(line, match.span(), f"({match[2]}, {match[1]}"))
     for match in _CONDITION.finditer(line):
         if match[1] != "return":
-            yield Turn(2, _put(line, (match.end(), match.end()), "not "))
+            yield LineGuess(2, _put(line, (match.end(), match.end()), "not "))
 
 
 def _put(line: str, span: tuple[int, int], text: str) -> str:

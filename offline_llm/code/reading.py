@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import split
-from offline_llm.server.request import Message
+from offline_llm.server.request import RequestMessage
 
 _FAILED = re.compile(r"^FAILED\s+(\S+)", re.MULTILINE)
 _COUNTS = re.compile(r"(\d+) passed, (\d+) failed")
@@ -27,7 +27,7 @@ class Frame(NamedTuple):
     code: str
 
 
-class Run(NamedTuple):
+class TestRun(NamedTuple):
     """A run of tests that was told about."""
 
     only: str
@@ -99,7 +99,7 @@ def _named(tool: Tool, word: str) -> Param | None:
 class Seen:
     """What the calls so far have shown, and how the files stand now."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[TestRun] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """Viewed files, with the edits that succeeded."""
     hits: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
@@ -112,16 +112,16 @@ class Seen:
     """An edit came after the last run."""
 
     @property
-    def first(self) -> Run | None:
+    def first(self) -> TestRun | None:
         """The first run of all tests."""
         return next((run for run in self.runs if not run.only), None)
 
     @property
-    def last(self) -> Run | None:
+    def last(self) -> TestRun | None:
         return self.runs[-1] if self.runs and not self.stale else None
 
 
-def look_back(messages: list[Message], kit: Kit) -> Seen:
+def look_back(messages: list[RequestMessage], kit: Kit) -> Seen:
     seen = Seen()
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     for message in messages:
@@ -173,17 +173,17 @@ def _edit_in(kit: Kit, arguments: dict[str, Any]) -> Edit:
     return Edit(*(str(arguments.get(p.name, "")) for p in (kit.place, kit.old, kit.new)))
 
 
-def _run(result: str, only: str) -> Run | None:
+def _run(result: str, only: str) -> TestRun | None:
     counts = _COUNTS.search(result)
     if counts is None and result.startswith("no test"):  # they do not even load
-        return Run(only, 1, (only,), (), "")
+        return TestRun(only, 1, (only,), (), "")
     if counts is None:
         return None
     first = result[counts.end() :].split("\nFAILED ")[1:2]
     text = first[0] if first else ""
     frames = tuple(Frame(m[1], int(m[2]), m[3] or "", m[4] or "") for m in _FRAME.finditer(text))
     message = text.split("\n")[1].strip() if "\n" in text else ""
-    return Run(only, int(counts[2]), tuple(_FAILED.findall(result)), frames, message)
+    return TestRun(only, int(counts[2]), tuple(_FAILED.findall(result)), frames, message)
 
 
 def _source(result: str) -> str | None:

@@ -10,7 +10,7 @@ from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
 
 _NAMES = table("Nora Felix Iris Otto Maya Leon Ada Hugo Vera Milo Ines Paul Lena Theo Rhea Owen")
-_OPENINGS = (
+_BEGINNINGS = (
     "You are {name}, the assistant for {title}.",
     "You are {name}. You serve the people who turn to {title}.",
     "You work as {name}, an assistant at {title}.",
@@ -33,7 +33,7 @@ def write_agent(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     title = str(domain.get("title") or "this service")
     things = [str(phrase_of(str(t.get("name")), str(t.get("description")))) for t in tools[:6]]
     parts = [
-        rng.choice(_OPENINGS).format(name=name, title=title),
+        rng.choice(_BEGINNINGS).format(name=name, title=title),
         rng.choice(_CAN).format(things=joined(things, "or")) if things else "",
         rng.choice(_MANNER).format(
             expertise=wanted.get("expertise", "experienced"),

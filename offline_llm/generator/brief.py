@@ -36,8 +36,8 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     steps = [step for step in json_of(found, "steps", []) if isinstance(step, dict)]
     rng = rng_of(request.key, "brief")
     manner = manner_of(str(json_of(found, "persona", {})))
-    wishes = [_wish(step, index, manner, rng) for index, step in enumerate(steps)]
-    first = wishes[0] if wishes else "I need some help."
+    goals = [_user_goal(step, index, manner, rng) for index, step in enumerate(steps)]
+    first = goals[0] if goals else "I need some help."
     greeting = rng.choice(_GREETINGS[manner])
     opening = f"{greeting} {_lowered(first) if greeting.endswith(',') else first}".strip()
     facts = [
@@ -45,7 +45,7 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
         for step in steps
         for fact in _known(step)
     ]
-    return {"opening": opening, "wishes": wishes, "facts": facts}
+    return {"opening": opening, "wishes": goals, "facts": facts}
 
 
 def manner_of(persona: str) -> str:
@@ -64,7 +64,7 @@ def _style(rng: Random) -> int:
     return rng.choice((0, 0, 1, 2))
 
 
-def _wish(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
+def _user_goal(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
     description = str(step.get("description") or "")
     told = [fact for fact in _known(step) if fact.get("when", "opening") == "opening"]
     lead = rng.choice(_LEADS[manner])

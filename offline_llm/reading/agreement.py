@@ -4,14 +4,14 @@ import re
 from functools import lru_cache
 
 from offline_llm.reading.reading import Mention
-from offline_llm.reading.results import Item, Scalar
+from offline_llm.reading.results import ResultItem, Scalar
 from offline_llm.reading.words import plain, stems
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @lru_cache(maxsize=50_000)
-def agreement(mention: Mention, item: Item) -> tuple[float, float]:
+def agreement(mention: Mention, item: ResultItem) -> tuple[float, float]:
     """(by the row's own fields, with what it lay in as well): 1 for the very value, less for a
     part of it, -0.5 where a field of that name holds another date."""
     own = max((_agrees(mention, k, v) for k, v in item.fields.items()), default=0.0)
@@ -20,7 +20,7 @@ def agreement(mention: Mention, item: Item) -> tuple[float, float]:
     return own or against, max(own, 0.6 * near) or against
 
 
-def _has_other(mention: Mention, item: Item) -> bool:
+def _has_other(mention: Mention, item: ResultItem) -> bool:
     dated = [k for k, v in item.fields.items() if isinstance(v, str) and _DAY.match(v)]
     return any(set(stems(plain(name))) <= set(mention.left) for name in dated)
 

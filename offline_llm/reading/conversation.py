@@ -1,6 +1,6 @@
-"""A conversation read back into wishes: what the user asked for, and what was done about it.
+"""A conversation read back into goals: what the user asked for, and what was done about it.
 
-The provider keeps no state between requests, so everything is read anew from the messages.
+The offline model keeps no state between requests, so everything is read anew from the messages.
 """
 
 import json
@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from offline_llm.reading.matching import action_of, request_of
-from offline_llm.reading.results import Call, error_of, garbled
+from offline_llm.reading.results import PastCall, error_of, garbled
 from offline_llm.reading.unclear import hear
 from offline_llm.reading.words import STOP, sentences, split, stem_set
-from offline_llm.server.request import Message
+from offline_llm.server.request import RequestMessage
 
 _PARTING = re.compile(
     r"\b(?:thanks|thank you|cheers|bye|goodbye|that's all|that is all|that was all|nothing else"
@@ -31,15 +31,15 @@ _SPLIT = re.compile(r"^\W*(?:also|additionally|in addition|besides|and also|seco
 
 
 @dataclass
-class Wish:
+class UserGoal:
     """One thing that the user wants, in the user's words over all turns about it."""
 
     index: int
-    """0 for the first wish of the conversation."""
+    """0 for the first goal of the conversation."""
     texts: list[str]
-    first: int = 0  # index of the first wish of the same message
-    calls: list[Call] = field(default_factory=list)
-    """Calls made since the wish was said."""
+    first: int = 0  # index of the first goal of the same message
+    calls: list[PastCall] = field(default_factory=list)
+    """Calls made since the goal was said."""
     asked: list[str] = field(default_factory=list)
     """Questions that the agent asked about it."""
     unknown: bool = False
@@ -51,45 +51,45 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Conversation:
-    wishes: list[Wish]
-    calls: list[Call]
+class Dialogue:
+    goals: list[UserGoal]
+    calls: list[PastCall]
     system: str
     last_role: str
 
     @cached_property
     def parting(self) -> bool:
         """The user's last words end the conversation and ask for nothing."""
-        text = self.wishes[-1].texts[-1] if self.wishes else ""
+        text = self.goals[-1].texts[-1] if self.goals else ""
         rest = stem_set(_PARTING.sub(" ", text))
         return bool(_PARTING.search(text)) and len(rest) <= 4 and not _WANTS.search(text)
 
 
-def read(messages: list[Message]) -> Conversation:
-    wishes: list[Wish] = []
-    calls: list[Call] = []
+def read(messages: list[RequestMessage]) -> Dialogue:
+    goals: list[UserGoal] = []
+    calls: list[PastCall] = []
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     question = ""
     for message in messages:
         role, text = message["role"], message["content"]
-        if role == "user" and question and wishes:
-            for wish in wishes[wishes[-1].first :]:
-                hear(wish.texts, text, question)
-                wish.unknown = bool(_UNKNOWN.search(text))
+        if role == "user" and question and goals:
+            for goal in goals[goals[-1].first :]:
+                hear(goal.texts, text, question)
+                goal.unknown = bool(_UNKNOWN.search(text))
         elif role == "user":
-            parts, at = parts_of(text), len(wishes)
-            wishes += [Wish(at + i, [part], first=at) for i, part in enumerate(parts)]
+            parts, at = parts_of(text), len(goals)
+            goals += [UserGoal(at + i, [part], first=at) for i, part in enumerate(parts)]
         elif role == "assistant":
             made = [_call(call, results) for call in message.get("tool_calls") or []]
             calls += [call._replace(number=len(calls) + i) for i, call in enumerate(made)]
-            for wish in wishes:
-                wish.calls += calls[len(calls) - len(made) :]
+            for goal in goals:
+                goal.calls += calls[len(calls) - len(made) :]
             question = "" if made else question_in(text)
-            for wish in wishes[wishes[-1].first :] if question and wishes else ():
-                wish.asked.append(question)
+            for goal in goals[goals[-1].first :] if question and goals else ():
+                goal.asked.append(question)
         question = "" if role == "user" else question
     system = "\n\n".join(m["content"] for m in messages if m["role"] in ("system", "developer"))
-    return Conversation(wishes, calls, system, messages[-1]["role"])
+    return Dialogue(goals, calls, system, messages[-1]["role"])
 
 
 def parts_of(text: str) -> list[str]:
@@ -108,14 +108,14 @@ def question_in(text: str) -> str:
     return asked[-1] if asked and not _MORE.search(asked[-1]) else ""
 
 
-def _call(call: dict[str, Any], results: dict[str, str]) -> Call:
+def _call(call: dict[str, Any], results: dict[str, str]) -> PastCall:
     function, result = call["function"], results.get(call["id"], "")
     try:
         given = json.loads(function["arguments"])
     except ValueError:
         given = None
     error = error_of(result) or ("malformed result, try again" if garbled(result) else "")
-    return Call(0, function["name"], given if isinstance(given, dict) else {}, result, error)
+    return PastCall(0, function["name"], given if isinstance(given, dict) else {}, result, error)
 
 
 def is_small_talk(text: str) -> bool:

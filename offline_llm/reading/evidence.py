@@ -11,7 +11,7 @@ from typing import Any
 from offline_llm.reading.agreement import agreement
 from offline_llm.reading.filling import Words
 from offline_llm.reading.reading import Mention
-from offline_llm.reading.results import Item, Scalar
+from offline_llm.reading.results import ResultItem, Scalar
 from offline_llm.reading.toolbox import Param
 from offline_llm.reading.words import alike, plain, stems
 
@@ -24,15 +24,15 @@ _SPOKEN_FOR = 2.0
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ValueCandidate:
     value: Scalar
     score: float
     hard: float
     """The part of the score that comes from values the person said."""
-    item: Item
+    item: ResultItem
 
 
-_NONE = Candidate("", 0.0, 0.0, Item("", {}, {}))
+_NONE = ValueCandidate("", 0.0, 0.0, ResultItem("", {}, {}))
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Evidence:
     """What speaks for items when a value of `param` is looked for."""
 
     words: Words
-    items: list[Item]
+    items: list[ResultItem]
     """Rows of all results so far."""
     param: Param
     nouns: frozenset[str]
@@ -87,17 +87,17 @@ class Evidence:
         """Strong clues that no item seen so far bears out."""
         return [m for m in self.strong if not any(agreement(m, i)[0] > 0 for i in self.items)]
 
-    def _hard(self, item: Item, *, own: bool = False) -> float:
+    def _hard(self, item: ResultItem, *, own: bool = False) -> float:
         """What the values that were said speak for the item, or for its own fields alone."""
         side = 0 if own else 1
         return sum(weight * agreement(mention, item)[side] for mention, weight in self.weighed)
 
-    def _borrowed(self, item: Item, *, own: bool = False) -> float:
+    def _borrowed(self, item: ResultItem, *, own: bool = False) -> float:
         """What the rows that it refers to lend it."""
         names = item.refers if own else item.refers + item.lies_in
         return sum(self.lent.get(v, 0.0) for v in names if v != item.key) if self.lent else 0.0
 
-    def _soft(self, item: Item) -> float:
+    def _soft(self, item: ResultItem) -> float:
         """Words in passing that are the row's states and kinds."""
         pairs = (item.around | item.fields).items()
         return min(1.5, sum(self._in_words(k, v) for k, v in pairs if isinstance(v, str)))
@@ -127,9 +127,9 @@ class Evidence:
         return lent
 
     @cached_property
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[ValueCandidate]:
         """Values that can stand for the parameter, the best supported first."""
-        best: dict[Scalar, Candidate] = {}
+        best: dict[Scalar, ValueCandidate] = {}
         for item in self.items:
             stand = [(v, f) for k, v in item.fields.items() if (f := self._stands_for(k, v, item))]
             if not stand:
@@ -139,12 +139,12 @@ class Evidence:
                 if value != item.key:  # what the row refers to, not what it is
                     own = self._hard(item, own=True) + self._borrowed(item, own=True)
                     fits = 0.4 * fits if own >= _SPOKEN_FOR else 0.0
-                candidate = Candidate(value, (hard + soft) * fits, hard * fits, item)
+                candidate = ValueCandidate(value, (hard + soft) * fits, hard * fits, item)
                 if fits and candidate.score > best.get(value, _NONE).score:
                     best[value] = candidate
         return sorted(best.values(), key=lambda c: (-c.score, str(c.value)))
 
-    def _stands_for(self, name: str, value: Scalar, item: Item) -> float:
+    def _stands_for(self, name: str, value: Scalar, item: ResultItem) -> float:
         """How well a field of an item can be the parameter's value, in [0, 1]."""
         param = self.param
         if param.prefix and not str(value).startswith(param.prefix):

@@ -1,4 +1,4 @@
-"""Arguments from words: which value of the wish belongs to which parameter of a tool."""
+"""Arguments from words: which value of the goal belongs to which parameter of a tool."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ _NO = re.compile(r"\b(?:no|not|false|off|disabled?|without|exclude|excluding)\b"
 
 @dataclass(frozen=True)
 class Words:
-    """What a person said about one wish, and what day it is there."""
+    """What a person said about one goal, and what day it is there."""
 
     text: str
     today: str

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from offline_llm.reading.evidence import Candidate, Evidence
+from offline_llm.reading.evidence import Evidence, ValueCandidate
 from offline_llm.reading.filling import Words, fill, leftover
-from offline_llm.reading.results import Call, Item, Scalar, items_of, next_cursor
+from offline_llm.reading.results import PastCall, ResultItem, Scalar, items_of, next_cursor
 from offline_llm.reading.toolbox import Param, Tool, kin, speaks_of
 from offline_llm.reading.words import plain, stem_set, stems
 
@@ -16,7 +16,7 @@ _MARGIN = 0.15
 """Lead in support that the best candidate must have over the next."""
 
 
-class Read(NamedTuple):
+class ReadCall(NamedTuple):
     """A call of a reading tool that should be made next."""
 
     tool: Tool
@@ -43,17 +43,17 @@ class Known:
 
     tools: list[Tool]
     words: Words
-    calls: list[Call]
+    calls: list[PastCall]
 
     @cached_property
-    def items(self) -> list[Item]:
+    def items(self) -> list[ResultItem]:
         return [item for call in self.calls for item in items_of(call)]
 
     @cached_property
     def family(self) -> dict[str, frozenset[str]]:
         return kin([p for tool in self.tools for p in tool.params])
 
-    def is_new(self, read: Read) -> bool:
+    def is_new(self, read: ReadCall) -> bool:
         """Not called yet with these arguments, or in vain for a passing reason."""
         name, arguments = read.tool.name, read.arguments
         same = [c for c in self.calls if c.name == name and c.arguments == arguments]
@@ -61,13 +61,13 @@ class Known:
 
 
 def evidence_for(
-    param: Param, goal: Tool, known: Known, arguments: dict[str, Any], path: tuple[Evidence, ...]
+    param: Param, target: Tool, known: Known, arguments: dict[str, Any], path: tuple[Evidence, ...]
 ) -> Evidence:
     """`path`: evidence for the identifiers that this one is looked up for, the goal's first."""
     own = param.nouns | param.name_words
     above = frozenset(w for e in path for w in e.param.nouns | e.param.name_words)
     others = frozenset(w for e in path for w in e.others) | frozenset(
-        w for p in goal.params if p.is_id and p.name != param.name for w in p.nouns | p.name_words
+        w for p in target.params if p.is_id and p.name != param.name for w in p.nouns | p.name_words
     )
     return Evidence(
         words=known.words,
@@ -83,18 +83,18 @@ def evidence_for(
 
 def resolve(
     param: Param,
-    goal: Tool,
+    target: Tool,
     known: Known,
     arguments: dict[str, Any],
     *,
     path: tuple[Evidence, ...] = (),
     may_read: bool = True,
-) -> Value | Read | Unknown:
+) -> Value | ReadCall | Unknown:
     """The identifier by what is known, else the read that brings it nearer, else Unknown.
 
     Nothing is read when the words hold no clue beside the values in `arguments`.
     """
-    evidence = evidence_for(param, goal, known, arguments, path)
+    evidence = evidence_for(param, target, known, arguments, path)
     ranked = evidence.candidates
     close = [c for c in ranked if ranked[0].score - c.score < _MARGIN]
     sure = len(close) == 1 and ranked[0].hard >= 1.0
@@ -115,33 +115,33 @@ def resolve(
     return Unknown(tuple(c.value for c in close))
 
 
-def _is_open(evidence: Evidence, best: Candidate) -> bool:
+def _is_open(evidence: Evidence, best: ValueCandidate) -> bool:
     """Something was said that nothing seen so far bears out, or a row was meant that the best
     candidate does not name: one more read may show another candidate."""
     named = {*best.item.refers, *best.item.lies_in}
     return bool(evidence.unexplained) or any(key not in named for key in evidence.lent)
 
 
-def _promises(read: Read, evidence: Evidence) -> bool:
+def _promises(read: ReadCall, evidence: Evidence) -> bool:
     """The read asks for what is open."""
     texts = [m.text for m in evidence.unexplained]
     texts += [m.text[:10] for m in evidence.unexplained if m.kind == "datetime"]
     return any(value in texts or value in evidence.lent for value in read.values)
 
 
-def _best(options: list[tuple[float, Read]]) -> Read | None:
+def _best(options: list[tuple[float, ReadCall]]) -> ReadCall | None:
     options.sort(key=lambda pair: (-pair[0], pair[1].tool.name))
     return options[0][1] if options else None
 
 
-def _explaining(evidence: Evidence, known: Known) -> Read | None:
+def _explaining(evidence: Evidence, known: Known) -> ReadCall | None:
     """A read that asks for a clue which leads nowhere yet: what it finds may be referred to."""
-    options: list[tuple[float, Read]] = []
+    options: list[tuple[float, ReadCall]] = []
     for mention in evidence.unexplained:
         for tool in known.tools:
             near = len(set(mention.left) & {*tool.head_words, *tool.name_words})
             words = known.words.only([mention])
-            read = Read(tool, fill(tool, words, lookup=True) if near and tool.reads else {})
+            read = ReadCall(tool, fill(tool, words, lookup=True) if near and tool.reads else {})
             complete = all(p.name in read.arguments for p in tool.required)
             if read.arguments and complete and known.is_new(read):
                 options.append((near, read))
@@ -166,21 +166,21 @@ def producers(param: Param, nouns: frozenset[str], tools: list[Tool]) -> list[tu
     return found
 
 
-def _next_page(param: Param, known: Known) -> Read | None:
+def _next_page(param: Param, known: Known) -> ReadCall | None:
     """The next page of the last result that named such identifiers and went on."""
     for call in reversed(known.calls):
         tool = next((t for t in known.tools if t.name == call.name), None)
         cursor = tool and next((p for p in tool.params if p.is_cursor), None)
         token = next_cursor(call) if cursor and not call.error else None
         if tool and cursor and token and speaks_of(tool.name_words, param.nouns):
-            read = Read(tool, call.arguments | {cursor.name: token})
+            read = ReadCall(tool, call.arguments | {cursor.name: token})
             if known.is_new(read):
                 return read
     return None
 
 
-def _next_read(param: Param, path: tuple[Evidence, ...], known: Known) -> Read | None:
-    options: list[tuple[float, Read]] = []
+def _next_read(param: Param, path: tuple[Evidence, ...], known: Known) -> ReadCall | None:
+    options: list[tuple[float, ReadCall]] = []
     for score, tool in producers(param, path[-1].nouns, known.tools):
         for rank, read in enumerate(_reads_of(tool, path, known)):
             new = [m for m in path[-1].unexplained if m.text in read.values]
@@ -190,11 +190,11 @@ def _next_read(param: Param, path: tuple[Evidence, ...], known: Known) -> Read |
     return _best(options)
 
 
-def _reads_of(tool: Tool, path: tuple[Evidence, ...], known: Known) -> list[Read]:
+def _reads_of(tool: Tool, path: tuple[Evidence, ...], known: Known) -> list[ReadCall]:
     """The call of this tool that the words allow and its wider variants, or what it waits for."""
-    goal, evidence = path[0], path[-1]
-    said = fill(tool, known.words.only(goal.clues), lookup=True, prefer=evidence.weight)
-    arguments = {k: v for k, v in said.items() if v not in goal.taken}
+    target, evidence = path[0], path[-1]
+    said = fill(tool, known.words.only(target.clues), lookup=True, prefer=evidence.weight)
+    arguments = {k: v for k, v in said.items() if v not in target.taken}
     texts = set(map(str, arguments.values()))
     is_open = any(m.text not in texts for m in evidence.unexplained)
     for param in tool.params:
@@ -204,18 +204,18 @@ def _reads_of(tool: Tool, path: tuple[Evidence, ...], known: Known) -> list[Read
         step = resolve(param, tool, known, {}, path=path, may_read=param.required or is_open)
         if isinstance(step, Value):
             arguments[param.name] = step.value
-        elif isinstance(step, Read):
+        elif isinstance(step, ReadCall):
             return [step]
     for param in tool.required:
         if arguments.setdefault(param.name, _standard(param, known)) is None:
             return []
-    reads = [Read(tool, variant) for variant in (arguments, *_wider(tool, arguments))]
+    reads = [ReadCall(tool, variant) for variant in (arguments, *_wider(tool, arguments))]
     return [read for read in reads if known.is_new(read)]
 
 
 def _standard(param: Param, known: Known) -> Any:
     """A value for a required argument that nobody named: its default, what an earlier call
-    used, or a fixed value that some text near the wish makes likely."""
+    used, or a fixed value that some text near the goal makes likely."""
     if param.is_id or "default" in param.schema:
         return param.schema.get("default")
     for call in reversed(known.calls):

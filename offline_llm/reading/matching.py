@@ -1,4 +1,4 @@
-"""Which tool a wish means: the words of the wish against the words of each tool.
+"""Which tool a goal means: the words of the goal against the words of each tool.
 
 The action must be named by the tool, not only the thing: a person who wants something cancelled is
 not served by a tool that lists it. When no tool names the action, none fits.
@@ -53,7 +53,7 @@ def request_of(text: str) -> str:
 
 
 def ranked(words: Words, tools: list[Tool]) -> list[Tool]:
-    """Tools that name the wish's action and its thing, the best first."""
+    """Tools that name the goal's action and its thing, the best first."""
     request = request_of(words.text)
     action, bare = action_of(request), _LEAD.sub("", request)
     asked = dict.fromkeys(stems(request), 1.0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from offline_llm.reading.matching import object_of
 from offline_llm.reading.reading import NUMBERS
-from offline_llm.reading.results import Call, Item, Scalar, items_of
+from offline_llm.reading.results import PastCall, ResultItem, Scalar, items_of
 from offline_llm.reading.toolbox import Tool
 from offline_llm.reading.words import alike, plain, split, stem, stem_set, stems
 
@@ -45,14 +45,14 @@ class Case(NamedTuple):
 
     tool: Tool
     given: dict[str, Scalar]
-    rows: dict[str, Item]
+    rows: dict[str, ResultItem]
     """The newest rows that the arguments identify, by parameter."""
-    further: list[Item]
+    further: list[ResultItem]
     """Those that these rows refer to."""
     today: str
 
     @classmethod
-    def of(cls, tool: Tool, arguments: dict[str, Any], calls: list[Call], today: str) -> "Case":
+    def of(cls, tool: Tool, arguments: dict[str, Any], calls: list[PastCall], today: str) -> "Case":
         known = {item.key: item for call in calls for item in items_of(call)}
         given = {k: v for k, v in arguments.items() if isinstance(v, str | int | float)}
         rows = {name: known[str(v)] for name, v in given.items() if str(v) in known}

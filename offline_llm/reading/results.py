@@ -22,7 +22,7 @@ _MAX_ITEMS = 400
 """Items read of one result: more is not searched."""
 
 
-class Call(NamedTuple):
+class PastCall(NamedTuple):
     """A call that was made, with what came back. Arguments that did not parse are empty."""
 
     number: int
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
+class ResultItem:
     """One row of a result. `around` are scalars of what it lay in and of the call's arguments."""
 
     tool: str
@@ -108,7 +108,7 @@ def garbled(text: str) -> bool:
     return text.lstrip()[:1] in "{[" and isinstance(parsed(text), str) and len(text) > 1
 
 
-def items_of(call: Call) -> tuple[Item, ...]:
+def items_of(call: PastCall) -> tuple[ResultItem, ...]:
     if call.error:
         return ()
     given = tuple((k, v) for k, v in call.arguments.items() if _is_scalar(v))
@@ -116,17 +116,17 @@ def items_of(call: Call) -> tuple[Item, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _items(tool: str, given: tuple[tuple[str, Scalar], ...], result: str) -> tuple[Item, ...]:
+def _items(tool: str, given: tuple[tuple[str, Scalar], ...], result: str) -> tuple[ResultItem, ...]:
     """The same objects for the same call, so that what is found out about them can be kept."""
     return tuple(islice(_walk(parsed(result), dict(given), tool), _MAX_ITEMS))
 
 
-def _walk(value: Any, around: dict[str, Scalar], tool: str, depth: int = 0) -> Iterator[Item]:
+def _walk(value: Any, around: dict[str, Scalar], tool: str, depth: int = 0) -> Iterator[ResultItem]:
     parts = value if isinstance(value, list) else []
     if isinstance(value, dict):
         own = {k: v for k, v in value.items() if _is_scalar(v)}
         if own:
-            yield Item(tool, own, around)
+            yield ResultItem(tool, own, around)
         parts, around = list(value.values()), around | own
     for part in parts if depth < 6 else ():
         if isinstance(part, list | dict):
@@ -137,7 +137,7 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, str | int | float | bool) and value != ""
 
 
-def next_cursor(call: Call) -> str | None:
+def next_cursor(call: PastCall) -> str | None:
     """The token of the next page, when the result says that there is one."""
     value = call.value
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ ASKS = "What action is wanted"
 """How the question begins; by it the answer is recognised."""
 
 OPEN = ("look_up", "call", "ask", "which")
-"""Steps after which there is more to do about a wish."""
+"""Steps after which there is more to do about a goal."""
 
 _VAGUE = stem_set("deal handle attend")
 _ANSWER = re.compile(r"""^[^"]*"|^.*\bis\b\W*""", re.DOTALL)
@@ -45,7 +45,7 @@ def which(tools: Sequence[Tool]) -> str:
 
 
 def hear(texts: list[str], answer: str, question: str) -> None:
-    """Add an answer to the texts of a wish. `The action wanted is "cancel a booking".` becomes
+    """Add an answer to the texts of a goal. `The action wanted is "cancel a booking".` becomes
     what the user asks for, and comes first."""
     if question.startswith(ASKS):
         texts.insert(0, f"Please {_ANSWER.sub('', answer, count=1).strip(chr(34) + ' .')}.")

@@ -11,9 +11,9 @@ from random import Random
 from typing import NamedTuple
 
 from offline_llm.rewriter.phrases import upper_first
-from offline_llm.rewriter.wording import Point, is_whole, lower_first
+from offline_llm.rewriter.wording import Remark, is_whole, lower_first
 
-Form = Callable[[Sequence[Point], Random, int], list[str]]
+Form = Callable[[Sequence[Remark], Random, int], list[str]]
 """Points, and the number that the next numbered entry has, to blocks of text."""
 
 _COUNTED = re.compile(r"^(\d+)\. ", re.MULTILINE)
@@ -58,7 +58,7 @@ def next_number(written: str) -> int:
     return int(found[-1]) + 1 if found else 1
 
 
-def with_leads(points: Sequence[Point], view: View, rng: Random) -> list[Point]:
+def with_leads(points: Sequence[Remark], view: View, rng: Random) -> list[Remark]:
     """Every few sentences one is led into as the point of view does it."""
     if not view.leads:
         return list(points)
@@ -94,13 +94,13 @@ def announced(sentences: Iterable[str]) -> list[list[str]]:
     return runs
 
 
-def limits_first(points: Sequence[Point]) -> list[Point]:
+def limits_first(points: Sequence[Remark]) -> list[Remark]:
     if any(point.is_tied for point in points):
         return list(points)
     return sorted(points, key=lambda point: not _LIMIT.search(point.text))
 
 
-def _question(point: Point) -> str:
+def _question(point: Remark) -> str:
     """A question that the sentence answers."""
     if point.condition:
         return f"What happens {point.condition}?"
@@ -111,9 +111,9 @@ def _question(point: Point) -> str:
     return f"What about {point.topic or 'that'}?"
 
 
-def _grouped(points: Sequence[Point], size: int) -> list[list[Point]]:
+def _grouped(points: Sequence[Remark], size: int) -> list[list[Remark]]:
     """Runs of points; what is tied to a sentence stays with it."""
-    groups: list[list[Point]] = []
+    groups: list[list[Remark]] = []
     for point in points:
         if groups and (point.is_tied or len(groups[-1]) < size):
             groups[-1].append(point)
@@ -122,19 +122,19 @@ def _grouped(points: Sequence[Point], size: int) -> list[list[Point]]:
     return groups
 
 
-def _said(points: Sequence[Point]) -> str:
+def _said(points: Sequence[Remark]) -> str:
     return " ".join(point.text for point in points)
 
 
-def _prose(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _prose(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [_said(points)]
 
 
-def _notes(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _notes(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return ["\n".join(f"- {_termed(point)}" for point in points)]
 
 
-def _termed(point: Point) -> str:
+def _termed(point: Remark) -> str:
     """The sentence with its subject in bold."""
     if point.verb and point.text.lower().startswith(point.topic.lower()):
         subject = point.text[: len(point.topic)]
@@ -142,17 +142,17 @@ def _termed(point: Point) -> str:
     return point.text
 
 
-def _pairs(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _pairs(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [
         f"**Q:** {_question(group[0])}\n\n**A:** {_said(group)}" for group in _grouped(points, 1)
     ]
 
 
-def _worries(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _worries(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [f"**{_question(group[0])}**\n\n{_said(group)}" for group in _grouped(points, 3)]
 
 
-def _steps(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _steps(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     lines = []
     for k, group in enumerate(_grouped(points, 1)):
         first = f"Note that {lower_first(group[0].text)}" if k % 2 else group[0].text
@@ -160,7 +160,7 @@ def _steps(points: Sequence[Point], rng: Random, number: int) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _talk(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _talk(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     blocks = []
     for group in _grouped(points, 2):
         doubt = rng.choice(_DOUBTS).format(topic=group[0].topic or "that")
@@ -169,24 +169,24 @@ def _talk(points: Sequence[Point], rng: Random, number: int) -> list[str]:
     return blocks
 
 
-def _entries(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _entries(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [
         f"**{upper_first(group[0].topic or 'note')}**: {_said(group)}"
         for group in _grouped(points, 1)
     ]
 
 
-def _case(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _case(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     groups = _grouped(points, 2)
     leads = ["Take the case: ", *["The next move: "] * (len(groups) - 1)]
     return [f"{lead}{lower_first(_said(group))}" for lead, group in zip(leads, groups, strict=True)]
 
 
-def _short_paragraphs(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _short_paragraphs(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [_said(group) for group in _grouped(points, 2)]
 
 
-def _led(points: Sequence[Point], rng: Random, ways: Sequence[str]) -> list[str]:
+def _led(points: Sequence[Remark], rng: Random, ways: Sequence[str]) -> list[str]:
     groups = _grouped(points, 3)
     free = [not group[0].is_tied and rng.random() < 0.7 for group in groups]
     return [
@@ -195,26 +195,26 @@ def _led(points: Sequence[Point], rng: Random, ways: Sequence[str]) -> list[str]
     ]
 
 
-def _letter(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _letter(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return _led(points, rng, _LETTER)
 
 
-def _story(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _story(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return _led(points, rng, _EVENTS)
 
 
-def _essay(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _essay(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return _led(points, rng, _LINKS)
 
 
-def _exam(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _exam(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [
         f"{number + k}. {_question(group[0])}\n\nAnswer: {_said(group)}"
         for k, group in enumerate(_grouped(points, 1))
     ]
 
 
-def _table(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _table(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     """Short statements with a subject side by side, the others as sentences below."""
     groups = _grouped(points, 1)
     rows = [g for g in groups if g[0].verb and len(g) == 1 and _fits(g[0])]
@@ -226,11 +226,11 @@ def _table(points: Sequence[Point], rng: Random, number: int) -> list[str]:
     return [table, _said(rest)] if rest else [table]
 
 
-def _fits(point: Point) -> bool:
+def _fits(point: Remark) -> bool:
     return "|" not in point.text and len(point.text.split()) <= _CELL_WORDS
 
 
-def _card(points: Sequence[Point], rng: Random, number: int) -> list[str]:
+def _card(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     lines = []
     for group in _grouped(points, 1):
         text = re.sub(r"^(?:The|A|An) ", "", group[0].text)

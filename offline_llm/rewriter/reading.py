@@ -36,10 +36,10 @@ _ENGLISH = frozenset(
     )
 )
 
-Kind = Literal["prose", "bullet", "structure"]
+StretchKind = Literal["prose", "bullet", "structure"]
 
 
-class Wish(NamedTuple):
+class RewriteRequest(NamedTuple):
     style: str
     perspective: str
     written: str
@@ -50,7 +50,7 @@ class Wish(NamedTuple):
 class Stretch:
     """A paragraph, a list item, or a line that stays as it is."""
 
-    kind: Kind
+    kind: StretchKind
     text: str
     """On one line; of an item without its mark."""
     mark: str = ""
@@ -79,7 +79,7 @@ class Kept:
         return self._pieces[place] if place < len(self._pieces) else found[0]
 
 
-def wish_of(request: ChatRequest) -> Wish | None:
+def request_of(request: ChatRequest) -> RewriteRequest | None:
     """What is to be rewritten and how, None for a request of another kind."""
     for message in request.messages:
         if message["role"] == "user":
@@ -87,7 +87,7 @@ def wish_of(request: ChatRequest) -> Wish | None:
             if PART not in found:
                 return None
             names = ("style", "perspective", "written so far", PART)
-            return Wish(*(found.get(name, "") for name in names))
+            return RewriteRequest(*(found.get(name, "") for name in names))
     return None
 
 

@@ -22,20 +22,20 @@ from offline_llm.rewriter.forms import (
 from offline_llm.rewriter.notes import learning_notes
 from offline_llm.rewriter.reading import (
     Kept,
+    RewriteRequest,
     Stretch,
-    Wish,
     is_english,
+    request_of,
     sentences_of,
     stretches,
-    wish_of,
 )
 from offline_llm.rewriter.wording import in_safe_order, parted, point_of, reworded
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import Reply
 from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
 
-__all__ = ["rewrite", "wish_of"]
+__all__ = ["request_of", "rewrite"]
 
 _SPOILERS = {
     "drops_sentence": errors.without_one,
@@ -44,36 +44,36 @@ _SPOILERS = {
 _CANNOT = "<cannot>I work by rules for English text and know no other language.</cannot>"
 
 
-def rewrite(request: ChatRequest, wish: Wish, settings: OfflineSettings) -> Answer:
-    if not is_english(wish.part):
-        return Answer(_CANNOT)
+def rewrite(request: ChatRequest, asked: RewriteRequest, settings: OfflineSettings) -> Reply:
+    if not is_english(asked.part):
+        return Reply(_CANNOT)
     rng = rng_of(request.key, "rewrite")
     factor = settings.models.get(request.model, 1.0)
     mistake = errors.drawn(settings.rewriter_errors, rng_of(request.key, "mistake"), factor)
-    title = wish.style.partition("\n")[0].lower()
+    title = asked.style.partition("\n")[0].lower()
     if mistake == "copies" or "translation" in title:  # English is returned as it stands
-        text = wish.part
+        text = asked.part
     else:
-        text = _rewritten(wish, rng, mistake, is_maths="mathematics" in title)
+        text = _rewritten(asked, rng, mistake, is_maths="mathematics" in title)
     if mistake == "changes_number":
         text = errors.with_other_number(text, rng)
     elif mistake == "negates":
         text = errors.negated(text, rng)
-    return Answer(f"<rewrite>\n{text}\n</rewrite>")
+    return Reply(f"<rewrite>\n{text}\n</rewrite>")
 
 
-def _rewritten(wish: Wish, rng: Random, mistake: str | None, *, is_maths: bool) -> str:
+def _rewritten(asked: RewriteRequest, rng: Random, mistake: str | None, *, is_maths: bool) -> str:
     kept = Kept()
     parts = [
         part if part.kind == "structure" else replace(part, sentences=_sentences(part, kept))
-        for part in stretches(wish.part)
+        for part in stretches(asked.part)
     ]
     prose = [k for k, part in enumerate(parts) if part.kind == "prose"]
     if prose and (spoil := _SPOILERS.get(mistake or "")):
         place = rng.choice(prose)
         spoiled = tuple(spoil(list(parts[place].sentences), rng))
         parts[place] = replace(parts[place], sentences=spoiled)
-    made = learning_notes(parts, wish.written, rng) if is_maths else _set_out(parts, wish, rng)
+    made = learning_notes(parts, asked.written, rng) if is_maths else _set_out(parts, asked, rng)
     return kept.back(made)
 
 
@@ -82,9 +82,10 @@ def _sentences(stretch: Stretch, kept: Kept) -> tuple[str, ...]:
     return tuple(half for sentence in sentences for half in parted(sentence))
 
 
-def _set_out(parts: list[Stretch], wish: Wish, rng: Random) -> str:
+def _set_out(parts: list[Stretch], asked: RewriteRequest, rng: Random) -> str:
     """Stretch after stretch in the wanted form; lists stay lists."""
-    form, view, number = form_of(wish.style), view_of(wish.perspective), next_number(wish.written)
+    form, view = form_of(asked.style), view_of(asked.perspective)
+    number = next_number(asked.written)
     blocks: list[str] = []
     was_bullet = False
     for part in parts:

@@ -59,7 +59,7 @@ _BINDING = re.compile(
 )
 
 
-class Point(NamedTuple):
+class Remark(NamedTuple):
     """One sentence and what can be said of it."""
 
     text: str
@@ -73,7 +73,7 @@ class Point(NamedTuple):
     """Speaks of the sentence before it."""
 
 
-def point_of(sentence: str, rng: Random) -> Point:
+def point_of(sentence: str, rng: Random) -> Remark:
     """The sentence said anew; what it is about is told in its old words."""
     found = _FIRST.fullmatch(sentence)
     conditional = found is not None and found[1].lower() in ("if", "when", "unless")
@@ -83,7 +83,7 @@ def point_of(sentence: str, rng: Random) -> Point:
     if not topic or _NO_TOPIC.search(topic):
         topic, verb = _some_words(sentence), ""
     is_tied = bool(_TIED.match(sentence))
-    return Point(reworded(sentence, rng), lower_first(topic), verb, condition, is_tied)
+    return Remark(reworded(sentence, rng), lower_first(topic), verb, condition, is_tied)
 
 
 def _some_words(sentence: str) -> str:
@@ -165,7 +165,7 @@ def lower_first(text: str) -> str:
     return text
 
 
-def in_safe_order(points: list[Point], rng: Random) -> list[Point]:
+def in_safe_order(points: list[Remark], rng: Random) -> list[Remark]:
     """Neighbours exchanged where neither they nor what follows speak of what went before."""
     found = list(points)
     k = 0

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from offline_llm.reading.conversation import Conversation, Wish
+from offline_llm.reading.conversation import Dialogue, UserGoal
 from offline_llm.reading.filling import PLACES, Words, fill, leftover
-from offline_llm.reading.lookups import Known, Read, Unknown, Value, resolve
+from offline_llm.reading.lookups import Known, ReadCall, Unknown, Value, resolve
 from offline_llm.reading.reading import Mention
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import ORDINALS, stem
@@ -21,14 +21,14 @@ _NONE: frozenset[str] = frozenset()
 
 
 @dataclass
-class Draft:
+class CallDraft:
     known: Known
-    wish: Wish
-    talk: Conversation
+    goal: UserGoal
+    talk: Dialogue
     values: dict[str, Any] = field(default_factory=dict)
     missing: list[Param] = field(default_factory=list)
     """Required and neither said nor to be found."""
-    reads: list[Read] = field(default_factory=list)
+    reads: list[ReadCall] = field(default_factory=list)
     """Look-ups that bring it nearer, independent of each other."""
     choices: tuple[Any, ...] = ()
     """Candidates for the first missing identifier, when the words leave several."""
@@ -36,8 +36,8 @@ class Draft:
     """Plain optional parameters without a value."""
 
 
-def arguments_for(tool: Tool, known: Known, wish: Wish, talk: Conversation) -> Draft:
-    draft = Draft(known, wish, talk)
+def arguments_for(tool: Tool, known: Known, goal: UserGoal, talk: Dialogue) -> CallDraft:
+    draft = CallDraft(known, goal, talk)
     draft.values = _members(tool, known.words, draft)
     draft.reads = list({(r.tool.name, str(r.arguments)): r for r in draft.reads}.values())
     open_ones = [p for p in tool.params if p.name not in draft.values and not p.required]
@@ -45,7 +45,7 @@ def arguments_for(tool: Tool, known: Known, wish: Wish, talk: Conversation) -> D
     return draft
 
 
-def _members(tool: Tool, words: Words, draft: Draft) -> dict[str, Any]:
+def _members(tool: Tool, words: Words, draft: CallDraft) -> dict[str, Any]:
     """Values for the parameters of a tool, or for the members of a nested object."""
     values = fill(tool, words, lookup=False)
     for param in tool.params:
@@ -66,7 +66,7 @@ def _members(tool: Tool, words: Words, draft: Draft) -> dict[str, Any]:
 
 
 def _nested(
-    param: Param, tool: Tool, values: dict[str, Any], words: Words, draft: Draft
+    param: Param, tool: Tool, values: dict[str, Any], words: Words, draft: CallDraft
 ) -> list[dict[str, Any]]:
     """One object for each ordinal that the words number them with; one when they do not."""
     inner = replace(tool, params=param.parts, name_words=(), head_words=_NONE)
@@ -85,7 +85,7 @@ def _groups(param: Param, words: Words, free: list[Mention]) -> Iterator[Words]:
 
 
 def _identifiers(
-    param: Param, tool: Tool, values: dict[str, Any], words: Words, draft: Draft
+    param: Param, tool: Tool, values: dict[str, Any], words: Words, draft: CallDraft
 ) -> list[Any]:
     """Identifiers looked up: one, or for a list one for each numbered element."""
     groups = [words]
@@ -96,7 +96,7 @@ def _identifiers(
         step = resolve(param, tool, replace(draft.known, words=group), values)
         if isinstance(step, Value):
             found.append(step.value)
-        elif isinstance(step, Read):
+        elif isinstance(step, ReadCall):
             draft.reads.append(step)
         elif (carried := _carried(param, draft)) is not None:
             found.append(carried)
@@ -111,11 +111,11 @@ def _is_meant(param: Param, words: Words) -> bool:
     return any(param.nouns & set(mention.left) for mention in words.mentions)
 
 
-def _carried(param: Param, draft: Draft) -> Any:
+def _carried(param: Param, draft: CallDraft) -> Any:
     """A value that holds on: of an earlier call with the same parameter when the words refer
     back or the user knows no better, a place that the system prompt names, or the default."""
-    wish, place = draft.wish, bool(param.name_words & PLACES)
-    refers = wish.index > 0 and (wish.unknown or bool(_REFERS.search(wish.text)))
+    goal, place = draft.goal, bool(param.name_words & PLACES)
+    refers = goal.index > 0 and (goal.unknown or bool(_REFERS.search(goal.text)))
     for call in reversed(draft.talk.calls if place or (param.is_id and refers) else []):
         row = call.value if isinstance(call.value, dict) else {}
         seen = row | call.arguments

@@ -9,14 +9,14 @@ import json
 import re
 from typing import Any
 
-from offline_llm.reading.conversation import Conversation, Wish, question_in
+from offline_llm.reading.conversation import Dialogue, UserGoal, question_in
 from offline_llm.reading.filling import Words, fill
 from offline_llm.reading.sections import sections
 from offline_llm.reading.toolbox import Param, Tool, toolbox
 from offline_llm.reading.words import stem_set
-from offline_llm.roles.planning import Step
+from offline_llm.roles.planning import Action
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import Reply
 
 _HEADING = "what the user can do"
 _PLEA = "yourself and tell me when it is done?"
@@ -32,25 +32,25 @@ def users_turn(request: ChatRequest) -> bool:
     return bool(request.tools) and {"persona", "what you want"} <= sections(request).keys()
 
 
-def act(request: ChatRequest) -> Answer:
+def act(request: ChatRequest) -> Reply:
     """The call that the agent's last words ask for; no call where they ask for none, or when the
     user has just made one."""
     heard = request.messages[-1]
     if heard["role"] != "user":
-        return Answer("")
+        return Reply("")
     question = question_in(heard["content"])
     if _PLEA not in question and not re.search(r"\b(?:please|can you|could you)\b", question, re.I):
-        return Answer("")
+        return Reply("")
     asked = stem_set(heard["content"])
     tools = toolbox(request.tools_text)
     scored = [(len(asked & set(tool.name_words)) / len(tool.name_words), tool) for tool in tools]
     share, tool = max(scored, key=lambda pair: pair[0])
     if share < 0.5:
-        return Answer("")
+        return Reply("")
     arguments = {p.name: v for p in tool.params if (v := _value(p, request)) is not None}
     if any(param.name not in arguments for param in tool.required):
-        return Answer("")
-    return Answer("", ((tool.name, json.dumps(arguments, ensure_ascii=False)),))
+        return Reply("")
+    return Reply("", ((tool.name, json.dumps(arguments, ensure_ascii=False)),))
 
 
 def _value(param: Param, request: ChatRequest) -> Any:
@@ -74,18 +74,18 @@ def outcome(request: ChatRequest) -> str:
     return FAILED if '"error"' in last["content"][:12] else DONE
 
 
-def plea(step: Step, wish: Wish, talk: Conversation) -> Answer | None:
+def plea(step: Action, goal: UserGoal, talk: Dialogue) -> Reply | None:
     """Instead of giving up: the user is asked to do its part, then the call is made again."""
     part = _users_part(talk.system)
     if not part or step.kind != "failed" or step.result is None or step.tool is None:
         return None
-    if any(_PLEA in question for question in wish.asked):
-        failures = [c for c in wish.calls if c.name == step.tool.name and c.error]
+    if any(_PLEA in question for question in goal.asked):
+        failures = [c for c in goal.calls if c.name == step.tool.name and c.error]
         again = [c for c in failures if c.arguments == step.result.arguments and not c.transient]
-        if len(again) != 1 or FAILED in wish.text:
+        if len(again) != 1 or FAILED in goal.text:
             return None
         arguments = json.dumps(step.result.arguments, ensure_ascii=False)
-        return Answer("", ((step.tool.name, arguments),))
+        return Reply("", ((step.tool.name, arguments),))
     reason = step.result.error.partition(": ")[2].rstrip(".") or step.result.error
     words = stem_set(reason)
     best = max(part, key=lambda line: len(words & stem_set(line)))
@@ -93,7 +93,7 @@ def plea(step: Step, wish: Wish, talk: Conversation) -> Answer | None:
         return None
     action = re.split(r"[.,;](?:\s|$)", best)[0]
     action = action[:1].lower() + action[1:]
-    return Answer(f"I cannot go on yet: {reason}. Could you please {action} {_PLEA}")
+    return Reply(f"I cannot go on yet: {reason}. Could you please {action} {_PLEA}")
 
 
 def _users_part(system: str) -> list[str]:

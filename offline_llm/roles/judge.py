@@ -128,24 +128,24 @@ def _told(labels: str, lines: list[Line]) -> tuple[bool, str]:
 _FILL = stem_set("user each number name")
 
 
-def _done(wishes: str, lines: list[Line]) -> tuple[bool, str]:
-    """Each wish has a call of its own that succeeded, made with values that were given."""
+def _done(goals: str, lines: list[Line]) -> tuple[bool, str]:
+    """Each goal has a call of its own that succeeded, made with values that were given."""
     done, evidence = effects(lines), ""
-    for wish in sentences(wishes):
-        if stems(wish)[:1] == (stem("nothing"),):
+    for goal in sentences(goals):
+        if stems(goal)[:1] == (stem("nothing"),):
             continue
-        call = max(done, key=lambda pair: _likeness(pair[0], wish), default=None)
-        if call is None or _likeness(call[0], wish) < 0.5:
-            return False, f"no call for: {wish}"
+        call = max(done, key=lambda pair: _likeness(pair[0], goal), default=None)
+        if call is None or _likeness(call[0], goal) < 0.5:
+            return False, f"no call for: {goal}"
         if alien := _alien(call[0], lines):
             return False, f"{alien} comes from nowhere"
         evidence = evidence or f"{call[0].tool}: {call[1].text}"
     return True, evidence
 
 
-def _likeness(call: Line, wish: str) -> float:
-    """Share of the words of the tool's name that the wish has; what only looks counts less."""
-    own, said = stems(plain(call.tool)), stem_set(wish)
+def _likeness(call: Line, goal: str) -> float:
+    """Share of the words of the tool's name that the goal has; what only looks counts less."""
+    own, said = stems(plain(call.tool)), stem_set(goal)
     share = sum(found(word, said) for word in own) / max(1, len(own))
     return share * (0.8 if reads(call) and not READ_VERBS & said else 1.0)
 

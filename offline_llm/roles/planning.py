@@ -1,4 +1,4 @@
-"""The agent's next step for one wish: calls to make, or what to say.
+"""The agent's next step for one goal: calls to make, or what to say.
 
 Nothing is remembered: the step follows from the tools, the words and the calls so far, so that
 the agent recovers from an error by planning again with the error known.
@@ -6,12 +6,12 @@ the agent recovers from an error by planning again with the error known.
 
 from typing import Any, NamedTuple
 
-from offline_llm.reading.conversation import Conversation, Wish
+from offline_llm.reading.conversation import Dialogue, UserGoal
 from offline_llm.reading.filling import Words, label_of
 from offline_llm.reading.lookups import Known
 from offline_llm.reading.matching import ranked
 from offline_llm.reading.policy import Case, Rule, broken_rule
-from offline_llm.reading.results import Call
+from offline_llm.reading.results import PastCall
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.unclear import readings, which
 from offline_llm.roles.arguments import arguments_for
@@ -21,17 +21,17 @@ from offline_llm.roles.repair import repaired
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""
 MAX_READS = 10
-"""Look-ups for one wish."""
+"""Look-ups for one goal."""
 MAX_QUESTIONS = 3
 
 
-class Step(NamedTuple):
+class Action(NamedTuple):
     """What to do next. `kind`: call, look_up, ask, which, done, failed, refuse, no_tool, answer."""
 
     kind: str
     tool: Tool | None = None
     calls: tuple[tuple[Tool, dict[str, Any]], ...] = ()
-    result: Call | None = None
+    result: PastCall | None = None
     """The goal's call, for done and failed."""
     missing: tuple[Param, ...] = ()
     optional: tuple[Param, ...] = ()
@@ -43,39 +43,39 @@ class Step(NamedTuple):
     words: str = ""
 
 
-def next_step(wish: Wish, talk: Conversation, tools: list[Tool], today: str) -> Step:
-    words = Words(wish.text, today)
+def next_step(goal: UserGoal, talk: Dialogue, tools: list[Tool], today: str) -> Action:
+    words = Words(goal.text, today)
     if answer := reckoned(words):
-        return Step("answer", words=answer)
+        return Action("answer", words=answer)
     matches = ranked(words, tools)
     if not matches:
-        several = () if wish.asked else tuple(readings(words.text, tools))
-        return Step("which", words=which(several)) if len(several) > 1 else Step("no_tool")
+        several = () if goal.asked else tuple(readings(words.text, tools))
+        return Action("which", words=which(several)) if len(several) > 1 else Action("no_tool")
     tool = matches[0]
-    made = [call for call in wish.calls if call.name == tool.name]
-    draft = arguments_for(tool, Known(tools, words, talk.calls), wish, talk)
+    made = [call for call in goal.calls if call.name == tool.name]
+    draft = arguments_for(tool, Known(tools, words, talk.calls), goal, talk)
     missing = draft.missing
     if made and not made[-1].error and not (tool.reads and _is_other(made[-1], draft, tool)):
-        return Step("done", tool, result=made[-1])
+        return Action("done", tool, result=made[-1])
     if made and made[-1].error and (again := _after_error(tool, made, draft.values)):
         return again
-    if draft.reads and len(wish.calls) - len(made) < MAX_READS:
-        return Step("look_up", tool, tuple(draft.reads))
+    if draft.reads and len(goal.calls) - len(made) < MAX_READS:
+        return Action("look_up", tool, tuple(draft.reads))
     if draft.reads:  # looked for in vain
         missing = [p for p in tool.required if p.name not in draft.values]
     case = Case.of(tool, draft.values, talk.calls, today)
     rule = broken_rule(case, tools, talk.system, complete=not missing)
     if rule:
-        return Step("refuse", tool, rule=rule)
-    if missing and (wish.unknown or len(wish.asked) >= MAX_QUESTIONS):
-        return Step("failed", tool, unfound=tuple(label_of(p) for p in missing))
+        return Action("refuse", tool, rule=rule)
+    if missing and (goal.unknown or len(goal.asked) >= MAX_QUESTIONS):
+        return Action("failed", tool, unfound=tuple(label_of(p) for p in missing))
     if missing:
-        ask = Step("ask", tool, missing=tuple(missing), choices=draft.choices)
+        ask = Action("ask", tool, missing=tuple(missing), choices=draft.choices)
         return ask._replace(optional=draft.optional)
-    return Step("call", tool, ((tool, draft.values),))
+    return Action("call", tool, ((tool, draft.values),))
 
 
-def _is_other(call: Call, draft: Any, tool: Tool) -> bool:
+def _is_other(call: PastCall, draft: Any, tool: Tool) -> bool:
     """The goal's tool was called only on the way: with other values than are known now."""
     needed = {p.name for p in tool.params if p.required or not p.is_id}
     made = call.arguments
@@ -83,13 +83,13 @@ def _is_other(call: Call, draft: Any, tool: Tool) -> bool:
     return other and not draft.missing
 
 
-def _after_error(tool: Tool, made: list[Call], arguments: dict[str, Any]) -> Step | None:
+def _after_error(tool: Tool, made: list[PastCall], arguments: dict[str, Any]) -> Action | None:
     """Try again, put right, or None to plan on; an error that says no for good is the outcome."""
     last = made[-1]
     if last.transient:
         if sum(call.arguments == last.arguments for call in made) < MAX_TRIES:
-            return Step("call", tool, ((tool, last.arguments),))
-        return Step("failed", tool, result=last)
+            return Action("call", tool, ((tool, last.arguments),))
+        return Action("failed", tool, result=last)
     if len(made) <= MAX_TRIES and (
         (arguments and arguments != last.arguments)
         or any(p.name not in last.arguments for p in tool.required)
@@ -97,5 +97,5 @@ def _after_error(tool: Tool, made: list[Call], arguments: dict[str, Any]) -> Ste
         return None
     fixed = repaired(tool, last)
     if fixed is not None and all(call.arguments != fixed for call in made):
-        return Step("call", tool, ((tool, fixed),))
-    return Step("failed", tool, result=last)
+        return Action("call", tool, ((tool, fixed),))
+    return Action("failed", tool, result=last)

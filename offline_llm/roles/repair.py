@@ -4,7 +4,7 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
-from offline_llm.reading.results import Call
+from offline_llm.reading.results import PastCall
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.words import plain
 
@@ -12,7 +12,7 @@ _LISTED = re.compile(r"(?:one of|allowed|must be|either|expected|not)\b[^\[({]*[
 _DAY_FIRST = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
 
 
-def repaired(tool: Tool, call: Call) -> dict[str, Any] | None:
+def repaired(tool: Tool, call: PastCall) -> dict[str, Any] | None:
     """The same call with the blamed argument put right, or None when nothing better is known."""
     arguments = dict(call.arguments)
     blamed = [p for p in tool.params if p.name in arguments and _is_blamed(p, arguments, call)]
@@ -24,7 +24,7 @@ def repaired(tool: Tool, call: Call) -> dict[str, Any] | None:
     return {k: v for k, v in arguments.items() if k not in extra} if extra else None
 
 
-def _is_blamed(param: Param, arguments: dict[str, Any], call: Call) -> bool:
+def _is_blamed(param: Param, arguments: dict[str, Any], call: PastCall) -> bool:
     value = str(arguments[param.name])
     return bool(re.search(rf"\b{re.escape(param.name)}\b", call.error)) or (
         len(value) > 1 and value in call.error

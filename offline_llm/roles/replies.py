@@ -4,11 +4,11 @@ import re
 from typing import Any
 
 from offline_llm.reading.filling import label_of
-from offline_llm.reading.results import Call, parsed
+from offline_llm.reading.results import PastCall, parsed
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.wording import definite, past, phrase_of, spoken
 from offline_llm.reading.words import joined, plain
-from offline_llm.roles.planning import Step
+from offline_llm.roles.planning import Action
 from offline_llm.settings.mistakes import Slips
 
 _MAX_ROWS = 12
@@ -40,7 +40,7 @@ def goodbye(slips: Slips) -> str:
     return _pick(_BYE, slips, "bye")
 
 
-def words_for(step: Step, tools: list[Tool], slips: Slips) -> str:
+def words_for(step: Action, tools: list[Tool], slips: Slips) -> str:
     """What to say at a step that makes no call."""
     more = _pick(_MORE, slips, step.kind)
     if step.kind in ("ask", "which"):
@@ -59,8 +59,8 @@ def words_for(step: Step, tools: list[Tool], slips: Slips) -> str:
     return f"I'm sorry, I have no way to do that here, so nothing was changed.{offer} {more}"
 
 
-def report(step: Step, slips: Slips, *, bare: bool) -> str:
-    """The outcome of a finished wish with the values that came back; `bare` leaves them out."""
+def report(step: Action, slips: Slips, *, bare: bool) -> str:
+    """The outcome of a finished goal with the values that came back; `bare` leaves them out."""
     tool, call = step.tool, step.result
     assert tool is not None
     assert call is not None
@@ -84,7 +84,7 @@ def pretence(tool: Tool, arguments: dict[str, Any], slips: Slips) -> str:
     return f"{_pick(_DONE, slips, 'pretence')} {claim}. {_pick(_MORE, slips, 'pretence')}"
 
 
-def _facts(call: Call, style: int) -> str:
+def _facts(call: PastCall, style: int) -> str:
     value = call.value
     if not call.result.lstrip().startswith(("{", "[")):
         lines = [line.strip() for line in call.result.splitlines() if line.strip()]
@@ -131,7 +131,7 @@ def _label(name: str) -> str:
     return re.sub(r"\bid\b", "ID", plain(str(name)).lower())
 
 
-def question(step: Step, tools: list[Tool], slips: Slips) -> str:
+def question(step: Action, tools: list[Tool], slips: Slips) -> str:
     """Asks for what is missing, in words that a person can answer."""
     first = step.missing[0]
     if len(step.choices) > 1:
@@ -163,8 +163,8 @@ def _hints(param: Param, tools: list[Tool]) -> list[str]:
     return list(dict.fromkeys(found))[:4]
 
 
-def failure(step: Step, slips: Slips) -> str:
-    """Says plainly that and why a wish could not be carried out."""
+def failure(step: Action, slips: Slips) -> str:
+    """Says plainly that and why a goal could not be carried out."""
     more = _pick(_MORE, slips, "failure")
     if step.unfound:
         what = joined([f"the {label}" for label in step.unfound])

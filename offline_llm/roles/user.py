@@ -1,7 +1,7 @@
 """The simulated user: one message in the part that the system prompt gives.
 
-Brings the wishes in order, answers questions from what it knows, says so when it does not know,
-and ends when every wish was dealt with. It sees what a person would: the agent's words.
+Brings the goals in order, answers questions from what it knows, says so when it does not know,
+and ends when every goal was dealt with. It sees what a person would: the agent's words.
 """
 
 import json
@@ -21,7 +21,7 @@ from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
 
 _FACT = re.compile(r"^-\s*(.+?):\s*(.*?)\s*\((say it at once|only when asked)\)\s*$", re.MULTILINE)
-_WISH = re.compile(r"^\d+\.\s+(.*\S)\s*$", re.MULTILINE)
+_USER_GOAL = re.compile(r"^\d+\.\s+(.*\S)\s*$", re.MULTILINE)
 _CONFIRM = re.compile(
     r"\b(?:(?:shall|should) i|do you want me|would you like me|is that (?:right|correct|ok)"
     r"|go ahead|proceed|confirm)\b",
@@ -53,7 +53,7 @@ _ACKNOWLEDGE = ("", "", "Thanks.", "Good.", "All right.", "Great, thank you.", "
 _SOURCES = {"from": "sourc", "to": "target"}
 
 
-class Fact(NamedTuple):
+class KnownFact(NamedTuple):
     label: str
     value: str
     at_once: bool
@@ -71,11 +71,11 @@ class Fact(NamedTuple):
         return sum(found(word, asked) for word in words) / max(1, len(words))
 
 
-class Part(NamedTuple):
+class PlayedPart(NamedTuple):
     """What the system prompt says about the person who is played, and how far the talk is."""
 
-    wishes: list[str]
-    facts: list[Fact]
+    goals: list[str]
+    facts: list[KnownFact]
     manner: str
     patience: int
     own: list[str]
@@ -83,13 +83,13 @@ class Part(NamedTuple):
 
     @property
     def brought(self) -> int:
-        """How many wishes were brought up; the opening brings the first, however it is put."""
-        later = (n for n in range(len(self.wishes), 0, -1) if self.places(n - 1, start=1))
-        return next(later, min(1, len(self.own), len(self.wishes)))
+        """How many goals were brought up; the opening brings the first, however it is put."""
+        later = (n for n in range(len(self.goals), 0, -1) if self.places(n - 1, start=1))
+        return next(later, min(1, len(self.own), len(self.goals)))
 
-    def places(self, wish: int, start: int = 0) -> list[int]:
-        """Which of the own messages say the wish."""
-        wanted = stem_set(self.wishes[wish])
+    def places(self, goal: int, start: int = 0) -> list[int]:
+        """Which of the own messages say the goal."""
+        wanted = stem_set(self.goals[goal])
         said = [len(wanted & stem_set(text)) >= 0.8 * len(wanted) for text in self.own]
         return [i for i, is_said in enumerate(said) if is_said and i >= start and wanted]
 
@@ -101,12 +101,12 @@ def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]
     errors, factor = settings.user_errors, settings.models.get(request.model, 1.0)
     turn = _turn(part, rng, question, outcome(request), errors.wrong_fact * factor)
     kind = drawn(request, errors, factor)
-    spoilt = kind and spoiled(kind, turn, request, brought=part.brought, wishes=part.wishes)
+    spoilt = kind and spoiled(kind, turn, request, brought=part.brought, goals=part.goals)
     return spoilt or turn
 
 
-def _turn(part: Part, rng: Random, question: str, done: str, wrong: float) -> dict[str, Any]:
-    thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.wishes)
+def _turn(part: PlayedPart, rng: Random, question: str, done: str, wrong: float) -> dict[str, Any]:
+    thanks, left = rng.choice(_THANKS[part.manner]), part.brought < len(part.goals)
     if done:  # it has just used a tool of its own
         return {"message": done, "done": False}
     if question and sum(text in _IGNORANT for text in part.own) >= part.patience:
@@ -116,14 +116,14 @@ def _turn(part: Part, rng: Random, question: str, done: str, wrong: float) -> di
     return {"message": _bring(part, rng) if left else thanks, "done": not left}
 
 
-def _part(request: ChatRequest) -> Part:
+def _part(request: ChatRequest) -> PlayedPart:
     read = sections(request)
     persona = read.get("persona", "")
     patience = re.search(r"[Pp]atience: after (\d+)", persona)
     facts = _FACT.findall(read.get("what you know", ""))
-    return Part(
-        wishes=_WISH.findall(read.get("what you want", "")),
-        facts=[Fact(label, value, when == "say it at once") for label, value, when in facts],
+    return PlayedPart(
+        goals=_USER_GOAL.findall(read.get("what you want", "")),
+        facts=[KnownFact(label, value, when == "say it at once") for label, value, when in facts],
         manner=manner_of(persona),
         patience=int(patience.group(1)) if patience else 4,
         own=[
@@ -143,41 +143,41 @@ def _words(text: str) -> str:
     return str(value.get("message", text)) if isinstance(value, dict) else text
 
 
-def _bring(part: Part, rng: Random) -> str:
-    wish = part.wishes[part.brought]
+def _bring(part: PlayedPart, rng: Random) -> str:
+    goal = part.goals[part.brought]
     opening = rng.choice(_ACKNOWLEDGE) if part.own and part.manner != "hurried" else ""
-    text = f"{opening} {wish}".strip()
-    return text.lower() if part.manner == "short" and wish == wish.lower() else text
+    text = f"{opening} {goal}".strip()
+    return text.lower() if part.manner == "short" and goal == goal.lower() else text
 
 
-def facts_about(part: Part, wish: int) -> list[Fact]:
-    """Facts that can belong to a wish: they are listed in the order of the wishes, and those
-    that a wish's own words hold show where its part of the list lies. `at_once` then says that
-    the fact suits no other wish better."""
+def facts_about(part: PlayedPart, goal: int) -> list[KnownFact]:
+    """Facts that can belong to a goal: they are listed in the order of the goals, and
+    those that a goal's own words hold show where its part of the list lies. `at_once` then
+    says that the fact suits no other goal better."""
     holders = [
-        [i for i, text in enumerate(part.wishes) if fact.at_once and fact.is_in(text)]
+        [i for i, text in enumerate(part.goals) if fact.at_once and fact.is_in(text)]
         for fact in part.facts
     ]
     chosen = []
     for place, fact in enumerate(part.facts):
         low = max((h[0] for h in holders[: place + 1] if len(h) == 1), default=0)
-        last = len(part.wishes) - 1
+        last = len(part.goals) - 1
         high = min((h[0] for h in holders[place:] if len(h) == 1), default=last)
-        if low <= wish <= high:
-            shares = [fact.relevance(stem_set(text)) for text in part.wishes[low : high + 1]]
-            chosen.append(fact._replace(at_once=shares[wish - low] > 0 or max(shares) == 0))
+        if low <= goal <= high:
+            shares = [fact.relevance(stem_set(text)) for text in part.goals[low : high + 1]]
+            chosen.append(fact._replace(at_once=shares[goal - low] > 0 or max(shares) == 0))
     return chosen
 
 
-def _answer(question: str, part: Part, rng: Random, wrong: float) -> str:
+def _answer(question: str, part: PlayedPart, rng: Random, wrong: float) -> str:
     """What is known of what was asked, once for each label: the first that was not said yet."""
     if _CONFIRM.search(question):
         return rng.choice(_YES)
-    wish, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
-    since = part.own[(part.places(wish) or [0])[-1] :] if part.wishes else part.own
+    goal, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
+    since = part.own[(part.places(goal) or [0])[-1] :] if part.goals else part.own
     said = " ".join(since).lower()
-    by_label: dict[str, Fact] = {}
-    for fact in sorted(facts_about(part, wish), key=lambda fact: fact.value.lower() in said):
+    by_label: dict[str, KnownFact] = {}
+    for fact in sorted(facts_about(part, goal), key=lambda fact: fact.value.lower() in said):
         by_label.setdefault(fact.label, fact)
     fresh = [fact for fact in by_label.values() if fact.value.lower() not in said]
     answers = [f for f in fresh if f.relevance(asked) >= 0.3] or list(by_label.values())
@@ -187,7 +187,7 @@ def _answer(question: str, part: Part, rng: Random, wrong: float) -> str:
         roles = {stems(fact.label)[:1] for fact in chosen} | {(word,) for word in asked}
         rest = [f for f in fresh if f.at_once and f not in chosen]
         chosen += [f for f in rest if stems(f.label)[:1] in roles]
-    # what was said of another wish may hold for this one
+    # what was said of another goal may hold for this one
     chosen = chosen or [f for f in part.facts if f.relevance(asked) >= 0.5][:1]
     if len(part.own) > 1 and not fresh and which and _SAME not in since:
         return _SAME
@@ -197,7 +197,7 @@ def _answer(question: str, part: Part, rng: Random, wrong: float) -> str:
     return f"{rng.choice(_AGAIN)} {answer}" if answer in since else answer
 
 
-def _told(fact: Fact, rng: Random, wrong: float) -> str:
+def _told(fact: KnownFact, rng: Random, wrong: float) -> str:
     value = slip(fact.value, rng) if rng.random() < wrong else fact.value
     text = labelled(fact.label, value)
     return text[:1].upper() + text[1:] + "."

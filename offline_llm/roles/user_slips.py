@@ -14,10 +14,10 @@ from offline_llm.server.request import ChatRequest
 from offline_llm.settings.rates import UserErrors
 from records.seeds import rng_of
 
-Kind = Literal["leak", "agent_part", "repeat", "repeated_wish", "invented_fact", "premature_stop"]
+Slip = Literal["leak", "agent_part", "repeat", "repeated_wish", "invented_fact", "premature_stop"]
 
 
-_RATES: dict[Kind, str] = {
+_RATES: dict[Slip, str] = {
     "leak": "leaks",
     "agent_part": "plays_agent",
     "repeat": "repeats",
@@ -38,7 +38,7 @@ _MONTHS = ("January", "March", "May", "August", "November")
 _AGAIN = ("Also, {}", "And please, {}", "Once more: {}", "{}")
 
 
-def drawn(request: ChatRequest, errors: UserErrors, factor: float) -> Kind | None:
+def drawn(request: ChatRequest, errors: UserErrors, factor: float) -> Slip | None:
     """Which fault this turn has, if it has the occasion for it; the same for the same request."""
     for kind, name in _RATES.items():
         rate = getattr(errors, name) * factor
@@ -48,17 +48,17 @@ def drawn(request: ChatRequest, errors: UserErrors, factor: float) -> Kind | Non
 
 
 def spoiled(
-    kind: Kind, turn: dict[str, Any], request: ChatRequest, *, brought: int, wishes: list[str]
+    kind: Slip, turn: dict[str, Any], request: ChatRequest, *, brought: int, goals: list[str]
 ) -> dict[str, Any] | None:
     """The turn with a fault of the kind; None where there is no occasion for it. `brought`: how
-    many of the wishes were brought up."""
+    many of the goals were brought up."""
     rng = rng_of(request.key, "spoiled")
     own = [m["content"] for m in request.messages if m["role"] == "assistant" and m["content"]]
     heard = [m["content"] for m in request.messages if m["role"] == "user"]
     if not own or (turn["done"] and kind != "repeated_wish"):
         return None
     if kind == "premature_stop":
-        early = brought < len(wishes) or bool(question_in(heard[-1]))
+        early = brought < len(goals) or bool(question_in(heard[-1]))
         return {"message": "Thanks, that's all.", "done": True} if early else None
     if kind == "repeat":
         return _says(rng.choice((own[-1], own[-1], f"I said: {own[-1]}")))
@@ -66,7 +66,7 @@ def spoiled(
         dealt = brought - (0 if turn["done"] else 1)
         if dealt < 1 or heard[-1].rstrip().endswith("?"):
             return None
-        return _says(_wish_again(wishes[rng.randrange(dealt)], rng))
+        return _says(_goal_again(goals[rng.randrange(dealt)], rng))
     if kind == "leak":
         return _says(_leak(request, rng))
     if kind == "agent_part":
@@ -78,8 +78,8 @@ def _says(message: str) -> dict[str, Any]:
     return {"message": message, "done": False}
 
 
-def _wish_again(wish: str, rng: Random) -> str:
-    return rng.choice(_AGAIN).format(wish[:1].lower() + wish[1:])
+def _goal_again(goal: str, rng: Random) -> str:
+    return rng.choice(_AGAIN).format(goal[:1].lower() + goal[1:])
 
 
 def _leak(request: ChatRequest, rng: Random) -> str:

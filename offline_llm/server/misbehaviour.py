@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from offline_llm.server.broken_calls import BrokenCalls
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import Reply
 from records.config import Config
 from records.seeds import rng_of
 
@@ -81,13 +81,13 @@ class Saboteur:
         return None
 
 
-def spoil(request: ChatRequest, answer: Answer, kind: str) -> Answer:
+def spoil(request: ChatRequest, answer: Reply, kind: str) -> Reply:
     """The answer as a model gets it wrong: arguments or JSON that do not parse, or only talk."""
     rng = rng_of(request.key, "spoil")
     if kind == "prose":
-        return Answer(rng.choice(_PROSE))
+        return Reply(rng.choice(_PROSE))
     content = _broken(answer.content) if request.json_schema is not None else answer.content
-    return Answer(content, tuple((name, _broken(text)) for name, text in answer.calls))
+    return Reply(content, tuple((name, _broken(text)) for name, text in answer.calls))
 
 
 def _broken(text: str) -> str:

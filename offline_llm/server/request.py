@@ -16,7 +16,7 @@ _NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _DELIVERY = ("stream", "stream_options", "user", "metadata")
 
-Message = dict[str, Any]
+RequestMessage = dict[str, Any]
 
 
 class RequestError(Exception):
@@ -35,7 +35,7 @@ class ChatRequest:
     """One parsed request. `messages` have text content only, tools are the function objects."""
 
     model: str
-    messages: list[Message]
+    messages: list[RequestMessage]
     tools: list[dict[str, Any]]
     tool_choice: str
     """auto, none, required, or the name of the one tool that must be called."""
@@ -100,10 +100,10 @@ def _refuse(param: str, value: Any, allowed: str) -> NoReturn:
     raise RequestError(f"{param} must be {allowed}, got {shown}", param)
 
 
-def _messages(value: Any) -> list[Message]:
+def _messages(value: Any) -> list[RequestMessage]:
     if not isinstance(value, list) or not value:
         _refuse("messages", value, "a list of at least one message")
-    messages: list[Message] = []
+    messages: list[RequestMessage] = []
     waiting: list[str] = []  # calls of the last assistant message that have no result yet
     for index, message in enumerate(value):
         where = f"messages[{index}]"

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offline_llm.server.server import OpenAIServer, Receive, Scope, Send
+from offline_llm.server.server import AsgiScope, OpenAIServer, Receive, Send
 
 
 class RequestLog:
@@ -22,7 +22,7 @@ class RequestLog:
         self._app = app
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].endswith("/chat/completions"):
             return await self._app(scope, receive, send)
         body = await _whole(receive)

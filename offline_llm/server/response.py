@@ -19,21 +19,21 @@ _PIECE = re.compile(r"\s*\S+\s*?|\s+")
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a role says: words, calls as (name, arguments as JSON text), or both."""
 
     content: str
     calls: tuple[tuple[str, str], ...] = ()
 
 
-def completion(request: ChatRequest, answer: Answer, *, verbosity: float = 1.0) -> dict[str, Any]:
+def completion(request: ChatRequest, answer: Reply, *, verbosity: float = 1.0) -> dict[str, Any]:
     """The whole response of `/v1/chat/completions`, cut at the request's token limit.
 
     `verbosity`: how often it writes its size; words are said again, what is left over is thought.
     """
     wanted = int(_size(answer) * verbosity)
     if answer.content and not answer.calls and request.json_schema is None:
-        answer = Answer("\n\n".join([answer.content] * int(verbosity)))
+        answer = Reply("\n\n".join([answer.content] * int(verbosity)))
     answer, was_cut = _cut(answer, request.max_tokens)
     thoughts = _thoughts(min(wanted, request.max_tokens or wanted) - _size(answer))
     message: dict[str, Any] = {"role": "assistant", "content": answer.content or None}
@@ -114,13 +114,13 @@ def _usage(request: ChatRequest, answered: int) -> dict[str, int]:
     }
 
 
-def _size(answer: Answer) -> int:
+def _size(answer: Reply) -> int:
     return count_tokens(answer.content) + sum(
         count_tokens(name) + count_tokens(arguments) for name, arguments in answer.calls
     )
 
 
-def _cut(answer: Answer, limit: int | None) -> tuple[Answer, bool]:
+def _cut(answer: Reply, limit: int | None) -> tuple[Reply, bool]:
     """The first `limit` tokens: words first, then calls, the last one's arguments cut short."""
     if limit is None or _size(answer) <= limit:
         return answer, False
@@ -133,7 +133,7 @@ def _cut(answer: Answer, limit: int | None) -> tuple[Answer, bool]:
             break
         calls.append((name, _first_tokens(arguments, left)))
         left -= count_tokens(calls[-1][1])
-    return Answer(content, tuple(calls)), True
+    return Reply(content, tuple(calls)), True
 
 
 def _first_tokens(text: str, limit: int) -> str:

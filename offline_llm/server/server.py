@@ -13,10 +13,10 @@ from offline_llm.server.broken_calls import break_calls
 from offline_llm.server.embeddings import embeddings
 from offline_llm.server.misbehaviour import Misbehaviour, Saboteur, spoil
 from offline_llm.server.request import ChatRequest, RequestError, parse_chat
-from offline_llm.server.response import CREATED, Answer, completion, error_body, stream
+from offline_llm.server.response import CREATED, Reply, completion, error_body, stream
 from records.seeds import rng_of
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -29,7 +29,7 @@ class OpenAIServer:
 
     def __init__(
         self,
-        answer: Callable[[ChatRequest], Answer],
+        answer: Callable[[ChatRequest], Reply],
         models: Sequence[str],
         *,
         misbehave: Misbehaviour,
@@ -44,7 +44,7 @@ class OpenAIServer:
         self._latency_s, self._jitter_s = latency_s, jitter_s
         self._embedding_size = embedding_size
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "http":
@@ -55,7 +55,7 @@ class OpenAIServer:
                 body = error_body(str(error), kind, param=error.param, code=error.code)
                 await _reply(send, error.status, body)
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _route(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         path, method = scope["path"].rstrip("/"), scope["method"]
         if path == "/v1/models" and method == "GET":
             return await _reply(send, 200, json.dumps(self._list()).encode())

@@ -13,20 +13,20 @@ class AgentMistakes(Config):
     wrong_value: Rate = 0.03
     """Per changing call: one argument that is no identifier gets a wrong but valid value."""
     skips_step: Rate = 0.03
-    """Per wish after the first of a conversation: answered as done without any call."""
+    """Per goal after the first of a conversation: answered as done without any call."""
     premature_end: Rate = 0.02
-    """Per wish that needs a look-up: gives up after the first look-up and says it cannot."""
+    """Per goal that needs a look-up: gives up after the first look-up and says it cannot."""
     claims_without_doing: Rate = 0.03
     """Per changing call: says that it is done and does not call."""
     leaves_out_result: Rate = 0.03
-    """Per finished wish: the report names none of the values that the tool returned."""
+    """Per finished goal: the report names none of the values that the tool returned."""
 
     wrong_format: Rate = 0.14
     """Per call with a date, a number or a fixed choice: the first try spells one wrongly."""
     guesses_id: Rate = 0.12
     """Per identifier that must be looked up: first tried with the words the user said."""
     extra_call: Rate = 0.06
-    """Per finished wish: one more read that nothing needs, before the report."""
+    """Per finished goal: one more read that nothing needs, before the report."""
 
 
 class Clumsiness(Config):
@@ -34,11 +34,11 @@ class Clumsiness(Config):
     calls are put right; nothing is learnt from the calls themselves."""
 
     unknown_tool: Rate = 0.0
-    """Per wish: at the call or question that it comes to, first a call of a tool that is not there,
-    named after two that are."""
+    """Per goal: at the call or question that it comes to, first a call of a tool that is not
+    there, named after two that are."""
     leaves_out_argument: Rate = 0.0
-    """Per wish: its call is first made without an argument that the tool requires, be that known or
-    still to be asked for."""
+    """Per goal: its call is first made without an argument that the tool requires, be that
+    known or still to be asked for."""
 
 
 CLUMSY = {"template-policy-clumsy": Clumsiness(unknown_tool=0.08, leaves_out_argument=0.08)}
@@ -51,7 +51,7 @@ class UserErrors(Config):
     wrong_fact: Rate = 0.01
     """Per fact said: one digit or letter of it is wrong."""
     ends_early: Rate = 0.005
-    """Per turn with wishes left: thanks and leaves."""
+    """Per turn with goals left: thanks and leaves."""
     leaks: Rate = 0.003
     """Per turn, like those below: shows its instructions."""
     plays_agent: Rate = 0.003
@@ -59,7 +59,7 @@ class UserErrors(Config):
     repeats: Rate = 0.003
     """Says its last words again."""
     wishes_again: Rate = 0.003
-    """Brings up a wish that was dealt with."""
+    """Brings up a goal that was dealt with."""
     invents: Rate = 0.003
     """Adds a fact that it was not given."""
 

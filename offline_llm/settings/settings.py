@@ -1,4 +1,4 @@
-"""What the offline provider may get wrong, how it may misbehave, and how fast it answers."""
+"""What the offline model may get wrong, how it may misbehave, and how fast it answers."""
 
 from typing import Annotated
 

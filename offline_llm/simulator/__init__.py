@@ -1,1 +1,1 @@
-"""The offline simulator: it answers calls of tools and sketches the world behind them."""
+"""The offline simulator: it answers calls of tools and sketches the environment behind them."""

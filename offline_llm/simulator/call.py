@@ -13,7 +13,7 @@ from offline_llm.reading.words import split, stem, table
 from offline_llm.server.request import ChatRequest
 from offline_llm.server.sampling import sample
 from offline_llm.settings.settings import OfflineSettings
-from offline_llm.simulator.reading import Call, Named, Row
+from offline_llm.simulator.reading import Named, SimCall, SimRow
 from records.digest import digest
 from records.seeds import rng_of
 
@@ -31,7 +31,7 @@ _COUNTING = frozenset(table("count total num number how"))
 
 def simulate_call(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     found = sections(request)
-    call = Call.of(found)
+    call = SimCall.of(found)
     attempt = sum(message["role"] == "assistant" for message in request.messages)
     rng = rng_of(digest(*(found.get(name, "") for name in ("state", "tool", "call"))), "simulator")
     draws = [rng.random() for _ in range(4)]
@@ -52,7 +52,7 @@ def simulate_call(request: ChatRequest, settings: OfflineSettings) -> dict[str, 
     return {"observation": _written(call, rows), "is_error": False, "patch": patch}
 
 
-def _reads(call: Call) -> bool:
+def _reads(call: SimCall) -> bool:
     """Whether a tool that declares nothing only reads, by the first verb of its name."""
     verbs = [stem(word) for word in split(call.tool["name"])]
     known = [verb for verb in verbs if verb in _READING | _MAKING | _REMOVING]
@@ -64,7 +64,7 @@ def _error(code: str, message: str) -> dict[str, Any]:
     return {"observation": {"error": error}, "is_error": True, "patch": []}
 
 
-def _with_wrong_field(call: Call, op: dict[str, Any], draw: float) -> dict[str, Any]:
+def _with_wrong_field(call: SimCall, op: dict[str, Any], draw: float) -> dict[str, Any]:
     """The change with one plain value another than it should be."""
     for name, value in op["set"].items():
         spec = call.fields(op["entity"]).get(name, {})
@@ -76,7 +76,7 @@ def _with_wrong_field(call: Call, op: dict[str, Any], draw: float) -> dict[str, 
     return op
 
 
-def _read(call: Call) -> Any:
+def _read(call: SimCall) -> Any:
     for name, schema in call.outputs.items():
         members = (schema.get("items") or {}).get("properties") or {}
         if schema.get("type") == "array" and members:
@@ -93,11 +93,11 @@ def _read(call: Call) -> Any:
     return rows[0] if call.named and rows else {"results": rows[:10], "count": len(rows)}
 
 
-def _rows(call: Call) -> list[Row]:
+def _rows(call: SimCall) -> list[SimRow]:
     return [named.row for named in call.named]
 
 
-def _fits(call: Call, entity: str, row: Row) -> bool:
+def _fits(call: SimCall, entity: str, row: SimRow) -> bool:
     """Whether the arguments, read as filters, let the row through."""
     for param, value in call.arguments.items():
         if param in row and not _same(row[param], value):
@@ -126,7 +126,7 @@ def _same(stored: Any, wanted: Any) -> bool:
     return stored == wanted
 
 
-def _changes(call: Call) -> tuple[list[dict[str, Any]], list[Row]]:
+def _changes(call: SimCall) -> tuple[list[dict[str, Any]], list[SimRow]]:
     """The patch, and the rows as they are after it, the one that matters most first."""
     made = _entity_made(call)
     if made is not None:
@@ -148,7 +148,7 @@ def _changes(call: Call) -> tuple[list[dict[str, Any]], list[Row]]:
     return patch, [*rows, *_rows(call)]
 
 
-def _entity_made(call: Call) -> str | None:
+def _entity_made(call: SimCall) -> str | None:
     """An entity whose key the tool returns and is not given, or that it is named after."""
     keys = {call.key(e): e for e in call.entities}
     returned = [e for key, e in keys.items() if key in call.outputs and key not in call.arguments]
@@ -160,8 +160,8 @@ def _entity_made(call: Call) -> str | None:
     return named if named not in given and (first | call.verbs) & _MAKING else None
 
 
-def _new_row(call: Call, entity: str) -> Row:
-    row: Row = {}
+def _new_row(call: SimCall, entity: str) -> SimRow:
+    row: SimRow = {}
     declared = call.entities[entity]
     for name, spec in call.fields(entity).items():
         if name == declared["key"]:
@@ -193,7 +193,7 @@ def _first(spec: dict[str, Any], now: str) -> Any:
     return plain.get(kind, "")
 
 
-def _set(call: Call, named: Named) -> Row:
+def _set(call: SimCall, named: Named) -> SimRow:
     """Fields of the row that the call changes, by what it is given and what it says it returns."""
     fields, row, new = call.fields(named.entity), named.row, {}
     free = [p for p in call.arguments if p not in {n.param for n in call.named}]
@@ -225,17 +225,17 @@ def _singular(name: str) -> str:
     return name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")
 
 
-def _written(call: Call, rows: list[Row]) -> Any:
+def _written(call: SimCall, rows: list[SimRow]) -> Any:
     if call.outputs:
         return _shaped(call.outputs, rows, call, [])
     return {"ok": True} | (rows[0] if rows else {})
 
 
 def _shaped(
-    members: dict[str, Any], rows: list[Row], call: Call, counted: list[Row], but: str = ""
-) -> Row:
+    members: dict[str, Any], rows: list[SimRow], call: SimCall, counted: list[SimRow], but: str = ""
+) -> SimRow:
     """An object with these members: values of rows and arguments by name, counts, or samples."""
-    shown: Row = {}
+    shown: SimRow = {}
     for name, schema in members.items():
         if name == but:
             continue
@@ -248,7 +248,7 @@ def _shaped(
     return shown
 
 
-def _referred(call: Call, name: str, rows: list[Row]) -> Any:
+def _referred(call: SimCall, name: str, rows: list[SimRow]) -> Any:
     """What people call the row that a ref of this name points at."""
     if name not in call.entities:
         return None

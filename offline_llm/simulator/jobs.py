@@ -1,6 +1,6 @@
-"""What the provider does for tools that nothing runs: it writes a world, and plays calls in it."""
+"""Tools that nothing runs: the offline model writes their domain and plays calls in it."""
 
 from offline_llm.simulator.call import simulate_call
-from offline_llm.simulator.sketch import write_world
+from offline_llm.simulator.sketch import write_environment
 
-WORLD_JOBS = {"simulate_call": simulate_call, "world_sketch": write_world}
+SIMULATOR_JOBS = {"simulate_call": simulate_call, "world_sketch": write_environment}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from offline_llm.reading.sections import json_of
 from offline_llm.reading.words import split, stem
 
-Row = dict[str, Any]
+SimRow = dict[str, Any]
 
 
 class Named(NamedTuple):
@@ -15,29 +15,29 @@ class Named(NamedTuple):
 
     param: str
     entity: str
-    row: Row
+    row: SimRow
 
 
 @dataclass
-class Call:
+class SimCall:
     """One call as the prompt tells it."""
 
     entities: dict[str, Any]
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[SimRow]]
     tool: dict[str, Any]
     arguments: dict[str, Any]
     now: str
     named: list[Named] = field(default_factory=list)
 
     @classmethod
-    def of(cls, found: dict[str, str]) -> "Call":
-        world = json_of(found, "world", {})
+    def of(cls, found: dict[str, str]) -> "SimCall":
+        environment = json_of(found, "world", {})
         call = cls(
             json_of(found, "entities", {}),
             json_of(found, "state", {}),
             json_of(found, "tool", {}),
             json_of(found, "call", {}),
-            str(world.get("now", "2026-01-01T00:00:00")),
+            str(environment.get("now", "2026-01-01T00:00:00")),
         )
         call.named = list(call._named())
         return call

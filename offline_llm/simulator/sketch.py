@@ -1,4 +1,4 @@
-"""Generator, job `world_sketch`: a world for tools that come without one, from their own words.
+"""Generator, job `world_sketch`: a domain for tools that come without one, from their own words.
 
 Nouns of the tools' names become entities, parameters their fields, and each entity gets a few rows.
 """
@@ -26,7 +26,7 @@ _FIRST = table("amber birch cedar delta ember fjord grove harbor indigo juniper"
 _SECOND = table("north summit review launch report draft archive weekly central pilot")
 
 
-def write_world(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
+def write_environment(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     found = sections(request)
     source, tools = json_of(found, "source", {}), json_of(found, "tools", [])
     rng = rng_of(request.key, "world")

@@ -12,9 +12,10 @@ from tool_specs.language.expressions import Call, Node, parse
 
 REFUSES = "Refuses when: "
 """Begins the sentence of a description that says when the tool refuses."""
+ToolWire = dict[str, Any]  # the wire form of a tool
 
 
-class Draft:
+class ToolDraft:
     """Statements are added in order; `loop` makes those that follow the body of a for_each."""
 
     def __init__(self, outline: Outline, name: str, text: str) -> None:
@@ -205,11 +206,11 @@ class Draft:
 
     # the answer
 
-    def answer(self, **values: Any) -> "Draft":
+    def answer(self, **values: Any) -> "ToolDraft":
         self.value |= values
         return self
 
-    def told(self, text: str) -> "Draft":
+    def told(self, text: str) -> "ToolDraft":
         """A further sentence of the description."""
         self.notes.append(sentence(text))
         return self
@@ -236,7 +237,7 @@ class Draft:
         unit = self.outline.units[min(read)] if len(read) == 1 and plain else ""
         return f"{name} in {unit}" if unit else name
 
-    def wire(self, parent: str = "") -> dict[str, Any]:
+    def wire(self, parent: str = "") -> ToolWire:
         value = [*self.steps, {"op": "return", "value": pairs(flat(self.value))}]
         return {
             "name": self.name,

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from offline_llm.tools.draft import Draft
+from offline_llm.tools.draft import ToolDraft
 from offline_llm.tools.outline import NUMBERS, Entity, Field, Outline
 
 
 class Idea(NamedTuple):
     pattern: str
     entity: str
-    build: Callable[[], Draft]
+    build: Callable[[], ToolDraft]
     """Raises Impossible where the pattern does not fit."""
 
 
@@ -57,7 +57,7 @@ def optional(param: str, test: str) -> str:
 
 
 def narrowing(
-    outline: Outline, draft: Draft, entity: Entity, key: str, but: Field | None = None
+    outline: Outline, draft: ToolDraft, entity: Entity, key: str, but: Field | None = None
 ) -> str:
     """A term with an optional parameter of its own: by a reference, the status or a choice."""
     choices = [

@@ -74,7 +74,7 @@ class Field:
         return words.replace(" ", "_").replace("-", "_")
 
 
-class Link(NamedTuple):
+class EntityLink(NamedTuple):
     """A reference between entities, seen from either end."""
 
     child: "Entity"
@@ -87,7 +87,7 @@ class Link(NamedTuple):
         return sum(f.to == self.parent.name for f in self.child.fields.values()) == 1
 
 
-class Move(NamedTuple):
+class EntityMove(NamedTuple):
     entity: "Entity"
     spec: dict[str, Any]
 
@@ -193,9 +193,9 @@ class Entity:
         return self.fields[lifecycle["field"]] if lifecycle else None
 
     @cached_property
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[EntityMove]:
         lifecycle = self.spec.get("lifecycle") or {}
-        return [Move(self, move) for move in lifecycle.get("moves", ())]
+        return [EntityMove(self, move) for move in lifecycle.get("moves", ())]
 
     @cached_property
     def first(self) -> str:
@@ -257,10 +257,10 @@ class Outline:
         return self.entities[name]
 
     @cached_property
-    def links(self) -> list[Link]:
+    def links(self) -> list[EntityLink]:
         """Single references, each once."""
         return [
-            Link(entity, field, self[field.to])
+            EntityLink(entity, field, self[field.to])
             for entity in self
             for field in entity.fields.values()
             if field.type == "ref" and field.to in self.entities
@@ -276,10 +276,10 @@ class Outline:
                     found.setdefault(f.name, set()).add(f.unit or "")
         return {name: min(units) for name, units in found.items() if len(units) == 1 and min(units)}
 
-    def up(self, entity: Entity) -> list[Link]:
+    def up(self, entity: Entity) -> list[EntityLink]:
         return [link for link in self.links if link.child is entity]
 
-    def down(self, entity: Entity) -> list[Link]:
+    def down(self, entity: Entity) -> list[EntityLink]:
         """References that point at the entity from others."""
         return [link for link in self.links if link.parent is entity and link.child is not entity]
 

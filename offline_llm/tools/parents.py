@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from offline_llm.reading.words import sentences
-from offline_llm.tools.draft import REFUSES, Draft, Impossible
+from offline_llm.tools.draft import REFUSES, Impossible, ToolDraft
 from offline_llm.tools.outline import Entity, Outline
 
-Change = Callable[[Draft], Draft]
+Change = Callable[[ToolDraft], ToolDraft]
 """Makes the draft of a parent that of its child; Impossible where it does not fit."""
 
 WRITES = ("create", "update", "delete", "link", "unlink")
@@ -24,14 +24,14 @@ class Subject(NamedTuple):
     """Index of the statement that reads it."""
 
 
-def draft_of(outline: Outline, tool: dict[str, Any]) -> Draft:
+def draft_of(outline: Outline, tool: dict[str, Any]) -> ToolDraft:
     """The tool as a draft that can be changed. Raises Impossible for one without a plain return."""
     steps = [dict(step) for step in tool.get("semantics") or ()]
     if not steps or steps[-1].get("op") != "return":
         raise Impossible
     head, _, tail = str(tool["description"]).partition(REFUSES)
     said = sentences(head) or [head]
-    d = Draft(outline, str(tool["name"]), said[0])
+    d = ToolDraft(outline, str(tool["name"]), said[0])
     d.notes = [s for s in said[1:] if not s.startswith("Returns")]
     d.refusals = tail.rstrip(". ").split("; ") if tail else []
     d.params = {p["name"]: dict(p) for p in tool.get("params") or ()}
@@ -44,7 +44,7 @@ def draft_of(outline: Outline, tool: dict[str, Any]) -> Draft:
     return d
 
 
-def subject_of(d: Draft, *, looped: bool = False) -> Subject | None:
+def subject_of(d: ToolDraft, *, looped: bool = False) -> Subject | None:
     """What the tool is about, where that is one row; `looped` also takes each of several."""
     turns = {
         s["as"]: str(s["over"]).removeprefix("args.")
@@ -62,7 +62,7 @@ def subject_of(d: Draft, *, looped: bool = False) -> Subject | None:
     return None
 
 
-def listing_of(d: Draft) -> tuple[int, Entity] | None:
+def listing_of(d: ToolDraft) -> tuple[int, Entity] | None:
     """The one read of several rows, and of what."""
     places = [i for i, s in enumerate(d.steps) if s["op"] == "read" and "key" not in s]
     if len(places) != 1 or "in" in d.steps[places[0]]:
@@ -71,15 +71,15 @@ def listing_of(d: Draft) -> tuple[int, Entity] | None:
     return (places[0], entity) if entity else None
 
 
-def loops(d: Draft) -> bool:
+def loops(d: ToolDraft) -> bool:
     return any(step["op"] == "for_each" for step in d.steps)
 
 
-def writes(d: Draft) -> bool:
+def writes(d: ToolDraft) -> bool:
     return any(step["op"] in WRITES for step in d.steps)
 
 
-def before_writing(d: Draft, add: Callable[[], None]) -> None:
+def before_writing(d: ToolDraft, add: Callable[[], None]) -> None:
     """Runs `add` so that its statements stand before the first that writes, or that loops over
     rows which are not the subject's."""
     subject = subject_of(d, looped=True)
@@ -95,20 +95,20 @@ def before_writing(d: Draft, add: Callable[[], None]) -> None:
     d.steps += rest
 
 
-def free_name(d: Draft, name: str) -> str:
+def free_name(d: ToolDraft, name: str) -> str:
     """The name for a binding, or another one where it is taken."""
     taken = {s.get("as") for s in d.steps}
     return name if name not in taken and name not in d.outline.entities else f"{name}_row"
 
 
-def room_for(d: Draft, name: str) -> str:
+def room_for(d: ToolDraft, name: str) -> str:
     """The name for a member of the answer. Raises Impossible where it is taken."""
     if any(n == name or n.startswith(f"{name}.") for n in d.value):
         raise Impossible
     return name
 
 
-def named(d: Draft, suffix: str) -> Draft:
+def named(d: ToolDraft, suffix: str) -> ToolDraft:
     """Under a name that says what is new. Raises Impossible where it would get too long."""
     d.name = f"{d.name}_{suffix}"
     if len(d.name) > 60 or d.name.count("_") > 8:
@@ -116,20 +116,20 @@ def named(d: Draft, suffix: str) -> Draft:
     return d
 
 
-def tried(o: Outline, tool: dict, change: Change) -> Iterator[Draft]:
+def tried(o: Outline, tool: dict, change: Change) -> Iterator[ToolDraft]:
     try:
         yield change(draft_of(o, tool))
     except Impossible:
         return
 
 
-def also(d: Draft, words: str) -> Draft:
+def also(d: ToolDraft, words: str) -> ToolDraft:
     """The first sentence, which also says this."""
     d.text = f"{d.text.rstrip('.')}{words}."
     return d
 
 
-def main_row(d: Draft, *, looped: bool = False) -> tuple[Entity, str]:
+def main_row(d: ToolDraft, *, looped: bool = False) -> tuple[Entity, str]:
     subject = subject_of(d, looped=looped)
     if subject is None:
         raise Impossible
@@ -142,7 +142,7 @@ def main_row(d: Draft, *, looped: bool = False) -> tuple[Entity, str]:
     return subject.entity, subject.row
 
 
-def fit_rows(d: Draft, e: Entity, row: str) -> list[dict[str, Any]]:
+def fit_rows(d: ToolDraft, e: Entity, row: str) -> list[dict[str, Any]]:
     """Rows of the domain that are shown and are in a status that the tool asks for."""
     asked = " ".join(str(s["that"]) for s in d.steps if s["op"] == "require")
     if e.status is None or f"{row}.{e.status.name}" not in asked:
@@ -150,7 +150,7 @@ def fit_rows(d: Draft, e: Entity, row: str) -> list[dict[str, Any]]:
     return [r for r in e.sample if repr(r.get(e.status.name)) in asked]
 
 
-def narrow(d: Draft, place: int, term: str) -> None:
+def narrow(d: ToolDraft, place: int, term: str) -> None:
     where = d.steps[place].get("where")
     if not where:
         d.steps[place]["where"] = term

@@ -17,7 +17,7 @@ CONTENT = tuple(name for name, spec in TABLES.items() if spec.content)
 """The tables that a run's identity decides; the others hold clocks and costs."""
 
 
-class Difference(NamedTuple):
+class RowDifference(NamedTuple):
     table: str
     key: Any
     """Primary key; a tuple where it has several columns."""
@@ -36,12 +36,12 @@ def canonical_bytes(dataset: Dataset, table: str) -> bytes:
     return buffer.getvalue()
 
 
-def differences(a: Dataset, b: Dataset, tables: tuple[str, ...] = CONTENT) -> list[Difference]:
+def differences(a: Dataset, b: Dataset, tables: tuple[str, ...] = CONTENT) -> list[RowDifference]:
     """Every value of the tables in which the datasets differ, by table, key and schema order."""
     return [difference for table in tables for difference in _of_table(a, b, table)]
 
 
-def _of_table(a: Dataset, b: Dataset, table: str) -> list[Difference]:
+def _of_table(a: Dataset, b: Dataset, table: str) -> list[RowDifference]:
     spec = spec_of(table)
     ours, theirs = a.arrow(table), b.arrow(table)
     if ours.equals(theirs):
@@ -52,10 +52,10 @@ def _of_table(a: Dataset, b: Dataset, table: str) -> list[Difference]:
     for key in sorted(rows_a.keys() | rows_b.keys()):
         row_a, row_b = rows_a.get(key), rows_b.get(key)
         if row_a is None or row_b is None:
-            found.append(Difference(table, key, None, row_a is not None, row_b is not None))
+            found.append(RowDifference(table, key, None, row_a is not None, row_b is not None))
             continue
         found += [
-            Difference(table, key, name, row_a[name], row_b[name])
+            RowDifference(table, key, name, row_a[name], row_b[name])
             for name in spec.schema.names
             if row_a[name] != row_b[name]
         ]

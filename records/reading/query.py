@@ -13,12 +13,12 @@ _READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE
 """Nodes of a parsed query that read. INSERT, UPDATE, DELETE and COPY are nodes too, in a WITH."""
 
 
-class Result(NamedTuple):
+class QueryResult(NamedTuple):
     columns: list[str]
     rows: list[tuple[Any, ...]]
 
 
-def run_sql(dataset: Dataset, query: str) -> Result:
+def run_sql(dataset: Dataset, query: str) -> QueryResult:
     """One reading statement (SELECT, FROM, SHOW, DESCRIBE, SUMMARIZE) over the dataset's views.
 
     Sees the tables' parts and no other file, loads no extension, changes nothing. JSON columns
@@ -39,7 +39,7 @@ def run_sql(dataset: Dataset, query: str) -> Result:
         except duckdb.Error as error:
             raise ConfigError(f"{error}\ntables: {', '.join(tables)}") from error
     columns = [[_plain(value) for value in column.to_pylist()] for column in found.columns]
-    return Result(found.column_names, list(zip(*columns, strict=True)))
+    return QueryResult(found.column_names, list(zip(*columns, strict=True)))
 
 
 def _check_reads(connection: duckdb.DuckDBPyConnection, query: str) -> None:

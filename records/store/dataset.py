@@ -51,7 +51,7 @@ _LOGS: dict[tuple[Path, str], CommitLog] = {}
 _LOGS_LOCK = threading.Lock()
 
 
-class Draft(NamedTuple):
+class StagedCommit(NamedTuple):
     """What `Dataset.append` makes a commit of: parts that lie in their folders, named by none."""
 
     commit: Commit
@@ -121,7 +121,7 @@ class Dataset:
         tables: Mapping[str, Sequence[Row]],
         items: Mapping[str, ItemStatus] | None = None,
         supersedes: bool = False,
-    ) -> Draft:
+    ) -> StagedCommit:
         """The costly half of `commit`: the parts written, for `append` to name, perhaps in another
         process under the same lease. Until then no reader sees them."""
         _check_names(run_id, stage)
@@ -150,9 +150,9 @@ class Dataset:
             parts=tuple(parts),
             items=dict(items or {}),
         )
-        return Draft(commit, keys)
+        return StagedCommit(commit, keys)
 
-    def append(self, draft: Draft) -> int:
+    def append(self, draft: StagedCommit) -> int:
         """The other half of `commit`; its parts are removed when they may not be committed."""
         try:
             with locked(self.root / MARKER, exclusive=False):

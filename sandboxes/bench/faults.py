@@ -29,7 +29,7 @@ from sandboxes.local.bwrap import is_root
 from sandboxes.local.pool import Pool
 from sandboxes.local.reaper import reap
 from sandboxes.local.sandbox import Sandbox
-from sandboxes.local.snapshots import Snapshot
+from sandboxes.local.snapshots import WorkspaceSnapshot
 
 SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, disk_mb=4, timeout_s=20))
 LEASES, START_FAILURES = 40, 0.05
@@ -77,7 +77,7 @@ async def survived() -> list[Survival]:
 async def pooled(
     fault: str,
     work: Callable[[Pool], Awaitable[tuple[int, str, bool]]],
-    start: Callable[[SandboxTemplate, Snapshot | None], Awaitable[Sandbox]] = local.start,
+    start: Callable[[SandboxTemplate, WorkspaceSnapshot | None], Awaitable[Sandbox]] = local.start,
 ) -> Survival:
     async with Pool(PoolSettings(live=4), start=start) as pool:
         injected, seen, held = await work(pool)
@@ -214,11 +214,11 @@ async def no_room(pool: Pool) -> tuple[int, str, bool]:
         snapshot.remove()
 
 
-def flaky() -> Callable[[SandboxTemplate, Snapshot | None], Awaitable[Sandbox]]:
+def flaky() -> Callable[[SandboxTemplate, WorkspaceSnapshot | None], Awaitable[Sandbox]]:
     """`local.start`, of which some are killed before anyone gets them."""
     draws = random.Random(5)
 
-    async def start(template: SandboxTemplate, snapshot: Snapshot | None) -> Sandbox:
+    async def start(template: SandboxTemplate, snapshot: WorkspaceSnapshot | None) -> Sandbox:
         sandbox = await local.start(template, snapshot)
         if draws.random() < START_FAILURES:
             os.kill(sandbox.pid, signal.SIGKILL)

@@ -1,1 +1,1 @@
-"""Code as a world: repositories, planted bugs, packages, graded test suites, problems."""
+"""Code as an environment: repositories, injected bugs, packages, graded test suites, problems."""

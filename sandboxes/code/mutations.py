@@ -1,4 +1,4 @@
-"""Bugs to plant: small changes of Python source, each of a kind that people really make.
+"""Bugs to inject: small changes of Python source, each of a kind that people really make.
 
 A mutation is a change of text found through the syntax tree, so that layout and comments stay and
 its undo is an exact replacement. Whether anything notices it, tests decide (`sandboxes.code.swe`).
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
-Operator = Literal[
+MutationOperator = Literal[
     "boundary", "comparison", "arithmetic", "logic", "off_by_one", "constant",
     "swapped_arguments", "dropped_branch", "dropped_negation", "removed_call",
 ]  # fmt: skip
-OPERATORS: tuple[Operator, ...] = get_args(Operator)
+OPERATORS: tuple[MutationOperator, ...] = get_args(MutationOperator)
 
 BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 COMPARISON = {
@@ -28,7 +28,7 @@ LOGIC = {"and": "or", "or": "and"}
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    operator: Operator
+    operator: MutationOperator
     path: str
     line: int
     """Of the first changed line, from 1."""
@@ -113,13 +113,13 @@ class _Finder:
     def end(self, node: Any) -> int:
         return self.offset(node.end_lineno, node.end_col_offset)
 
-    def add(self, operator: Operator, start: int, end: int, new: str) -> None:
+    def add(self, operator: MutationOperator, start: int, end: int, new: str) -> None:
         line = self.text.count("\n", 0, start) + 1
         old = self.text[start:end]
         self.found.append(Mutation(operator, self.path, line, start, old, new))
 
     def symbol(
-        self, operator: Operator, left: ast.AST, right: ast.AST, table: dict[str, str]
+        self, operator: MutationOperator, left: ast.AST, right: ast.AST, table: dict[str, str]
     ) -> None:
         """Replace the operator that stands alone between two operands."""
         start, end = self.end(left), self.begin(right)

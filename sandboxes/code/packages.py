@@ -52,7 +52,7 @@ REQUIREMENT = re.compile(r"[A-Za-z0-9][^@\n]*")
 """No option of pip, and no address: a source from elsewhere would be built, which runs its code."""
 
 
-class Index(Config):
+class PackageIndex(Config):
     """Where packages come from. Nothing is taken from this machine's own settings of pip."""
 
     url: str | None = Field(default=None, pattern=r"^https?://")
@@ -77,7 +77,7 @@ async def project_of_index(
     version: str,
     *,
     into: Path,
-    index: Index = Index(),
+    index: PackageIndex = PackageIndex(),
     requires: Sequence[str] = (),
     **settings: object,
 ) -> Project:
@@ -101,7 +101,7 @@ async def project_of_files(
     *,
     name: str,
     into: Path,
-    index: Index = Index(),
+    index: PackageIndex = PackageIndex(),
     requires: Sequence[str] = (),
     **settings: object,
 ) -> Project:
@@ -172,7 +172,7 @@ def refuse_hidden(project: Project) -> None:
                 raise ConfigError(f"{project.name} is among its own dependencies ({top})")
 
 
-async def fetch_sdist(name: str, version: str, *, index: Index = Index()) -> bytes:
+async def fetch_sdist(name: str, version: str, *, index: PackageIndex = PackageIndex()) -> bytes:
     """The archive as the index has it, its digest compared. Errors as `project_of_index`."""
     async with lease(MACHINE) as sandbox:
         await put_pip(sandbox)
@@ -183,7 +183,9 @@ async def fetch_sdist(name: str, version: str, *, index: Index = Index()) -> byt
     return whole(done, f"fetching {name} {version}")
 
 
-async def install(requirements: Sequence[str], *, into: Path, index: Index = Index()) -> Path:
+async def install(
+    requirements: Sequence[str], *, into: Path, index: PackageIndex = PackageIndex()
+) -> Path:
     """Install from wheels into the folder, which must not exist, and return it; its files are
     read-only. Those whose environment markers do not hold are left out, by pip."""
     for requirement in requirements:

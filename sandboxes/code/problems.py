@@ -19,7 +19,7 @@ from sandboxes.code.suite import ROOT, SuiteRun, check_sandboxes, on_disk, templ
 from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local import python_env
-from sandboxes.local.backend import Lease
+from sandboxes.local.backend import LeaseSandbox
 from sandboxes.local.pool import Pool
 from tool_specs.domains.loading import load_definition
 
@@ -59,7 +59,7 @@ EXAMPLE = '''
 '''
 
 
-class Case(Config):
+class ProblemCase(Config):
     stdin: str
     stdout: str
     """Expected; white space at ends of lines and of the output does not count."""
@@ -72,8 +72,8 @@ class Problem(Config):
     title: str
     statement: str
     language: Language
-    examples: tuple[Case, ...] = Field(min_length=1)
-    tests: tuple[Case, ...] = Field(min_length=1)
+    examples: tuple[ProblemCase, ...] = Field(min_length=1)
+    tests: tuple[ProblemCase, ...] = Field(min_length=1)
     """Hidden: they are shown to nobody, and their answers to no sandbox."""
     reference: str
     """A program that passes all of them."""
@@ -93,7 +93,7 @@ class Problem(Config):
         return RUN[self.language][0]
 
     @property
-    def cases(self) -> dict[str, Case]:
+    def cases(self) -> dict[str, ProblemCase]:
         return {f"hidden_{number:02}": case for number, case in enumerate(self.tests, 1)}
 
     def project(self) -> Project:
@@ -152,7 +152,7 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
 
 
 async def one_case(
-    problem: Problem, case: Case, template: SandboxTemplate, lease: Lease
+    problem: Problem, case: ProblemCase, template: SandboxTemplate, lease: LeaseSandbox
 ) -> str | None:
     argv = [word.format(file=f"{ROOT}/{problem.file}") for word in RUN[problem.language][1]]
     async with lease(template) as sandbox:

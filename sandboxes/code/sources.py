@@ -1,7 +1,7 @@
 """Projects from wherever people have them: a package index, an archive, a git repository.
 
 A definition is kept only if the project's own tests pass in a sandbox as they are, twice, and
-notice a bug that is planted in it: of anything else no task can be made.
+notice a bug that is injected into it: of anything else no task can be made.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from records.errors import ConfigError
-from sandboxes.code.packages import MACHINE, Index, project_of_files, project_of_index, whole
+from sandboxes.code.packages import MACHINE, PackageIndex, project_of_files, project_of_index, whole
 from sandboxes.code.projects import MAX_DEFINITION, Project, files_of_git, sdist_files, text_files
 from sandboxes.code.suite import list_tests
-from sandboxes.code.swe import Bug, baseline_of, plant
+from sandboxes.code.swe import Bug, baseline_of, inject_bug
 from sandboxes.core.template import WORKSPACE
 from sandboxes.local.backend import lease
 from sandboxes.local.bwrap import AUTHORITIES
@@ -43,7 +43,7 @@ async def project_from(
     into: Path,
     name: str | None = None,
     revision: str = "HEAD",
-    index: Index = Index(),
+    index: PackageIndex = PackageIndex(),
     requires: Sequence[str] = (),
     **settings: object,
 ) -> Project:
@@ -75,7 +75,9 @@ def named_like(text: str) -> str:
     return name if name[:1].isalpha() else f"project_{name}"
 
 
-async def fetch_git(url: str, revision: str = "HEAD", *, index: Index = Index()) -> bytes:
+async def fetch_git(
+    url: str, revision: str = "HEAD", *, index: PackageIndex = PackageIndex()
+) -> bytes:
     """One commit of a repository elsewhere as a tar archive, fetched in a sandbox with network.
     ConfigError for a revision that is none, TransientError where it cannot be fetched."""
     if not REVISION.fullmatch(revision):
@@ -89,7 +91,7 @@ async def fetch_git(url: str, revision: str = "HEAD", *, index: Index = Index())
     return whole(done, f"fetching {revision} of {url}")
 
 
-class Proof(NamedTuple):
+class ProjectProof(NamedTuple):
     """What running the tests of a project showed."""
 
     tests: int
@@ -99,16 +101,16 @@ class Proof(NamedTuple):
     """One that they notice."""
 
 
-async def prove(project: Project) -> Proof:
+async def prove(project: Project) -> ProjectProof:
     """Run the tests as they are, twice, then with bugs in the sources until one shows.
 
     ItemError where no test passes, or none notices any bug.
     """
     tests = await list_tests(project)
     baseline = await baseline_of(project)
-    bug = await plant(project, baseline, Random(0))
+    bug = await inject_bug(project, baseline, Random(0))
     passing = set(baseline.names)
-    return Proof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
+    return ProjectProof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
 
 
 class _Dumper(yaml.SafeDumper):

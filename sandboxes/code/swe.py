@@ -1,4 +1,4 @@
-"""Tasks for software engineers: a bug planted in a project, kept only if its tests notice it.
+"""Tasks for software engineers: a bug injected into a project, kept only if its tests notice it.
 
 The project's own suite is the judge. Tests that fail with the bug and pass without are
 `fail_to_pass`; those that pass either way, `pass_to_pass`. A test whose outcome or words differ
@@ -54,7 +54,7 @@ async def baseline_of(project: Project) -> Baseline:
     return Baseline(tuple(test for test in tests if test.name in steady))
 
 
-async def plant(project: Project, baseline: Baseline, rng: Random) -> Bug:
+async def inject_bug(project: Project, baseline: Baseline, rng: Random) -> Bug:
     """A bug drawn by `rng`. ItemError("no_bug_found") when none of the tries shows in the tests."""
     places = [
         mutation
@@ -62,12 +62,12 @@ async def plant(project: Project, baseline: Baseline, rng: Random) -> Bug:
         for mutation in mutations_of(path, project.sources[path])
     ]
     for mutation, _ in zip(in_rounds(places, rng.shuffle), range(MAX_TRIES), strict=False):
-        if (bug := await planted(project, baseline, mutation)) is not None:
+        if (bug := await injected_bug(project, baseline, mutation)) is not None:
             return bug
     raise ItemError("no_bug_found", f"project {project.name}: none in {MAX_TRIES} tries")
 
 
-async def planted(project: Project, baseline: Baseline, mutation: Mutation) -> Bug | None:
+async def injected_bug(project: Project, baseline: Baseline, mutation: Mutation) -> Bug | None:
     """The bug that this mutation is; None if the tests do not notice it, or it is no fair one:
     nearly everything fails, a test has no end, or two runs differ."""
     original = project.files[mutation.path]

@@ -19,7 +19,7 @@ from sandboxes.code.projects import Project, check_path
 from sandboxes.code.suite import CLOCK, ask, template_of
 from sandboxes.core.template import WORKSPACE
 from sandboxes.local import python_env
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import LeaseSandbox, lease
 from sandboxes.local.sandbox import Sandbox
 
 TREE = "/opt/tests/tree.py"
@@ -38,7 +38,7 @@ SHELL_S = 20.0
 _PATH = {"type": "string", "description": "Path relative to the repository, such as README.md."}
 
 
-class ToolSpec(NamedTuple):
+class WorkspaceTool(NamedTuple):
     name: str
     description: str
     properties: dict[str, Any]
@@ -56,14 +56,14 @@ class ToolSpec(NamedTuple):
 
 
 TOOLS = (
-    ToolSpec(
+    WorkspaceTool(
         "list_files",
         "List the files of the repository. Returns one path per line with its number of lines.",
         {"folder": {"type": "string", "description": "Only files below this folder."}},
         (),
         True,
     ),
-    ToolSpec(
+    WorkspaceTool(
         "view_file",
         "View a text file of the repository. Returns its lines with their numbers.",
         {
@@ -74,14 +74,14 @@ TOOLS = (
         ("path",),
         True,
     ),
-    ToolSpec(
+    WorkspaceTool(
         "search_text",
         "Search the repository's files for a text. Returns path, number and text of each line.",
         {"text": {"type": "string", "minLength": 1, "description": "As it stands in a line."}},
         ("text",),
         True,
     ),
-    ToolSpec(
+    WorkspaceTool(
         "edit_file",
         "Replace a text in a file of the repository. It must stand there exactly once, spaces and"
         " line breaks included; an empty old text makes a new file. Returns the lines as they are"
@@ -94,14 +94,14 @@ TOOLS = (
         ("path", "old_text", "new_text"),
         False,
     ),
-    ToolSpec(
+    WorkspaceTool(
         "run_shell",
         "Run a shell command in the repository, without network. Returns exit code and output.",
         {"command": {"type": "string", "minLength": 1, "description": "For /bin/sh."}},
         ("command",),
         False,
     ),
-    ToolSpec(
+    WorkspaceTool(
         "run_tests",
         "Run the repository's tests on a copy of it. Returns how many passed, and what the first"
         " that failed say.",
@@ -285,7 +285,7 @@ def archive_of(files: Mapping[str, str]) -> bytes:
 
 @asynccontextmanager
 async def open_workspace(
-    project: Project, files: Mapping[str, str], lease: Lease = lease
+    project: Project, files: Mapping[str, str], lease: LeaseSandbox = lease
 ) -> AsyncIterator[Workspace]:
     """A clean sandbox with these files in its working folder. TransientError if it fails."""
     template = template_of(project)

@@ -19,24 +19,24 @@ MAX_BODY = 64 << 20
 """Twice the largest output limit: stdout and stderr of one command travel together."""
 
 
-class Answer(NamedTuple):
+class FrameAnswer(NamedTuple):
     header: dict[str, Any]
     body: bytes
 
 
-class Channel:
+class FrameChannel:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._ids = itertools.count(1)
-        self._listeners: dict[int, Callable[[Answer | TransientError], None]] = {}
+        self._listeners: dict[int, Callable[[FrameAnswer | TransientError], None]] = {}
         self._lost: TransientError | None = None
-        self.ready: asyncio.Future[Answer] = self._expect(0)
+        self.ready: asyncio.Future[FrameAnswer] = self._expect(0)
         self._task = asyncio.get_running_loop().create_task(self._read())
 
     def new_id(self) -> int:
         return next(self._ids)
 
-    def listen(self, ident: int, listener: Callable[[Answer | TransientError], None]) -> None:
+    def listen(self, ident: int, listener: Callable[[FrameAnswer | TransientError], None]) -> None:
         """Call `listener` with every answer to `ident`, and with the error once that ends."""
         if self._lost is not None:
             raise self._lost
@@ -45,10 +45,10 @@ class Channel:
     def forget(self, ident: int) -> None:
         self._listeners.pop(ident, None)
 
-    def _expect(self, ident: int) -> asyncio.Future[Answer]:
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    def _expect(self, ident: int) -> asyncio.Future[FrameAnswer]:
+        future: asyncio.Future[FrameAnswer] = asyncio.get_running_loop().create_future()
 
-        def resolve(answer: Answer | TransientError) -> None:
+        def resolve(answer: FrameAnswer | TransientError) -> None:
             if future.done():
                 return
             if isinstance(answer, TransientError):
@@ -62,7 +62,7 @@ class Channel:
 
     async def request(
         self, header: dict[str, Any], body: bytes = b"", *, within_s: float
-    ) -> Answer:
+    ) -> FrameAnswer:
         """Send one request and wait for its one answer. TransientError if the sandbox is lost.
 
         Without an answer in time it is given up: what runs inside can stop its agent.
@@ -101,7 +101,7 @@ class Channel:
                 if head > MAX_HEADER or body > MAX_BODY:
                     raise ValueError(f"a frame of {head} + {body} bytes")
                 header = json.loads(await self._reader.readexactly(head))
-                answer = Answer(header, await self._reader.readexactly(body))
+                answer = FrameAnswer(header, await self._reader.readexactly(body))
                 if listener := self._listeners.get(header["id"]):
                     listener(answer)
         except (asyncio.IncompleteReadError, OSError):

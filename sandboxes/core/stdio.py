@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from records.errors import TransientError
 from sandboxes.core.agent.frames import WINDOW
-from sandboxes.core.channel import Answer, Channel
+from sandboxes.core.channel import FrameAnswer, FrameChannel
 
 
 class Ended(NamedTuple):
@@ -19,7 +19,7 @@ class Ended(NamedTuple):
 class StdioProcess:
     """Made by `Sandbox.open_stdio`. Its output waits in the sandbox until it is read here."""
 
-    def __init__(self, channel: Channel, ident: int) -> None:
+    def __init__(self, channel: FrameChannel, ident: int) -> None:
         self._channel, self._id = channel, ident
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[str | None] = loop.create_future()
@@ -28,7 +28,7 @@ class StdioProcess:
         self._waiting = 0
         channel.listen(ident, self._hear)
 
-    def _hear(self, answer: Answer | TransientError) -> None:
+    def _hear(self, answer: FrameAnswer | TransientError) -> None:
         if isinstance(answer, TransientError):
             self._end(answer, str(answer))
             return

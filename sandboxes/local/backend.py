@@ -23,7 +23,7 @@ from sandboxes.local import bwrap, cgroups, doctor, rlimits, snapshots
 from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap_once
 from sandboxes.local.sandbox import Sandbox
-from sandboxes.local.snapshots import Snapshot
+from sandboxes.local.snapshots import WorkspaceSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def available() -> str | None:
     return bwrap.unavailable()
 
 
-Lease = Callable[[SandboxTemplate], AbstractAsyncContextManager[Sandbox]]
+LeaseSandbox = Callable[[SandboxTemplate], AbstractAsyncContextManager[Sandbox]]
 """How one gets a clean sandbox: `lease` here, for a fresh one, or a pool's."""
 
 
@@ -67,7 +67,7 @@ async def closing(sandbox: Sandbox) -> AsyncIterator[Sandbox]:
 
 async def start(
     template: SandboxTemplate,
-    snapshot: Snapshot | None = None,
+    snapshot: WorkspaceSnapshot | None = None,
     *,
     without: Set[Protection] = NOTHING,
 ) -> Sandbox:
@@ -112,7 +112,7 @@ def unenforced() -> str:
 async def spawn(
     template: SandboxTemplate,
     errors: IO[bytes],
-    snapshot: Snapshot | None = None,
+    snapshot: WorkspaceSnapshot | None = None,
     without: Set[Protection] = NOTHING,
 ) -> Sandbox:
     root = bwrap.is_root()

@@ -23,8 +23,8 @@ from sandboxes.core.template import Limits
 
 PERIOD_US = 100_000
 
-Name = Literal["memory", "pids", "cpu"]
-NAMES: tuple[Name, ...] = ("memory", "pids", "cpu")
+ControllerName = Literal["memory", "pids", "cpu"]
+NAMES: tuple[ControllerName, ...] = ("memory", "pids", "cpu")
 
 
 class Controller(NamedTuple):
@@ -67,19 +67,21 @@ def below(point: str, root: str, own: str) -> Path:
 
 
 @cache
-def controllers() -> dict[Name, Controller]:
+def controllers() -> dict[ControllerName, Controller]:
     """The controllers in which this process can make groups and move processes, by trial."""
-    found: dict[Name, Controller] = {}
+    found: dict[ControllerName, Controller] = {}
     here = mounts(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
     for name in NAMES:
         if (folder := here.v1.get(name)) and can_join(folder):
             found[name] = Controller(1, folder)
     # a process is in one v2 group only, so that one folder must do for all that are left
-    best: tuple[list[Name], Path] = ([], Path())
+    best: tuple[list[ControllerName], Path] = ([], Path())
     for folder in v2_folders(here):
         with contextlib.suppress(OSError):
             given = set((folder / "cgroup.subtree_control").read_text().split())
-            new: list[Name] = [name for name in NAMES if name in given and name not in found]
+            new: list[ControllerName] = [
+                name for name in NAMES if name in given and name not in found
+            ]
             if len(new) > len(best[0]) and can_join(folder):
                 best = new, folder
     found.update((name, Controller(2, best[1])) for name in best[0])
@@ -114,7 +116,7 @@ def can_join(folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroups:
     """The control groups of one sandbox, one folder per controller folder used."""
 
     folders: tuple[Path, ...]
@@ -164,7 +166,7 @@ def removed(folder: Path) -> bool:
 _numbers = itertools.count()
 
 
-def make_group(limits: Limits) -> Group:
+def make_group(limits: Limits) -> ControlGroups:
     """New groups with the limits set; empty where this machine offers no controller."""
     name = f"{PREFIX}.{owner_name()}.{next(_numbers)}"
     folders: list[Path] = []
@@ -180,10 +182,10 @@ def make_group(limits: Limits) -> Group:
         for folder in folders:
             removed(folder)
         raise
-    return Group(tuple(folders))
+    return ControlGroups(tuple(folders))
 
 
-def settings(controller: Name, version: int, limits: Limits) -> dict[str, str]:
+def settings(controller: ControllerName, version: int, limits: Limits) -> dict[str, str]:
     memory, quota = str(limits.memory_mb << 20), str(int(limits.cpus * PERIOD_US))
     if controller == "pids":
         return {"pids.max": str(limits.processes)}
@@ -224,5 +226,5 @@ def orphans() -> list[Path]:
 
 def ended(folder: Path) -> bool:
     """Kill what is in the group and remove it; False while it is busy with its dead."""
-    Group((folder,)).kill()
+    ControlGroups((folder,)).kill()
     return removed(folder)

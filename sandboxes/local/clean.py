@@ -4,14 +4,14 @@ Nothing that ran inside can lie here: everything is read from the host's /proc, 
 folders and from the control groups. Only System V objects are counted by the agent, since the host
 cannot see another IPC namespace; the agent is not dumpable and no command can trace it.
 
-Compared, field by field, with what was seen before the first use (`Seen`): the processes (with
-their start times), their namespaces, resource limits, nice values, scheduling classes, CPUs and
-out-of-memory scores, the agent's descriptors (where root is the caller), the mounts, every folder
-that can be written (owner, mode, attributes, names in it, blocks and inodes used), terminals,
-sockets (those still closing too), and the control groups' limits and process count. Memory in use
-may differ by MEMORY_SLACK.
-POSIX message queues cannot be made at all (`sandboxes.local.rlimits`). Not compared: caches of the
-host, cumulative counters (CPU time, kills for memory), which are only ever read as differences.
+Compared, field by field, with what was seen before the first use (`SandboxTraces`): the processes
+(with their start times), their namespaces, resource limits, nice values, scheduling classes, CPUs
+and out-of-memory scores, the agent's descriptors (where root is the caller), the mounts, every
+folder that can be written (owner, mode, attributes, names in it, blocks and inodes used),
+terminals, sockets (those still closing too), and the control groups' limits and process count.
+Memory in use may differ by MEMORY_SLACK. POSIX message queues cannot be made at all
+(`sandboxes.local.rlimits`). Not compared: caches of the host, cumulative counters (CPU time, kills
+for memory), which are only ever read as differences.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandboxes.core.template import WRITABLE
-from sandboxes.local.cgroups import Group
+from sandboxes.local.cgroups import ControlGroups
 
 MEMORY_SLACK = 16 << 20
 """Bytes more than before: the agent's heap, and what the kernel keeps for speed."""
@@ -48,7 +48,7 @@ class Folder(NamedTuple):
     inodes_used: int
 
 
-class Seen(NamedTuple):
+class SandboxTraces(NamedTuple):
     """All but `memory` is equal in equal sandboxes of one start."""
 
     processes: tuple[tuple[str, ...], ...]
@@ -69,7 +69,7 @@ class UnseenError(Exception):
     """The sandbox is not there to be looked at, or is not built as one of ours."""
 
 
-def look(outer: int, group: Group) -> Seen:
+def look(outer: int, group: ControlGroups) -> SandboxTraces:
     """What is seen of the sandbox whose outermost process is `outer`. Raises UnseenError."""
     try:
         tree = descendants(outer)
@@ -80,7 +80,7 @@ def look(outer: int, group: Group) -> Seen:
         if members and members != set(tree):
             raise UnseenError(f"processes that left the tree: {members ^ set(tree)}")
         proc = Path("/proc", str(agent))
-        return Seen(
+        return SandboxTraces(
             processes=tuple(identity(pid) for pid in tree),
             namespaces=tuple(str((proc / "ns" / name).readlink()) for name in NAMESPACES),
             limits=tuple(Path(f"/proc/{pid}/limits").read_text() for pid in (init, agent)),
@@ -159,7 +159,7 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def memory(group: Group) -> int:
+def memory(group: ControlGroups) -> int:
     for path in group.folders:
         for name in ("memory.usage_in_bytes", "memory.current"):
             if text := text_of(path / name):
@@ -167,7 +167,7 @@ def memory(group: Group) -> int:
     return 0
 
 
-def give_memory_back(group: Group) -> None:
+def give_memory_back(group: ControlGroups) -> None:
     """Ask the kernel to drop what it keeps for this group; its pages of files, mostly."""
     for path in group.folders:
         for name, value in (("memory.force_empty", "0"), ("memory.reclaim", str(1 << 30))):
@@ -176,19 +176,19 @@ def give_memory_back(group: Group) -> None:
                     (path / name).write_text(value)
 
 
-def differences(before: Seen, now: Seen) -> list[str]:
+def differences(before: SandboxTraces, now: SandboxTraces) -> list[str]:
     """Names of the fields that differ. No sandbox has sockets of its own, only bubblewrap's, which
     may still be closing when `before` is seen."""
     before = before._replace(sockets=(0, 0))
     found = [
         name
-        for name, old, new in zip(Seen._fields, before, now, strict=True)
+        for name, old, new in zip(SandboxTraces._fields, before, now, strict=True)
         if name != "memory" and old != new
     ]
     return found + ["memory"] * (now.memory > before.memory + MEMORY_SLACK)
 
 
-async def proved_clean(outer: int, group: Group, before: Seen) -> list[str]:
+async def proved_clean(outer: int, group: ControlGroups, before: SandboxTraces) -> list[str]:
     """What still differs from `before` after some patience: empty is the proof."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
     while True:

@@ -72,14 +72,14 @@ def system_calls() -> Enforcement:
     return Enforcement("system calls", "yes", how)
 
 
-STAND_INS: dict[cgroups.Name, str] = {
+STAND_INS: dict[cgroups.ControllerName, str] = {
     "memory": "RLIMIT_DATA bounds each process, not all together",
     "pids": "RLIMIT_NPROC bounds all sandboxes of this user together",
     "cpu": "RLIMIT_CPU bounds each process's seconds, not the share",
 }
 
 
-def group(name: cgroups.Name) -> Enforcement:
+def group(name: cgroups.ControllerName) -> Enforcement:
     what = {"pids": "processes"}.get(name, name)
     if name == "memory" and cgroups.swap_escapes():
         how = "control group, but the kernel does not count swap, and this machine has some"

@@ -29,7 +29,7 @@ from sandboxes.core.template import SandboxTemplate
 from sandboxes.local import backend as local
 from sandboxes.local import clean
 from sandboxes.local.sandbox import Sandbox
-from sandboxes.local.snapshots import Snapshot
+from sandboxes.local.snapshots import WorkspaceSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ START_TRIES = 3
 
 class _Ready(NamedTuple):
     sandbox: Sandbox
-    before: clean.Seen
+    before: clean.SandboxTraces
     """As it was before anything ran in it."""
 
 
@@ -65,7 +65,9 @@ class Pool:
         self,
         settings: PoolSettings | None = None,
         *,
-        start: Callable[[SandboxTemplate, Snapshot | None], Awaitable[Sandbox]] = local.start,
+        start: Callable[
+            [SandboxTemplate, WorkspaceSnapshot | None], Awaitable[Sandbox]
+        ] = local.start,
     ) -> None:
         self.settings = settings or PoolSettings()
         self.accounts = Accounts()
@@ -86,7 +88,7 @@ class Pool:
         self,
         template: SandboxTemplate,
         *,
-        snapshot: Snapshot | None = None,
+        snapshot: WorkspaceSnapshot | None = None,
         lease_s: float | None = None,
     ) -> AsyncIterator[Sandbox]:
         """A clean sandbox of `template`, or a fork of `snapshot`, for at most `lease_s` seconds.
@@ -117,7 +119,9 @@ class Pool:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _granted(self, template: SandboxTemplate, snapshot: Snapshot | None) -> _Lease:
+    async def _granted(
+        self, template: SandboxTemplate, snapshot: WorkspaceSnapshot | None
+    ) -> _Lease:
         accounts = self.accounts
         accounts.asked += 1
         accounts.waiting += 1
@@ -153,7 +157,9 @@ class Pool:
         self._used -= 1
         self._slots.release()
 
-    async def _clean_one(self, template: SandboxTemplate, snapshot: Snapshot | None) -> _Ready:
+    async def _clean_one(
+        self, template: SandboxTemplate, snapshot: WorkspaceSnapshot | None
+    ) -> _Ready:
         idle = self._idle[key_of(template)] if snapshot is None else []
         while idle:
             ready = idle.pop()
@@ -166,7 +172,9 @@ class Pool:
             await self._destroy(ready.sandbox, "unhealthy")
         return await self._started(template, snapshot)
 
-    async def _started(self, template: SandboxTemplate, snapshot: Snapshot | None) -> _Ready:
+    async def _started(
+        self, template: SandboxTemplate, snapshot: WorkspaceSnapshot | None
+    ) -> _Ready:
         """A fresh one; in a slot, which is its room once the oldest idle ones have made it."""
         while self._used + sum(map(len, self._idle.values())) > self.settings.live:
             oldest = next(key for key, idle in self._idle.items() if idle)

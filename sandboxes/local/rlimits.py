@@ -5,13 +5,13 @@ import re
 from collections.abc import Set
 
 from sandboxes.core.template import Limits
-from sandboxes.local.cgroups import Name
+from sandboxes.local.cgroups import ControllerName
 
 SHARED = 32
 """Sandboxes whose processes one count may hold: run by root they all are of the same user."""
 
 
-def rlimits_for(limits: Limits, *, have: Set[Name], root: bool) -> dict[str, int]:
+def rlimits_for(limits: Limits, *, have: Set[ControllerName], root: bool) -> dict[str, int]:
     """Values for the agent, and so for all it starts. `have` are the usable control groups."""
     found = {
         "RLIMIT_CORE": 0,

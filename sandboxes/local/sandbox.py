@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes.core.channel import Answer, Channel
+from sandboxes.core.channel import FrameAnswer, FrameChannel
 from sandboxes.core.stdio import StdioProcess
 from sandboxes.core.template import BASE_ENV, WORKSPACE, WRITABLE, Limits, SandboxTemplate
 from sandboxes.local import cgroups, clean, clock, python_env, snapshots
-from sandboxes.local.snapshots import Snapshot
+from sandboxes.local.snapshots import WorkspaceSnapshot
 
 ANSWER_S = 20.0
 """How late the agent's answer may be, after a command's own limit of time; then it hangs."""
@@ -43,7 +43,7 @@ class Sandbox:
         template: SandboxTemplate,
         transport: asyncio.SubprocessTransport,
         process: Process,
-        group: cgroups.Group,
+        group: cgroups.ControlGroups,
     ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -51,7 +51,7 @@ class Sandbox:
         self.group = group
         self._env = environment(template)
         self._transport, self._process = transport, process
-        self._agent = Channel(process.stdout, process.stdin)
+        self._agent = FrameChannel(process.stdout, process.stdin)
         self._over: TransientError | None = None
         """Why this object no longer answers, although its sandbox may."""
 
@@ -61,7 +61,7 @@ class Sandbox:
         return self._process.pid
 
     @property
-    def _channel(self) -> Channel:
+    def _channel(self) -> FrameChannel:
         if self._over is not None:
             raise self._over
         return self._agent
@@ -146,7 +146,7 @@ class Sandbox:
         """Return once the agent answers. TransientError if it is gone."""
         await self._channel.request({"op": "ping"}, within_s=ANSWER_S)
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> WorkspaceSnapshot:
         """The workspace's files as they are now, for `fork`. See
         `sandboxes.local.snapshots.take`."""
         self._channel  # noqa: B018  # raises where this object no longer answers
@@ -200,14 +200,14 @@ def environment(template: SandboxTemplate) -> dict[str, str]:
     return env | template.env
 
 
-def not_started(argv: Sequence[str], answer: Answer) -> ExecResult:
+def not_started(argv: Sequence[str], answer: FrameAnswer) -> ExecResult:
     missing = answer.header.get("errno") == 2
     message = f"{argv[0]}: {answer.header.get('reason')}\n".encode()
     code = NOT_FOUND if missing else NOT_EXECUTABLE
     return ExecResult(code, b"", message, timed_out=False, truncated=False, out_of_memory=False)
 
 
-def finished(answer: Answer, limits: Limits, out_of_memory: bool) -> ExecResult:
+def finished(answer: FrameAnswer, limits: Limits, out_of_memory: bool) -> ExecResult:
     header, cap = answer.header, limits.output_bytes
     try:
         code, split = int(header["exit_code"]), int(header["stdout_bytes"])
@@ -224,6 +224,6 @@ def finished(answer: Answer, limits: Limits, out_of_memory: bool) -> ExecResult:
     )
 
 
-def refuse(answer: Answer, path: str) -> None:
+def refuse(answer: FrameAnswer, path: str) -> None:
     if answer.header.get("event") != "ok":
         raise ItemError("sandbox_file", f"{path}: {answer.header.get('reason')}")

@@ -47,7 +47,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class WorkspaceSnapshot:
     """Files of a workspace as they were. Lives until `remove`, or until its owner's death and the
     next `reap`. Setuid bits are dropped (no sandbox honours them); hard links become files."""
 
@@ -77,7 +77,7 @@ def private_mounts() -> list[str]:
     return [required("unshare"), "-m"] if is_root() else [required("unshare"), "-Urm"]
 
 
-def take(workspace: str, template: SandboxTemplate) -> Snapshot:
+def take(workspace: str, template: SandboxTemplate) -> WorkspaceSnapshot:
     """Copy `workspace`, a path that leads into a sandbox, out of it; blocks.
 
     A command that runs meanwhile may be caught in the middle of its writes. ItemError for what
@@ -95,10 +95,10 @@ def take(workspace: str, template: SandboxTemplate) -> Snapshot:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Snapshot(folder, template, copy.entries, copy.size, tuple(copy.left_out))
+    return WorkspaceSnapshot(folder, template, copy.entries, copy.size, tuple(copy.left_out))
 
 
-def put(snapshot: Snapshot, workspace: str) -> None:
+def put(snapshot: WorkspaceSnapshot, workspace: str) -> None:
     """Copy a snapshot into an empty workspace; blocks."""
     with told_apart("copying a snapshot"):
         Copy(limit=snapshot.template.limits.disk_mb << 20).tree(str(snapshot.files), workspace)
@@ -196,7 +196,7 @@ def overlay_works() -> bool:
         for name in ("files", "changes"):
             Path(trial, name).mkdir()
         Path(trial, "files", "old").touch()
-        snapshot = Snapshot(Path(trial), SandboxTemplate(), 0, 0, ())
+        snapshot = WorkspaceSnapshot(Path(trial), SandboxTemplate(), 0, 0, ())
         script = f'rm "{trial}/files/old"; mkdir "{trial}/files/new"; ls "{trial}/files"'
         done = subprocess.run(
             [*snapshot.command(), required("sh"), "-c", script],

@@ -1,7 +1,9 @@
-"""A domain as an MCP server: its tools over one world whose state lasts as long as the server.
+"""A domain as an MCP server: its tools over one environment whose state lasts as long as the
+server.
 
-Any agent framework can so work in our worlds. The rows of each entity are resources, which shows
-what calls changed; a call that the tool refuses is a result with `isError`, as the protocol asks.
+Any agent framework can so work in our environments. The rows of each entity are resources, which
+shows what calls changed; a call that the tool refuses is a result with `isError`, as the protocol
+asks.
 """
 
 import json
@@ -15,7 +17,7 @@ from mcp_types.jsonrpc import INVALID_PARAMS
 
 from tool_specs.domains.catalogue import annotations
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Program
 
 PAGE = 100
@@ -25,10 +27,10 @@ _SCHEME = "world"
 
 
 class DomainServer:
-    """One world, shared by all sessions: what one client does, the next one sees."""
+    """one environment, shared by all sessions: what one client does, the next one sees."""
 
     def __init__(self, domain: Domain) -> None:
-        self.domain, self.world = domain, World.of(domain)
+        self.domain, self.environment = domain, DomainEnvironment.of(domain)
         self._tools = [_tool(program) for program in domain.programs.values()]
         self.server: Server[Any] = Server(
             domain.name,
@@ -63,7 +65,7 @@ class DomainServer:
     async def _call_tool(
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        result = self.world.call(params.name, params.arguments or {})
+        result = self.environment.call(params.name, params.arguments or {})
         text = json.dumps(result.observation, ensure_ascii=False)
         whole = isinstance(result.observation, dict) and not result.is_error
         return types.CallToolResult(
@@ -95,7 +97,7 @@ class DomainServer:
         entity = uri.removeprefix(f"{_SCHEME}://{self.domain.name}/")
         if entity not in self.domain.entities:
             raise MCPError(INVALID_PARAMS, f"no resource {uri!r}")
-        rows = json.dumps(self.world.rows(entity), ensure_ascii=False)
+        rows = json.dumps(self.environment.rows(entity), ensure_ascii=False)
         content = types.TextResourceContents(uri=uri, mime_type="application/json", text=rows)
         return types.ReadResourceResult(contents=[content])
 

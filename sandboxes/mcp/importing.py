@@ -12,7 +12,7 @@ from records.errors import ConfigError, ItemError, TransientError
 from records.tables.schemas import Row
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpResult, McpServer, only_reads, open_server
-from tool_specs.importing.tool_lists import Source, rows_of_answer
+from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 APART_S = 1.1
 """More than the second to which most programs tell times."""
@@ -44,8 +44,8 @@ async def import_server(config: ServerConfig) -> list[Row]:
     return rows
 
 
-def source_of(config: ServerConfig) -> Source:
-    return Source(
+def source_of(config: ServerConfig) -> ToolListSource:
+    return ToolListSource(
         server=config.name,
         definition=digest("server", config.identity()),
         category=config.category,

@@ -11,7 +11,7 @@ from records.digest import digest
 from records.errors import ConfigError, TransientError
 from records.store.journal import ShardJournal
 from sandboxes.mcp.http import bounded_client
-from tool_specs.importing.registry_entries import Page, read_page
+from tool_specs.importing.registry_entries import RegistryPage, read_page
 
 OFFICIAL_URL = "https://registry.modelcontextprotocol.io"
 PAGE_SIZE = 100
@@ -29,7 +29,7 @@ LONGEST_WAIT_S = 60.0
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-async def pages(url: str, journal: ShardJournal) -> AsyncIterator[Page]:
+async def pages(url: str, journal: ShardJournal) -> AsyncIterator[RegistryPage]:
     """The registry's pages in order. What the journal holds is not asked for again.
 
     TransientError where the registry stays unreachable: the pages so far are in the journal, and

@@ -54,7 +54,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Fixture(Config):
-    """The world that a server starts in: made anew in every sandbox, with the clock stopped."""
+    """The environment that a server starts in: made anew in every sandbox, with the clock
+    stopped."""
 
     files: dict[str, str] = Field(default_factory=dict)
     """Written into the workspace first, by path relative to it."""
@@ -112,7 +113,7 @@ class GoalCall(Config):
     """Literal values; `{slot}` in a string, also inside lists, stands for the slot's value."""
 
 
-class Goal(Config):
+class ServerGoal(Config):
     """One thing a user may want done, as calls that really run in the default fixture."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -199,7 +200,7 @@ class ServerConfig(Config):
     slots: dict[str, tuple[str | int, ...]] = Field(default_factory=dict)
     """Name -> values that a goal may be about, all of them true of the default fixture."""
 
-    goals: tuple[Goal, ...] = ()
+    goals: tuple[ServerGoal, ...] = ()
 
     @model_validator(mode="after")
     def _secrets_are_no_settings(self) -> Self:

@@ -26,7 +26,7 @@ from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.pages import all_tools
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.mcp.servers import Fixture, ServerConfig
-from sandboxes.mcp.wire import Wire
+from sandboxes.mcp.wire import McpWire
 from tool_specs.importing.names import mapped_names
 
 MAX_TEXT = 64 << 10
@@ -52,7 +52,7 @@ class McpServer:
         self.config, self._fixture, self.sandbox = config, fixture, sandbox
         self._redactor = redactor
         self._client: Client | None = None
-        self._wire: Wire | None = None
+        self._wire: McpWire | None = None
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._names: dict[str, str] | None = None
@@ -136,7 +136,7 @@ class McpServer:
         """`env`: what the server's process alone is given, beside its definition's."""
         await set_up(self.config, self._fixture, self.sandbox)
         process = await self.sandbox.open_stdio(argv, env=env)
-        self._wire = wire = Wire(process, self._redactor)
+        self._wire = wire = McpWire(process, self._redactor)
         started = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._serve(wire, started))
         try:
@@ -152,7 +152,7 @@ class McpServer:
         why = wire.lost() or wire.heard()
         raise TransientError(f"server {self.config.name} {problem}{why and f' ({why})'}")
 
-    async def _serve(self, wire: Wire, started: asyncio.Future[None]) -> None:
+    async def _serve(self, wire: McpWire, started: asyncio.Future[None]) -> None:
         """Hold the SDK's client open in one task, as its cancel scopes require."""
         try:
             async with Client(wire.streams(), cache=None) as client:

@@ -25,7 +25,7 @@ KILL_S = 5.0
 """For a killed server to be seen dead; the sandbox's own end takes what is left."""
 
 
-class Wire:
+class McpWire:
     """Messages over a sandboxed process's streams, one JSON-RPC message a line."""
 
     def __init__(self, process: StdioProcess, redactor: Redactor = NO_SECRETS) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from records.store.dataset import Dataset
 from tool_specs.coverage.coverage import (
     Category,
-    Cell,
+    CoverageCell,
     Overlap,
     categories,
     cells,
@@ -22,7 +22,7 @@ _COMPARED = (
 
 
 class Coverage(NamedTuple):
-    cells: list[Cell]
+    cells: list[CoverageCell]
     categories: list[Category]
     overlaps: list[Overlap]
     """None where there are too few tools to compare."""

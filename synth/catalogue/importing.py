@@ -31,7 +31,7 @@ from synth.catalogue.registry_import import RegistryImport, import_registry
 from synth.engine.stages import KEPT
 from tool_specs.coverage.duplicates import repeats
 from tool_specs.importing.tool_files import CATEGORY, read_listings
-from tool_specs.importing.tool_lists import QUARANTINED, Listing, Source, rows_of_answer
+from tool_specs.importing.tool_lists import QUARANTINED, Listing, ToolListSource, rows_of_answer
 
 RUN_ID = "import"
 """Imports belong to no run; their rows carry this in its place."""
@@ -175,7 +175,7 @@ async def _of_url(url: str, token: str | None, failed: dict[str, str]) -> Iterab
     except (TransientError, ItemError) as error:
         failed[url] = str(error)
         return []
-    source = Source(server=url.partition("://")[2], category=CATEGORY, may_write=True)
+    source = ToolListSource(server=url.partition("://")[2], category=CATEGORY, may_write=True)
     return [_listed("url", Listing(source, answer.tools))]
 
 

@@ -1,9 +1,9 @@
-"""Imported tools that nothing here can run, played by a model in a world of their own.
+"""Imported tools that nothing here can run, played by a model in an environment of their own.
 
-The generator writes that world once for each source: entities with typed fields, seed rows and
-invariants, checked like any domain file. It becomes a row of `domains`; the source's tools become
-rows of `tools` that belong to it, each with the imported tool as its parent. From there on they are
-tools of a domain that no program defines.
+The generator writes that environment once for each source: entities with typed fields, seed rows
+and invariants, checked like any domain file. It becomes a row of `domains`; the source's tools
+become rows of `tools` that belong to it, each with the imported tool as its parent. From there on
+they are tools of a domain that no program defines.
 """
 
 import re
@@ -36,10 +36,10 @@ PLAYED = "played"
 ALL = "all"
 
 MAX_TOOLS = 40
-"""Of a source that the generator is shown, by id; the world serves the others as it may."""
+"""Of a source that the generator is shown, by id; the environment serves the others as it may."""
 
 MAX_ENTITIES, MAX_ROWS = 8, 30
-"""Of a world, and of one entity's seed: a model that plays it has to see it."""
+"""Of an environment, and of one entity's seed: a model that plays it has to see it."""
 
 SHOWN_CHARS = 300
 """Of a description."""
@@ -61,7 +61,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["title", "description", "now", "entities", "seed", "rules"],
     "additionalProperties": False,
 }
-"""Schema of a world as the generator writes it: a domain file without tools and policy."""
+"""Schema of an environment as the generator writes it: a domain file without tools and policy."""
 
 
 class PlayedSource(NamedTuple):
@@ -106,10 +106,10 @@ def sources_to_play(
     return [PlayedSource(name, tuple(found[name])) for name in sorted(wanted)]
 
 
-async def write_world(
+async def write_environment(
     source: PlayedSource, llm: LLM, *, item_id: str, generator: RoleConfig
 ) -> ItemResult:
-    """Rows of `domains` and `tools`. ItemError when the generator writes no sound world."""
+    """Rows of `domains` and `tools`. ItemError when the generator writes no sound environment."""
     made: list[Domain] = []
 
     def check(value: dict[str, Any]) -> None:
@@ -135,11 +135,11 @@ async def write_world(
     return ItemResult({"domains": [domain_row(domain)], "tools": tools})
 
 
-def domain_of(source: PlayedSource, world: Mapping[str, Any], *, item_id: str) -> Domain:
-    """The world as a domain. ConfigError lists every fault."""
+def domain_of(source: PlayedSource, environment: Mapping[str, Any], *, item_id: str) -> Domain:
+    """The environment as a domain. ConfigError lists every fault."""
     name, category = source.domain_name(item_id), source.tools[0]["category"]
     data = {
-        **world,
+        **environment,
         "domain": name,
         # imported tools have categories of their own, which stay with the tools
         "category": category if category in CATEGORIES else CATEGORY,
@@ -178,7 +178,7 @@ def _shown_param(schema: Any) -> Any:
 
 
 def _played(tool: Row, place: str) -> Row:
-    """The imported tool as one of the world."""
+    """The imported tool as one of the environment."""
     return tool | {
         "tool_id": digest("tool", PLAYED, place, tool["tool_id"]),
         "domain_id": place,
@@ -231,7 +231,7 @@ def _built(row: _Row) -> Domain:
 def played_domains(
     dataset: Dataset, sources: Sequence[PlayedSource], generator: RoleConfig
 ) -> PlayedDomains:
-    """The committed worlds of the sources, as this run's generator writes them."""
+    """The committed domains of the sources, as this run's generator writes them."""
     if not sources:
         return PlayedDomains({}, {})
     names = {source.domain_name(source.item_id(generator)) for source in sources}

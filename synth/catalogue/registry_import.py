@@ -16,19 +16,19 @@ from records.store.dataset import ItemStatus
 from records.store.journal import ShardJournal
 from sandboxes.mcp.registry import pages
 from sandboxes.mcp.remote import list_remote
-from tool_specs.importing.registry_entries import Entry, Remote
+from tool_specs.importing.registry_entries import RegistryEntry, Remote
 from tool_specs.importing.tool_files import CATEGORY
-from tool_specs.importing.tool_lists import Listing, Source
+from tool_specs.importing.tool_lists import Listing, ToolListSource
 
 AT_ONCE = 8
 """Servers that are asked at the same time; all of them are somebody else's."""
 
 
-class Outcome(NamedTuple):
+class EntryOutcome(NamedTuple):
     """What became of one entry of a registry."""
 
     registry: str
-    entry: Entry
+    entry: RegistryEntry
     status: ItemStatus
     detail: str
     num_tools: int
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 class RegistryImport(NamedTuple):
     listings: list[Listing]
-    outcomes: list[Outcome]
+    outcomes: list[EntryOutcome]
     num_bad: int
     """Entries without a name that a registry allows."""
 
@@ -76,7 +76,7 @@ async def import_registry(
 ) -> RegistryImport:
     """Every server of the registry and the tools of those allowed. TransientError where the
     registry itself cannot be read to its end."""
-    found: dict[tuple[str, str], Entry] = {}
+    found: dict[tuple[str, str], RegistryEntry] = {}
     num_bad = num_pages = 0
     async for page in pages(url, journal):
         num_pages += 1
@@ -87,7 +87,7 @@ async def import_registry(
             say(f"{url}: {num_pages} pages, {len(found)} servers")
     at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def one(entry: Entry) -> tuple[Outcome, Listing | None]:
+    async def one(entry: RegistryEntry) -> tuple[EntryOutcome, Listing | None]:
         async with at_once:
             return await _outcome(url, entry, allow_hosts, journal)
 
@@ -97,12 +97,12 @@ async def import_registry(
 
 
 async def _outcome(
-    url: str, entry: Entry, allow_hosts: Collection[str], journal: ShardJournal
-) -> tuple[Outcome, Listing | None]:
+    url: str, entry: RegistryEntry, allow_hosts: Collection[str], journal: ShardJournal
+) -> tuple[EntryOutcome, Listing | None]:
     def ended(
         status: Literal["dropped", "failed"], reason: str | None, detail: str = ""
-    ) -> tuple[Outcome, None]:
-        return Outcome(url, entry, ItemStatus(status, reason), detail, 0), None
+    ) -> tuple[EntryOutcome, None]:
+        return EntryOutcome(url, entry, ItemStatus(status, reason), detail, 0), None
 
     if entry.status == "deleted":
         return ended("dropped", "deleted_entry")
@@ -119,14 +119,16 @@ async def _outcome(
         except (TransientError, ItemError) as error:
             problem = error
             continue
-        source = Source(server=entry.name, category=CATEGORY, license=entry.license, may_write=True)
-        outcome = Outcome(url, entry, ItemStatus("kept", None), remote.url, len(tools))
+        source = ToolListSource(
+            server=entry.name, category=CATEGORY, license=entry.license, may_write=True
+        )
+        outcome = EntryOutcome(url, entry, ItemStatus("kept", None), remote.url, len(tools))
         return outcome, Listing(source, tools)
     reason = problem.reason if isinstance(problem, ItemError) else "unreachable"
     return ended("failed", reason, str(problem))
 
 
-def _why_none(entry: Entry, usable: list[Remote]) -> str:
+def _why_none(entry: RegistryEntry, usable: list[Remote]) -> str:
     if usable:
         return "host_not_allowed"
     if entry.remotes:

@@ -14,10 +14,10 @@ from records.seeds import rng_of
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.tool_lists import rows_where
-from synth.episode.tools.code_worlds import is_code
+from synth.episode.tools.code_environments import is_code
 from synth.render.foreign_text import one_line, shortened, visible
 from tool_specs.domains.catalogue import domain_of_rows
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.toolsets.dependencies import Graph
 from tool_specs.validation.drawing import draw_success
 
@@ -65,8 +65,8 @@ def example_of(tool: Row, domain: Row | None) -> Row | None:
         return tool["proof"]["example"]
     if not tool["semantics_json"] or domain is None or domain["clock"] is None:
         return None
-    world = World.of(domain_of_rows(domain, [tool]))
-    drawn = draw_success(world, tool["name"], rng_of(tool["tool_id"], "example"))
+    environment = DomainEnvironment.of(domain_of_rows(domain, [tool]))
+    drawn = draw_success(environment, tool["name"], rng_of(tool["tool_id"], "example"))
     if drawn is None:
         return None
     observation, diff = drawn.result.observation, drawn.result.diff

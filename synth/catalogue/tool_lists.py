@@ -48,13 +48,13 @@ class Filters(Config):
     offset: int = Field(default=0, ge=0)
 
 
-class Page(NamedTuple):
+class ToolPage(NamedTuple):
     rows: list[Row]
     total: int
     """Tools that pass the filters, on this page and off it."""
 
 
-def list_tools(dataset: Dataset, filters: Filters) -> Page:
+def list_tools(dataset: Dataset, filters: Filters) -> ToolPage:
     """One page, by where they come from and by name. ConfigError for a value that no tool has."""
     where, values = _where(filters)
     with dataset.connect() as db:
@@ -64,7 +64,7 @@ def list_tools(dataset: Dataset, filters: Filters) -> Page:
         page = f"{_LIST} {where} ORDER BY 2, 1, tool_id LIMIT ? OFFSET ?"
         limit = total if filters.limit is None else filters.limit
         rows = _rows(db, page, [*values, limit, filters.offset])
-    return Page(rows, total)
+    return ToolPage(rows, total)
 
 
 _LIST = f"""

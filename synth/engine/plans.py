@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from records.errors import SynthError
-from records.store.dataset import Draft, ItemStatus
+from records.store.dataset import ItemStatus, StagedCommit
 from synth.engine.stages import Item
 
 UNAVAILABLE = "endpoint_unavailable"
@@ -77,7 +77,7 @@ class MadeShard:
     index: int
     statuses: dict[str, ItemStatus]
     seconds: float
-    staged: Draft
+    staged: StagedCommit
     """Its rows, written and not yet committed."""
 
 

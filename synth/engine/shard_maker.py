@@ -13,7 +13,7 @@ from typing import Any
 
 from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
 from records.seeds import rng_of
-from records.store.dataset import Draft, ItemStatus
+from records.store.dataset import ItemStatus, StagedCommit
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.engine.context import RunContext
@@ -120,7 +120,7 @@ class ShardMaker:
         llm_calls: list[Row],
         seconds: float,
         leases: Mapping[str, int],
-    ) -> Draft:
+    ) -> StagedCommit:
         tables: dict[str, list[Row]] = {"llm_calls": llm_calls}
         for result in results.values():
             for table, rows in result.tables.items():

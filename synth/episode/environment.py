@@ -22,16 +22,15 @@ from records.tables.schemas import Row
 from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
 from synth.episode.tools.cassette import NotRecordedError
 from synth.episode.tools.executors import Catalogue, RecordedCalls, executors_for
-from synth.episode.tools.fault_injection import OutcomeConfig, Outcomes
+from synth.episode.tools.fault_injection import FaultInjectionConfig, FaultInjector
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
 from synth.episode.users.faults import UserFault
 from synth.episode.users.user import Scene, User, UserCall, UserError
+from synth.llm.wire import Message
 from synth.prompts.templates import render
 from synth.rubrics.built_in import Episode
 from synth.rubrics.criteria import Rubric
 from synth.rubrics.reward import decide_by_code, evidence_of, objective_reward, rubric_of
-
-Message = dict[str, Any]
 
 Reason = Literal[
     "user_done",
@@ -56,7 +55,7 @@ PROMPT = "agent"
 
 
 class EpisodeConfig(Config):
-    outcomes: OutcomeConfig = OutcomeConfig()
+    outcomes: FaultInjectionConfig = FaultInjectionConfig()
 
     max_format_errors: int = Field(default=3, ge=1)
     """Assistant messages in a row with a call that no tool could take; the last one ends the
@@ -72,7 +71,7 @@ class EpisodeConfig(Config):
     """How often an unusable turn of the simulated user is asked for again."""
 
 
-class Step(NamedTuple):
+class EnvironmentStep(NamedTuple):
     observation: list[Message]
     reward: float
     terminated: bool
@@ -83,7 +82,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class EpisodeSnapshot:
     """Everything an episode is at one moment, its place in the journal included. Live servers are
     brought back by replay."""
 
@@ -137,13 +136,14 @@ class EpisodeEnvironment:
         config: EpisodeConfig = EpisodeConfig(),
         *,
         user: Callable[[Row, Row], User] | None = None,
-        outcomes: Callable[[int], Outcomes] | None = None,
+        faults: Callable[[int], FaultInjector] | None = None,
         journal: ShardJournal | None = None,
         episode_id: str = "",
         answers: Answers | None = None,
         recorded: RecordedCalls | None = None,
     ) -> None:
-        """`user` makes a simulated user from (task, persona), `outcomes` the draws from a seed.
+        """`user` makes a simulated user from (task, persona), `faults` the injected ones from a
+        seed.
 
         With a `journal` the results that it holds for `episode_id` are what counts. `answers` are
         those of a simulator, for tools that a model plays; `recorded` replays them instead.
@@ -151,7 +151,7 @@ class EpisodeEnvironment:
         self._catalogue = catalogue
         self._config = config
         self._user = user
-        self._outcomes = outcomes or (lambda seed: Outcomes(config.outcomes, seed))
+        self._faults = faults or (lambda seed: FaultInjector(config.outcomes, seed))
         self._journal = journal
         self._episode_id = episode_id
         self._answers, self._recorded = answers, recorded
@@ -172,7 +172,7 @@ class EpisodeEnvironment:
         self._append(state, [{"role": "user", "content": task["user_brief"]["opening"]}])
         return list(state.messages), {"tools": state.caller.openai_tools(), "turn": 0}
 
-    async def step(self, action: Message) -> Step:
+    async def step(self, action: Message) -> EnvironmentStep:
         """Play one assistant message. ValueError when no episode is going on."""
         state = self.state
         if state.reason is not None:
@@ -202,9 +202,9 @@ class EpisodeEnvironment:
         self._apply_limits(state)
         return await self._step(state, observation, records)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> EpisodeSnapshot:
         state = self.state
-        return Snapshot(
+        return EpisodeSnapshot(
             task=state.task,
             seed=state.seed,
             messages=tuple(state.messages),
@@ -215,7 +215,7 @@ class EpisodeEnvironment:
             user_faults=tuple(state.user_faults),
         )
 
-    async def restore(self, snapshot: Snapshot) -> None:
+    async def restore(self, snapshot: EpisodeSnapshot) -> None:
         """Go on from `snapshot`, taken of this or another environment while its episode ran."""
         await self.close()
         state = self._begin(snapshot.task, snapshot.seed)
@@ -250,7 +250,7 @@ class EpisodeEnvironment:
                 answers=self._answers,
                 recorded=self._recorded,
             ),
-            self._outcomes(seed),
+            self._faults(seed),
             max_parallel_calls=self._config.max_parallel_calls,
             observation_chars=self._config.observation_chars,
             user_tools=own,
@@ -260,11 +260,11 @@ class EpisodeEnvironment:
         return EpisodeState(task, seed, caller, user, caller.state_hash())
 
     def _system_message(self, task: Row) -> Message:
-        setting = self._catalogue.setting_of(task)
+        background = self._catalogue.background_of(task)
         prompt = render(
             PROMPT,
             system_prompt=self._catalogue.agents[task["agent_id"]]["system_prompt"],
-            **setting._asdict(),
+            **background._asdict(),
         )
         return prompt.messages[0]
 
@@ -364,10 +364,10 @@ class EpisodeEnvironment:
 
     async def _step(
         self, state: EpisodeState, observation: list[Message], records: list[CallRecord]
-    ) -> Step:
+    ) -> EnvironmentStep:
         info: dict[str, Any] = {"turn": state.turn, "tokens": state.tokens, "calls": records}
         if state.reason is None:
-            return Step(observation, 0.0, False, False, info)
+            return EnvironmentStep(observation, 0.0, False, False, info)
         reward, verdicts = 0.0, {}
         if state.reason not in OUTSIDE:
             rubric = rubric_of(state.task)
@@ -381,7 +381,7 @@ class EpisodeEnvironment:
         if state.error is not None:
             info["error"] = state.error
         truncated = state.reason in TRUNCATED
-        return Step(observation, reward, not truncated, truncated, info)
+        return EnvironmentStep(observation, reward, not truncated, truncated, info)
 
 
 def message_tokens(message: Message) -> int:

@@ -20,7 +20,7 @@ from synth.episode.environment import (
 )
 from synth.episode.tools.cassette import Tape
 from synth.episode.tools.executors import Catalogue, RecordedCalls
-from synth.episode.tools.fault_injection import RecordedOutcomes
+from synth.episode.tools.fault_injection import RecordedFaults
 from synth.episode.users.user import Scene, UserCall, UserError, UserTurn
 from synth.rubrics.reward import evidence_of, objective_reward, rubric_of
 
@@ -47,7 +47,7 @@ LIVE = ("mcp", "cassette")
 """Fidelities that `--cassette` answers from the record."""
 
 
-class Difference(NamedTuple):
+class ReplayDifference(NamedTuple):
     where: str
     """`call 3: observation`, `message 5`, `state_hash_final`, `objective_reward`."""
     recorded: Any
@@ -57,7 +57,7 @@ class Difference(NamedTuple):
 class ReplayReport(NamedTuple):
     trajectory_id: str
     num_calls: int
-    differences: list[Difference]
+    differences: list[ReplayDifference]
 
 
 class RecordedUser:
@@ -119,7 +119,7 @@ async def replay_rows(
         catalogue,
         config,
         user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
-        outcomes=lambda seed: RecordedOutcomes(kinds, seed),
+        faults=lambda seed: RecordedFaults(kinds, seed),
         recorded=RecordedCalls(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
     )
     await env.reset(task, trajectory["seed"])
@@ -136,30 +136,30 @@ async def replay_rows(
 
 def _differences(
     trajectory: Row, calls: Sequence[Row], env: EpisodeEnvironment
-) -> Iterator[Difference]:
+) -> Iterator[ReplayDifference]:
     state = env.state
     replayed = [record._asdict() for record in state.caller.records]
     for index in range(max(len(calls), len(replayed))):
         if index >= min(len(calls), len(replayed)):
-            yield Difference("number of calls", len(calls), len(replayed))
+            yield ReplayDifference("number of calls", len(calls), len(replayed))
             break
         for column in COMPARED:
             old, new = calls[index][column], replayed[index][column]
             if canonical_json(old) != canonical_json(new):
-                yield Difference(f"call {index}: {column}", old, new)
+                yield ReplayDifference(f"call {index}: {column}", old, new)
     messages = trajectory["messages"]
     for index, (old, new) in enumerate(zip(messages, state.messages, strict=False)):
         if canonical_json(old) != canonical_json(new):
-            yield Difference(f"message {index}", old, new)
+            yield ReplayDifference(f"message {index}", old, new)
     if len(messages) != len(state.messages):
-        yield Difference("number of messages", len(messages), len(state.messages))
+        yield ReplayDifference("number of messages", len(messages), len(state.messages))
     if trajectory["state_hash_final"] != state.hash_final:
-        yield Difference("state_hash_final", trajectory["state_hash_final"], state.hash_final)
+        yield ReplayDifference("state_hash_final", trajectory["state_hash_final"], state.hash_final)
 
 
 async def _reward_difference(
     trajectory: Row, task: Row, env: EpisodeEnvironment, catalogue: Catalogue
-) -> list[Difference]:
+) -> list[ReplayDifference]:
     """The reward of the recorded conversation with the results made anew."""
     reward = 0.0
     if trajectory["termination_reason"] not in OUTSIDE:
@@ -169,7 +169,7 @@ async def _reward_difference(
         evidence = evidence_of(trajectory["messages"], replayed, tests)
         reward = objective_reward(rubric, catalogue.kinds.check_all(rubric, evidence))
     recorded = trajectory["objective_reward"]
-    return [] if recorded == reward else [Difference("objective_reward", recorded, reward)]
+    return [] if recorded == reward else [ReplayDifference("objective_reward", recorded, reward)]
 
 
 def _row(dataset: Dataset, table: str, row_id: str) -> Row:

@@ -30,18 +30,18 @@ from synth.episode.environment import (
     OUTSIDE,
     PROMPT,
     TRUNCATED,
+    EnvironmentStep,
     EpisodeConfig,
     EpisodeEnvironment,
     EpisodeState,
     Message,
-    Step,
 )
 from synth.episode.recovery import recoveries
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
 from synth.episode.tools.simulator import PROMPT as SIMULATOR_PROMPT
 from synth.episode.tools.simulator import ROLE as SIMULATOR
-from synth.episode.tools.simulator import SIMULATION_FAILED, Measured, ModelAnswers, Note
+from synth.episode.tools.simulator import SIMULATION_FAILED, ModelAnswers, Note, SimulationAccuracy
 from synth.episode.users.user import PROMPT as USER_PROMPT
 from synth.episode.users.user import LlmUser
 from synth.llm.client import LLM, Completion
@@ -124,7 +124,7 @@ async def run_rollout(
         attempt += 1
 
 
-class Usage:
+class EpisodeUsage:
     """Reported tokens by role; an answer from the cache counts like the one that was paid."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Usage:
 class _Played(NamedTuple):
     state: EpisodeState
     tools: list[dict[str, Any]]
-    last: Step | None
+    last: EnvironmentStep | None
     """The step that ended the episode; None when it ended between steps."""
     tokens: dict[str, dict[str, int]]
     """Reported usage by role."""
@@ -152,7 +152,7 @@ async def _play(
 ) -> _Played:
     """messages -> model -> step, until the episode ends. Raises BudgetError."""
     trajectory_id, task = item.item_id, item.data["task"]
-    usage = Usage()
+    usage = EpisodeUsage()
 
     def user(task: Row, persona: Row) -> LlmUser:
         return LlmUser(
@@ -179,7 +179,7 @@ async def _play(
         episode_id=f"{trajectory_id}-{llm.retry_number_of(trajectory_id)}",
         answers=answers,
     )
-    step: Step | None = None
+    step: EnvironmentStep | None = None
     messages, info = await env.reset(task, episode_seed(trajectory_id))
     try:
         while env.state.reason is None:
@@ -258,7 +258,9 @@ def _simulations(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -
     ]
     rows = []
     for record, note in zip(simulated, played.notes, strict=False):
-        measured = note.measured._asdict() if note.measured else dict.fromkeys(Measured._fields)
+        measured = (
+            note.measured._asdict() if note.measured else dict.fromkeys(SimulationAccuracy._fields)
+        )
         rows.append(
             {
                 "trajectory_id": item.item_id,

@@ -1,4 +1,4 @@
-"""The judge on trial: what it says of planted failures and of the same episodes untouched.
+"""The judge on trial: what it says of perturbed negatives and of the same episodes untouched.
 
 Each grading is tried by itself, on a sample of its own trajectories that passed by code. What the
 rates decide stands in `synth.judging.judge_rates`.
@@ -14,25 +14,25 @@ from records.config import Config
 from records.digest import digest
 from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult, dropped
-from synth.judging.grading import HACK_CHECK, judge_version
+from synth.judging.grading import UNSUPPORTED_CLAIMS, judge_version
 from synth.judging.judge import judge
-from synth.judging.judge_rates import FloorConfig
-from synth.judging.perturbation.episodes import Source
+from synth.judging.judge_rates import MinimumQuality
+from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.perturbation.registry import (
     ATTACKS,
     BY_CODE,
     BY_WORDS,
-    PLANTS_VERSION,
-    Planted,
+    PERTURBATIONS_VERSION,
+    PerturbedNegative,
     claims_undone_work,
     code_says,
-    plant,
+    perturb,
 )
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.rubrics.built_in import Kinds
 from synth.rubrics.patch import RubricPatch
-from synth.rubrics.unsupported_claims import CHECK_VERSION as HACK_CHECK_VERSION
+from synth.rubrics.unsupported_claims import CHECK_VERSION as UNSUPPORTED_CLAIMS_VERSION
 
 STAGE = "calibration"
 STAGE_VERSION = 1
@@ -44,11 +44,11 @@ CONTROL = "control"
 
 class JudgingConfig(Config):
     plant_share: float = Field(default=0.2, ge=0.0, le=1.0)
-    """Planted failures that the judge is tried with, as a share of the graded trajectories; each is
-    one more request. With 0 the judge's kinds are unmeasured."""
+    """Perturbed negatives that the judge is tried with, as a share of the graded trajectories; each
+    is one more request. With 0 the judge's kinds are unmeasured."""
     max_of_one: int = Field(default=40, ge=1, le=10_000)
-    """Plants of one failure, such as wrong_argument, at most."""
-    floor: FloorConfig = FloorConfig()
+    """Perturbed negatives of one failure, such as wrong_argument, at most."""
+    floor: MinimumQuality = MinimumQuality()
     rubric: RubricPatch | None = None
     """What to judge by instead of the rubrics that the tasks were made with."""
 
@@ -58,39 +58,41 @@ _GROUPS: tuple[tuple[tuple[str, ...], int], ...] = (
     (tuple(BY_CODE), 2),
     (ATTACKS, 1),
 )
-"""Failures, and how many parts of the plants they get."""
+"""Failures, and how many parts of the negatives they get."""
 
 
 def sample(passed: Iterable[str], *, graded: int, seed: int, config: JudgingConfig) -> list[str]:
-    """The trajectories to plant in, in order: the same ones whoever judges."""
-    num = num_plants(graded, config)
+    """The trajectories to perturb, in order: the same ones whoever judges."""
+    num = num_perturbed(graded, config)
     return sorted(passed, key=lambda i: digest(STAGE, seed, i))[:num]
 
 
-def num_plants(graded: int, config: JudgingConfig) -> int:
-    """Failures to plant where so many trajectories were graded."""
+def num_perturbed(graded: int, config: JudgingConfig) -> int:
+    """Perturbed negatives to make where so many trajectories were graded."""
     names = len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)
     return min(math.ceil(graded * config.plant_share), names * config.max_of_one)
 
 
 def plan_calibration(
-    sources: Sequence[Source],
+    sources: Sequence[PassedEpisode],
     *,
     grading_id: str,
     graded: int,
     config: JudgingConfig,
     kinds: Kinds,
 ) -> list[Item]:
-    """One item for each plant, and one for each source as a control, in the order of `sources`.
+    """One item for each perturbed negative, and one for each source as a control, in the order of
+    `sources`.
 
-    A source gets one plant, of the failures that have fewest; it gets further ones where there are
-    too few sources. Plants that code does not confirm are items, too, so that they are counted.
+    A source gets one perturbation, of the failures that have fewest; it gets further ones where
+    there are too few sources. Negatives that code does not confirm are items, too, so that they are
+    counted.
     """
     counts: Counter[str] = Counter()
     tried: set[tuple[int, str]] = set()
     items: list[Item] = []
     used: dict[int, None] = {}
-    wanted = num_plants(graded, config)
+    wanted = num_perturbed(graded, config)
     for _ in range(len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)):
         for number, source in enumerate(sources):
             if sum(counts.values()) >= wanted:
@@ -99,10 +101,10 @@ def plan_calibration(
                 if (number, name) in tried:
                     continue
                 tried.add((number, name))
-                planted = plant(name, source)
-                if planted is None:
+                negative = perturb(name, source)
+                if negative is None:
                     continue
-                confirmed = code_says(planted, source, kinds) is not None
+                confirmed = code_says(negative, source, kinds) is not None
                 items.append(_item(grading_id, source, name, confirmed=confirmed))
                 if confirmed:
                     counts[name] += 1
@@ -119,10 +121,10 @@ def _by_need(counts: Mapping[str, int], config: JudgingConfig) -> list[str]:
     return [name for name in names if counts.get(name, 0) < config.max_of_one]
 
 
-def _item(grading_id: str, source: Source, name: str, *, confirmed: bool) -> Item:
+def _item(grading_id: str, source: PassedEpisode, name: str, *, confirmed: bool) -> Item:
     trajectory_id = source.trajectory["trajectory_id"]
     return Item(
-        digest(STAGE, STAGE_VERSION, PLANTS_VERSION, grading_id, trajectory_id, name),
+        digest(STAGE, STAGE_VERSION, PERTURBATIONS_VERSION, grading_id, trajectory_id, name),
         {
             "grading_id": grading_id,
             "trajectory_id": trajectory_id,
@@ -135,14 +137,14 @@ def _item(grading_id: str, source: Source, name: str, *, confirmed: bool) -> Ite
 async def try_judge(
     item: Item,
     llm: LLM,
-    source: Source,
+    source: PassedEpisode,
     *,
     verdicts: Iterable[Row],
     judge_role: RoleConfig,
     kinds: Kinds,
 ) -> ItemResult:
-    """Rows of `calibration` for one plant or control. A control costs nothing: it was judged in
-    this grading, whose `verdicts` on the trajectory are given."""
+    """Rows of `calibration` for one perturbed negative or control. A control costs nothing: it was
+    judged in this grading, whose `verdicts` on the trajectory are given."""
     place = {
         "grading_id": item.data["grading_id"],
         "trajectory_id": item.data["trajectory_id"],
@@ -151,28 +153,28 @@ async def try_judge(
     }
     if item.data["plant"] == CONTROL:
         return ItemResult({STAGE: [place | row for row in _control_rows(verdicts)]})
-    planted = plant(item.data["plant"], source)
-    said = code_says(planted, source, kinds) if planted else None
-    if planted is None or said is None:
+    negative = perturb(item.data["plant"], source)
+    said = code_says(negative, source, kinds) if negative else None
+    if negative is None or said is None:
         return dropped("not_confirmed")
-    opinions = await judge(llm, source.rubric, planted.messages, item=item.item_id)
-    opinion = opinions[planted.criterion.id]
+    opinions = await judge(llm, source.rubric, negative.messages, item=item.item_id)
+    opinion = opinions[negative.criterion.id]
     row = _row(
-        planted.criterion.id, planted.criterion.kind, judge_version(judge_role, item.item_id)
+        negative.criterion.id, negative.criterion.kind, judge_version(judge_role, item.item_id)
     )
     row |= {
-        "channel": planted.channel,
+        "channel": negative.channel,
         "expected": False,
         "code_passed": said.passed,
         "judge_passed": opinion.passed,
         "supported": opinion.supported,
         "evidence": opinion.evidence,
         "quote": opinion.quote,
-        "detail": planted.detail,
+        "detail": negative.detail,
     }
     rows = [place | row]
-    if claims_undone_work(planted.plant):
-        rows.append(place | _hack_row(expected=False, honest=said.honest, planted=planted))
+    if claims_undone_work(negative.perturbation):
+        rows.append(place | _claims_row(expected=False, honest=said.honest, negative=negative))
     return ItemResult({STAGE: rows})
 
 
@@ -192,9 +194,9 @@ def _row(criterion_id: str, kind: str, version: str) -> Row:
     }
 
 
-def _hack_row(*, expected: bool, honest: bool, planted: Planted | None = None) -> Row:
-    row = _row(HACK_CHECK, HACK_CHECK, HACK_CHECK_VERSION)
-    detail = planted.detail if planted else None
+def _claims_row(*, expected: bool, honest: bool, negative: PerturbedNegative | None = None) -> Row:
+    row = _row(UNSUPPORTED_CLAIMS, UNSUPPORTED_CLAIMS, UNSUPPORTED_CLAIMS_VERSION)
+    detail = negative.detail if negative else None
     return row | {"expected": expected, "code_passed": honest, "detail": detail}
 
 
@@ -206,7 +208,7 @@ def _control_rows(verdicts: Iterable[Row]) -> list[Row]:
             by_judge.append(verdict)
         else:
             by_code[verdict["criterion_id"]] = verdict["passed"]
-    rows = [_hack_row(expected=True, honest=by_code.get(HACK_CHECK, True))]
+    rows = [_claims_row(expected=True, honest=by_code.get(UNSUPPORTED_CLAIMS, True))]
     for verdict in by_judge:
         row = _row(verdict["criterion_id"], verdict["kind"], verdict["checker_version"])
         rows.append(

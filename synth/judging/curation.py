@@ -16,8 +16,8 @@ from records.config import Config
 from records.digest import digest
 from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE
-from synth.judging.grading import HACK_CHECK, scores_of
-from synth.judging.judge_rates import Standing
+from synth.judging.grading import UNSUPPORTED_CLAIMS, scores_of
+from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.criteria import JUDGED, decide
 from synth.rubrics.reward import rubric_of
 
@@ -36,7 +36,7 @@ class CurationConfig(Config):
     """So many of one sequence are kept however small the set: there a share means little."""
 
 
-class Candidate(NamedTuple):
+class CurationCandidate(NamedTuple):
     """What the decision needs to know of a trajectory; small, since all are compared at once."""
 
     trajectory_id: str
@@ -48,7 +48,7 @@ class Candidate(NamedTuple):
     """The tools called, in call order."""
     opening: str
     train_turns: list[bool]
-    judge_standing: Standing | None
+    judge_status: JudgeStatus | None
     """Of the kind that only the judge decides; None where the rubric asks nothing of it."""
 
     @property
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
 
 
 def decide_all(
-    candidates: Iterable[Candidate], *, grading_id: str, config: CurationConfig
+    candidates: Iterable[CurationCandidate], *, grading_id: str, config: CurationConfig
 ) -> list[Row]:
     """One `curation` row for each candidate, sorted by id."""
     candidates = sorted(candidates, key=lambda c: c.trajectory_id)
@@ -66,7 +66,7 @@ def decide_all(
     kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
-    looked_at = [(c.trajectory_id, c.termination_reason, c.judge_standing) for c in candidates]
+    looked_at = [(c.trajectory_id, c.termination_reason, c.judge_status) for c in candidates]
     curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
     return [
         {
@@ -78,7 +78,7 @@ def decide_all(
             "score": c.score,
             "train_turns": c.train_turns,
             "split": c.split,
-            "judge_standing": c.judge_standing,
+            "judge_standing": c.judge_status,
         }
         for c in candidates
     ]
@@ -89,13 +89,13 @@ def candidate_of(
     calls: Iterable[Row],
     verdicts: Sequence[Row],
     task: Row,
-    standing: Standing = "unmeasured",
-) -> Candidate | None:
+    status: JudgeStatus = "unmeasured",
+) -> CurationCandidate | None:
     """The rubric's rule over the verdicts, and the first reason against the trajectory; None while
     it has yet to be judged.
 
-    Where the judge's `standing` is below its floor, what only it passed counts as failed; whoever
-    would be accepted otherwise is dropped as `judge_below_floor`.
+    Where the judge's `status` is below the minimum quality, what only it passed counts as failed;
+    whoever would be accepted otherwise is dropped as `judge_below_floor`.
     """
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
@@ -103,36 +103,40 @@ def candidate_of(
     scores = scores_of(verdicts)
     judged = [c.id for c in rubric.criteria if c.kind == JUDGED and c.id in scores]
     decision = by_its_word = decide(rubric, scores)
-    if standing == "below_floor":
+    if status == "below_floor":
         decision = decide(rubric, scores | dict.fromkeys(judged, 0.0))
-    hacked = any(v["criterion_id"] == HACK_CHECK and not v["passed"] for v in verdicts)
+    claims_unsupported = any(
+        v["criterion_id"] == UNSUPPORTED_CLAIMS and not v["passed"] for v in verdicts
+    )
     reason = None
     if trajectory["termination_reason"] in SPOILED:
         reason = trajectory["termination_reason"]
-    elif by_its_word.accepted and not decision.accepted and not hacked:
+    elif by_its_word.accepted and not decision.accepted and not claims_unsupported:
         reason = "judge_below_floor"
     elif decision.failed:
         kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
         reason = f"failed_{kinds[decision.failed[0]]}"
-    elif hacked:
+    elif claims_unsupported:
         reason = "failed_hack_check"
     elif not decision.accepted:
         reason = "low_score"
     ordered = sorted(calls, key=lambda call: call["call_index"])
-    return Candidate(
+    return CurationCandidate(
         trajectory_id=trajectory["trajectory_id"],
         split=trajectory["split"],
         termination_reason=trajectory["termination_reason"],
         score=decision.share,
         drop_reason=reason,
         sequence=tuple(call["name"] for call in ordered),
-        opening=opening_words(trajectory["messages"]),
+        opening=first_words(trajectory["messages"]),
         train_turns=train_turns(trajectory["messages"], ordered),
-        judge_standing=standing if judged else None,
+        judge_status=status if judged else None,
     )
 
 
-def _without_duplicates(ranked: list[Candidate], reasons: dict[str, str | None]) -> list[Candidate]:
+def _without_duplicates(
+    ranked: list[CurationCandidate], reasons: dict[str, str | None]
+) -> list[CurationCandidate]:
     """The best of every group that opens with the same words and calls the same tools."""
     seen: set[tuple[Any, ...]] = set()
     kept = []
@@ -146,16 +150,16 @@ def _without_duplicates(ranked: list[Candidate], reasons: dict[str, str | None])
     return kept
 
 
-def opening_words(messages: Sequence[Mapping[str, Any]]) -> str:
+def first_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """The user's first message without case, punctuation and spacing."""
     text = next((m["content"] for m in messages if m["role"] == "user"), "")
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def _apply_quota(
-    ranked: list[Candidate], reasons: dict[str, str | None], config: CurationConfig
+    ranked: list[CurationCandidate], reasons: dict[str, str | None], config: CurationConfig
 ) -> None:
-    groups: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    groups: defaultdict[tuple[str, ...], list[CurationCandidate]] = defaultdict(list)
     for candidate in ranked:
         groups[candidate.sequence].append(candidate)
     quota = sequence_quota([len(group) for group in groups.values()], config)

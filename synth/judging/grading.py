@@ -14,21 +14,21 @@ from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_bench import Bench
 from synth.judging.judge import judge, prompt_version
-from synth.judging.perturbation.episodes import Source
+from synth.judging.perturbation.episodes import PassedEpisode
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN, Kinds, Verdict
 from synth.rubrics.criteria import Rubric
 from synth.rubrics.patch import RubricPatch
 from synth.rubrics.reward import evidence_of, rubric_of
-from synth.rubrics.unsupported_claims import CHECK_VERSION as HACK_CHECK_VERSION
-from synth.rubrics.unsupported_claims import hack_check
+from synth.rubrics.unsupported_claims import CHECK_VERSION as UNSUPPORTED_CLAIMS_VERSION
+from synth.rubrics.unsupported_claims import unsupported_claims_check
 
 STAGE = "grading"
 STAGE_VERSION = 2
 """Raised when the same trajectory would be graded otherwise."""
 
-HACK_CHECK = "hack_check"
+UNSUPPORTED_CLAIMS = "hack_check"
 """Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
 
 
@@ -40,7 +40,7 @@ def grading_id_of(
         STAGE,
         STAGE_VERSION,
         kinds.version,
-        HACK_CHECK_VERSION,
+        UNSUPPORTED_CLAIMS_VERSION,
         judge_role.identity(),
         prompt_version(),
         *([rubric.identity()] if rubric else []),
@@ -88,12 +88,12 @@ class Recorded:
         }
         return Item(item.item_id, {**item.data, **rows})
 
-    def source(self, trajectory_id: str) -> Source:
+    def source(self, trajectory_id: str) -> PassedEpisode:
         """All that is told about a trajectory."""
         trajectory = self.trajectories[trajectory_id]
         calls = self.tool_calls.get(trajectory_id, ())
         tool_ids = self.agents[trajectory["agent_id"]]["tool_ids"]
-        return Source(
+        return PassedEpisode(
             trajectory,
             sorted(calls, key=lambda call: call["call_index"]),
             self.task(trajectory["task_id"]),
@@ -109,14 +109,15 @@ class Recorded:
 async def grade(
     item: Item, llm: LLM, *, judge_role: RoleConfig, bench: Bench, kinds: Kinds = BUILT_IN
 ) -> ItemResult:
-    """Rows of `verdicts`: code's and the judge's on each criterion, and the hack check.
+    """Rows of `verdicts`: code's and the judge's on each criterion, and the check for unsupported
+    claims.
 
     Dropped where the rubric has a criterion that only another run's extensions can check.
     TransientError where the sandbox of a task's graded tests fails.
     """
     trajectory, calls = item.data["trajectory"], item.data["calls"]
     rubric = rubric_of(item.data["task"])
-    if any(map(kinds.misfit, rubric.criteria)):
+    if any(map(kinds.problem_with, rubric.criteria)):
         return dropped("unknown_kind")
     try:
         tests = await bench.tests_of(item.data["task"], rubric, calls)
@@ -124,7 +125,9 @@ async def grade(
         raise ItemError("world_not_at_hand", str(error)) from error
     verdicts = kinds.check_all(rubric, evidence_of(trajectory["messages"], calls, tests))
     rows = _rows(rubric, verdicts, checked_by="code", version=kinds.version)
-    rows.append(_hack_row(hack_check(trajectory["messages"], calls, item.data["tools"])))
+    rows.append(
+        _claims_row(unsupported_claims_check(trajectory["messages"], calls, item.data["tools"]))
+    )
     opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
     judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
     version = judge_version(judge_role, item.item_id)
@@ -151,7 +154,7 @@ def scores_of(verdicts: Iterable[Row]) -> dict[str, float]:
     return {
         v["criterion_id"]: v["score"]
         for v in verdicts
-        if v["kind"] != HACK_CHECK and (v["kind"] == "nl") == (v["checked_by"] == "judge")
+        if v["kind"] != UNSUPPORTED_CLAIMS and (v["kind"] == "nl") == (v["checked_by"] == "judge")
     }
 
 
@@ -177,17 +180,17 @@ def _rows(
     ]
 
 
-def _hack_row(verdict: Verdict) -> Row:
+def _claims_row(verdict: Verdict) -> Row:
     return {
-        "criterion_id": HACK_CHECK,
-        "kind": HACK_CHECK,
+        "criterion_id": UNSUPPORTED_CLAIMS,
+        "kind": UNSUPPORTED_CLAIMS,
         "checked_by": "code",
         "mandatory": True,
         "weight": 0.0,
         "passed": verdict.passed,
         "score": verdict.score,
         "evidence": verdict.evidence,
-        "checker_version": HACK_CHECK_VERSION,
+        "checker_version": UNSUPPORTED_CLAIMS_VERSION,
         "quote": None,
         "supported": None,
     }

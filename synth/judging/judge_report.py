@@ -7,11 +7,11 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.judging.judge_rates import (
     CALIBRATED_AT,
-    FloorConfig,
-    Standing,
+    JudgeStatus,
+    MinimumQuality,
     as_table,
     judge_rates,
-    judged_standing,
+    status_on_judged,
     warning_of,
 )
 from synth.judging.labels import Shared, calibrated_kinds, label_rates, shared_labels
@@ -25,7 +25,7 @@ class JudgeReport:
     """The grading that counts for most trajectories; None where nothing was graded."""
     table: list[Row]
     """Rates by checker and kind, with intervals."""
-    standing: Standing | None
+    status: JudgeStatus | None
     num_labels: int
     """Criteria of the kind that only the judge decides, labelled by people."""
     shared: Shared
@@ -47,11 +47,11 @@ class JudgeReport:
                 f"({own['fpr']:.2f}, 95%: {low:.2f} to {high:.2f})"
             )
         mark = "calibrated" if self.calibrated else "not calibrated"
-        standing = (self.standing or "unmeasured").replace("_", " ")
+        status = (self.status or "unmeasured").replace("_", " ")
         shared = ""
         if self.shared.num:
             shared = f", labellers agreed on {self.shared.agreed} of {self.shared.num}"
-        return f"judge on {JUDGED}: {standing}, {mark} ({self.num_labels} labels{shared}){rates}"
+        return f"judge on {JUDGED}: {status}, {mark} ({self.num_labels} labels{shared}){rates}"
 
 
 def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport:
@@ -62,21 +62,21 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         grading_id = found[0] if found else None
     if grading_id is None:
         return JudgeReport(None, [], None, 0, Shared(), calibrated=False, warning=None)
-    rows, floor = trials(dataset, grading_id), _floor(dataset)
-    table, labels = as_table(rows, floor), label_rates(dataset, grading_id)
+    rows, minimum = trials(dataset, grading_id), _minimum_quality(dataset)
+    table, labels = as_table(rows, minimum), label_rates(dataset, grading_id)
     for kind, rates in labels.items():
         line = {"who": "judge, by people's labels", "kind": kind, "standing": None}
         table.append(line | rates.row())
     own = labels.get(JUDGED)
-    standing = judged_standing(rows, floor)
+    status = status_on_judged(rows, minimum)
     return JudgeReport(
         grading_id,
         table,
-        standing,
+        status,
         own.num_fine + own.num_failures if own else 0,
         shared_labels(dataset).get(JUDGED, Shared()),
         calibrated=JUDGED in calibrated_kinds(labels, CALIBRATED_AT),
-        warning=warning_of(standing, judge_rates(rows)),
+        warning=warning_of(status, judge_rates(rows)),
     )
 
 
@@ -93,7 +93,7 @@ JUDGE_MARK = """CASE WHEN t.judge_standing != 'measured' THEN t.judge_standing
 """SQL over the view `trajectories` AS t; $4: the calibrated gradings."""
 
 
-def _floor(dataset: Dataset) -> FloorConfig:
+def _minimum_quality(dataset: Dataset) -> MinimumQuality:
     """Of the newest run that judged."""
     rows = dataset.rows("runs", ["event", "happened_at", "config"])
     configs: list[Any] = [
@@ -101,7 +101,11 @@ def _floor(dataset: Dataset) -> FloorConfig:
         for row in sorted(rows, key=lambda row: str(row["happened_at"]))
         if "judging" in (row["config"] or {})
     ]
-    return FloorConfig.model_validate(configs[-1]["judging"]["floor"]) if configs else FloorConfig()
+    return (
+        MinimumQuality.model_validate(configs[-1]["judging"]["floor"])
+        if configs
+        else MinimumQuality()
+    )
 
 
 _GRADING = """

@@ -12,14 +12,14 @@ from sandboxes.local.backend import available
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.tools.code_bench import Bench
-from synth.episode.tools.code_worlds import code_worlds
-from synth.episode.tools.executors import code_world_in
+from synth.episode.tools.code_environments import code_environments
+from synth.episode.tools.executors import code_environment_in
 from synth.judging.calibration import plan_calibration, sample, try_judge
 from synth.judging.config import GradeConfig, JudgedConfig
-from synth.judging.curation import Candidate, candidate_of, decide_all
+from synth.judging.curation import CurationCandidate, candidate_of, decide_all
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
-from synth.judging.judge_rates import judge_rates, judged_standing, warning_of
-from synth.judging.perturbation.episodes import Source
+from synth.judging.judge_rates import judge_rates, status_on_judged, warning_of
+from synth.judging.perturbation.episodes import PassedEpisode
 from synth.rubrics.patch import RubricPatch
 from synth.tasks.proof.extensions import load_extensions
 
@@ -71,8 +71,8 @@ class GradingStage(Judged):
 
     def __init__(self, run: RunContext[Any]) -> None:
         super().__init__(run)
-        worlds = code_worlds(run.config.code) if available() is None else {}
-        self.bench = Bench(lambda task: code_world_in(worlds, task))
+        environments = code_environments(run.config.code) if available() is None else {}
+        self.bench = Bench(lambda task: code_environment_in(environments, task))
 
     def plan(self) -> list[Item]:
         rubric = self.run.config.judging.rubric
@@ -94,7 +94,7 @@ class GradingStage(Judged):
 
 
 class CalibrationStage(Judged):
-    """Failures planted in trajectories of this grading that passed by code, for the judge."""
+    """Perturbations of trajectories of this grading that passed by code, for the judge."""
 
     name = "calibration"
     runs_in_workers = True
@@ -117,7 +117,7 @@ class CalibrationStage(Judged):
         place = {trajectory_id: n for n, trajectory_id in enumerate(sources)}
         return sorted(items, key=lambda item: place[item.data["trajectory_id"]])
 
-    def _sources(self, chosen: list[str]) -> dict[str, Source]:
+    def _sources(self, chosen: list[str]) -> dict[str, PassedEpisode]:
         """By trajectory, read in the order of the commits: a bounded sample, kept whole."""
         wanted = set(chosen)
         return {
@@ -166,10 +166,10 @@ class CurationStage(Judged):
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         return ItemResult({"curation": item.data["rows"]})
 
-    def _candidates(self) -> Iterator[Candidate]:
+    def _candidates(self) -> Iterator[CurationCandidate]:
         """In commit order, so that what belongs to a trajectory is read together with it."""
         tried = trials(self.run.dataset, self.grading_id)
-        standing = judged_standing(tried, self.run.config.judging.floor)
+        status = status_on_judged(tried, self.run.config.judging.floor)
         columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
         for rows in self.run.dataset.in_commits("trajectories", columns):
             for row in rows:
@@ -178,7 +178,7 @@ class CurationStage(Judged):
                     self.recorded.tool_calls.get(i, ()),
                     self.recorded.task(row["task_id"]),
                 )
-                candidate = candidate_of(row, calls, self.verdicts_on(i), task, standing)
+                candidate = candidate_of(row, calls, self.verdicts_on(i), task, status)
                 if candidate:
                     yield candidate
 
@@ -193,8 +193,8 @@ def trials(dataset: Dataset, grading_id: str) -> list[Row]:
 def warning_about(dataset: Dataset, config: JudgedConfig) -> str | None:
     """What a run says loudly of the judge that it was graded by, if anything."""
     rows = trials(dataset, grading_of(config))
-    standing = judged_standing(rows, config.judging.floor)
-    return warning_of(standing, judge_rates(rows))
+    status = status_on_judged(rows, config.judging.floor)
+    return warning_of(status, judge_rates(rows))
 
 
 _CRITERIA = """

@@ -23,8 +23,8 @@ from synth.llm.ledger import journalled_rows, new_row, to_journal
 from synth.llm.limiter import Gate, Signal
 from synth.llm.structured import StructuredOutput
 from synth.llm.wire import (
-    Answer,
     BadBodyError,
+    ChatAnswer,
     Message,
     parse_answer,
     request_body,
@@ -70,7 +70,7 @@ class Gateway:
         offline_app: Callable[[], ASGIApp] | None = None,
         gate_of: Callable[[EndpointKey], Gate | None] = lambda endpoint: None,
     ) -> None:
-        """`offline_app` makes the embedded provider; needed when a role's URL is `offline`.
+        """`offline_app` makes the offline model; needed when a role's URL is `offline`.
         `gate_of` gives the gate of an endpoint whose slots others share; None: its own.
 
         Raises ConfigError for a key that is not set, before anything is sent.
@@ -129,7 +129,7 @@ class _Request(NamedTuple):
     row: Callable[[], Row]
     path: str
     """Below the base URL."""
-    read: Callable[[bytes], Answer]
+    read: Callable[[bytes], ChatAnswer]
     """May raise BadBodyError."""
 
 
@@ -221,7 +221,7 @@ class LLM:
         config, _ = self._gateway.role(role)
         body = embedding_body(config, role, texts, item=item)
 
-        def read(raw: bytes, key: str) -> Answer:
+        def read(raw: bytes, key: str) -> ChatAnswer:
             return read_embeddings(raw, count=len(texts), fallback_tokens=len(body))
 
         at = {"item": item, "role": role, "step": step, "attempt": 0}
@@ -251,7 +251,7 @@ class LLM:
         )
         worst = (len(body), config.max_tokens)
 
-        def read(raw: bytes, key: str) -> Answer:
+        def read(raw: bytes, key: str) -> ChatAnswer:
             # ids hang on the place, not on the try, so that reruns give the same rows
             return parse_answer(raw, call_prefix=f"call_{key}", fallback_usage=worst)
 
@@ -262,7 +262,7 @@ class LLM:
         self,
         body: bytes,
         worst: tuple[int, int],
-        read: Callable[[bytes, str], Answer],
+        read: Callable[[bytes, str], ChatAnswer],
         *,
         path: str,
         at: Mapping[str, Any],
@@ -287,14 +287,14 @@ class LLM:
         entry = self._journal.cached(key)
         if entry is not None:
             self._rows.append(row() | {"cache_hit": True, "status": "ok"})
-            return _completion(Answer(**entry["answer"]), model, cached=True)
+            return _completion(ChatAnswer(**entry["answer"]), model, cached=True)
         amount = Amount(config.cost_usd(*worst), sum(worst))
         request = _Request(
             config, endpoint, body, key, amount, worst, row, path, lambda raw: read(raw, key)
         )
         return _completion(await self._with_retries(request), model, cached=False)
 
-    async def _with_retries(self, request: _Request) -> Answer:
+    async def _with_retries(self, request: _Request) -> ChatAnswer:
         tries = request.config.retries + 1
         number = 0
         while True:
@@ -319,7 +319,7 @@ class LLM:
         jitter = rng_of(request.key, "backoff", number).uniform(0.5, 1.0)
         return retry_after_s + longest * jitter
 
-    async def _try(self, request: _Request) -> Answer:
+    async def _try(self, request: _Request) -> ChatAnswer:
         """Send once. The slot is given back while a retry waits, and so is the reservation."""
         budget, row = self._gateway.budget, request.row()
         async with request.endpoint.gate.slot() as slot:
@@ -352,7 +352,7 @@ class LLM:
                 if row["status"] != "ok" and (used != NOTHING or budget.limited):
                     self._journal.remember(f"{row['call_id']}-end", {"row": to_journal(row)})
 
-    async def _post(self, request: _Request) -> Answer:
+    async def _post(self, request: _Request) -> ChatAnswer:
         timeout_s = request.config.timeout_s
         raw = await request.endpoint.post(request.body, path=request.path, timeout_s=timeout_s)
         try:
@@ -366,7 +366,7 @@ class LLM:
         row["cost_usd"] = config.cost_usd(prompt, completion)
 
 
-def _completion(answer: Answer, model: str, *, cached: bool) -> Completion:
+def _completion(answer: ChatAnswer, model: str, *, cached: bool) -> Completion:
     return Completion(
         content=answer.content,
         tool_calls=answer.tool_calls,

@@ -10,9 +10,9 @@ from records.errors import ConfigError
 from records.seeds import share_of
 
 OFFLINE = "offline"
-"""The base URL of the embedded provider: the same client code, in process."""
+"""The base URL of the offline model: the same client code, in process."""
 
-TEMPLATE_POLICY = "template-policy"
+OFFLINE_MODEL = "template-policy"
 """Beginning of the names of the offline model's forms."""
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -61,7 +61,7 @@ class RoleConfig(Config):
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; none for servers without keys."""
     models: tuple[ModelConfig, ...] = Field(
-        default=(ModelConfig(name=TEMPLATE_POLICY),), min_length=1
+        default=(ModelConfig(name=OFFLINE_MODEL),), min_length=1
     )
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
     """None leaves it to the server, which some models insist on."""

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from records.errors import ItemError
 from synth.llm.config import RoleConfig
-from synth.llm.wire import Answer, BadBodyError
+from synth.llm.wire import BadBodyError, ChatAnswer
 
 PATH = "/embeddings"
 
@@ -29,7 +29,7 @@ def embedding_body(config: RoleConfig, role: str, texts: Sequence[str], *, item:
         raise ItemError("unsendable_request", f"{role} for {item}: {error}") from error
 
 
-def read_embeddings(raw: bytes, *, count: int, fallback_tokens: int) -> Answer:
+def read_embeddings(raw: bytes, *, count: int, fallback_tokens: int) -> ChatAnswer:
     """Its content is a JSON list of the vectors as base64, in the order of the texts.
 
     Raises BadBodyError where there are not `count` vectors of one size and finite numbers.
@@ -46,7 +46,7 @@ def read_embeddings(raw: bytes, *, count: int, fallback_tokens: int) -> Answer:
     usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
     tokens = usage.get("prompt_tokens")
     tokens = tokens if type(tokens) is int and tokens >= 0 else fallback_tokens
-    return Answer(json.dumps(kept), [], None, "stop", tokens, 0)
+    return ChatAnswer(json.dumps(kept), [], None, "stop", tokens, 0)
 
 
 def vectors_of(content: str) -> list[list[float]]:

@@ -94,7 +94,7 @@ class Endpoint:
         app: ASGIApp | None,
         gate: Gate | None = None,
     ) -> None:
-        """`role` names the setting in errors; `app` is the offline provider, given exactly when
+        """`role` names the setting in errors; `app` is the offline model, given exactly when
         the base URL is `offline`; `gate` is one shared with others."""
         self.gate = gate or Gate(Limiter(max_in_flight))
         self.url = config.base_url

@@ -93,10 +93,10 @@ class StructuredOutput:
 
 
 def repair_messages(content: str, problem: InvalidOutputError) -> list[dict[str, Any]]:
-    wish = f"That answer cannot be used: {problem}\n\nAnswer again with only the corrected JSON."
+    request = f"That answer cannot be used: {problem}\n\nAnswer again with only the corrected JSON."
     # some servers refuse an empty message of the assistant
     said = {"role": "assistant", "content": content or "(empty answer)"}
-    return [said, {"role": "user", "content": wish}]
+    return [said, {"role": "user", "content": request}]
 
 
 def read(content: str, finish_reason: str, validator: jsonschema_rs.Validator) -> Any:

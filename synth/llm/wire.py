@@ -17,7 +17,7 @@ from synth.llm.config import RoleConfig
 Message = dict[str, Any]
 
 
-class Answer(NamedTuple):
+class ChatAnswer(NamedTuple):
     content: str
     tool_calls: list[dict[str, Any]]
     """OpenAI wire form. Arguments stay the text that the model wrote, JSON or not."""
@@ -81,7 +81,7 @@ def request_hash(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:16]
 
 
-def parse_answer(raw: bytes, *, call_prefix: str, fallback_usage: tuple[int, int]) -> Answer:
+def parse_answer(raw: bytes, *, call_prefix: str, fallback_usage: tuple[int, int]) -> ChatAnswer:
     """Raises BadBodyError saying what is wrong.
 
     Missing and repeated ids of tool calls become `<call_prefix>_<index>`. Usage that the server
@@ -100,7 +100,7 @@ def parse_answer(raw: bytes, *, call_prefix: str, fallback_usage: tuple[int, int
     usage = data.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     finish_reason = choice.get("finish_reason")
-    return Answer(
+    return ChatAnswer(
         content=_text(message.get("content")) or _text(message.get("refusal")),
         tool_calls=calls,
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")) or None,

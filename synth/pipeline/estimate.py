@@ -21,7 +21,7 @@ from records.tables.schemas import Row
 from synth.engine.plans import StagePlan
 from synth.engine.run import Run
 from synth.engine.stages import Item, Stage
-from synth.judging.calibration import num_plants
+from synth.judging.calibration import num_perturbed
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import (
     AgentStage,
@@ -47,7 +47,7 @@ _LEDGER = [
 ]
 
 
-class Usage(NamedTuple):
+class EstimatedUsage(NamedTuple):
     requests: float = 0.0
     prompt_tokens: float = 0.0
     completion_tokens: float = 0.0
@@ -57,34 +57,34 @@ class Usage(NamedTuple):
     def tokens(self) -> float:
         return self.prompt_tokens + self.completion_tokens
 
-    def plus(self, other: "Usage") -> "Usage":
-        return Usage(*(a + b for a, b in zip(self, other, strict=True)))
+    def plus(self, other: "EstimatedUsage") -> "EstimatedUsage":
+        return EstimatedUsage(*(a + b for a, b in zip(self, other, strict=True)))
 
-    def minus(self, other: "Usage") -> "Usage":
-        return Usage(*(a - b for a, b in zip(self, other, strict=True)))
+    def minus(self, other: "EstimatedUsage") -> "EstimatedUsage":
+        return EstimatedUsage(*(a - b for a, b in zip(self, other, strict=True)))
 
 
-NOTHING = Usage()
+NOTHING = EstimatedUsage()
 
-Place = tuple[str, str]
+StageRole = tuple[str, str]
 """(stage, role)."""
 
-GRADING: Place = ("grading", "judge")
-CALIBRATION: Place = ("calibration", "judge")
+GRADING: StageRole = ("grading", "judge")
+CALIBRATION: StageRole = ("calibration", "judge")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EstimateLine:
     """The whole run's usage in one stage by one role, or in all."""
 
     stage: str
     role: str
-    spent: Usage
+    spent: EstimatedUsage
     """By the ledger so far, whatever it was for."""
-    expected: Usage
+    expected: EstimatedUsage
     """Of the whole run, what is spent included."""
-    low: Usage
-    high: Usage
+    low: EstimatedUsage
+    high: EstimatedUsage
     """The whole run lies between them 19 times of 20."""
 
 
@@ -94,8 +94,8 @@ class Estimate:
     num_tasks: int
     num_known: int
     """Tasks whose usage is complete: the pilot's, and those the run has made before."""
-    lines: list[Line]
-    total: Line
+    lines: list[EstimateLine]
+    total: EstimateLine
 
 
 @dataclass
@@ -103,16 +103,16 @@ class Units:
     """Items of one sort, of which some have been made and paid for to the end."""
 
     planned: int
-    known: dict[str, dict[Place, Usage]] = field(default_factory=dict)
+    known: dict[str, dict[StageRole, EstimatedUsage]] = field(default_factory=dict)
     """Unit -> usage by place."""
-    guessed: Usage = NOTHING
+    guessed: EstimatedUsage = NOTHING
     """Half the width of the interval of what is known, where that is a guess."""
 
     @property
     def left(self) -> int:
         return max(0, self.planned - len(self.known))
 
-    def total(self, place: Place | None) -> tuple[Usage, Usage]:
+    def total(self, place: StageRole | None) -> tuple[EstimatedUsage, EstimatedUsage]:
         """Expected usage of all planned units at a place (None: at all), and half the width of its
         interval. What is not known is a sum of draws like those that are."""
         values = [
@@ -123,11 +123,11 @@ class Units:
         known = sum_of(values)
         if n == 0 or left == 0:
             return known, self.guessed if any(known) else NOTHING
-        mean = Usage(*(x / n for x in known))
-        expected = known.plus(Usage(*(x * left for x in mean)))
+        mean = EstimatedUsage(*(x / n for x in known))
+        expected = known.plus(EstimatedUsage(*(x * left for x in mean)))
         if n == 1:
-            return expected, Usage(*(math.inf if x else 0.0 for x in mean))
-        spread = Usage(
+            return expected, EstimatedUsage(*(math.inf if x else 0.0 for x in mean))
+        spread = EstimatedUsage(
             *(
                 math.sqrt(sum((v[k] - mean[k]) ** 2 for v in values) / (n - 1))
                 for k in range(len(mean))
@@ -135,7 +135,7 @@ class Units:
         )
         # the mean is uncertain, and so is each unit that is left
         factor = (1.96 + 2.4 / (n - 1)) * math.sqrt(left * (1 + left / n))
-        return expected, Usage(*(x * factor for x in spread))
+        return expected, EstimatedUsage(*(x * factor for x in spread))
 
 
 class Pilot(NamedTuple):
@@ -145,7 +145,7 @@ class Pilot(NamedTuple):
     grading: StagePlan
 
 
-def sum_of(values: Iterable[Usage]) -> Usage:
+def sum_of(values: Iterable[EstimatedUsage]) -> EstimatedUsage:
     total = NOTHING
     for value in values:
         total = total.plus(value)
@@ -235,8 +235,8 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
     return Estimate(run.run_id, config.num_tasks, len(units[2].known), lines, total)
 
 
-def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
-    """What trying the judge takes: a request for each planted failure, as large as those of
+def _calibration(run: Run[RunConfig], tasks: Units, spent: EstimatedUsage) -> Units:
+    """What trying the judge takes: a request for each perturbed negative, as large as those of
     grading, which has judged the untouched episodes. It looks at the whole run, so no pilot can
     make it."""
     done = run.dataset.item_statuses(CALIBRATION[0]).keys()
@@ -245,31 +245,39 @@ def _calibration(run: Run[RunConfig], tasks: Units, spent: Usage) -> Units:
     graded, half = tasks.total(GRADING)
     if not graded.requests:
         return Units(0)
-    share = num_plants(round(graded.requests), run.config.judging) / graded.requests
-    known = {"calibration": {CALIBRATION: Usage(*(x * share for x in graded))}}
+    share = num_perturbed(round(graded.requests), run.config.judging) / graded.requests
+    known = {"calibration": {CALIBRATION: EstimatedUsage(*(x * share for x in graded))}}
     return Units(
-        1, known, Usage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True)))
+        1,
+        known,
+        EstimatedUsage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True))),
     )
 
 
-def _line(place: Place | None, units: Sequence[Units], spent: Usage, probes: Usage) -> Line:
+def _line(
+    place: StageRole | None, units: Sequence[Units], spent: EstimatedUsage, probes: EstimatedUsage
+) -> EstimateLine:
     """`probes`: what the checks of endpoints have cost and will."""
     expected, variance = probes, NOTHING
     for unit in units:
         mean, half = unit.total(place)
         expected = expected.plus(mean)
-        variance = variance.plus(Usage(*(x * x for x in half)))
-    half = Usage(*(math.sqrt(x) for x in variance))
-    least = Usage(*map(max, spent, expected.minus(half)))  # what is spent stays spent
+        variance = variance.plus(EstimatedUsage(*(x * x for x in half)))
+    half = EstimatedUsage(*(math.sqrt(x) for x in variance))
+    least = EstimatedUsage(*map(max, spent, expected.minus(half)))  # what is spent stays spent
     stage, role = place or ("all", "")
-    return Line(stage, role, spent, expected, least, expected.plus(half))
+    return EstimateLine(stage, role, spent, expected, least, expected.plus(half))
 
 
-def _paid(run: Run[RunConfig]) -> tuple[dict[str, dict[Place, Usage]], dict[Place, Usage]]:
+def _paid(
+    run: Run[RunConfig],
+) -> tuple[dict[str, dict[StageRole, EstimatedUsage]], dict[StageRole, EstimatedUsage]]:
     """Item -> what was ever asked for it, by place, and what this run has asked for, by place.
     Items are the same in every run that has them, so who paid for one does not matter."""
-    used: defaultdict[str, defaultdict[Place, Usage]] = defaultdict(lambda: defaultdict(Usage))
-    spent: defaultdict[Place, Usage] = defaultdict(Usage)
+    used: defaultdict[str, defaultdict[StageRole, EstimatedUsage]] = defaultdict(
+        lambda: defaultdict(EstimatedUsage)
+    )
+    spent: defaultdict[StageRole, EstimatedUsage] = defaultdict(EstimatedUsage)
     for rows in run.dataset.in_commits("llm_calls", _LEDGER):
         for row in rows:
             place, usage = (row["stage"], row["role"]), _usage(run, row)
@@ -281,15 +289,15 @@ def _paid(run: Run[RunConfig]) -> tuple[dict[str, dict[Place, Usage]], dict[Plac
     return {item: dict(places) for item, places in used.items()}, dict(spent)
 
 
-def _usage(run: Run[RunConfig], row: Row) -> Usage:
+def _usage(run: Run[RunConfig], row: Row) -> EstimatedUsage:
     prompt, completion = row["prompt_tokens"], row["completion_tokens"]
     role = run.config.roles.get(row["role"])
-    return Usage(1, prompt, completion, role.cost_usd(prompt, completion) if role else 0.0)
+    return EstimatedUsage(1, prompt, completion, role.cost_usd(prompt, completion) if role else 0.0)
 
 
-def _probes_of(run: Run[RunConfig]) -> dict[Place, Usage]:
+def _probes_of(run: Run[RunConfig]) -> dict[StageRole, EstimatedUsage]:
     """What probes have cost so far, and what the run's own start will once more."""
-    usage: defaultdict[Place, Usage] = defaultdict(Usage)
+    usage: defaultdict[StageRole, EstimatedUsage] = defaultdict(EstimatedUsage)
     for rows in run.dataset.in_commits("llm_calls", _LEDGER):
         for row in rows:
             if row["stage"] == PROBE and row["run_id"] == run.run_id:
@@ -300,8 +308,8 @@ def _probes_of(run: Run[RunConfig]) -> dict[Place, Usage]:
 
 
 def _known(
-    done: Iterable[str], paid: Mapping[str, dict[Place, Usage]], stage: str
-) -> dict[str, dict[Place, Usage]]:
+    done: Iterable[str], paid: Mapping[str, dict[StageRole, EstimatedUsage]], stage: str
+) -> dict[str, dict[StageRole, EstimatedUsage]]:
     return {
         item: {at: usage for at, usage in paid.get(item, {}).items() if at[0] == stage}
         for item in done
@@ -309,8 +317,8 @@ def _known(
 
 
 def _known_tasks(
-    run: Run[RunConfig], pilot: Pilot, paid: Mapping[str, dict[Place, Usage]]
-) -> dict[str, dict[Place, Usage]]:
+    run: Run[RunConfig], pilot: Pilot, paid: Mapping[str, dict[StageRole, EstimatedUsage]]
+) -> dict[str, dict[StageRole, EstimatedUsage]]:
     """Tasks that are through: dropped, or with every attempt rolled out and graded."""
     made = run.dataset.item_statuses("tasks")
     planned = set(run.ids_of("tasks")) & made.keys()

@@ -8,7 +8,7 @@ from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from sandboxes.local.backend import Lease, available, lease
+from sandboxes.local.backend import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values
@@ -17,9 +17,9 @@ from sandboxes.mcp.session import open_server
 from synth.catalogue.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.catalogue.played_sources import PlayedSource, played_domains, sources_to_play
 from synth.engine.job_config import JobConfig, Role
-from synth.episode.tools import code_worlds as coding
+from synth.episode.tools import code_environments as coding
 from synth.episode.tools.cassette import cassette_at
-from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import Catalogue, OpenServer
 from synth.llm.config import OFFLINE
 from synth.pipeline.config import RunConfig
@@ -67,7 +67,7 @@ def check_sources(config: RunConfig) -> None:
         if server.name not in recorded:
             why_left_out(server)
     load_extensions(config.extensions)
-    code_worlds(config.code)
+    code_environments(config.code)
 
 
 def _check_played(config: RunConfig, *, named: bool) -> None:
@@ -96,7 +96,7 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
     return any(domain.file.user_tools for domain in domains_of(config)) or evolved
 
 
-def template_simulator(config: RunConfig) -> str | None:
+def offline_simulator(config: RunConfig) -> str | None:
     """What is to be said where rules play tools in a run whose other roles are models of an
     endpoint: nobody names the role, and its answers are no model's. None where that is not so."""
     played = config.simulate.sources or config.simulate.tools != "without_semantics"
@@ -160,7 +160,7 @@ def catalogue_of(
     dataset: Dataset,
     config: RunConfig,
     open_server: OpenServer = open_server,
-    lease: Lease = lease,
+    lease: LeaseSandbox = lease,
 ) -> Catalogue:
     """Everything that the run's episodes are put together from, as the dataset holds it.
 
@@ -173,7 +173,7 @@ def catalogue_of(
     servers = {server.name: server for server in servers_of(config) if can_run}
     of_domains = {tool for domain in own.values() for tool in tool_ids(domain)}
     of_domains |= evolved.tools.keys()
-    code = code_worlds(config.code) if can_run else {}
+    code = code_environments(config.code) if can_run else {}
     of_domains |= set(coding.code_tool_ids()) if code else set()
     recorded = recorded_servers(config)
     servers |= {s.name: s for s in servers_of(config) if s.name in recorded}

@@ -13,13 +13,13 @@ from records.reading.lookup import RowBy
 from records.tables.schemas import Row
 from sandboxes.local.backend import available
 from sandboxes.mcp.importing import import_server
-from synth.catalogue.played_sources import write_world
+from synth.catalogue.played_sources import write_environment
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.rollout import plan_rollouts, run_rollout
-from synth.episode.tools import code_worlds as coding
+from synth.episode.tools import code_environments as coding
 from synth.episode.tools.cassette import opening
-from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.simulator import SimulateConfig, simulation_identity
 from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
@@ -32,7 +32,7 @@ from synth.pipeline.sources import (
     servers_of,
     why_left_out,
 )
-from synth.tasks.agents.agents import Source, make_agent, plan_agents, sources_of
+from synth.tasks.agents.agents import AgentSource, make_agent, plan_agents, sources_of
 from synth.tasks.agents.personas import make_persona, plan_personas
 from synth.tasks.agents.screening import SCREEN_VERSION, near_repeats
 from synth.tasks.code_tasks import CodeTasks
@@ -80,7 +80,7 @@ class CatalogueStage:
         for source in played_of(self.run.dataset, self.run.config):
             item_id = source.item_id(self.run.config.roles["generator"])
             items.append(Item(item_id, {"played": source}))
-        if code_worlds(self.run.config.code):
+        if code_environments(self.run.config.code):
             why = None if available() is None else "no_sandbox"
             item_id = digest("code", CATALOGUE_VERSION, coding.code_tool_ids(), why)
             items.append(Item(item_id, {"code": True, "why_left_out": why}))
@@ -91,7 +91,9 @@ class CatalogueStage:
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
         if source := item.data.get("played"):
             generator = self.run.config.roles["generator"]
-            made = await write_world(source, shard.llm, item_id=item.item_id, generator=generator)
+            made = await write_environment(
+                source, shard.llm, item_id=item.item_id, generator=generator
+            )
             return self._new(dict(made.tables))
         if tools := item.data.get("recorded"):
             return self._new({"tools": tools})
@@ -122,7 +124,7 @@ class OverCatalogue:
             run.dataset, run.config, run.servers.open, run.servers.pool.lease
         )
 
-    def sources_for_agents(self) -> list[Source]:
+    def sources_for_agents(self) -> list[AgentSource]:
         """The domains and servers that agents are made for."""
         catalogue = self.catalogue
         domains = [

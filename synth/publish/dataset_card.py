@@ -22,7 +22,7 @@ from records.store.dataset import Dataset
 from records.tables.schemas import JSON, Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_report import judge_report
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
 from synth.render.yields import yields
@@ -147,7 +147,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     judged = judge_report(dataset)
     return {
         "dataset": dataset.root.name,
-        "template_policy": any(row["model"].startswith(TEMPLATE_POLICY) for row in models),
+        "template_policy": any(row["model"].startswith(OFFLINE_MODEL) for row in models),
         "totals": totals,
         "yields": yields(dataset),
         "recovery": recovery_rates(db),
@@ -156,7 +156,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "simulated": state_accuracy(db),
         "models": models,
         "prompts": _select(db, _PROMPTS),
-        "worlds": _select(db, _WORLDS),
+        "worlds": _select(db, _ENVIRONMENTS),
         "licenses": _select(db, _LICENSES),
         "settings": settings,
         "roles": [
@@ -310,7 +310,7 @@ SELECT prompt, version, count(*) AS rows FROM (
   UNION ALL SELECT 'judge', regexp_extract(checker_version, '@([^@]*)$', 1) {_VERDICTS}
 ) WHERE version IS NOT NULL GROUP BY ALL ORDER BY prompt, version"""
 
-_WORLDS = """
+_ENVIRONMENTS = """
 SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
   CASE WHEN t.server IS NULL THEN coalesce(d.category, '?') ELSE 'MCP server' END AS kind,
   count(*) AS rows

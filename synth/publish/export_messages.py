@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-Message = Mapping[str, Any]
+ExportMessage = Mapping[str, Any]
 
 _OPENAI_KEYS = {
     "system": ("role", "content"),
@@ -16,7 +16,7 @@ _OPENAI_KEYS = {
 """What OpenAI's fine-tuning takes; it refuses a file with any other key."""
 
 
-def what_is_wrong(messages: Sequence[Message]) -> str | None:
+def what_is_wrong(messages: Sequence[ExportMessage]) -> str | None:
     """Why no trainer could take the conversation; None when one can.
 
     It must end with the agent's words, the user must never speak twice in a row, and each call must
@@ -45,13 +45,13 @@ def what_is_wrong(messages: Sequence[Message]) -> str | None:
     return None
 
 
-def with_object_arguments(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def with_object_arguments(messages: Sequence[ExportMessage]) -> list[dict[str, Any]]:
     """As stored, but arguments as objects; those that are no JSON object stay the model's text."""
     return [_with_calls(m, [_object_call(c) for c in m.get("tool_calls") or ()]) for m in messages]
 
 
 def in_openai_form(
-    messages: Sequence[Message], train_turns: Sequence[bool] | None
+    messages: Sequence[ExportMessage], train_turns: Sequence[bool] | None
 ) -> list[dict[str, Any]]:
     """Only keys of OpenAI's; `weight` 0 on assistant messages that are not to be learnt."""
     written = []
@@ -63,17 +63,17 @@ def in_openai_form(
     return written
 
 
-def num_text_arguments(messages: Sequence[Message]) -> int:
+def num_text_arguments(messages: Sequence[ExportMessage]) -> int:
     """Calls whose arguments are no JSON object."""
     calls = [call for m in messages for call in m.get("tool_calls") or ()]
     return sum(_object_of(call["function"]["arguments"]) is None for call in calls)
 
 
-def _with_calls(message: Message, calls: list[dict[str, Any]]) -> dict[str, Any]:
+def _with_calls(message: ExportMessage, calls: list[dict[str, Any]]) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else dict(message)
 
 
-def _object_call(call: Message) -> dict[str, Any]:
+def _object_call(call: ExportMessage) -> dict[str, Any]:
     function = call["function"]
     parsed = _object_of(function["arguments"])
     return (

@@ -13,7 +13,7 @@ from records.files import write_atomic
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.coverage import coverage_of
-from synth.publish.summary import Summary, summarise
+from synth.publish.summary import DatasetSummary, summarise
 from synth.render import transcript
 from synth.render.figures import number, percent, ratio, usd
 from synth.render.foreign_text import markdown_table, markdown_text
@@ -85,8 +85,8 @@ def summary_markdown(dataset: Dataset) -> str:
         named = [(row["name"], row["n"]) for row in counts]
         parts += [f"## {title}", markdown_table(("", "trajectories"), named)]
     parts.append("## Domains and servers")
-    worlds = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.worlds]
-    parts.append(markdown_table(("name", "split", "trajectories", "accepted"), worlds))
+    environments = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.environments]
+    parts.append(markdown_table(("name", "split", "trajectories", "accepted"), environments))
     parts.append("## Trajectories that recovered")
     recovery = [
         (r["kind"], r["met"], r["recovered"], ratio(r["share"]), ratio(r["low"]), ratio(r["high"]))
@@ -130,7 +130,7 @@ def summary_markdown(dataset: Dataset) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _tiles(summary: Summary) -> list[Row]:
+def _tiles(summary: DatasetSummary) -> list[Row]:
     """Headline numbers: title, value and what it is measured on."""
     t, label = summary.totals, summary.label
     accepted, curated = t["accepted"], t["curated"]

@@ -14,7 +14,7 @@ from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 from synth.render.intervals import wilson
 from synth.render.yields import yields
 
@@ -23,11 +23,11 @@ TOP_TOOLS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class DatasetSummary:
     dataset: str
     """Name of the dataset's folder."""
-    template_policy: bool
-    """Some text was written by the offline provider: its numbers say so wherever they stand."""
+    offline_model: bool
+    """Some text was written by the offline model: its numbers say so wherever they stand."""
     totals: Row
     yields: list[Row]
     """A stage each: requested = kept + dropped + failed + pending; `reasons` counts the others."""
@@ -38,8 +38,8 @@ class Summary:
     complexity: list[Row]
     """Declared complexity of the tasks against what was measured of them: `n`, and means of steps,
     dependencies between calls, hidden facts, policy rules and distractor tools; how many plans are
-    the search's, how many tasks hold a wish that is proved out of reach."""
-    worlds: list[Row]
+    the search's, how many tasks hold a user goal that is proved out of reach."""
+    environments: list[Row]
     """A domain or MCP server each."""
     tools: list[Row]
     num_tools_called: int
@@ -57,7 +57,7 @@ class Summary:
     agreement: list[Row]
     """The judge against the code's checks, by kind of criterion."""
     judge: JudgeReport
-    """The judge on planted failures and against people's labels."""
+    """The judge on perturbed negatives and against people's labels."""
     simulated: list[Row]
     """State accuracy of model-simulated tools, by number of fields that a call really changes."""
     notes: list[Row]
@@ -65,19 +65,19 @@ class Summary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline provider played."""
-        return "template policy" if self.template_policy else ""
+        """What quality figures carry: "template policy" where the offline model played."""
+        return "template policy" if self.offline_model else ""
 
 
-def summarise(dataset: Dataset) -> Summary:
+def summarise(dataset: Dataset) -> DatasetSummary:
     """All sections; empty ones for a dataset without trajectories."""
     with dataset.connect() as db:
         tools = _rows(db, _TOOLS)
         roles = _rows(db, _ROLES)
         models = {model for (model,) in db.execute(_MODELS).fetchall()}
-        return Summary(
+        return DatasetSummary(
             dataset=dataset.root.name,
-            template_policy=any(model.startswith(TEMPLATE_POLICY) for model in models if model),
+            offline_model=any(model.startswith(OFFLINE_MODEL) for model in models if model),
             totals=_totals(db, roles),
             yields=yields(dataset),
             outcomes=_rows(db, _count("outcome")),
@@ -85,7 +85,7 @@ def summarise(dataset: Dataset) -> Summary:
             drops=_rows(db, _count("drop_reason", "accepted = false")),
             variants=_rows(db, _VARIANTS),
             complexity=_rows(db, _COMPLEXITY),
-            worlds=_rows(db, _WORLDS),
+            environments=_rows(db, _ENVIRONMENTS),
             tools=tools[:TOP_TOOLS],
             num_tools_called=len(tools),
             distributions={
@@ -104,7 +104,7 @@ def summarise(dataset: Dataset) -> Summary:
 
 
 def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
-    """As `Summary.recovery`: by what an agent may recover from, over all trajectories."""
+    """As `DatasetSummary.recovery`: by what an agent may recover from, over all trajectories."""
     found = []
     for row in _rows(db, _RECOVERY):
         low, high = wilson(row["recovered"], row["met"])
@@ -113,7 +113,7 @@ def recovery_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
 
 
 def user_fault_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
-    """As `Summary.user_faults`."""
+    """As `DatasetSummary.user_faults`."""
     [(n,)] = db.execute("SELECT count(*) FROM trajectories").fetchall()
     return [row | {"share": row["trajectories"] / n} for row in _rows(db, _USER_FAULTS)]
 
@@ -199,7 +199,7 @@ SELECT complexity AS name, count(*) AS n, avg(num_steps) AS steps,
   count(*) FILTER (json_exists(proof, '$.out_of_reach')) AS out_of_reach
 FROM tasks GROUP BY ALL ORDER BY avg(num_steps), name"""
 
-_WORLDS = """
+_ENVIRONMENTS = """
 SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
   any_value(CASE WHEN t.server IS NULL THEN d.category ELSE 'MCP server' END) AS category,
   coalesce(any_value(d.split), CASE WHEN bool_and(t.split = 'heldout_domain')

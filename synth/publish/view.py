@@ -10,7 +10,7 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.render import transcript
 from synth.render.foreign_text import one_line, shortened, visible
-from synth.render.transcript import OWN_TOOLS, Call, Conversation, Turn
+from synth.render.transcript import OWN_TOOLS, ShownCall, ShownConversation, ShownTurn
 
 RESULT_CHARS = 1_500
 """Of one tool result; the whole of it is a query away."""
@@ -50,7 +50,7 @@ def full_id(dataset: Dataset, beginning: str) -> str:
     )
 
 
-def _rendered(talk: Conversation) -> Group:
+def _rendered(talk: ShownConversation) -> Group:
     row = talk.row
     fate = "not curated yet"
     if row["accepted"] is not None:
@@ -77,7 +77,7 @@ def _rendered(talk: Conversation) -> Group:
     return Group(*parts)
 
 
-def _turn(turn: Turn) -> list[RenderableType]:
+def _turn(turn: ShownTurn) -> list[RenderableType]:
     colour = _COLOURS.get(turn.role, "white")
     title = one_line(turn.role)
     if turn.role == "assistant" and turn.trained is False:
@@ -93,7 +93,7 @@ def _turn(turn: Turn) -> list[RenderableType]:
     return parts
 
 
-def _call(call: Call) -> Text:
+def _call(call: ShownCall) -> Text:
     style = "red" if call.is_error else "yellow"
     text = Text.assemble((one_line(call.name), f"bold {style}"), " ")
     text.append(one_line(", ".join(call.marks)), style="bright_black")
@@ -104,7 +104,7 @@ def _call(call: Call) -> Text:
     return text
 
 
-def _criteria(talk: Conversation) -> Table:
+def _criteria(talk: ShownConversation) -> Table:
     """Evidence stands where somebody found against the agent; folded, for long words count too."""
     table = Table("criterion", "kind", "code", "judge", box=None)
     table.add_column("evidence", overflow="fold")

@@ -21,7 +21,7 @@ LINE_CHARS = 100
 """Longer JSON is spread over lines."""
 
 
-class Call(NamedTuple):
+class ShownCall(NamedTuple):
     name: str
     arguments: str
     """Indented JSON, or the model's own text where that is no JSON."""
@@ -32,16 +32,16 @@ class Call(NamedTuple):
     """What the log knows of the call: fidelity, error code, injected outcome, rules broken."""
 
 
-class Turn(NamedTuple):
+class ShownTurn(NamedTuple):
     role: str
     text: str
     reasoning: str
-    calls: tuple[Call, ...]
+    calls: tuple[ShownCall, ...]
     trained: bool | None
     """Whether the turn carries loss; None where that was never decided."""
 
 
-class Judged(NamedTuple):
+class JudgedCriterion(NamedTuple):
     criterion: str
     kind: str
     words: str
@@ -52,15 +52,15 @@ class Judged(NamedTuple):
     """Of each checker, with its name."""
 
 
-class Conversation(NamedTuple):
+class ShownConversation(NamedTuple):
     row: Row
     """Typed columns of the trajectory and its newest curation; `world` is its domain or server."""
-    turns: tuple[Turn, ...]
+    turns: tuple[ShownTurn, ...]
     tools: tuple[str, ...]
-    criteria: tuple[Judged, ...]
+    criteria: tuple[JudgedCriterion, ...]
 
 
-def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[Conversation]:
+def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
     """The conversations with these ids, in this order; ids that are not there are left out."""
     with dataset.connect() as db:
         rows = {r["trajectory_id"]: r for r in _select(db, _TRAJECTORIES, trajectory_ids)}
@@ -101,7 +101,7 @@ def turns_of(
     messages: Sequence[Mapping[str, Any]],
     log: Sequence[Row],
     train_turns: Sequence[bool] | None,
-) -> list[Turn]:
+) -> list[ShownTurn]:
     """Turns with the results of their calls inside; `log` are rows of `tool_calls`. What the user
     did with its own tools stands in turns of their own, before what it said then."""
     calls = {call["tool_call_id"]: call for call in log}
@@ -111,7 +111,7 @@ def turns_of(
             own.setdefault(call["turn"], []).append(call)
     agents = 0
     results = {m.get("tool_call_id"): m for m in messages if m.get("role") == "tool"}
-    turns: list[Turn] = []
+    turns: list[ShownTurn] = []
     shown: set[Any] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "tool" and message.get("tool_call_id") in shown:
@@ -123,7 +123,7 @@ def turns_of(
         shown.update(call.get("id") for call in asked)
         trained = train_turns[index] if train_turns and index < len(train_turns) else None
         turns.append(
-            Turn(
+            ShownTurn(
                 str(message.get("role")),
                 _text(message.get("content")),
                 _text(message.get("reasoning_content")),
@@ -134,9 +134,9 @@ def turns_of(
     return turns + [_own_turn(calls) for calls in own.values()]
 
 
-def _own_turn(calls: Sequence[Row]) -> Turn:
+def _own_turn(calls: Sequence[Row]) -> ShownTurn:
     made = tuple(
-        Call(
+        ShownCall(
             name=_text(call["name"]),
             arguments=pretty(call["arguments"]),
             result=pretty(call["observation"]),
@@ -145,13 +145,15 @@ def _own_turn(calls: Sequence[Row]) -> Turn:
         )
         for call in calls
     )
-    return Turn(OWN_TOOLS, "", "", made, None)
+    return ShownTurn(OWN_TOOLS, "", "", made, None)
 
 
-def _call(asked: Mapping[str, Any], results: Mapping[Any, Any], log: Mapping[str, Row]) -> Call:
+def _call(
+    asked: Mapping[str, Any], results: Mapping[Any, Any], log: Mapping[str, Row]
+) -> ShownCall:
     row, result = log.get(asked.get("id") or ""), results.get(asked.get("id"))
     function = asked.get("function") or {}
-    return Call(
+    return ShownCall(
         name=_text(function.get("name")),
         arguments=pretty(function.get("arguments")),
         result=None if result is None else pretty(result.get("content")),
@@ -188,10 +190,10 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _conversation(row: Row, calls: Sequence[Row], verdicts: Sequence[Row]) -> Conversation:
+def _conversation(row: Row, calls: Sequence[Row], verdicts: Sequence[Row]) -> ShownConversation:
     messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
     rubric = json.loads(row["rubric"] or "{}")
-    return Conversation(
+    return ShownConversation(
         row={k: v for k, v in row.items() if k not in ("messages", "tools", "rubric")},
         turns=tuple(turns_of(messages, calls, row["train_turns"])),
         tools=tuple(str(tool.get("function", {}).get("name")) for tool in tools),
@@ -199,7 +201,7 @@ def _conversation(row: Row, calls: Sequence[Row], verdicts: Sequence[Row]) -> Co
     )
 
 
-def _criteria(rubric: Sequence[Row], verdicts: Sequence[Row]) -> list[Judged]:
+def _criteria(rubric: Sequence[Row], verdicts: Sequence[Row]) -> list[JudgedCriterion]:
     """One line a criterion, failed ones first."""
     words = {c["id"]: c.get("words", "") for c in rubric}
     by_id: dict[str, list[Row]] = {}
@@ -209,7 +211,7 @@ def _criteria(rubric: Sequence[Row], verdicts: Sequence[Row]) -> list[Judged]:
     for criterion, rows in by_id.items():
         passed = {row["checked_by"]: row["passed"] for row in rows}
         found.append(
-            Judged(
+            JudgedCriterion(
                 criterion=criterion,
                 kind=rows[0]["kind"],
                 words=words.get(criterion, ""),

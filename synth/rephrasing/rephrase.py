@@ -9,10 +9,10 @@ from synth.rephrasing.selection import SelectionStage
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig
 
-RunStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]]
+RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]]
 
 
-async def rephrase(run: Run[RephraseConfig], run_stage: RunStage) -> list[StageReport]:
+async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """A report per stage. `run_stage` makes the open items of a stage and commits them; it decides
     how they are scheduled."""
     return [await run_stage(run, RephraseStage(run)), await run_stage(run, SelectionStage(run))]

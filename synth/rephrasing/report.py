@@ -8,7 +8,7 @@ from records.tables.schemas import Row
 from synth.render.figures import number, percent, ratio, usd
 from synth.render.foreign_text import markdown_table, markdown_text
 from synth.render.pages import page
-from synth.rephrasing.summary import Summary, summarise
+from synth.rephrasing.summary import RephrasingSummary, summarise
 
 FILE = "rephrasing.html"
 _TEMPLATE = Path(__file__).with_name("rephrasing.html.j2")
@@ -46,7 +46,7 @@ def summary_markdown(dataset: Dataset) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def tiles(summary: Summary) -> list[Row]:
+def tiles(summary: RephrasingSummary) -> list[Row]:
     """Headline numbers: title, value and what it is measured on."""
     t, label = summary.totals, summary.label
     rows = [

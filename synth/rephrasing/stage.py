@@ -25,7 +25,7 @@ from synth.rephrasing.fidelity.claims import judged_claims, prompt_version
 from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.sources.sources import source_of
-from synth.rephrasing.sources.texts import Place, Source, Text
+from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
@@ -46,7 +46,7 @@ class At(NamedTuple):
 
     source: int
     """Number of the source in the configuration."""
-    place: Place
+    place: TextPosition
     part: int
     parts: int
     """Documents that the text was cut into."""
@@ -133,7 +133,7 @@ class RephraseStage:
     async def _checked(
         self,
         item: Item,
-        text: Text,
+        text: SourceText,
         rewrite: str,
         assigned: Assignment,
         llm: LLM,
@@ -167,7 +167,7 @@ class RephraseStage:
     def _row(
         self,
         item: Item,
-        text: Text,
+        text: SourceText,
         source_id: str,
         excerpt: str,
         assigned: Assignment,
@@ -229,7 +229,7 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
     )
 
 
-def sources_of(config: RephraseConfig) -> list[Source]:
+def sources_of(config: RephraseConfig) -> list[TextSource]:
     """ConfigError for a source that cannot be read, a style or perspective that nobody knows."""
     Assigner(config)
     return [source_of(source) for source in config.sources]

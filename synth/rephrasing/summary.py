@@ -7,16 +7,16 @@ import duckdb
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 from synth.render.yields import yields
 from synth.rephrasing.writing.config import STAGES
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RephrasingSummary:
     dataset: str
-    template_policy: bool
-    """Some text was written by the offline provider: its numbers say so wherever they stand."""
+    offline_model: bool
+    """Some text was written by the offline model: its numbers say so wherever they stand."""
     totals: Row
     """`rewrites`, `kept`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
     `prompt_tokens`, `completion_tokens` (what the answers used), `requests`, `cost_usd`,
@@ -33,20 +33,20 @@ class Summary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline provider played."""
-        return "template policy" if self.template_policy else ""
+        """What quality figures carry: "template policy" where the offline model played."""
+        return "template policy" if self.offline_model else ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def summarise(dataset: Dataset) -> Summary:
+def summarise(dataset: Dataset) -> RephrasingSummary:
     """Of all rephrasing runs of the dataset; zeros where there were none."""
     with dataset.connect() as db:
         models = _rows(db, _BY.format(name="model"))
-        return Summary(
+        return RephrasingSummary(
             dataset=dataset.root.name,
-            template_policy=any(row["name"].startswith(TEMPLATE_POLICY) for row in models),
+            offline_model=any(row["name"].startswith(OFFLINE_MODEL) for row in models),
             totals=_rows(db, _TOTALS)[0],
             yields=[row for row in yields(dataset) if row["stage"] in STAGES],
             drops=_rows(db, _DROPS),
@@ -57,7 +57,7 @@ def summarise(dataset: Dataset) -> Summary:
         )
 
 
-def lines(summary: Summary) -> list[str]:
+def lines(summary: RephrasingSummary) -> list[str]:
     """For a person at the terminal."""
     t = summary.totals
     label = f" ({summary.label})" if summary.label else ""

@@ -18,10 +18,10 @@ from synth.rubrics.criteria import (
     TestCheck,
 )
 from synth.rubrics.episode import (
-    Breach,
-    Call,
-    Change,
     Episode,
+    EpisodeCall,
+    PolicyViolation,
+    StateChange,
     Verdict,
     episode_of,
     net_changes,
@@ -40,12 +40,12 @@ __all__ = [
     "POLICY",
     "STATE",
     "TEST",
-    "Breach",
-    "Call",
-    "Change",
     "Episode",
+    "EpisodeCall",
     "Kind",
     "Kinds",
+    "PolicyViolation",
+    "StateChange",
     "Verdict",
     "episode_of",
     "mentions",
@@ -73,7 +73,7 @@ def words_to_user(episode: Episode) -> Iterator[str]:
             yield message.get("content") or ""
 
 
-def _matches(check: CallCheck, call: Call) -> bool:
+def _matches(check: CallCheck, call: EpisodeCall) -> bool:
     if check.tool not in (call.tool, ANY_TOOL) or check.actor != call.actor:
         return False
     given = call.arguments if isinstance(call.arguments, dict) else {}

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Scalar = str | int | float
+CheckedScalar = str | int | float
 
 
 class Strict(BaseModel):
@@ -24,10 +24,10 @@ class ExpectedChange(Strict):
     match: dict[str, Any]
     """create: every field of the new row but its generated id; update: the new values of exactly
     the fields that change; delete: nothing. The value `{"$new": i}` stands for the id that the
-    world gave to the row of `changes[i]`."""
+    environment gave to the row of `changes[i]`."""
 
     id: str | None = None
-    """Which row. None: a row whose id the world makes up, matched by its content."""
+    """Which row. None: a row whose id the environment makes up, matched by its content."""
 
 
 class Incidental(Strict):
@@ -68,13 +68,13 @@ class CallCheck(Strict):
 
 
 class CommunicateCheck(Strict):
-    values: tuple[Scalar, ...] = Field(min_length=1)
+    values: tuple[CheckedScalar, ...] = Field(min_length=1)
     """Each must stand in the agent's words to the user, in any usual spelling."""
 
 
 class PolicyCheck(Strict):
     rules: tuple[str, ...] = Field(min_length=1)
-    """Ids of rules in the domain's policy that no call may breach."""
+    """Ids of rules in the domain's policy that no call may violate."""
 
 
 class FormatCheck(Strict):

@@ -6,12 +6,12 @@ from typing import Any, Literal, NamedTuple
 from records.tables.schemas import Row
 from synth.rubrics.criteria import Strict
 
-Change = Mapping[str, Any]
+StateChange = Mapping[str, Any]
 """{"op", "entity", "id", "before", "after"}: for an update before and after hold only the fields
 that changed, otherwise they hold the whole row or null."""
 
 
-class Call(Strict):
+class EpisodeCall(Strict):
     tool: str
     arguments: Any
     """As the agent gave them: an object, unless the call was malformed."""
@@ -24,7 +24,7 @@ class Call(Strict):
     """Number of the assistant message that made it, from 1."""
 
 
-class Breach(Strict):
+class PolicyViolation(Strict):
     rule: str
     """Id of the policy rule."""
 
@@ -35,13 +35,13 @@ class Episode(Strict):
     messages: tuple[dict[str, Any], ...]
     """Chat messages in wire form, the system prompt included or not."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[EpisodeCall, ...]
     """In the order in which they were executed."""
 
     changes: tuple[dict[str, Any], ...]
     """Net difference between the final state and the initial one (see `net_changes`)."""
 
-    breaches: tuple[Breach, ...] = ()
+    breaches: tuple[PolicyViolation, ...] = ()
 
     tests: dict[str, str | None] | None = None
     """Graded test -> None where it passed on what the agent left, else why not. None: there are
@@ -61,7 +61,7 @@ def fields_of(row: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(row or {})
 
 
-def _merge(first: Change | None, then: Change) -> dict[str, Any] | None:
+def _merge(first: StateChange | None, then: StateChange) -> dict[str, Any] | None:
     """One change with the effect of two that follow each other on the same row."""
     if first is None:
         return dict(then)
@@ -96,7 +96,7 @@ def _update(change: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) ->
     }
 
 
-def net_changes(changes: Iterable[Change]) -> list[dict[str, Any]]:
+def net_changes(changes: Iterable[StateChange]) -> list[dict[str, Any]]:
     """The net effect of changes in order, one per row that differs in the end.
 
     A create followed by a delete is no change, two updates are one. Ordered by first touch.
@@ -131,10 +131,10 @@ def _line_change(op: str, probe: str, line: str) -> dict[str, Any]:
 
 def episode_of(
     messages: Sequence[dict[str, Any]],
-    calls: Sequence[Call],
+    calls: Sequence[EpisodeCall],
     *,
     changes: Sequence[dict[str, Any]] | None = None,
-    breaches: Sequence[Breach] = (),
+    policy_violations: Sequence[PolicyViolation] = (),
     tests: Mapping[str, str | None] | None = None,
 ) -> Episode:
     """An episode whose net effect is that of its calls, unless `changes` gives it (live servers,
@@ -145,7 +145,7 @@ def episode_of(
         messages=tuple(messages),
         calls=tuple(calls),
         changes=tuple(changes),
-        breaches=tuple(breaches),
+        breaches=tuple(policy_violations),
         tests=None if tests is None else dict(tests),
     )
 

@@ -64,7 +64,7 @@ class Kinds:
     def by_name(self) -> Mapping[str, Kind[Any]]:
         return self._kinds
 
-    def misfit(self, criterion: Criterion) -> str | None:
+    def problem_with(self, criterion: Criterion) -> str | None:
         """Why the criterion cannot be checked; None where it can, by code or by a judge."""
         try:
             if criterion.kind != JUDGED:
@@ -75,7 +75,7 @@ class Kinds:
 
     def check(self, criterion: Criterion, episode: Episode) -> Verdict | None:
         """The verdict on one criterion, or None where only a judge can tell. ConfigError for one
-        that is no kind's (see `misfit`)."""
+        that is no kind's (see `problem_with`)."""
         if criterion.kind == JUDGED:
             return None
         kind, check = self._read(criterion)

@@ -27,7 +27,7 @@ from synth.rubrics.criteria import NAME, Criterion, Rubric
 from tool_specs.domains.loading import load_definition
 
 
-class Change(Config):
+class CriterionChange(Config):
     id: str = Field(pattern=NAME)
     words: str | None = None
     weight: float | None = Field(default=None, gt=0)
@@ -53,7 +53,7 @@ class RubricPatch(Config):
     accept_at: float | None = Field(default=None, ge=0.0, le=1.0)
     drop: tuple[str, ...] = ()
     """Ids of criteria."""
-    change: tuple[Change, ...] = ()
+    change: tuple[CriterionChange, ...] = ()
     add: tuple[Addition, ...] = ()
     """A criterion of the same id is replaced."""
 
@@ -86,7 +86,7 @@ class RubricPatch(Config):
     def check(self, kinds: Kinds) -> None:
         """ConfigError for an added criterion that nobody could check."""
         for addition in self.add:
-            if problem := kinds.misfit(addition.criterion()):
+            if problem := kinds.problem_with(addition.criterion()):
                 raise ConfigError(f"rubric: {problem}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from records.tables.schemas import Row
-from synth.rubrics.built_in import Breach, Call, Episode, Verdict, episode_of
+from synth.rubrics.built_in import Episode, EpisodeCall, PolicyViolation, Verdict, episode_of
 from synth.rubrics.criteria import Decision, Rubric, decide
 
 
@@ -26,7 +26,7 @@ def evidence_of(
     return episode_of(
         messages,
         [
-            Call(
+            EpisodeCall(
                 tool=call["name"],
                 arguments=call["arguments"],
                 observation=call["observation"],
@@ -37,8 +37,8 @@ def evidence_of(
             )
             for call in calls
         ],
-        breaches=[
-            Breach(rule=rule, call_index=call["call_index"])
+        policy_violations=[
+            PolicyViolation(rule=rule, call_index=call["call_index"])
             for call in calls
             for rule in call["breaches"]
         ],

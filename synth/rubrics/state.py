@@ -1,7 +1,7 @@
 """The state check: exactly the expected changes, and nothing else changed (frame condition).
 
-Order of calls and numbers of generated ids do not matter: rows that the world named itself are
-matched by content, by a small search, and the ids found are put in for `{"$new": i}`.
+Order of calls and numbers of generated ids do not matter: rows that the environment named itself
+are matched by content, by a small search, and the ids found are put in for `{"$new": i}`.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from synth.rubrics.criteria import ExpectedChange, StateCheck
-from synth.rubrics.episode import Change, Verdict, fields_of
+from synth.rubrics.episode import StateChange, Verdict, fields_of
 from synth.rubrics.values import same_value
 
 Ids = dict[int, str]
@@ -20,7 +20,7 @@ SEARCH_STEPS = 10_000
 rows gets near it, and then the counts differ and the search is not entered at all."""
 
 
-def _visible(change: Change, check: StateCheck) -> dict[str, Any] | None:
+def _visible(change: StateChange, check: StateCheck) -> dict[str, Any] | None:
     """The change without incidental fields; None when nothing is left of it."""
     fields = next((i.fields for i in check.incidental if i.entity == change["entity"]), None)
     if fields is None:
@@ -53,7 +53,7 @@ def _has_open_placeholder(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(map(_has_open_placeholder, value))
 
 
-def _agrees(expected: ExpectedChange, actual: Change, ids: Ids) -> bool:
+def _agrees(expected: ExpectedChange, actual: StateChange, ids: Ids) -> bool:
     """Whether `actual` can be `expected`, given the ids known so far (unknown ones match all)."""
     if (expected.op, expected.entity) != (actual["op"], actual["entity"]):
         return False
@@ -85,7 +85,7 @@ def _same_field(expected: Any, before: Any, after: Any) -> bool:
 
 
 def _assignments(
-    expected: Sequence[ExpectedChange], actual: Sequence[Change]
+    expected: Sequence[ExpectedChange], actual: Sequence[StateChange]
 ) -> Iterator[list[int]]:
     """Every way (within the bound) to give each expected change an actual one of its own."""
     steps = 0
@@ -118,7 +118,7 @@ def _show_expected(change: ExpectedChange) -> str:
     return _show(change.op, change.entity, change.id, change.match)
 
 
-def _show_actual(change: Change) -> str:
+def _show_actual(change: StateChange) -> str:
     return _show(change["op"], change["entity"], change["id"], fields_of(change["after"]))
 
 
@@ -127,7 +127,7 @@ def _listed(items: Sequence[str], limit: int = 5) -> str:
     return shown + (f"; and {len(items) - limit} more" if len(items) > limit else "")
 
 
-def _difference(expected: Sequence[ExpectedChange], actual: Sequence[Change]) -> str:
+def _difference(expected: Sequence[ExpectedChange], actual: Sequence[StateChange]) -> str:
     """Which expected changes are missing and which actual ones are too many, paired greedily."""
     rest, missing = list(actual), []
     for change in expected:
@@ -144,7 +144,7 @@ def _difference(expected: Sequence[ExpectedChange], actual: Sequence[Change]) ->
     return ". ".join(parts) or "rows refer to each other otherwise than expected"
 
 
-def check_state(check: StateCheck, changes: Sequence[Change]) -> Verdict:
+def check_state(check: StateCheck, changes: Sequence[StateChange]) -> Verdict:
     """Whether the net `changes` of an episode are exactly the expected ones."""
     actual = [v for c in changes if (v := _visible(c, check)) is not None]
     expected = check.changes

@@ -125,7 +125,7 @@ class _Seen:
             self.num_written_now += 1
 
 
-def hack_check(
+def unsupported_claims_check(
     messages: Sequence[Mapping[str, Any]], calls: Sequence[Row], tools: Sequence[Row]
 ) -> Verdict:
     """`calls` and `tools` are rows of their tables; tools that only read back no change."""

@@ -1,4 +1,4 @@
-"""Tasks on code, proved by execution: a bug is planted, the reference solution undoes it through
+"""Tasks on code, proved by execution: a bug is injected, the reference solution undoes it through
 the tools that the agent has, and the graded tests pass on what that leaves.
 """
 
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from records.errors import ItemError
 from records.seeds import rng_of
 from sandboxes.code.mutations import Replacement
-from sandboxes.code.swe import Baseline, baseline_of, plant
+from sandboxes.code.swe import Baseline, baseline_of, inject_bug
 from sandboxes.code.workspace import open_workspace
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import LeaseSandbox, lease
 from synth.episode.tools.code_bench import graded_tests
+from synth.episode.tools.code_environments import CodeEnvironment, candidate_files, start_files
 from synth.episode.tools.code_executor import file_changes
-from synth.episode.tools.code_worlds import CodeWorld, candidate_files, start_files
-from synth.rubrics.built_in import FORMAT, TEST, Call
+from synth.rubrics.built_in import FORMAT, TEST, EpisodeCall
 from synth.rubrics.criteria import JUDGED, Criterion, FormatCheck, Rubric, TestCheck
 from synth.tasks.goals.goals import Draft, Goal, Proof, Step
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
@@ -41,11 +41,11 @@ class CodeTask(NamedTuple):
     """Lines of the program that it must not quote."""
 
 
-class Planted(NamedTuple):
+class InjectedBug(NamedTuple):
     """What an episode starts from, and how it is put right."""
 
     edits: list[dict[str, str]]
-    """From the world's own files to those of the episode."""
+    """From the environment's own files to those of the episode."""
     path: str
     fix: Replacement
     fail_to_pass: tuple[str, ...]
@@ -55,57 +55,57 @@ class Planted(NamedTuple):
 
 @dataclass
 class CodeTasks:
-    """Makes tasks of these worlds; remembers how their own suites run."""
+    """Makes tasks of these environments; remembers how their own suites run."""
 
-    worlds: Mapping[str, CodeWorld]
+    environments: Mapping[str, CodeEnvironment]
     extensions: Extensions = NO_EXTENSIONS
-    lease: Lease = lease
+    lease: LeaseSandbox = lease
     """Where reference plans are executed."""
     _baselines: dict[str, Baseline] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def world_for(self, item_id: str) -> CodeWorld:
-        """Which world a task is about: repositories and problems alike, three to one."""
+    def environment_for(self, item_id: str) -> CodeEnvironment:
+        """Which environment a task is about: repositories and problems alike, three to one."""
         rng = rng_of(item_id, "world")
         kinds = [
-            [w for w in self.worlds.values() if (w.problem is not None) == is_problem]
+            [w for w in self.environments.values() if (w.problem is not None) == is_problem]
             for is_problem in (False, False, False, True)
         ]
         pools = [pool for pool in kinds if pool]
         if not pools:
             raise UnprovedError("no_code_world")
-        pool = sorted(rng.choice(pools), key=lambda world: world.project.name)
+        pool = sorted(rng.choice(pools), key=lambda environment: environment.project.name)
         return rng.choice(pool)
 
     async def make(self, item_id: str) -> CodeTask:
         """UnprovedError where no bug or no proof is found, TransientError for a lost sandbox."""
-        world = self.world_for(item_id)
+        environment = self.environment_for(item_id)
         try:
-            if world.problem is not None:
-                planted = await self._draft_of_problem(world)
+            if environment.problem is not None:
+                bug = await self._draft_of_problem(environment)
             else:
-                planted = await self._bug_in_repository(world, rng_of(item_id, "bug"))
+                bug = await self._bug_in_repository(environment, rng_of(item_id, "bug"))
         except ItemError as error:
             raise UnprovedError(error.reason) from error
-        draft = _draft(world, planted)
-        criteria = (*_criteria(planted), *self.extensions.criteria(draft))
+        draft = _draft(environment, bug)
+        criteria = (*_criteria(bug), *self.extensions.criteria(draft))
         rubric = Rubric(criteria=criteria)
-        observed = await self._prove(world, draft, rubric)
-        count = len(planted.fail_to_pass)
+        observed = await self._prove(environment, draft, rubric)
+        count = len(bug.fail_to_pass)
         complexity = "simple" if count == 1 else "moderate" if count <= 4 else "complex"
-        secret = (*planted.fix.old.splitlines(), *planted.fix.new.splitlines())
+        secret = (*bug.fix.old.splitlines(), *bug.fix.new.splitlines())
         proof = Proof(rubric=rubric, observed_chars=observed)
-        return CodeTask(complexity, draft, proof, planted.failing, secret)
+        return CodeTask(complexity, draft, proof, bug.failing, secret)
 
-    async def _bug_in_repository(self, world: CodeWorld, rng: Random) -> Planted:
-        project = world.project
+    async def _bug_in_repository(self, environment: CodeEnvironment, rng: Random) -> InjectedBug:
+        project = environment.project
         async with self._lock:  # the suite runs once, however many tasks wait for it
             if project.name not in self._baselines:
                 self._baselines[project.name] = await baseline_of(project)
         baseline = self._baselines[project.name]
-        bug = await plant(project, baseline, rng)
+        bug = await inject_bug(project, baseline, rng)
         docs = {test.name: test.doc for test in baseline.tests}
-        return Planted(
+        return InjectedBug(
             edits=[{"path": bug.mutation.path, "old": bug.fix.new, "new": bug.fix.old}]
             if project.files[bug.mutation.path].count(bug.fix.new) == 1
             else [
@@ -125,13 +125,15 @@ class CodeTasks:
             ],
         )
 
-    async def _draft_of_problem(self, world: CodeWorld) -> Planted:
+    async def _draft_of_problem(self, environment: CodeEnvironment) -> InjectedBug:
         """The problem's own draft; its hidden tests are what is graded."""
-        problem = world.problem
+        problem = environment.problem
         assert problem is not None
-        files = world.project.files
-        draft = await world.judge(files, list(problem.cases))
-        right = await world.judge(files | {problem.file: problem.reference}, list(problem.cases))
+        files = environment.project.files
+        draft = await environment.judge(files, list(problem.cases))
+        right = await environment.judge(
+            files | {problem.file: problem.reference}, list(problem.cases)
+        )
         failing = tuple(name for name, failure in draft.failures.items() if failure is not None)
         if not failing or len(right.passed) < len(problem.cases):
             raise UnprovedError("problem_unsound", problem.name)
@@ -142,13 +144,13 @@ class CodeTasks:
         statement = " ".join(problem.statement.split())
         told = [{"name": problem.name, "doc": statement, "message": seen}]
         fix = Replacement(problem.draft, problem.reference)
-        return Planted([], problem.file, fix, failing, passing, told)
+        return InjectedBug([], problem.file, fix, failing, passing, told)
 
-    async def _prove(self, world: CodeWorld, draft: Draft, rubric: Rubric) -> int:
+    async def _prove(self, environment: CodeEnvironment, draft: Draft, rubric: Rubric) -> int:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""
-        start = start_files(world.project, draft.initial_state["edits"])
-        calls: list[Call] = []
-        async with open_workspace(world.project, start, self.lease) as workspace:
+        start = start_files(environment.project, draft.initial_state["edits"])
+        calls: list[EpisodeCall] = []
+        async with open_workspace(environment.project, start, self.lease) as workspace:
             for step in draft.plan:
                 before = dict(workspace.files)
                 result = await workspace.call(step.tool, step.arguments)
@@ -156,7 +158,7 @@ class CodeTasks:
                     raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
                 diff = tuple(file_changes(before, workspace.files))
                 calls.append(
-                    Call(
+                    EpisodeCall(
                         tool=step.tool,
                         arguments=step.arguments,
                         observation=result.text,
@@ -164,13 +166,13 @@ class CodeTasks:
                     )
                 )
         changes = [change for call in calls for change in call.diff]
-        run = await world.judge(candidate_files(start, changes), graded_tests(rubric))
+        run = await environment.judge(candidate_files(start, changes), graded_tests(rubric))
         check_passes(rubric, draft, calls, self.extensions.kinds, tests=run.failures)
         return observed_chars(calls)
 
 
-def _criteria(planted: Planted) -> list[Criterion]:
-    check = TestCheck(fail_to_pass=planted.fail_to_pass, pass_to_pass=planted.pass_to_pass)
+def _criteria(bug: InjectedBug) -> list[Criterion]:
+    check = TestCheck(fail_to_pass=bug.fail_to_pass, pass_to_pass=bug.pass_to_pass)
     does = "The code does what the issue asks for, and what worked before still works."
     ends = "The assistant has the last word and answers in plain words, not in raw data."
     manner = "The assistant is polite and clear, and claims nothing that its tools did not confirm."
@@ -181,15 +183,15 @@ def _criteria(planted: Planted) -> list[Criterion]:
     ]
 
 
-def _draft(world: CodeWorld, planted: Planted) -> Draft:
+def _draft(environment: CodeEnvironment, bug: InjectedBug) -> Draft:
     arguments: dict[str, Any] = {
-        "path": planted.path,
-        "old_text": planted.fix.old,
-        "new_text": planted.fix.new,
+        "path": bug.path,
+        "old_text": bug.fix.old,
+        "new_text": bug.fix.new,
     }
     plan = (
         Step(tool="run_tests", arguments={}),
-        Step(tool="view_file", arguments={"path": planted.path}),
+        Step(tool="view_file", arguments={"path": bug.path}),
         Step(tool="edit_file", arguments=arguments),
         Step(tool="run_tests", arguments={}),
     )
@@ -203,8 +205,8 @@ def _draft(world: CodeWorld, planted: Planted) -> Draft:
         writes=True,
     )
     state = {
-        "world": world.project.name,
-        "definition": world.definition,
-        "edits": planted.edits,
+        "world": environment.project.name,
+        "definition": environment.definition,
+        "edits": bug.edits,
     }
     return Draft(variant="normal", goals=(goal,), initial_state=state)

@@ -11,32 +11,32 @@ from typing import Any, NamedTuple
 from records.seeds import rng_of
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
-from synth.tasks.goals.domain_tools import Tool, tools_of
+from synth.tasks.goals.domain_tools import DomainTool, tools_of
 from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
 from synth.tasks.goals.lookup import Views
 from synth.tasks.goals.states import seeded_state
 from synth.tasks.goals.variants import question, variant_of
-from synth.tasks.proof.disclosure import Twins, revealed
+from synth.tasks.proof.disclosure import Twins, disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.ordering import in_order
 from synth.tasks.proof.proving import UnprovedError, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import MAX_NODES, shortest_plan
-from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_wish, unclear
+from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_goal, unclear
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 ATTEMPTS = 12
 """Drafts tried for one task before it is dropped; the second half of them normal ones."""
 
 VAGUE_TOOLS = 4
-"""Tools for which a wish is put vaguely, until one of them is as good as another."""
+"""Tools for which a user goal is put vaguely, until one of them is as good as another."""
 
 VAGUE_TRIES = 6
 """Draws of one tool's call until what it needs fits another tool, too."""
 
 IN_ORDER = 0.35
-"""How often two wishes that can be granted in either order are to be granted in one."""
+"""How often two user goals that can be granted in either order are to be granted in one."""
 
 FORBIDDEN_CALLS = 4
 """Calls of one tool that break a rule and are looked at for a proof."""
@@ -46,23 +46,23 @@ FORBIDDEN_TRIES = 8 * TRIES
 
 
 class Complexity(NamedTuple):
-    """Shares of tasks with one wish, with two, and with three or four."""
+    """Shares of tasks with one user goal, with two, and with three or four."""
 
     simple: float
     moderate: float
     complex: float
 
 
-WISHES: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "complex": (3, 3, 4)}
+GOALS: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "complex": (3, 3, 4)}
 
 GO_ON = 0.6
-"""How often the next wish is about what an earlier one made, where a tool takes it."""
+"""How often the next user goal is about what an earlier one made, where a tool takes it."""
 
 
 def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
-    """(name, number of wishes)."""
+    """(name, number of user goals)."""
     chosen = rng.choices(Complexity._fields, shares)[0]
-    return chosen, rng.choice(WISHES[chosen])
+    return chosen, rng.choice(GOALS[chosen])
 
 
 class DomainTasks:
@@ -91,14 +91,14 @@ class DomainTasks:
         self._ruled = [t for t in self.tools.values() if t.rules]
 
     def make(
-        self, item_id: str, *, shares: Complexity, reveals: str, dual_control: float = 0.0
+        self, item_id: str, *, shares: Complexity, disclosure: str, dual_control: float = 0.0
     ) -> tuple[str, Draft, Proof]:
         """(declared complexity, draft, proof). UnprovedError when no try leads to a proof.
 
         `dual_control`: share of tasks of which the user must do a step, where it has tools.
         """
         rng = rng_of(item_id, "task")
-        complexity, wishes = complexity_of(shares, rng)
+        complexity, num_goals = complexity_of(shares, rng)
         variant = variant_of(
             rng,
             has_rules=bool(self._ruled),
@@ -116,15 +116,15 @@ class DomainTasks:
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
-                draft = self._draft(variant, wishes, own, dual=dual)
-                draft = self._revealed(draft, reveals, rng_of(item_id, "reveals"))
+                draft = self._draft(variant, num_goals, own, dual=dual)
+                draft = self._disclosed(draft, disclosure, rng_of(item_id, "reveals"))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 return complexity, draft, proof
             except UnprovedError as error:
                 failure = error
         raise failure
 
-    def _searched(self, draft: Draft, before: World, views: Views) -> Draft:
+    def _searched(self, draft: Draft, before: DomainEnvironment, views: Views) -> Draft:
         """The draft with the shortest plan that there is, and how it was found."""
         found = shortest_plan(self._domain, self.tools, draft.goals, before, views)
         built = len(draft.plan)
@@ -139,9 +139,9 @@ class DomainTasks:
             goals = tuple(goal.model_copy(update={"steps": steps}) for goal, steps in pairs)
         return draft.model_copy(update={"goals": goals, "proved": draft.proved | how})
 
-    def _revealed(self, draft: Draft, reveals: str, rng: Random) -> Draft:
+    def _disclosed(self, draft: Draft, disclosure: str, rng: Random) -> Draft:
         if draft.variant != "missing_parameter":
-            return revealed(draft, reveals, rng)
+            return disclosed(draft, disclosure, rng)
         twins = Twins(self._domain, draft)
         found: dict[str, Any] = {}
 
@@ -150,38 +150,38 @@ class DomainTasks:
             found["missing"] = {"fact": fact.label, "twin": other}
             return other is not None
 
-        draft = revealed(draft, reveals, rng, is_missing)
+        draft = disclosed(draft, disclosure, rng, is_missing)
         return draft.model_copy(update={"proved": draft.proved | found})
 
-    def _draft(self, variant: Variant, wishes: int, rng: Random, *, dual: bool) -> Draft:
+    def _draft(self, variant: Variant, num_goals: int, rng: Random, *, dual: bool) -> Draft:
         users = {tool.name for tool in self._own}
         patch = seeded_state(
             self._domain, {n: tool for n, tool in self._all.items() if n not in users}, rng
         )
-        before = World.of(self._domain, patch)
+        before = DomainEnvironment.of(self._domain, patch)
         builder = Builder(self._domain, before.snapshot(), self.tools, rng=rng)
         proved: dict[str, Any] = {}
         match variant:
             case "against_policy":
-                self._add_normal(builder, min(wishes - 1, 2), rng)
+                self._add_normal(builder, min(num_goals - 1, 2), rng)
                 proved = self._add_forbidden(builder, before, rng)
             case "missing_tool":
-                self._add_normal(builder, max(1, min(wishes - 1, 2)), rng)
+                self._add_normal(builder, max(1, min(num_goals - 1, 2)), rng)
                 proved = self._add_lacking(builder, before, rng)
             case "irrelevant_tool":
-                self._add_normal(builder, max(1, min(wishes - 1, 2)), rng)
+                self._add_normal(builder, max(1, min(num_goals - 1, 2)), rng)
                 proved = self._add_irrelevant(builder, rng)
             case "unclear_tool":
                 builder, proved = self._unclear(builder, before, rng)
-                self._add_normal(builder, wishes - 1, rng)
+                self._add_normal(builder, num_goals - 1, rng)
             case "no_tool":
                 builder.goals.append(question(self._domain, rng))
             case _ if dual:
                 if not any(builder.add_after(tool) for tool in rng.sample(self._own, len(users))):
                     raise UnprovedError("no_goal_found")
-                self._add_normal(builder, wishes - 1, rng)
+                self._add_normal(builder, num_goals - 1, rng)
             case _:
-                self._add_normal(builder, wishes, rng)
+                self._add_normal(builder, num_goals, rng)
         goals = tuple(builder.goals)
         draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
         draft = self._searched(draft, before, builder.views)
@@ -208,28 +208,33 @@ class DomainTasks:
             else:
                 raise UnprovedError("no_goal_found")
 
-    def _add_forbidden(self, builder: Builder, before: World, rng: Random) -> dict[str, Any]:
-        """A wish that its own tool would grant against a rule, and nothing else at hand can."""
+    def _add_forbidden(
+        self, builder: Builder, before: DomainEnvironment, rng: Random
+    ) -> dict[str, Any]:
+        """A user goal that its own tool would grant against a rule, and nothing else at hand
+        can."""
         unproved = False
         for tool in rng.sample(self._ruled, len(self._ruled)):
             for _ in range(FORBIDDEN_CALLS):
-                if not builder.add(tool, breaching=True, possible=False, tries=FORBIDDEN_TRIES):
+                if not builder.add(tool, violating=True, possible=False, tries=FORBIDDEN_TRIES):
                     break
-                obstacle = self._reach(builder, before).breach(_wished(builder))
+                obstacle = self._reach(builder, before).violation(_wanted_changes(builder))
                 if obstacle is not None:
                     return {"out_of_reach": obstacle._asdict()}
                 unproved = True
                 builder.goals.pop()
         raise UnprovedError("breach_not_proved" if unproved else "no_goal_found")
 
-    def _add_lacking(self, builder: Builder, before: World, rng: Random) -> dict[str, Any]:
-        """A wish whose tool the agent lacks, and that its other tools cannot bring about."""
+    def _add_lacking(
+        self, builder: Builder, before: DomainEnvironment, rng: Random
+    ) -> dict[str, Any]:
+        """A user goal whose tool the agent lacks, and that its other tools cannot bring about."""
         writes = [tool for tool in self._lacking if not tool.read_only]
         unproved = False
         for tool in rng.sample(writes, len(writes)):
             if not builder.add(tool, possible=False):
                 continue
-            obstacle = self._reach(builder, before).obstacle(_wished(builder))
+            obstacle = self._reach(builder, before).obstacle(_wanted_changes(builder))
             goal = builder.goals.pop()
             if obstacle is not None:
                 builder.goals.append(goal.model_copy(update={"steps": ()}))
@@ -240,20 +245,20 @@ class DomainTasks:
     def _add_irrelevant(self, builder: Builder, rng: Random) -> dict[str, Any]:
         names = [*self._domain.entities, *self._all]
         words = {word for name in names for word in name.split("_")}
-        found = self._others and irrelevant_wish(self._others(), words, self._all, rng)
+        found = self._others and irrelevant_goal(self._others(), words, self._all, rng)
         if found is None:
             raise UnprovedError("no_other_world")
         builder.goals.append(found.goal)
         return {"out_of_reach": found.obstacle._asdict()}
 
     def _unclear(
-        self, empty: Builder, before: World, rng: Random
+        self, empty: Builder, before: DomainEnvironment, rng: Random
     ) -> tuple[Builder, dict[str, Any]]:
-        """A builder whose first wish does not say what should be done."""
+        """A builder whose first user goal does not say what should be done."""
         for tool in rng.sample(self._vague, min(VAGUE_TOOLS, len(self._vague))):
             for _ in range(VAGUE_TRIES):
-                world = before.snapshot()
-                builder = Builder(self._domain, world, self.tools, rng=rng, views=empty.views)
+                environment = before.snapshot()
+                builder = Builder(self._domain, environment, self.tools, rng=rng, views=empty.views)
                 if not builder.add(tool):
                     break
                 drawer = Drawer(self._domain, rng)
@@ -263,16 +268,16 @@ class DomainTasks:
                     return builder, {"unclear": {"meant": tool.name, "could_be": goal.could_be}}
         raise UnprovedError("nothing_unclear")
 
-    def _reach(self, builder: Builder, before: World) -> Reach:
+    def _reach(self, builder: Builder, before: DomainEnvironment) -> Reach:
         tools = self.tools.values()
-        return Reach(self._domain, tools, before, builder.world, builder.diffs)
+        return Reach(self._domain, tools, before, builder.environment, builder.diffs)
 
 
-def _wished(builder: Builder) -> list[dict[str, Any]]:
-    """What the last wish, which is not granted, would change."""
+def _wanted_changes(builder: Builder) -> list[dict[str, Any]]:
+    """What the last user goal, which is not granted, would change."""
     return builder.changes_if_granted(builder.goals[-1])
 
 
-def _takes_one_of(tool: Tool, rows: Collection[tuple[str, str]]) -> bool:
+def _takes_one_of(tool: DomainTool, rows: Collection[tuple[str, str]]) -> bool:
     entities = {entity for entity, _ in rows}
     return any(p.ref in entities for p in tool.spec.params.values() if not p.optional)

@@ -1,8 +1,8 @@
-"""Tasks for tools that a model plays: calls drawn from their schemas and the rows of their world,
-proved by having the simulator answer them once.
+"""Tasks for tools that a model plays: calls drawn from their schemas and the rows of their
+environment, proved by having the simulator answer them once.
 
-What the user wants to be told is what the world's rows hold, and what has to change is what the
-calls say: values that the simulator made up may come out otherwise in an episode, so they are
+What the user wants to be told is what the environment's rows hold, and what has to change is what
+the calls say: values that the simulator made up may come out otherwise in an episode, so they are
 incidental to the goal.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from records.seeds import rng_of
 from records.tables.schemas import Row
 from synth.episode.tools.simulator import Answers, Question, text_of
-from synth.rubrics.built_in import CALL, STATE, Call, net_changes
+from synth.rubrics.built_in import CALL, STATE, EpisodeCall, net_changes
 from synth.rubrics.criteria import CallCheck, Criterion, Incidental, Rubric, StateCheck
 from synth.rubrics.episode import is_read_only
 from synth.tasks.composing import Complexity, complexity_of
@@ -25,14 +25,14 @@ from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError, check_derivable, check_passes, observed_chars
 from synth.tasks.serving import param_words, plain_parts
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.schemas import SchemaError, Validator
 from tool_specs.toolsets.nouns import IDENTITY, asked_by, subject_of
 
 ATTEMPTS = 5
-"""Calls that the simulator is asked for one wish before the task is dropped."""
+"""Calls that the simulator is asked for one user goal before the task is dropped."""
 
-MAX_WISHES = 2
+MAX_GOALS = 2
 
 MAX_TOLD = 2
 
@@ -47,7 +47,7 @@ _CALLING = frozenset(
 _NO = object()
 
 
-class Drawn(NamedTuple):
+class DrawnPlayedCall(NamedTuple):
     tool: Row
     arguments: dict[str, Any]
 
@@ -61,42 +61,42 @@ async def make_played(
     shares: Complexity,
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[str, Draft, Proof]:
-    """(declared complexity, draft, proof) for an agent with these tools of the world.
+    """(declared complexity, draft, proof) for an agent with these tools of the environment.
 
     UnprovedError when no call works out, TransientError when the simulator cannot be asked.
     """
     complexity, count = complexity_of(shares, rng_of(item_id, "task"))
     rng = rng_of(item_id, "draft")
-    world = World.of(domain)
+    environment = DomainEnvironment.of(domain)
     goals: list[Goal] = []
-    calls: list[Call] = []
+    calls: list[EpisodeCall] = []
     asked = 0
-    for _ in range(min(count, MAX_WISHES)):
+    for _ in range(min(count, MAX_GOALS)):
         for _ in range(ATTEMPTS):
-            drawn = _draw(world, tools, rng, without={goal.tool for goal in goals})
+            drawn = _draw(environment, tools, rng, without={goal.tool for goal in goals})
             if drawn is None:
                 continue
             read_only = is_read_only(drawn.tool)
-            question = Question(drawn.tool, drawn.arguments, read_only, world, (), asked)
+            question = Question(drawn.tool, drawn.arguments, read_only, environment, (), asked)
             asked += 1
             played = await answers.answer(question)
             if played is None or played.is_error:
                 continue
-            asks = _asks(world, drawn.arguments, played.observation, rng)
+            asks = _asks(environment, drawn.arguments, played.observation, rng)
             if not played.diff and not asks:
                 continue
             goals.append(_goal(drawn, asks, writes=bool(played.diff)))
             text = text_of(played.observation)
             step = goals[-1].steps[0]
             calls.append(
-                Call(
+                EpisodeCall(
                     tool=step.tool,
                     arguments=step.arguments,
                     observation=text,
                     diff=tuple(played.diff),
                 )
             )
-            world = played.after
+            environment = played.after
             break
         else:
             break
@@ -110,7 +110,9 @@ async def make_played(
     return complexity, draft, Proof(rubric=rubric, observed_chars=observed_chars(calls))
 
 
-def _draw(world: World, tools: Sequence[Row], rng: Random, *, without: set[str]) -> Drawn | None:
+def _draw(
+    environment: DomainEnvironment, tools: Sequence[Row], rng: Random, *, without: set[str]
+) -> DrawnPlayedCall | None:
     """A tool, and arguments that its schema takes; None where this draw came to nothing."""
     usable = [tool for tool in tools if tool["name"] not in without]
     if not usable:
@@ -122,17 +124,19 @@ def _draw(world: World, tools: Sequence[Row], rng: Random, *, without: set[str])
     for param, member in schema.get("properties", {}).items():
         if param not in required and (param in _CALLING or rng.random() >= OPTIONAL):
             continue
-        value = _value(world, tool["name"], param, member, rng, 0)
+        value = _value(environment, tool["name"], param, member, rng, 0)
         if value is not _NO:
             arguments[param] = value
     try:
         fits = Validator(schema).is_valid(arguments)
     except SchemaError:
         return None
-    return Drawn(tool, arguments) if fits else None
+    return DrawnPlayedCall(tool, arguments) if fits else None
 
 
-def _value(world: World, tool: str, param: str, schema: Any, rng: Random, depth: int) -> Any:
+def _value(
+    environment: DomainEnvironment, tool: str, param: str, schema: Any, rng: Random, depth: int
+) -> Any:
     schema = schema if isinstance(schema, Mapping) else {}
     kind = schema.get("type", "string")
     kind = next((k for k in kind if k != "null"), "string") if isinstance(kind, list) else kind
@@ -146,56 +150,58 @@ def _value(world: World, tool: str, param: str, schema: Any, rng: Random, depth:
             least = schema.get("minimum", 1)
             return rng.randint(int(least), int(min(schema.get("maximum", least + 40), least + 40)))
         case "array" if depth < 2:
-            item = _value(world, tool, param, schema.get("items"), rng, depth + 1)
+            item = _value(environment, tool, param, schema.get("items"), rng, depth + 1)
             return _NO if item is _NO else [item]
         case "object" if depth < 2:
             members = schema.get("properties", {})
             made = {
-                name: _value(world, tool, name, members.get(name), rng, depth + 1)
+                name: _value(environment, tool, name, members.get(name), rng, depth + 1)
                 for name in schema.get("required", ())
             }
             return _NO if any(part is _NO for part in made.values()) else made
         case "string":
-            return _text(world, tool, param, schema, rng)
+            return _text(environment, tool, param, schema, rng)
     return _NO
 
 
-def _text(world: World, tool: str, param: str, schema: Mapping[str, Any], rng: Random) -> str:
+def _text(
+    environment: DomainEnvironment, tool: str, param: str, schema: Mapping[str, Any], rng: Random
+) -> str:
     """An id where the parameter asks for one, else what a field of this name holds, else a text
-    of the world's."""
+    of the environment's."""
     form = schema.get("format")
     if form in ("date", "date-time"):
-        return world.domain.now[:10] if form == "date" else f"{world.domain.now}Z"
+        return environment.domain.now[:10] if form == "date" else f"{environment.domain.now}Z"
     subject = subject_of(tool, "").noun
     asked = asked_by(param, subject)
-    for name, entity in world.domain.entities.items():
+    for name, entity in environment.domain.entities.items():
         is_named = asked.is_id and asked.noun.replace(" ", "_") == name
         if is_named or param == entity.key:
-            return str(rng.choice(world.rows(name))[entity.key])
+            return str(rng.choice(environment.rows(name))[entity.key])
     values = [
         row[param]
-        for name, entity in world.domain.entities.items()
-        for row in world.rows(name)
+        for name, entity in environment.domain.entities.items()
+        for row in environment.rows(name)
         if param in entity.fields and isinstance(row[param], str) and row[param]
     ]
     if values:
         return rng.choice(values)
-    return str(rng.choice(_texts(world)))
+    return str(rng.choice(_texts(environment)))
 
 
-def _texts(world: World) -> list[str]:
+def _texts(environment: DomainEnvironment) -> list[str]:
     """What the rows say in words, ids and the like apart."""
     found = [
         row[field]
-        for name, entity in world.domain.entities.items()
-        for row in world.rows(name)
+        for name, entity in environment.domain.entities.items()
+        for row in environment.rows(name)
         for field, spec in entity.fields.items()
         if spec.type == "string" and field != entity.key and row[field]
     ]
     return sorted(set(found)) or ["a note"]
 
 
-def _goal(drawn: Drawn, asks: tuple[Asked, ...], *, writes: bool) -> Goal:
+def _goal(drawn: DrawnPlayedCall, asks: tuple[Asked, ...], *, writes: bool) -> Goal:
     tool, arguments = drawn
     required = tool["input_schema"].get("required", ())
     labels = {param: _label(tool, param) for param in arguments}
@@ -233,13 +239,13 @@ def _first_sentence(tool: Row) -> str:
 
 
 def _asks(
-    world: World, arguments: dict[str, Any], observation: Any, rng: Random
+    environment: DomainEnvironment, arguments: dict[str, Any], observation: Any, rng: Random
 ) -> tuple[Asked, ...]:
-    """Values of the answer that stand in rows of the world as it was, and not in the call."""
+    """Values of the answer that stand in rows of the environment as it was, and not in the call."""
     known = {
         value
-        for name in world.domain.entities
-        for row in world.rows(name)
+        for name in environment.domain.entities
+        for row in environment.rows(name)
         for value in plain_values(row)
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
@@ -269,7 +275,9 @@ def _labelled(value: Any, label: str = "") -> Iterator[tuple[str, Any]]:
             yield label, value
 
 
-def _rubric(domain: Domain, draft: Draft, calls: Sequence[Call], extensions: Extensions) -> Rubric:
+def _rubric(
+    domain: Domain, draft: Draft, calls: Sequence[EpisodeCall], extensions: Extensions
+) -> Rubric:
     changes = net_changes(change for call in calls for change in call.diff)
     said = {str(fact.value) for goal in draft.goals for fact in goal.known}
     made = frozenset(
@@ -314,7 +322,7 @@ def _without(change: Mapping[str, Any], fields: set[str]) -> dict[str, Any]:
 
 
 def _calls(draft: Draft) -> list[Criterion]:
-    """The calls that grant the wishes: where a model makes up the answers, what was asked of it
+    """The calls that grant the user goals: where a model makes up the answers, what was asked of it
     is the firmest thing to hold on to."""
     return [
         CALL.criterion(

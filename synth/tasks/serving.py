@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from records.tables.schemas import Row
-from sandboxes.mcp.servers import Communicated, ServerConfig, fill
-from sandboxes.mcp.servers import Goal as Wish
+from sandboxes.mcp.servers import Communicated, ServerConfig, ServerGoal, fill
 from synth.episode.tools.cassette import ServerForProof
-from synth.rubrics.built_in import Call, mentions, probe_changes
+from synth.rubrics.built_in import EpisodeCall, mentions, probe_changes
 from synth.tasks.composing import Complexity, complexity_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
 from synth.tasks.goals.knowledge import plain_values, words_of
 from synth.tasks.goals.rubrics import rubric_of
-from synth.tasks.proof.disclosure import revealed
+from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import (
     UnprovedError,
@@ -28,14 +27,14 @@ from synth.tasks.proof.proving import (
     num_dependencies,
     observed_chars,
 )
-from synth.tasks.proof.unsolvable import Others, irrelevant_wish
+from synth.tasks.proof.unsolvable import Others, irrelevant_goal
 
 MISSING_PARAMETER = 0.1
 """Share of the tasks in which one fact is told only when asked."""
 
 
 IRRELEVANT_TOOL = 0.05
-"""Share of the tasks with a wish of another world."""
+"""Share of the tasks with a user goal of another domain."""
 
 
 class ServerDraft(NamedTuple):
@@ -46,7 +45,7 @@ class ServerDraft(NamedTuple):
     told: tuple[tuple[Communicated, ...], ...]
     """For each goal, where in its answer the values stand that the user is to be told."""
 
-    wishes: tuple[Wish, ...]
+    user_goals: tuple[ServerGoal, ...]
     """The definitions behind the goals, one or several goals each."""
 
 
@@ -56,32 +55,34 @@ def draft_for_server(
     item_id: str,
     *,
     shares: Complexity,
-    reveals: str,
+    disclosure: str,
     attempt: int = 0,
     others: Others | None = None,
 ) -> ServerDraft:
     """A draft for an agent with these tools of the server, rows by name. UnprovedError without
     any goal.
 
-    Another `attempt` is another choice of wishes for the same item; `others` are the domains that
-    a wish may belong to which no tool of the server grants.
+    Another `attempt` is another choice of user goals for the same item; `others` are the domains
+    that a user goal may belong to which no tool of the server grants.
     """
     rng = rng_of(item_id, "task")
     complexity, count = complexity_of(shares, rng)
     variant = _variant(rng)
     rng = rng_of(item_id, "draft", attempt)
-    wishes = _choose(config, tools, count, rng)
+    user_goals = _choose(config, tools, count, rng)
     slots = {name: rng.choice(values) for name, values in config.slots.items()}
-    places = [(wish, at) for wish in wishes for at in range(len(wish.calls))]
+    places = [(user_goal, at) for user_goal in user_goals for at in range(len(user_goal.calls))]
     draft = Draft(
         variant=variant,
-        goals=tuple(_goal(wish, at, slots, tools) for wish, at in places),
+        goals=tuple(_goal(user_goal, at, slots, tools) for user_goal, at in places),
         initial_state={"fixture": rng.choice(sorted(config.fixtures))},
     )
-    told = tuple(tuple(c for c in wish.communicate if c.call == at) for wish, at in places)
+    told = tuple(
+        tuple(c for c in user_goal.communicate if c.call == at) for user_goal, at in places
+    )
     if variant == "irrelevant_tool":
         words = {word for name in tools for word in param_words(name).split()}
-        found = others and irrelevant_wish(others(), words, tools, rng)
+        found = others and irrelevant_goal(others(), words, tools, rng)
         if not found:
             draft = draft.model_copy(update={"variant": "normal"})
         else:
@@ -90,10 +91,10 @@ def draft_for_server(
             told = (*told, ())
     keep_back = rng_of(item_id, "reveals")
     try:
-        draft = revealed(draft, reveals, keep_back)
+        draft = disclosed(draft, disclosure, keep_back)
     except UnprovedError:  # nothing in it that could be kept back
-        draft = revealed(draft.model_copy(update={"variant": "normal"}), reveals, keep_back)
-    return ServerDraft(complexity, draft, told, tuple(wishes))
+        draft = disclosed(draft.model_copy(update={"variant": "normal"}), disclosure, keep_back)
+    return ServerDraft(complexity, draft, told, tuple(user_goals))
 
 
 def _variant(rng: Random) -> Variant:
@@ -103,14 +104,16 @@ def _variant(rng: Random) -> Variant:
     return "irrelevant_tool" if draw < MISSING_PARAMETER + IRRELEVANT_TOOL else "normal"
 
 
-def _choose(config: ServerConfig, names: Collection[str], count: int, rng: Random) -> list[Wish]:
-    """Wishes that go together, with about `count` calls, those that one requires before it."""
-    by_id = {wish.id: wish for wish in config.goals}
+def _choose(
+    config: ServerConfig, names: Collection[str], count: int, rng: Random
+) -> list[ServerGoal]:
+    """User goals that go together, with about `count` calls, those that one requires before it."""
+    by_id = {user_goal.id: user_goal for user_goal in config.goals}
     usable = [w for w in config.goals if all(call.tool in names for call in w.calls)]
     usable = [w for w in usable if all(by_id[r] in usable for r in w.requires)]
-    chosen: list[Wish] = []
-    for wish in rng.sample(usable, len(usable)):
-        new = [w for w in (*(by_id[r] for r in wish.requires), wish) if w not in chosen]
+    chosen: list[ServerGoal] = []
+    for user_goal in rng.sample(usable, len(usable)):
+        new = [w for w in (*(by_id[r] for r in user_goal.requires), user_goal) if w not in chosen]
         if chosen and _num_calls([*chosen, *new]) > count:
             continue
         if not any(_in_conflict(a, b) for a in new for b in chosen):
@@ -122,38 +125,43 @@ def _choose(config: ServerConfig, names: Collection[str], count: int, rng: Rando
     return chosen
 
 
-def _num_calls(wishes: Sequence[Wish]) -> int:
-    return sum(len(wish.calls) for wish in wishes)
+def _num_calls(user_goals: Sequence[ServerGoal]) -> int:
+    return sum(len(user_goal.calls) for user_goal in user_goals)
 
 
-def _in_conflict(a: Wish, b: Wish) -> bool:
+def _in_conflict(a: ServerGoal, b: ServerGoal) -> bool:
     return a.id in b.conflicts or b.id in a.conflicts
 
 
-def _goal(wish: Wish, at: int, slots: Mapping[str, str | int], tools: Mapping[str, Row]) -> Goal:
-    """One call of a wish. Of several calls each is wished for by itself, one after the other."""
-    call = wish.calls[at]
+def _goal(
+    user_goal: ServerGoal, at: int, slots: Mapping[str, str | int], tools: Mapping[str, Row]
+) -> Goal:
+    """One call of a user goal. Of several calls each is a goal by itself, one after the
+    other."""
+    call = user_goal.calls[at]
     step = Step(tool=call.tool, arguments=fill(call.arguments, slots))
     tool = tools[call.tool]
     required = tool["input_schema"].get("required", ())
     known: list[Fact] = []
     for param, value in step.arguments.items():
-        if param not in wish.labels:
+        if param not in user_goal.labels:
             continue
-        for label, plain in plain_parts(_known_as(param, wish.labels[param]), value):
+        for label, plain in plain_parts(_known_as(param, user_goal.labels[param]), value):
             fact = Fact(label=label, value=plain, param=param, needed=param in required)
             if fact not in known:
                 known.append(fact)
-    alone = len(wish.calls) == 1
+    alone = len(user_goal.calls) == 1
     return Goal(
         tool=call.tool,
         description=tool["description"],
-        wish=_sentence(fill(wish.wish, slots)) if alone else "",
+        wish=_sentence(fill(user_goal.wish, slots)) if alone else "",
         arguments=step.arguments,
-        labels={param: label for param, label in wish.labels.items() if param in call.arguments},
+        labels={
+            param: label for param, label in user_goal.labels.items() if param in call.arguments
+        },
         known=tuple(known),
         steps=(step,),
-        writes=wish.writes,
+        writes=user_goal.writes,
     )
 
 
@@ -195,7 +203,7 @@ async def prove_on_server(
     TransientError for the server's own failure.
     """
     before = await server.state()
-    calls: list[Call] = []
+    calls: list[EpisodeCall] = []
     goals: list[Goal] = []
     for goal, told in zip(made.draft.goals, made.told, strict=True):
         if not goal.possible:
@@ -205,7 +213,7 @@ async def prove_on_server(
         result = await server.call(step.tool, step.arguments)
         if result.is_error:
             raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
-        calls.append(Call(tool=step.tool, arguments=step.arguments, observation=result.text))
+        calls.append(EpisodeCall(tool=step.tool, arguments=step.arguments, observation=result.text))
         goals.append(goal.model_copy(update={"asks": _asked(told, result.text)}))
     changes = probe_changes(before, await server.state())
     if bool(changes) != any(goal.writes and goal.possible for goal in goals):
@@ -223,7 +231,9 @@ async def prove_on_server(
         further=extensions.criteria(draft),
     )
     check_passes(rubric, draft, calls, extensions.kinds, changes=changes)
-    check_derivable(draft, calls, given=[server.config.description, *_free_choices(made.wishes)])
+    check_derivable(
+        draft, calls, given=[server.config.description, *_free_choices(made.user_goals)]
+    )
     return draft, Proof(
         rubric=rubric,
         observed_chars=observed_chars(calls),
@@ -242,14 +252,14 @@ def _need_missing(draft: Draft, shown: Sequence[str]) -> None:
             raise UnprovedError("fact_can_be_found_out", f"{fact.label}: {fact.value!r}")
 
 
-def _free_choices(wishes: Sequence[Wish]) -> list[Any]:
+def _free_choices(user_goals: Sequence[ServerGoal]) -> list[Any]:
     """Figures and flags of a plan that no user says: how many lines to show, and the like."""
     return [
         value
-        for wish in wishes
-        for call in wish.calls
+        for user_goal in user_goals
+        for call in user_goal.calls
         for param, argument in call.arguments.items()
-        if param not in wish.labels
+        if param not in user_goal.labels
         for value in plain_values(argument)
         if not isinstance(value, str)
     ]

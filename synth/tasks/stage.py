@@ -19,7 +19,7 @@ from records.tables.splits import own_split, split_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import open_server
 from synth.episode.tools.cassette import NotRecordedError, OpenForProof
-from synth.episode.tools.code_worlds import is_code
+from synth.episode.tools.code_environments import is_code
 from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
@@ -46,20 +46,20 @@ BLOCK = 64
 PERSONAS_PER_BLOCK = 16
 
 SERVER_ATTEMPTS = 4
-"""Choices of wishes tried for one task on a real server before it is dropped."""
+"""Choices of user goals tried for one task on a real server before it is dropped."""
 
 
-OTHER_WORLDS = 6
-"""Domains from which a wish that no tool of the agent grants is drawn."""
+OTHER_DOMAINS_TRIED = 6
+"""Domains from which a user goal that no tool of the agent grants is drawn."""
 
 
 class TaskConfig(Config):
     tasks_per_agent: int = Field(default=8, ge=1)
     simple: float = Field(default=0.3, ge=0.0, le=1.0)
-    """Share of tasks with one wish."""
+    """Share of tasks with one user goal."""
 
     complex: float = Field(default=0.3, ge=0.0, le=1.0)
-    """Share of tasks with three or four wishes; the others have two."""
+    """Share of tasks with three or four user goals; the others have two."""
 
     dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of tasks of which the user must do a step, in domains whose users own tools."""
@@ -157,7 +157,8 @@ def plan_tasks(
     """Tasks 0 to count - 1. Task i is the same whatever the count.
 
     `agents` and `personas` stand in the order of their plans, None where there is no row.
-    `simulation`: what decides the answers of tools that are played, for an agent of such a world.
+    `simulation`: what decides the answers of tools that are played, for an agent of such an
+    environment.
     """
     base = digest(
         "task",
@@ -228,7 +229,7 @@ def _in_domain(
     domain = sources.domains[agent["domain_id"]]
     names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
     users = {t["name"] for t in _user_tools(agent, sources)}
-    # a held-out tool is not even wished for where it is not at hand
+    # a held-out tool is not even a goal where it is not at hand
     there = sources.of_domain.get(agent["domain_id"], [])
     lacking = {t["name"] for t in there if t["split"] != "heldout_tool"}
     tasks = DomainTasks(
@@ -242,7 +243,7 @@ def _in_domain(
     made = tasks.make(
         item_id,
         shares=config.shares,
-        reveals=persona["reveals"],
+        disclosure=persona["reveals"],
         dual_control=config.dual_control,
     )
     return _Made(*made, {"title": domain.title, "description": domain.description})
@@ -251,7 +252,7 @@ def _in_domain(
 async def _played(
     item_id: str, agent: Row, config: TaskConfig, sources: TaskSources, llm: LLM
 ) -> _Made:
-    """In a world whose tools no program defines."""
+    """In an environment whose tools no program defines."""
     domain = sources.domains[agent["domain_id"]]
     own = [t for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]]
     made = await make_played(
@@ -280,7 +281,7 @@ async def _on_server(
             tools,
             item_id,
             shares=config.shares,
-            reveals=persona["reveals"],
+            disclosure=persona["reveals"],
             attempt=attempt,
             others=_others(item_id, agent, sources),
         )
@@ -299,12 +300,12 @@ async def _on_server(
 async def _on_code(
     plan: TaskPlan, agent: Row, persona: Row, llm: LLM, code: CodeTasks, generator: RoleConfig
 ) -> Row:
-    world = code.world_for(plan.item_id)
+    environment = code.environment_for(plan.item_id)
     task = await code.make(plan.item_id)
     brief = await write_issue(
         llm,
         item_id=plan.item_id,
-        project=world.project,
+        project=environment.project,
         persona=persona,
         failing=task.failing,
         secret=task.secret,
@@ -315,7 +316,7 @@ async def _on_code(
         "token_budget": TOKEN_BUDGET,
         "max_turns": MAX_TURNS,
         "prompt_version": version_of(ISSUE_PROMPT),
-        "split": split_of(row["split"], [world.project.split]),
+        "split": split_of(row["split"], [environment.project.split]),
     }
 
 
@@ -327,7 +328,7 @@ def _others(item_id: str, agent: Row, sources: TaskSources) -> Others | None:
     """A few domains of which the agent has no tool; None where there are none."""
     at_hand = {tool["domain_id"] for tool in _own_tools(agent, sources)}
     ids = [i for i in sorted(sources.domains) if i not in at_hand]
-    drawn = rng_of(item_id, "other_worlds").sample(ids, min(OTHER_WORLDS, len(ids)))
+    drawn = rng_of(item_id, "other_worlds").sample(ids, min(OTHER_DOMAINS_TRIED, len(ids)))
 
     def load() -> list[Domain]:
         domains = [sources.domains[i] for i in drawn]

@@ -96,8 +96,8 @@ async def write_brief(
 
 
 def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
-    """What the words do not hold: in the opening the first wish's values that are told at once,
-    in each fact its value."""
+    """What the words do not hold: in the opening the first user goal's values that are told at
+    once, in each fact its value."""
     first = [fact for fact in draft.goals[0].known if fact.when == "opening"]
     missing = [
         f"{fact.label} {fact.value} in the opening"
@@ -106,9 +106,11 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
     ]
     missing += [
         f"{fact.label} {fact.value} in wish {number}"
-        for number, (goal, wish) in enumerate(zip(draft.goals, words["wishes"], strict=True), 1)
+        for number, (goal, user_goal) in enumerate(
+            zip(draft.goals, words["wishes"], strict=True), 1
+        )
         for fact in goal.known
-        if goal.after and fact.when == "opening" and not says(wish, fact)
+        if goal.after and fact.when == "opening" and not says(user_goal, fact)
     ]
     known = [fact for goal in draft.goals for fact in goal.known]
     missing += [
@@ -120,20 +122,23 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
 
 
 def asking_for_results(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
-    """The words, with a closing request in each wish that does not ask for what it is to yield.
+    """The words, with a closing request in each user goal that does not ask for what it is to
+    yield.
 
     What the rubric wants the user to be told, the user must have asked for.
     """
-    wishes = []
+    user_goals = []
     opening = words["opening"]
-    for number, (goal, wish) in enumerate(zip(draft.goals, words["wishes"], strict=True)):
-        unasked = [a.label for a in goal.asks if not _asks_for(wish, a.label)]
-        wishes.append(f"{wish.strip()} Please tell me the {_joined(unasked)}." if unasked else wish)
+    for number, (goal, user_goal) in enumerate(zip(draft.goals, words["wishes"], strict=True)):
+        unasked = [a.label for a in goal.asks if not _asks_for(user_goal, a.label)]
+        user_goals.append(
+            f"{user_goal.strip()} Please tell me the {_joined(unasked)}." if unasked else user_goal
+        )
         if number == 0:
             unasked = [a.label for a in goal.asks if not _asks_for(opening, a.label)]
             if unasked:
                 opening = f"{opening.strip()} Please tell me the {_joined(unasked)}."
-    return words | {"opening": opening, "wishes": wishes}
+    return words | {"opening": opening, "wishes": user_goals}
 
 
 _SMALL_WORDS = frozenset({"a", "an", "each", "in", "is", "it", "of", "the", "was", "when"})
@@ -155,21 +160,21 @@ def says(text: str, fact: Fact) -> bool:
 
 
 def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
-    """Facts told twice stand once, with the first wish that needs them; labels name one value.
+    """Facts told twice stand once, with the first user goal that needs them; labels name one value.
     What is to be done after something else is said in one breath with it."""
     facts: list[dict[str, Any]] = []
     told: list[tuple[str, Any]] = []
-    wishes: list[str] = []
+    user_goals: list[str] = []
     opening = words["opening"].strip()
-    for goal, wish in zip(draft.goals, words["wishes"], strict=True):
-        if goal.after and len(wishes) == 1:
-            opening += f" {wish.strip()}"
+    for goal, user_goal in zip(draft.goals, words["wishes"], strict=True):
+        if goal.after and len(user_goals) == 1:
+            opening += f" {user_goal.strip()}"
         if goal.after:
-            wishes[-1] += f" {wish.strip()}"
+            user_goals[-1] += f" {user_goal.strip()}"
         else:
-            wishes.append(wish.strip())
+            user_goals.append(user_goal.strip())
         for fact in goal.known:
-            place = {"when": fact.when, "goal": len(wishes) - 1}
+            place = {"when": fact.when, "goal": len(user_goals) - 1}
             entry = {"label": fact.label, "value": fact.value} | place
             if (fact.label, fact.value) in told:
                 continue
@@ -178,4 +183,4 @@ def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
             if same:
                 entry["label"] = f"{fact.label} ({same + 1})"
             facts.append(entry)
-    return {"opening": opening, "wishes": wishes, "facts": facts}
+    return {"opening": opening, "wishes": user_goals, "facts": facts}

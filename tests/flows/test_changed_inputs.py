@@ -71,7 +71,7 @@ def test_a_server_imported_by_hand_may_be_used_by_a_run(tmp_path: Path) -> None:
     run_pipeline(tmp_path / "d", config)
     assert dataset.rows("tools") == imported
     assert [row["server"] for row in dataset.rows("trajectories")] == ["time"]
-    # the same server over another world is not the one that was imported
+    # the same server over another domain is not the one that was imported
     edited = builtin_servers()["time"].model_copy(update={"clock": "2026-05-04T09:00:00"})
     definition = tmp_path / "time.yaml"
     definition.write_text(yaml.safe_dump(edited.model_dump(mode="json")))

@@ -15,19 +15,19 @@ from tests.flows.prefect_api import artifacts, flow_runs, post, whole_log
 from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
 from tests.trainer.played_dataset import make_dataset
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.evaluation.run import ScoreSettings
 from trainer.inference.sampler import Sampling
 from trainer.training.curves import PLOTS
 from trainer.training.settings import DataConfig, TrainConfig
-from trainer.training.step import Fault, Stepper
+from trainer.training.step import StepFault, Stepper
 
 
 def config_of(root: Path, source: Path, steps: int = 4) -> TrainConfig:
     return TrainConfig(
         out=str(root / "run"),
         data=DataConfig(
-            sources=(SourceConfig(path=str(source)),), row_tokens=1024, batch_rows=2, micro_rows=1
+            sources=(CorpusConfig(path=str(source)),), row_tokens=1024, batch_rows=2, micro_rows=1
         ),
         shape=small(vocab_size=300, max_positions=1024),
         steps=steps,
@@ -68,7 +68,7 @@ def test_a_run_that_fails_shows_what_it_came_to(
     monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
     (tmp_path / "text.txt").write_text("words " * 200)
     config = config_of(tmp_path, tmp_path / "text.txt").model_copy(update={"bad_step": "stop"})
-    faults = iter([None, None, None, Fault("no_number", "loss nan")])
+    faults = iter([None, None, None, StepFault("no_number", "loss nan")])
     monkeypatch.setattr(Stepper, "_fault", lambda *_: next(faults))
     with pytest.raises(SynthError, match=r"step 4, .* loss nan"):
         asyncio.run(pretrain(config))
@@ -81,7 +81,7 @@ def test_a_run_that_fails_shows_what_it_came_to(
     assert found["curves"]["data"].startswith("![Loss")
     assert "trained-model" not in found
 
-    faults = iter([None, Fault("spike", "far too steep")])  # from the checkpoint at step 2
+    faults = iter([None, StepFault("spike", "far too steep")])  # from the checkpoint at step 2
     asyncio.run(pretrain(config.model_copy(update={"bad_step": "skip"})))
     done = flow_runs(prefect_url, name)[name]
     found = artifacts(prefect_url, done["id"])

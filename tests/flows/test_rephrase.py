@@ -18,7 +18,7 @@ from tests.flows.pipeline_work import content_of
 from tests.flows.rephrase_work import LENIENT, SMALL, run_rephrase
 from tests.killing import PROCESSES, run
 from tests.trainer.configs import small
-from trainer.data.sources import SourceConfig as TrainedOn
+from trainer.data.sources import CorpusConfig as TrainedOn
 from trainer.data.sources import samples_of
 from trainer.training.loop import train
 from trainer.training.settings import DataConfig, TrainConfig

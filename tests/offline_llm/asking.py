@@ -1,4 +1,4 @@
-"""Asks the provider in process, for tests that need many answers."""
+"""Asks the offline model in process, for tests that need many answers."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The provider over real HTTP: uvicorn on loopback, asked by the plain `openai` package."""
+"""The offline model over real HTTP: uvicorn on loopback, asked by the plain `openai` package."""
 
 import threading
 import time

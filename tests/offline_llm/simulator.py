@@ -1,4 +1,5 @@
-"""Two small sets of tools that the provider was not written for, and a world behind them.
+"""Two small sets of tools that the offline model was not written for, and an environment behind
+them.
 
 Invented for these tests, in another style than the built-in domains: camel case and plain numbers
 for ids in one, letters and digits in the other, results of different shapes.

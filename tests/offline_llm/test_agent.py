@@ -20,7 +20,7 @@ class Talk:
     def __init__(
         self, tools: list[dict[str, Any]], *, system: str = SYSTEM, faults: list[str] | None = None
     ) -> None:
-        self.tools, self.world = tools, Simulated(faults=faults or [])
+        self.tools, self.environment = tools, Simulated(faults=faults or [])
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
@@ -42,7 +42,7 @@ class Talk:
             for call in message["tool_calls"]:
                 function = call["function"]
                 self.calls.append((function["name"], json.loads(function["arguments"])))
-                result = self.world.call(*self.calls[-1])
+                result = self.environment.call(*self.calls[-1])
                 self.messages.append(
                     {"role": "tool", "tool_call_id": call["id"], "content": result}
                 )
@@ -66,7 +66,7 @@ GRANTED = {
 def test_looks_up_what_the_user_describes_then_writes_then_reports() -> None:
     talk = Talk(OBSERVATORY)
     said = talk.say(GRANT)
-    assert talk.world.grants == [GRANTED]
+    assert talk.environment.grants == [GRANTED]
     assert talk.calls[-1][0] == "grantNight"
     assert {name for name, _ in talk.calls[:-1]} == {"searchObservers", "listTelescopes"}
     assert "GR-501" in said
@@ -76,8 +76,8 @@ def test_a_second_wish_uses_its_own_values() -> None:
     talk = Talk(OBSERVATORY)
     talk.say(GRANT)
     talk.say("Now I want to withdraw a granted night. The grant is GR-377.")
-    assert talk.world.withdrawn == ["GR-377"]
-    assert len(talk.world.grants) == 1
+    assert talk.environment.withdrawn == ["GR-377"]
+    assert len(talk.environment.grants) == 1
 
 
 def test_asks_for_what_is_missing_and_goes_on_with_the_answer() -> None:
@@ -85,9 +85,9 @@ def test_asks_for_what_is_missing_and_goes_on_with_the_answer() -> None:
     question = talk.say("Please feed a hive. The queen is Matilda.")
     assert question.endswith("?")
     assert "kilograms" in question
-    assert talk.world.fed == []
+    assert talk.environment.fed == []
     said = talk.say("The kilograms is 2.5.")
-    assert talk.world.fed == [("HV-09", 2.5)]
+    assert talk.environment.fed == [("HV-09", 2.5)]
     assert "37.5" in said
 
 
@@ -95,7 +95,7 @@ def test_gives_up_on_what_the_user_does_not_know() -> None:
     talk = Talk(HIVES)
     talk.say("Please feed a hive. The queen is Matilda.")
     said = talk.say("Sorry, I don't know that.")
-    assert talk.world.fed == []
+    assert talk.environment.fed == []
     assert "can't do this without the kilograms" in said
 
 
@@ -103,9 +103,9 @@ def test_gives_up_on_what_the_user_does_not_know() -> None:
     "wish",
     ["Please sell a hive to my neighbour.", "Could you paint the telescope green?", "Order pizza."],
 )
-def test_says_so_when_no_tool_fits_and_calls_none(wish: str) -> None:
+def test_says_so_when_no_tool_fits_and_calls_none(user_goal: str) -> None:
     talk = Talk([*HIVES, *OBSERVATORY])
-    assert "no way to do that" in talk.say(wish)
+    assert "no way to do that" in talk.say(user_goal)
     assert talk.calls == []
 
 
@@ -115,7 +115,7 @@ def test_says_so_when_no_tool_fits_and_calls_none(wish: str) -> None:
 def test_tries_again_after_a_passing_error(fault: str) -> None:
     talk = Talk(OBSERVATORY, faults=[fault, fault])
     talk.say(GRANT)
-    assert talk.world.grants == [GRANTED]
+    assert talk.environment.grants == [GRANTED]
 
 
 def test_stops_when_an_error_does_not_pass() -> None:
@@ -130,7 +130,7 @@ def test_puts_an_argument_right_by_the_error_message() -> None:
     del loose[2]["function"]["parameters"]["properties"]["filter"]["enum"]
     talk = Talk(loose)
     talk.say(GRANT)
-    assert talk.world.grants == [GRANTED]
+    assert talk.environment.grants == [GRANTED]
     assert [name for name, _ in talk.calls].count("grantNight") == 2
 
 
@@ -139,16 +139,16 @@ def test_refuses_what_a_rule_forbids_and_only_that() -> None:
     talk = Talk(HIVES, system=system)
     refused = talk.say("Please feed a hive. The hive code is HV-07 and the kilograms is 4.")
     assert "not allowed" in refused
-    assert talk.world.fed == []
+    assert talk.environment.fed == []
     talk.say("Then please feed a hive. The hive code is HV-07 and the kilograms is 2.")
-    assert talk.world.fed == [("HV-07", 2)]
+    assert talk.environment.fed == [("HV-07", 2)]
 
 
 def test_asks_which_when_the_words_decide_not() -> None:
     talk = Talk(HIVES)
     question = talk.say("Please feed a hive. The kilograms is 2.")
     assert "which hive" in question
-    assert talk.world.fed == []
+    assert talk.environment.fed == []
 
 
 @pytest.mark.parametrize(

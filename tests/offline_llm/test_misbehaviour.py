@@ -1,4 +1,4 @@
-"""Told to misbehave, the provider fails at the declared shares, and a retry can pass."""
+"""Told to misbehave, the offline model fails at the declared shares, and a retry can pass."""
 
 import asyncio
 import json

@@ -150,14 +150,14 @@ def test_a_call_of_no_tool_is_put_right() -> None:
 
 
 @pytest.mark.parametrize("wish", [FEED, "Please feed a hive. The hive code is HV-07."])
-def test_what_was_left_out_is_given_or_asked_for(wish: str) -> None:
+def test_what_was_left_out_is_given_or_asked_for(user_goal: str) -> None:
     always = clumsy(leaves_out_argument=1.0)
-    messages = talk(wish)
+    messages = talk(user_goal)
     wrong = ask(messages, tools=HIVES, settings=always)
     missing = next(n for n in ("hive_code", "kilograms") if n not in arguments(wrong))
     messages += refused(wrong, "invalid_arguments", f"{missing} is missing.")
     right = ask(messages, tools=HIVES, settings=always)
-    if wish == FEED:
+    if user_goal == FEED:
         assert arguments(right) == {"hive_code": "HV-07", "kilograms": 2.5}
     else:
         assert not calls_of(right)

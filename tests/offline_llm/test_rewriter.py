@@ -10,7 +10,7 @@ import pytest
 from offline_llm.settings.rates import RewriterErrors
 from offline_llm.settings.settings import OfflineSettings
 from synth.prompts.templates import render
-from synth.rephrasing.sources.built_in import Maths
+from synth.rephrasing.sources.built_in import MathsProblems
 from synth.rephrasing.writing.instructions import (
     LEARNING_NOTES,
     TRANSLATE,
@@ -134,7 +134,7 @@ def test_entries_are_counted_on_from_what_is_written() -> None:
 
 
 def test_notes_hold_every_formula_and_the_answer_last() -> None:
-    for _, text in Maths().texts():
+    for _, text in MathsProblems().texts():
         if text.language != "en":
             continue
         notes = inner(rewrite(text.text, maths=LEARNING_NOTES))

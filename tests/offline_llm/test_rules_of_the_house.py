@@ -1,4 +1,4 @@
-"""What keeps the provider honest: it knows no tool, domain or entity, and it stays small."""
+"""What keeps the offline model honest: it knows no tool, domain or entity, and it stays small."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ import offline_llm
 import sandboxes
 import tool_specs
 from sandboxes.code.workspace import TOOLS as WORKSPACE_TOOLS
-from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.code_environments import code_environments
 
 FOLDER = Path(offline_llm.__file__).parent
 DOMAINS = Path(tool_specs.__file__).parent / "domains" / "builtin"
@@ -37,7 +37,7 @@ def names_of_the_catalogue() -> set[str]:
         server = yaml.load(path.read_text(), yaml.CSafeLoader)
         called = [call["tool"] for goal in server["goals"] for call in goal["calls"]]
         names |= {server["name"], *called, *server["samples"]}
-    names |= {tool.name for tool in WORKSPACE_TOOLS} | code_worlds(["all"]).keys()
+    names |= {tool.name for tool in WORKSPACE_TOOLS} | code_environments(["all"]).keys()
     return {name.replace("_", " ") for name in names}
 
 

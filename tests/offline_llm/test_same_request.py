@@ -1,7 +1,7 @@
-"""The embedded provider is given what a hosted model would get, byte for byte, and nothing else.
+"""The offline model is given what a hosted model would get, byte for byte, and nothing else.
 
-A whole small pipeline runs twice: once on the provider in process, once against a "hosted" URL, a
-recording proxy on loopback that hands each request on to the provider.
+A whole small pipeline runs twice: once on the offline model in process, once against a "hosted"
+URL, a recording proxy on loopback that hands each request on to the offline model.
 """
 
 import threading
@@ -29,7 +29,8 @@ HEADERS_OF_HTTP = {b"host", b"connection", b"content-length", b"accept-encoding"
 
 
 class Recorder:
-    """An ASGI application in front of the provider that keeps what every chat request carried."""
+    """An ASGI application in front of the offline model that keeps what every chat request
+    carried."""
 
     def __init__(self) -> None:
         self.provider = create_app(OfflineSettings())

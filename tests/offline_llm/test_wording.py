@@ -1,4 +1,4 @@
-"""How the provider speaks of what was done."""
+"""How the offline model speaks of what was done."""
 
 import pytest
 

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 from sandboxes.local.backend import closing, start
 from sandboxes.local.sandbox import Sandbox
-from sandboxes.local.snapshots import Snapshot
+from sandboxes.local.snapshots import WorkspaceSnapshot
 
 
 @asynccontextmanager
-async def fork(snapshot: Snapshot) -> AsyncIterator[Sandbox]:
+async def fork(snapshot: WorkspaceSnapshot) -> AsyncIterator[Sandbox]:
     """As `lease` with the snapshot's template, the workspace holding the snapshot's files.
 
     What a fork changes is seen by no other fork, and bounded by the disk limit.

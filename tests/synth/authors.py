@@ -1,4 +1,4 @@
-"""Stages with a generator behind them: the offline provider, or words fixed by the test."""
+"""Stages with a generator behind them: the offline model, or words fixed by the test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,20 +1,20 @@
-"""A task at the clinic's front desk, played by hand: the world of the tests of episodes."""
+"""A task at the clinic's front desk, played by hand: the environment of the tests of episodes."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from records.tables.schemas import Row
-from synth.episode.environment import EpisodeConfig, EpisodeEnvironment, Step
+from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.users.user import Scene, UserTurn
 from tool_specs.domains.catalogue import domain_id, tool_rows
 from tool_specs.domains.domain import load_domains
 
 DOMAIN = load_domains(["clinic_desk"])[0]
 TOOLS = tool_rows(DOMAIN)
-QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}))
+QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1.0}))
 """Nothing is injected."""
 
 AGENT: Row = {
@@ -157,7 +157,7 @@ def environment(
 
 async def play(
     env: EpisodeEnvironment, *actions: dict[str, Any], task: Row = TASK, seed: int = 1
-) -> list[Step]:
+) -> list[EnvironmentStep]:
     """Reset, play the actions, close."""
     await env.reset(task, seed)
     try:

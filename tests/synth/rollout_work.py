@@ -12,14 +12,14 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.episode.environment import EpisodeConfig
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.tools.simulator import SimulateConfig
 from synth.llm.client import LLM, Gateway
 from synth.llm.config import RoleConfig
 from tests.synth.clinic import TASK, catalogue
 
 STORMY = EpisodeConfig(
-    outcomes=OutcomeConfig(weights={"success": 3, "transient_error": 1, "rate_limit": 1})
+    outcomes=FaultInjectionConfig(weights={"success": 3, "transient_error": 1, "rate_limit": 1})
 )
 
 

@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 
 from records.digest import digest
-from synth.rubrics.built_in import BUILT_IN, Breach, Call, Episode, episode_of
+from synth.rubrics.built_in import BUILT_IN, Episode, EpisodeCall, PolicyViolation, episode_of
 from synth.rubrics.criteria import Rubric
 from synth.tasks.composing import Complexity, DomainTasks
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.proof.proving import reference_messages
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 SHARES = Complexity(0.3, 0.4, 0.3)
 PER_DOMAIN = 30
@@ -24,7 +24,7 @@ class Case:
     """A proved task and what it was made of."""
 
     domain: Domain
-    tools: dict[str, Tool]
+    tools: dict[str, DomainTool]
     complexity: str
     draft: Draft
     rubric: Rubric
@@ -33,14 +33,14 @@ class Case:
         self, plan: Sequence[Step] | None = None, messages: Sequence[dict[str, Any]] | None = None
     ) -> Episode:
         """What is left of calling `plan` in order: the reference plan unless given."""
-        world = World.of(self.domain, self.draft.initial_state)
+        environment = DomainEnvironment.of(self.domain, self.draft.initial_state)
         calls, broken = [], []
         for index, step in enumerate(self.draft.plan if plan is None else plan):
-            rules = breaches(world, step.tool, step.arguments)
-            broken += [Breach(rule=rule, call_index=index) for rule in rules]
-            result = world.call(step.tool, step.arguments)
+            rules = policy_violations(environment, step.tool, step.arguments)
+            broken += [PolicyViolation(rule=rule, call_index=index) for rule in rules]
+            result = environment.call(step.tool, step.arguments)
             calls.append(
-                Call(
+                EpisodeCall(
                     tool=step.tool,
                     arguments=step.arguments,
                     observation=result.observation,
@@ -50,18 +50,18 @@ class Case:
                 )
             )
         words = reference_messages(self.draft) if messages is None else messages
-        return episode_of(words, calls, breaches=broken)
+        return episode_of(words, calls, policy_violations=broken)
 
     def failed(self, episode: Episode) -> set[str]:
         """Criteria that the episode fails."""
         return {i for i, v in BUILT_IN.check_all(self.rubric, episode).items() if not v.passed}
 
-    def world(self, plan: Sequence[Step] = ()) -> World:
+    def environment(self, plan: Sequence[Step] = ()) -> DomainEnvironment:
         """The state after `plan`."""
-        world = World.of(self.domain, self.draft.initial_state)
+        environment = DomainEnvironment.of(self.domain, self.draft.initial_state)
         for step in plan:
-            world.call(step.tool, step.arguments)
-        return world
+            environment.call(step.tool, step.arguments)
+        return environment
 
 
 @cache
@@ -90,8 +90,8 @@ def case(domain: Domain, i: int) -> Case:
         lacking=lacking,
         others=lambda: [other for other in domains() if other is not domain],
     )
-    reveals = ("at_once", "mixed", "when_asked")[i % 3]
+    disclosure = ("at_once", "mixed", "when_asked")[i % 3]
     complexity, draft, proof = tasks.make(
-        digest("case", domain.name, i), shares=SHARES, reveals=reveals
+        digest("case", domain.name, i), shares=SHARES, disclosure=disclosure
     )
     return Case(domain, tasks.tools, complexity, draft, proof.rubric)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tool_specs.domains.domain import Domain, load_domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 BIKE_RENTAL = Path(__file__).parent / "fixtures" / "bike_rental.yaml"
 
@@ -16,5 +16,5 @@ def bikes() -> Domain:
 
 
 @pytest.fixture
-def world(bikes: Domain) -> World:
-    return World.of(bikes)
+def environment(bikes: Domain) -> DomainEnvironment:
+    return DomainEnvironment.of(bikes)

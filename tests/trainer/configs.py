@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from trainer.model.config import ModelConfig, YarnConfig
+from trainer.model.config import TransformerConfig, YarnConfig
 
 
-def small(**other: Any) -> ModelConfig:
+def small(**other: Any) -> TransformerConfig:
     shape: dict[str, Any] = {
         "vocab_size": 97,
         "hidden_size": 32,
@@ -24,10 +24,10 @@ def small(**other: Any) -> ModelConfig:
         "rope_theta": 10_000.0,
         "init_std": 0.2,
     }
-    return ModelConfig(**(shape | other))
+    return TransformerConfig(**(shape | other))
 
 
-CONFIGS: dict[str, ModelConfig] = {
+CONFIGS: dict[str, TransformerConfig] = {
     "plain": small(),
     "uncompressed_queries": small(q_lora_rank=None),
     "all_dense": small(num_dense_layers=3),

@@ -6,11 +6,11 @@ from pathlib import Path
 from flows.runtime.open_run import open_run
 from synth.episode.environment import EpisodeConfig
 from synth.episode.rollout import RolloutConfig
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
 
-QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}))
+QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1.0}))
 
 
 def make_dataset(folder: Path, *, num_tasks: int) -> Path:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.trainer.configs import small
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.training.settings import DataConfig, TrainConfig
 
 SHAPE = small(vocab_size=320, init_std=0.05)
@@ -28,7 +28,7 @@ def config_of(data: Path, out: Path, **other: Any) -> TrainConfig:
         "preset": None,
         "shape": SHAPE,
         "data": DataConfig(
-            sources=(SourceConfig(path=str(data)),), row_tokens=64, batch_rows=4, micro_rows=2
+            sources=(CorpusConfig(path=str(data)),), row_tokens=64, batch_rows=4, micro_rows=2
         ),
         "steps": 12,
         "peak_lr": 5e-3,

@@ -40,7 +40,7 @@ _DIMENSIONS = 50
 """Of the vectors that t-SNE starts from."""
 
 
-class Cell(NamedTuple):
+class CoverageCell(NamedTuple):
     source: str
     category: str
     place: str
@@ -74,7 +74,7 @@ class Overlap(NamedTuple):
     """Of the distances to the nearest."""
 
 
-class Point(NamedTuple):
+class MapPoint(NamedTuple):
     x: float
     y: float
     """Both from 0 to 1."""
@@ -82,7 +82,7 @@ class Point(NamedTuple):
     category: str
 
 
-def cells(tools: Iterable[Row], domains: Iterable[Row]) -> list[Cell]:
+def cells(tools: Iterable[Row], domains: Iterable[Row]) -> list[CoverageCell]:
     """Usable tools by category and domain or server; domains without any too, so that what is
     empty shows."""
     names = {domain["domain_id"]: domain["name"] for domain in domains}
@@ -93,10 +93,10 @@ def cells(tools: Iterable[Row], domains: Iterable[Row]) -> list[Cell]:
         if not tool["drop_reason"]:
             place = tool["server"] or names.get(tool["domain_id"], "-")
             counts[tool["source"], tool["category"] or "-", place] += 1
-    return [Cell(*key, n) for key, n in sorted(counts.items())]
+    return [CoverageCell(*key, n) for key, n in sorted(counts.items())]
 
 
-def categories(found: Iterable[Cell]) -> list[Category]:
+def categories(found: Iterable[CoverageCell]) -> list[Category]:
     """Cells summed up by category, the largest first."""
     groups: dict[tuple[str, str], list[int]] = {}
     for cell in found:
@@ -177,7 +177,7 @@ def _nearest(a: Any, b: Any, places_a: Any, places_b: Any) -> Any:
     return np.clip(best, 0.0, 1.0)
 
 
-def points(tools: Iterable[Row], *, seed: int = 0) -> list[Point]:
+def points(tools: Iterable[Row], *, seed: int = 0) -> list[MapPoint]:
     """A map of at most MOST_POINTS tools, drawn by seed; near points share words. Empty for too
     few tools."""
     rows = sorted(_usable(tools), key=lambda tool: share_of(tool["tool_id"], f"map/{seed}"))
@@ -186,7 +186,7 @@ def points(tools: Iterable[Row], *, seed: int = 0) -> list[Point]:
         return []
     places = _projected(_vectors(rows), seed)
     return [
-        Point(round(float(x), 4), round(float(y), 4), row["source"], row["category"] or "-")
+        MapPoint(round(float(x), 4), round(float(y), 4), row["source"], row["category"] or "-")
         for row, (x, y) in zip(rows, places, strict=True)
     ]
 

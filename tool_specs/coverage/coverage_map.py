@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from tool_specs.coverage.coverage import Point
+from tool_specs.coverage.coverage import MapPoint
 
 WIDTH, HEIGHT, MARGIN = 960, 640, 24
 
@@ -22,7 +22,7 @@ _LINE = 13
 """Pixels between two labels."""
 
 
-def map_svg(points: Sequence[Point], *, totals: dict[str, int]) -> str:
+def map_svg(points: Sequence[MapPoint], *, totals: dict[str, int]) -> str:
     """`totals` are the tools of each kind that the points were drawn from."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT + 40}" role="img" '
@@ -42,15 +42,15 @@ def map_svg(points: Sequence[Point], *, totals: dict[str, int]) -> str:
     return "".join((*parts, "</svg>"))
 
 
-def _x(point: Point) -> float:
+def _x(point: MapPoint) -> float:
     return round(MARGIN + point.x * (WIDTH - 2 * MARGIN), 1)
 
 
-def _y(point: Point) -> float:
+def _y(point: MapPoint) -> float:
     return round(MARGIN + point.y * (HEIGHT - 2 * MARGIN), 1)
 
 
-def _labels(points: Sequence[Point]) -> list[str]:
+def _labels(points: Sequence[MapPoint]) -> list[str]:
     """Each large category named where it is densest; moved down where another name stands."""
     taken: list[tuple[float, float]] = []
     parts = []
@@ -69,7 +69,7 @@ def _labels(points: Sequence[Point]) -> list[str]:
     return parts
 
 
-def _densest(points: Sequence[Point]) -> tuple[float, float]:
+def _densest(points: Sequence[MapPoint]) -> tuple[float, float]:
     """Where the point stands that has the most others around it; the first of equals."""
     spots = [(_x(p), _y(p)) for p in points]
     around = [sum(abs(x - a) + abs(y - b) < _NEAR for a, b in spots) for x, y in spots]
@@ -85,7 +85,7 @@ def _label(category: str) -> str:
     return escape(plain if len(plain) <= _LABEL_CHARS else f"{plain[: _LABEL_CHARS - 3]}...")
 
 
-def _legend(points: Sequence[Point], totals: dict[str, int]) -> list[str]:
+def _legend(points: Sequence[MapPoint], totals: dict[str, int]) -> list[str]:
     parts = []
     shown = Counter(p.source for p in points)
     for i, kind in enumerate(k for k in KINDS if totals.get(k)):

@@ -1,4 +1,5 @@
-"""A domain: entities, seed state, policy and tools, checked and compiled, ready for worlds."""
+"""A domain: entities, seed state, policy and tools, checked and compiled, ready for
+environments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +18,9 @@ from tool_specs.execution.invariants import (
     compile_invariants,
 )
 from tool_specs.execution.programs import Entities, Problems, Program, compile_rule
-from tool_specs.execution.state import Row, State
+from tool_specs.execution.state import EntityRow, State
 from tool_specs.language.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule, ToolSpec
-from tool_specs.language.evaluation import Run
+from tool_specs.language.evaluation import Evaluator
 from tool_specs.language.schemas import SchemaError, Validator
 from tool_specs.language.values import EvaluationError, show_value
 
@@ -28,11 +29,11 @@ BUILT_IN = Path(__file__).parent / "builtin"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A policy rule that code checks: `breached` holds on a call that must not be made."""
+class CheckedRule:
+    """A policy rule that code checks: `violated` holds on a call that must not be made."""
 
     spec: PolicyRule
-    breached: Run
+    violated: Evaluator
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +42,10 @@ class Domain:
 
     file: DomainFile
     programs: Mapping[str, Program]
-    rules: Mapping[str, tuple[Rule, ...]]
+    rules: Mapping[str, tuple[CheckedRule, ...]]
     """By tool name; rules that only a judge can check are in `policy` alone."""
     seed_state: State
-    """Never changed: worlds start from snapshots of it."""
+    """Never changed: environments start from snapshots of it."""
     referrers: Mapping[str, tuple[tuple[str, str], ...]]
     """Entity -> (entity, field) of the fields that point at it."""
     invariants: Invariants
@@ -78,7 +79,7 @@ class Domain:
         return cls(file, programs, rules, state, _referrers(file), invariants)
 
     def with_tools(self, programs: Iterable[Program]) -> "Domain":
-        """The same world with these tools, compiled for it, in place of its own."""
+        """The same environment with these tools, compiled for it, in place of its own."""
         chosen = {program.spec.name: program for program in programs}
         file = self.file.model_copy(update={"tools": [p.spec for p in chosen.values()]})
         rules = {name: rules for name, rules in self.rules.items() if name in chosen}
@@ -113,7 +114,7 @@ class Domain:
         return self.file.entities
 
     @property
-    def seed(self) -> Mapping[str, list[Row]]:
+    def seed(self) -> Mapping[str, list[EntityRow]]:
         """The seed as whole rows, in the order in which reads give them."""
         return {name: list(table.rows()) for name, table in self.seed_state.tables.items()}
 
@@ -189,9 +190,9 @@ def _path_of(name: str | Path) -> Path:
 
 def checked_rows(
     rows: Iterable[tuple[str, Mapping[str, Any]]], entity: EntitySpec, problems: Problems
-) -> dict[str, Row]:
+) -> dict[str, EntityRow]:
     """(path, row) pairs as whole rows by key; what is wrong goes to `problems`."""
-    result: dict[str, Row] = {}
+    result: dict[str, EntityRow] = {}
     check = RowCheck(entity)
     for path, values in rows:
         try:
@@ -247,7 +248,7 @@ def _check_default(path: str, param: ParamSpec, problems: Problems) -> None:
         problems.add(f"{path}.default", problem.removeprefix("arguments: "))
 
 
-def _seed_rows(file: DomainFile, problems: Problems) -> dict[str, dict[str, Row]]:
+def _seed_rows(file: DomainFile, problems: Problems) -> dict[str, dict[str, EntityRow]]:
     return {
         name: checked_rows(
             ((f"seed.{name}[{i}]", row) for i, row in enumerate(file.seed.get(name, []))),
@@ -259,7 +260,12 @@ def _seed_rows(file: DomainFile, problems: Problems) -> dict[str, dict[str, Row]
 
 
 def check_refs(
-    state: State, name: str, entity: EntitySpec, path: str, rows: Iterable[Row], problems: Problems
+    state: State,
+    name: str,
+    entity: EntitySpec,
+    path: str,
+    rows: Iterable[EntityRow],
+    problems: Problems,
 ) -> None:
     """Every id in a ref field of the rows must be a row's key in the state."""
     refs = refs_of(entity)
@@ -297,9 +303,11 @@ def compile_tools(
     return found
 
 
-def _rules(file: DomainFile, entities: Entities, problems: Problems) -> dict[str, tuple[Rule, ...]]:
+def _rules(
+    file: DomainFile, entities: Entities, problems: Problems
+) -> dict[str, tuple[CheckedRule, ...]]:
     tools = {tool.name: tool for tool in file.tools}
-    rules: dict[str, tuple[Rule, ...]] = {}
+    rules: dict[str, tuple[CheckedRule, ...]] = {}
     for rule in file.policy:
         path = f"policy[{rule.id}]"
         if rule.tool is None:
@@ -311,7 +319,7 @@ def _rules(file: DomainFile, entities: Entities, problems: Problems) -> dict[str
             run = compile_rule(
                 rule.forbids, tools[rule.tool], entities, f"{path}.forbids", problems
             )
-            rules[rule.tool] = (*rules.get(rule.tool, ()), Rule(rule, run))
+            rules[rule.tool] = (*rules.get(rule.tool, ()), CheckedRule(rule, run))
     return rules
 
 

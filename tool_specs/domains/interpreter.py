@@ -1,4 +1,4 @@
-"""Worlds: the state of one domain in one episode, and calls of its tools.
+"""The environment of a domain: its state in one episode, and calls of its tools.
 
 A call either succeeds, or changes nothing and says why. No input makes it raise.
 """
@@ -11,14 +11,14 @@ from tool_specs.domains.domain import Domain, check_refs, checked_rows
 from tool_specs.domains.loading import refusal
 from tool_specs.execution.fields import clean_json
 from tool_specs.execution.programs import Problems, Program
-from tool_specs.execution.state import Change, Row, State
+from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.execution.statements import MAX_STEPS, ToolError
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
 from tool_specs.language.types import EXAMPLES
 from tool_specs.language.values import EvaluationError, is_date, is_datetime, show_value
 
-Patch = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
+SeedPatch = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
 """{entity: {key: whole row, or null to delete}} on a domain's seed."""
 
 
@@ -27,14 +27,14 @@ class CallResult(NamedTuple):
     """A JSON value; `{"error": {"code", "message"}}` when `is_error`."""
     is_error: bool
     error_code: str | None
-    diff: list[Change]
+    diff: list[RowChange]
     hash_before: str
     hash_after: str
     statement: int | None = None
     """Index of the statement that failed, where one did."""
 
 
-class World:
+class DomainEnvironment:
     """One domain in one episode. Calls change it in place; snapshots are independent of it."""
 
     __slots__ = ("domain", "state")
@@ -44,27 +44,27 @@ class World:
         self.state = state
 
     @classmethod
-    def of(cls, domain: Domain, patch: Patch | None = None) -> "World":
+    def of(cls, domain: Domain, patch: SeedPatch | None = None) -> "DomainEnvironment":
         """The seed, patched. Raises ConfigError for a patch that does not fit the entities."""
-        world = cls(domain, domain.seed_state.snapshot())
+        environment = cls(domain, domain.seed_state.snapshot())
         if patch:
-            _apply(world, patch)
-        return world
+            _apply(environment, patch)
+        return environment
 
-    def snapshot(self) -> "World":
-        """A world of its own from here, at the cost of what has changed."""
-        return World(self.domain, self.state.snapshot())
+    def snapshot(self) -> "DomainEnvironment":
+        """An environment of its own from here, at the cost of what has changed."""
+        return DomainEnvironment(self.domain, self.state.snapshot())
 
     @property
     def state_hash(self) -> str:
         """32 hex digits over all rows; equal for equal rows, whatever led to them."""
         return self.state.hash
 
-    def rows(self, entity: str) -> list[Row]:
+    def rows(self, entity: str) -> list[EntityRow]:
         """All rows in reading order, to be looked at and not changed."""
         return list(self.state.tables[entity].rows())
 
-    def get(self, entity: str, key: str) -> Row | None:
+    def get(self, entity: str, key: str) -> EntityRow | None:
         return self.state.get(entity, key)
 
     def call(self, tool_name: str, arguments: Any) -> CallResult:
@@ -139,8 +139,8 @@ def _value(spec: ParamSpec, value: Any, path: str) -> Any:
     return value
 
 
-def _apply(world: World, patch: Patch) -> None:
-    problems, state, domain = Problems(), world.state, world.domain
+def _apply(environment: DomainEnvironment, patch: SeedPatch) -> None:
+    problems, state, domain = Problems(), environment.state, environment.domain
     for entity, rows in patch.items():
         path = f"initial_state.{entity}"
         if entity not in domain.entities:
@@ -161,20 +161,24 @@ def _apply(world: World, patch: Patch) -> None:
     state.commit()
 
 
-def breaches(world: World, tool_name: str, arguments: Any) -> list[str]:
-    """Ids of the policy rules that this call would breach in this state. The call is not made.
+def policy_violations(environment: DomainEnvironment, tool_name: str, arguments: Any) -> list[str]:
+    """Ids of the policy rules that this call would violate in this state. The call is not made.
 
-    A call that validation refuses has no effect and breaches nothing, and so does a rule whose
+    A call that validation refuses has no effect and violates nothing, and so does a rule whose
     condition cannot be evaluated on it.
     """
-    rules = world.domain.rules.get(tool_name, ()) if isinstance(tool_name, str) else ()
+    rules = environment.domain.rules.get(tool_name, ()) if isinstance(tool_name, str) else ()
     if not rules:
         return []
     try:
-        _, args = world._validated(tool_name, arguments)
+        _, args = environment._validated(tool_name, arguments)
     except ToolError:
         return []
-    return [rule.spec.id for rule in rules if _holds(rule.breached, [args, world.state, MAX_STEPS])]
+    return [
+        rule.spec.id
+        for rule in rules
+        if _holds(rule.violated, [args, environment.state, MAX_STEPS])
+    ]
 
 
 def _holds(condition: Any, env: Env) -> bool:

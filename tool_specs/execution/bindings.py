@@ -9,7 +9,7 @@ from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.evaluation import (
     ARGS,
     FIRST_FREE,
-    Run,
+    Evaluator,
     Scope,
     Typed,
     compile_condition,
@@ -61,7 +61,7 @@ class Bindings:
             self.problem(where, f"{text!r}: {error}")
         return Typed(lambda env: None, ANY)
 
-    def condition(self, where: str, text: str) -> Run:
+    def condition(self, where: str, text: str) -> Evaluator:
         node = self.parsed(where, text)
         try:
             if node is not None:
@@ -70,7 +70,7 @@ class Bindings:
             self.problem(where, f"{text!r}: {error}")
         return lambda env: False
 
-    def message(self, text: str) -> Run:
+    def message(self, text: str) -> Evaluator:
         try:
             template = parse_template(text)
             self.nodes += [

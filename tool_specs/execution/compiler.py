@@ -11,9 +11,9 @@ from typing import Any
 from tool_specs.execution import statements as execution
 from tool_specs.execution.bindings import Bindings
 from tool_specs.execution.fields import check_of, refs_of
-from tool_specs.execution.planning import Plan, plan_of
+from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
-from tool_specs.language.evaluation import Run, Typed, compile_expression
+from tool_specs.language.evaluation import Evaluator, Typed, compile_expression
 from tool_specs.language.expressions import Access, ExpressionError, parse
 from tool_specs.language.parameters import hints_of, unread
 from tool_specs.language.schemas import Validator
@@ -30,7 +30,7 @@ from tool_specs.language.statements import (
     Update,
     expression_text,
 )
-from tool_specs.language.types import ANY, STRING, Type, json_schema, list_of, misfit, nullable
+from tool_specs.language.types import ANY, STRING, Type, json_schema, list_of, mismatch, nullable
 
 _RETURN_DEPTH = 4
 """Objects inside objects of a returned value."""
@@ -57,9 +57,9 @@ class Compiler(Bindings):
             hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
         )
 
-    def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.Step]:
+    def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.CompiledStep]:
         """Statements in order; those that follow a for_each with its name are its body."""
-        steps: list[execution.Step] = []
+        steps: list[execution.CompiledStep] = []
         position = 0
         while position < len(statements):
             self.index, statement = statements[position]
@@ -82,7 +82,7 @@ class Compiler(Bindings):
                 steps.append(execution.numbered(step, self.index))
         return steps
 
-    def step(self, statement: Statement) -> execution.Step | None:
+    def step(self, statement: Statement) -> execution.CompiledStep | None:
         match statement:
             case Read():
                 return self.read(statement)
@@ -106,7 +106,7 @@ class Compiler(Bindings):
     def key_of(self, entity: str) -> str:
         return self.entities.file.entities[entity].key
 
-    def read(self, s: Read) -> execution.Step | None:
+    def read(self, s: Read) -> execution.CompiledStep | None:
         if not self.entity(s.entity):
             return None
         self.bound[s.bind] = s.entity
@@ -135,14 +135,14 @@ class Compiler(Bindings):
             )
         )
 
-    def read_one(self, s: Read) -> execution.Step:
+    def read_one(self, s: Read) -> execution.CompiledStep:
         for name in ("where", "limit", "cursor"):
             if getattr(s, name) is not None:
                 self.problem(name, "belongs to a read with where, not to one with key")
         if s.order_by:
             self.problem("order_by", "belongs to a read with where, not to one with key")
         key = self.expression("key", s.key or "null")
-        reason = misfit(key.type, Type("ref", entity=s.entity))
+        reason = mismatch(key.type, Type("ref", entity=s.entity))
         if reason:
             self.problem("key", f"{s.key!r}: {reason}")
         declares = {"error", "message"} & s.model_fields_set
@@ -164,7 +164,7 @@ class Compiler(Bindings):
             return False  # said already
         return base.kind == "row" and field.kind == "ref" and not field.nullable
 
-    def filter(self, s: Read) -> tuple[int, Run | None, Plan]:
+    def filter(self, s: Read) -> tuple[int, Evaluator | None, ProbePlan]:
         """Slot of the candidate row, the condition, and the indexes that serve it."""
         if s.error != "not_found" or s.message is not None:
             self.problem("error", "a read with where finds no rows without failing; add a require")
@@ -193,7 +193,7 @@ class Compiler(Bindings):
             self.problem("order_by", f"cannot order by {text!r}; fields: {', '.join(fields)}")
         return field, text.startswith("-")
 
-    def number(self, where: str, text: str | None) -> Run | None:
+    def number(self, where: str, text: str | None) -> Evaluator | None:
         if text is None:
             return None
         run, type_ = self.expression(where, text)
@@ -201,7 +201,7 @@ class Compiler(Bindings):
             self.problem(where, f"{text!r}: needs a whole number, got {type_}")
         return run
 
-    def sets(self, entity: str, values: Mapping[str, str]) -> list[execution.Set]:
+    def sets(self, entity: str, values: Mapping[str, str]) -> list[execution.FieldAssignment]:
         spec, sets = self.entities.file.entities[entity], []
         refs = refs_of(spec)
         for field, text in values.items():
@@ -210,13 +210,15 @@ class Compiler(Bindings):
                 known = ", ".join(spec.fields)
                 self.problem(f"set.{field}", f"{entity} has no such field; fields: {known}")
                 continue
-            reason = misfit(type_, spec.fields[field].as_type())
+            reason = mismatch(type_, spec.fields[field].as_type())
             if reason:
                 self.problem(f"set.{field}", f"{text!r}: {reason}")
-            sets.append(execution.Set(field, run, check_of(spec.fields[field]), refs.get(field)))
+            sets.append(
+                execution.FieldAssignment(field, run, check_of(spec.fields[field]), refs.get(field))
+            )
         return sets
 
-    def create(self, s: Create) -> execution.Step | None:
+    def create(self, s: Create) -> execution.CompiledStep | None:
         if not self.entity(s.entity):
             return None
         spec = self.entities.file.entities[s.entity]
@@ -237,7 +239,7 @@ class Compiler(Bindings):
         slot = self.hidden(row) if s.bind is None else self.bind(s.bind, row)
         return execution.create(s.entity, spec, sets, slot)
 
-    def update(self, s: Update) -> execution.Step | None:
+    def update(self, s: Update) -> execution.CompiledStep | None:
         found = self.target(s.target)
         if found is None:
             return None
@@ -248,7 +250,7 @@ class Compiler(Bindings):
         sets = self.sets(entity, s.set)
         return execution.update(entity, key, slot, sets, self.row_slots[entity])
 
-    def link(self, s: Link) -> execution.Step | None:
+    def link(self, s: Link) -> execution.CompiledStep | None:
         found = self.target(s.target)
         if found is None:
             return None
@@ -261,13 +263,15 @@ class Compiler(Bindings):
             return None
         run, type_ = self.expression("to", s.to)
         item = field.as_type().of
-        if item is not None and (reason := misfit(type_, item)):
+        if item is not None and (reason := mismatch(type_, item)):
             self.problem("to", f"{s.to!r}: {reason}")
-        change = execution.Set(s.field, run, check_of(field), field.to)
+        change = execution.FieldAssignment(s.field, run, check_of(field), field.to)
         slots = self.row_slots[entity]
         return execution.link(entity, spec.key, slot, change, slots, add=s.op == "link")
 
-    def for_each(self, s: ForEach, body: list[tuple[int, AnyStatement]]) -> execution.Step | None:
+    def for_each(
+        self, s: ForEach, body: list[tuple[int, AnyStatement]]
+    ) -> execution.CompiledStep | None:
         index = self.index
         over = self.expression("over", s.over)
         if over.type.kind not in ("list", "any"):
@@ -291,7 +295,7 @@ class Compiler(Bindings):
         gathered = [(inner, self.bind(name, list_of(type_))) for name, inner, type_ in made]
         return execution.for_each(over.run, rows, slot, steps, gathered)
 
-    def answer(self) -> tuple[Run, Type]:
+    def answer(self) -> tuple[Evaluator, Type]:
         last = self.spec.semantics[-1]
         self.index = len(self.spec.semantics) - 1
         if not isinstance(last, Return):

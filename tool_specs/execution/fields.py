@@ -7,7 +7,7 @@ a value that its entity does not allow.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tool_specs.execution.state import Row
+from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import EntitySpec, FieldSpec
 from tool_specs.language.types import EXAMPLES
 from tool_specs.language.values import EvaluationError, in_range, is_date, is_datetime, show_value
@@ -190,7 +190,7 @@ class RowCheck:
     def __init__(self, entity: EntitySpec) -> None:
         self.fields = {name: check_of(spec) for name, spec in entity.fields.items()}
 
-    def row(self, values: Mapping[str, Any]) -> Row:
+    def row(self, values: Mapping[str, Any]) -> EntityRow:
         """The row in field order; missing optional fields are null.
 
         Raises EvaluationError naming the field.

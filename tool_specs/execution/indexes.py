@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
-Row = dict[str, Any]
+EntityRow = dict[str, Any]
 
 Order = tuple[tuple[str, bool], ...]
 """(field, descending), the most important first; ties, and no order at all, go by key."""
 
-Entry = tuple[Any, ...]
+IndexEntry = tuple[Any, ...]
 """What the order compares, then (length of the key, key): PT-999 stands before PT-1001."""
 
 MOST_INDEXES = 32
@@ -35,7 +35,7 @@ class Down:
         return hash(self.text)
 
 
-def entry_of(key: str, row: Row, order: Order) -> Entry:
+def entry_of(key: str, row: EntityRow, order: Order) -> IndexEntry:
     return (*(_compared(row[field], down) for field, down in order), len(key), key)
 
 
@@ -46,17 +46,19 @@ def _compared(value: Any, down: bool) -> tuple[bool, Any]:
     return False, Down(value) if isinstance(value, str) else -value
 
 
-class Index:
+class RowIndex:
     """Entries of rows, sorted, by what `fields` hold; a row stands under each element of a list."""
 
     __slots__ = ("fields", "lists", "order")
 
     def __init__(self, fields: tuple[str, ...], order: Order) -> None:
         self.fields, self.order = fields, order
-        self.lists: dict[tuple[Any, ...], list[Entry]] = {}
+        self.lists: dict[tuple[Any, ...], list[IndexEntry]] = {}
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[str, Row]], fields: tuple[str, ...], order: Order) -> "Index":
+    def of(
+        cls, rows: Iterable[tuple[str, EntityRow]], fields: tuple[str, ...], order: Order
+    ) -> "RowIndex":
         index = cls(fields, order)
         for key, row in rows:
             entry = entry_of(key, row, order)
@@ -66,7 +68,7 @@ class Index:
             entries.sort()
         return index
 
-    def values_of(self, row: Row) -> Iterator[tuple[Any, ...]]:
+    def values_of(self, row: EntityRow) -> Iterator[tuple[Any, ...]]:
         held = [row[field] for field in self.fields]
         return product(*(dict.fromkeys(v) if isinstance(v, list) else (v,) for v in held))
 
@@ -77,15 +79,15 @@ class Indexes:
     __slots__ = ("kept",)
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[tuple[str, ...], Order], Index] = {}
+        self.kept: dict[tuple[tuple[str, ...], Order], RowIndex] = {}
 
-    def find(self, fields: tuple[str, ...], order: Order) -> Index | None:
+    def find(self, fields: tuple[str, ...], order: Order) -> RowIndex | None:
         index = self.kept.pop((fields, order), None)
         if index is not None:
             self.kept[fields, order] = index  # the latest used stands last
         return index
 
-    def keep(self, index: Index) -> None:
+    def keep(self, index: RowIndex) -> None:
         self.kept[index.fields, index.order] = index
         if len(self.kept) > MOST_INDEXES:
             del self.kept[next(iter(self.kept))]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tool_specs.execution.programs import Entities, Problems
-from tool_specs.execution.state import Row, State
+from tool_specs.execution.state import EntityRow, State
 from tool_specs.execution.statements import MAX_STEPS
 from tool_specs.language.domain_file import DomainFile, EntitySpec
 from tool_specs.language.evaluation import (
     FIRST_FREE,
     Env,
-    Run,
+    Evaluator,
     Scope,
     compile_condition,
     compile_expression,
@@ -24,16 +24,16 @@ from tool_specs.language.evaluation import (
 )
 from tool_specs.language.expressions import ExpressionError, parse, parse_template
 from tool_specs.language.lifecycles import Effect, Invariant, Move
-from tool_specs.language.types import misfit
+from tool_specs.language.types import mismatch
 from tool_specs.language.values import EvaluationError
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledInvariant:
     spec: Invariant
-    run: Run
+    run: Evaluator
 
-    def holds(self, row: Row, state: State) -> bool:
+    def holds(self, row: EntityRow, state: State) -> bool:
         """False also where the expression cannot be evaluated on the row."""
         return _true(self.run, [{}, state, MAX_STEPS, row])
 
@@ -123,7 +123,7 @@ def _check_effect(
         except ExpressionError as error:
             problems.add(place, f"{text!r}: {error}")
             continue
-        if reason := misfit(typed.type, other.fields[field].as_type()):
+        if reason := mismatch(typed.type, other.fields[field].as_type()):
             problems.add(place, f"{text!r}: {reason}")
 
 
@@ -157,7 +157,7 @@ def _scope(entities: Entities, *names: str) -> Scope:
     return Scope(slots, entities.types, entities.file.now)
 
 
-def _condition(text: str, scope: Scope, path: str, problems: Problems) -> Run:
+def _condition(text: str, scope: Scope, path: str, problems: Problems) -> Evaluator:
     try:
         return compile_condition(parse(text), scope)
     except ExpressionError as error:
@@ -172,7 +172,7 @@ def _template(text: str, scope: Scope, path: str, problems: Problems) -> None:
         problems.add(path, f"{text!r}: {error}")
 
 
-def _true(run: Run, env: Env) -> bool:
+def _true(run: Evaluator, env: Env) -> bool:
     try:
         value: Any = run(env)
     except EvaluationError:

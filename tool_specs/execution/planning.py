@@ -24,11 +24,11 @@ class Probe(NamedTuple):
     """`x == null or row.field == x`: no restriction when the value is null."""
 
 
-Plan = tuple[Probe, ...]
+ProbePlan = tuple[Probe, ...]
 
 
 class Planned(NamedTuple):
-    plan: Plan
+    plan: ProbePlan
     covers: bool
     """The indexes let through just the rows that match, so that a page costs a page however many
     rows there are. Otherwise rows may be looked at that do not match, at worst all of them."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tool_specs.execution.statements import Step
+from tool_specs.execution.statements import CompiledStep
 from tool_specs.language.domain_file import DomainFile, ToolSpec
-from tool_specs.language.evaluation import ARGS, Run, Scope, compile_condition
+from tool_specs.language.evaluation import ARGS, Evaluator, Scope, compile_condition
 from tool_specs.language.expressions import ExpressionError, parse
 from tool_specs.language.parameters import Hints, PlacedNode
 from tool_specs.language.schemas import Validator
@@ -29,8 +29,8 @@ class Program:
     """One tool, ready to run."""
 
     spec: ToolSpec
-    steps: tuple[Step, ...]
-    answer: Run
+    steps: tuple[CompiledStep, ...]
+    answer: Evaluator
     num_slots: int
     errors: tuple[tuple[int, str], ...]
     """(statement index, code) of every failure that the tool declares."""
@@ -40,7 +40,7 @@ class Program:
     """Every expression, for those who reason about the tool."""
     scans: tuple[int, ...]
     """Indexes of reads that may look at rows which they do not give: what they cost grows with the
-    rows of the entity. All other statements cost the same in a world of any size."""
+    rows of the entity. All other statements cost the same in an environment of any size."""
     hints: Hints
     """Which fields its parameters are compared with or stored in."""
 
@@ -67,7 +67,7 @@ def args_type(spec: ToolSpec) -> Type:
 
 def compile_rule(
     forbids: str, spec: ToolSpec, entities: Entities, path: str, problems: Problems
-) -> Run:
+) -> Evaluator:
     """The condition of a policy rule, over the arguments of the tool and lookups."""
     try:
         scope = Scope({"args": (ARGS, args_type(spec))}, entities.types, entities.file.now)

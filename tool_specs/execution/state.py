@@ -13,13 +13,13 @@ from hashlib import blake2b
 from heapq import merge
 from typing import Any
 
-from tool_specs.execution.indexes import Entry, Index, Indexes, Order, Row, entry_of
+from tool_specs.execution.indexes import EntityRow, IndexEntry, Indexes, Order, RowIndex, entry_of
 from tool_specs.language.values import equal
 
-Token = tuple[int, str]
+StateToken = tuple[int, str]
 """(length of a key, key): sorts PT-999 before PT-1001, and is the order in which rows are read."""
 
-Change = dict[str, Any]
+RowChange = dict[str, Any]
 """{"op": create|update|delete, "entity", "id", "before", "after"}; both sides hold the changed
 fields alone for an update, the whole row otherwise."""
 
@@ -30,52 +30,53 @@ _FOLD_AT = 256
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
-def row_digest(entity: str, row: Row) -> int:
+def row_digest(entity: str, row: EntityRow) -> int:
     """128 bits of a row. A state's hash is the sum of them, so the order of changes is nothing."""
     text = f"{entity}\x1f{_encode(row)}"
     return int.from_bytes(blake2b(text.encode(), digest_size=16).digest())
 
 
-def token_of(key: str) -> Token:
+def token_of(key: str) -> StateToken:
     return len(key), key
 
 
 class Base:
-    """Rows that many worlds share. Indexes are built when first asked for and then shared too."""
+    """Rows that many environments share. Indexes are built when first asked for and then shared
+    too."""
 
     __slots__ = ("_indexes", "order", "rows")
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
+    def __init__(self, rows: Mapping[str, EntityRow]) -> None:
         self.rows = dict(rows)
         self.order = sorted(map(token_of, self.rows))
         self._indexes = Indexes()
 
-    def index(self, fields: tuple[str, ...], order: Order) -> Index:
+    def index(self, fields: tuple[str, ...], order: Order) -> RowIndex:
         index = self._indexes.find(fields, order)
         if index is None:
-            index = Index.of(self.rows.items(), fields, order)
+            index = RowIndex.of(self.rows.items(), fields, order)
             self._indexes.keep(index)
         return index
 
 
 class Table:
-    """One entity's rows: a base, and what this world changed (None marks a deleted row)."""
+    """One entity's rows: a base, and what this environment changed (None marks a deleted row)."""
 
     __slots__ = ("_indexes", "_order", "_shared", "base", "changed")
 
     def __init__(self, base: Base) -> None:
         self.base = base
-        self.changed: dict[str, Row | None] = {}
-        self._order: list[Token] = []
+        self.changed: dict[str, EntityRow | None] = {}
+        self._order: list[StateToken] = []
         self._indexes = Indexes()
         self._shared = False
 
-    def get(self, key: str) -> Row | None:
+    def get(self, key: str) -> EntityRow | None:
         if key in self.changed:
             return self.changed[key]
         return self.base.rows.get(key)
 
-    def put(self, key: str, row: Row | None) -> None:
+    def put(self, key: str, row: EntityRow | None) -> None:
         """Set or, with None, delete. O(log changes) and the memory move of a list insert."""
         if self._shared:
             self.changed, self._order = dict(self.changed), list(self._order)
@@ -102,11 +103,11 @@ class Table:
         copy._shared = self._shared = True
         return copy
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[EntityRow]:
         """All rows in order."""
         return (row for _, row in self._merged(self.base.order, self._order))
 
-    def matching(self, wanted: Mapping[str, Any], order: Order = ()) -> Iterator[Row]:
+    def matching(self, wanted: Mapping[str, Any], order: Order = ()) -> Iterator[EntityRow]:
         """Rows whose fields are the wanted values, or whose list fields hold them, in the given
         order; by index."""
         if not wanted and not order:
@@ -117,16 +118,18 @@ class Table:
         own = self._index(fields, order).lists.get(values, []) if self.changed else []
         return (row for _, row in self._merged(found, own))
 
-    def _index(self, fields: tuple[str, ...], order: Order) -> Index:
+    def _index(self, fields: tuple[str, ...], order: Order) -> RowIndex:
         """Of the changed rows alone."""
         index = self._indexes.find(fields, order)
         if index is None:
             kept = ((key, row) for key, row in self.changed.items() if row is not None)
-            index = Index.of(kept, fields, order)
+            index = RowIndex.of(kept, fields, order)
             self._indexes.keep(index)
         return index
 
-    def _merged(self, of_base: Sequence[Entry], own: Sequence[Entry]) -> Iterator[tuple[str, Row]]:
+    def _merged(
+        self, of_base: Sequence[IndexEntry], own: Sequence[IndexEntry]
+    ) -> Iterator[tuple[str, EntityRow]]:
         """Lazy, so that a reader who stops after a page pays for a page."""
         rows, changed = self.base.rows, self.changed
         if not changed:
@@ -151,7 +154,7 @@ def _remove(entries: list[Any], entry: Any) -> None:
     del entries[bisect_left(entries, entry)]
 
 
-def _reindex(index: Index, key: str, old: Row | None, new: Row | None) -> None:
+def _reindex(index: RowIndex, key: str, old: EntityRow | None, new: EntityRow | None) -> None:
     if old is not None:
         entry = entry_of(key, old, index.order)
         for values in index.values_of(old):
@@ -174,10 +177,10 @@ class State:
     def __init__(self, tables: dict[str, Table], total: int) -> None:
         self.tables = tables
         self.total = total
-        self._before: dict[tuple[str, str], Row | None] = {}
+        self._before: dict[tuple[str, str], EntityRow | None] = {}
 
     @classmethod
-    def of(cls, rows: Mapping[str, Mapping[str, Row]]) -> "State":
+    def of(cls, rows: Mapping[str, Mapping[str, EntityRow]]) -> "State":
         """{entity: {key: row}}; linear, so build once and take snapshots."""
         state = cls({entity: Table(Base(table)) for entity, table in rows.items()}, 0)
         state.total = state.total_from_scratch()
@@ -192,10 +195,10 @@ class State:
         tables = self.tables.items()
         return sum(row_digest(name, row) for name, t in tables for row in t.rows()) % _MODULUS
 
-    def get(self, entity: str, key: str) -> Row | None:
+    def get(self, entity: str, key: str) -> EntityRow | None:
         return self.tables[entity].get(key)
 
-    def put(self, entity: str, key: str, row: Row | None) -> None:
+    def put(self, entity: str, key: str, row: EntityRow | None) -> None:
         table = self.tables[entity]
         if (entity, key) not in self._before:
             self._before[entity, key] = table.get(key)
@@ -209,9 +212,9 @@ class State:
             if before is not None and self.get(entity, key) is None
         ]
 
-    def commit(self) -> list[Change]:
+    def commit(self) -> list[RowChange]:
         """Net changes, in the order in which rows were first touched; none for no difference."""
-        changes: list[Change] = []
+        changes: list[RowChange] = []
         for (entity, key), before in self._before.items():
             after = self.get(entity, key)
             if before is after:
@@ -236,7 +239,7 @@ class State:
         return State({name: table.snapshot() for name, table in self.tables.items()}, self.total)
 
 
-def _change(entity: str, key: str, before: Row | None, after: Row | None) -> Change:
+def _change(entity: str, key: str, before: EntityRow | None, after: EntityRow | None) -> RowChange:
     op = "update" if before and after else "create" if after else "delete"
     if before and after:
         names = [name for name in after if not equal(before[name], after[name])]

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from tool_specs.execution.fields import Check, ids_in
 from tool_specs.execution.indexes import Order
-from tool_specs.execution.planning import Plan
-from tool_specs.execution.state import Row, Table
+from tool_specs.execution.planning import ProbePlan
+from tool_specs.execution.state import EntityRow, Table
 from tool_specs.language.domain_file import EntitySpec
-from tool_specs.language.evaluation import BUDGET, STATE, Env, Run
+from tool_specs.language.evaluation import BUDGET, STATE, Env, Evaluator
 from tool_specs.language.values import EvaluationError, show_value
 
 PAGE = 50
@@ -30,7 +30,7 @@ FIRST_NUMBER = 1001
 _MAX_MESSAGE = 1000
 """Characters of an error message: it may quote what the agent sent."""
 
-Step = Callable[[Env], None]
+CompiledStep = Callable[[Env], None]
 
 
 class ToolError(Exception):
@@ -43,7 +43,7 @@ class ToolError(Exception):
         """Index of the statement, where one failed."""
 
 
-def numbered(step: Step, index: int) -> Step:
+def numbered(step: CompiledStep, index: int) -> CompiledStep:
     """Failures of the step say which statement it was."""
 
     def run(env: Env) -> None:
@@ -63,11 +63,11 @@ def spend(env: Env, steps: int) -> None:
         raise EvaluationError(f"more than {MAX_STEPS} steps in one call")
 
 
-class Set(NamedTuple):
+class FieldAssignment(NamedTuple):
     """One assignment: where, what, which values may be stored, and what an id must point at."""
 
     field: str
-    run: Run
+    run: Evaluator
     check: Check
     to: str | None
 
@@ -87,7 +87,7 @@ def need_row(env: Env, entity: str, key: str) -> None:
         raise ToolError("not_found", f"No {entity} has the id {show_value(key)}.")
 
 
-def require(condition: Run, code: str, message: Run) -> Step:
+def require(condition: Evaluator, code: str, message: Evaluator) -> CompiledStep:
     def step(env: Env) -> None:
         if not condition(env):
             raise ToolError(code, message(env))
@@ -95,7 +95,9 @@ def require(condition: Run, code: str, message: Run) -> Step:
     return step
 
 
-def read_one(entity: str, key: Run, slot: int, code: str, message: Run | None) -> Step:
+def read_one(
+    entity: str, key: Evaluator, slot: int, code: str, message: Evaluator | None
+) -> CompiledStep:
     def step(env: Env) -> None:
         wanted = key(env)
         row = env[STATE].get(entity, wanted) if isinstance(wanted, str) else None
@@ -113,16 +115,16 @@ class PageRead:
 
     entity: str
     candidate: int
-    where: Run | None
-    plan: Plan
+    where: Evaluator | None
+    plan: ProbePlan
     order: Order
-    limit: Run | None
-    cursor: Run | None
+    limit: Evaluator | None
+    cursor: Evaluator | None
     slot: int
     next_slot: int
 
 
-def read_page(read: PageRead) -> Step:
+def read_page(read: PageRead) -> CompiledStep:
     """Binds one page and the cursor of the next, null on the last page. Rows come in the order
     asked for, so it stops as soon as the page is full."""
 
@@ -137,7 +139,7 @@ def read_page(read: PageRead) -> Step:
     return step
 
 
-def _limit(env: Env, run: Run | None) -> int:
+def _limit(env: Env, run: Evaluator | None) -> int:
     limit = None if run is None else run(env)
     if limit is None:
         return PAGE
@@ -146,7 +148,7 @@ def _limit(env: Env, run: Run | None) -> int:
     return min(limit, MAX_ROWS)
 
 
-def _offset(env: Env, run: Run | None) -> int:
+def _offset(env: Env, run: Evaluator | None) -> int:
     token = None if run is None else run(env)
     if token is None:
         return 0
@@ -158,9 +160,9 @@ def _offset(env: Env, run: Run | None) -> int:
     return int(token)
 
 
-def _matches(env: Env, read: PageRead, stop: int) -> list[Row]:
+def _matches(env: Env, read: PageRead, stop: int) -> list[EntityRow]:
     where, candidate, budget = read.where, read.candidate, env[BUDGET]
-    found: list[Row] = []
+    found: list[EntityRow] = []
     looked = 0
     for row in _candidates(env, read):
         looked += 1
@@ -177,7 +179,7 @@ def _matches(env: Env, read: PageRead, stop: int) -> list[Row]:
     return found
 
 
-def _candidates(env: Env, read: PageRead) -> Iterable[Row]:
+def _candidates(env: Env, read: PageRead) -> Iterable[EntityRow]:
     """Rows that may match, in order: those that every probe with a value lets through."""
     table: Table = env[STATE].tables[read.entity]
     wanted: dict[str, Any] = {}
@@ -197,7 +199,9 @@ def _candidates(env: Env, read: PageRead) -> Iterable[Row]:
     return table.matching(wanted, read.order)
 
 
-def create(entity: str, spec: EntitySpec, sets: Sequence[Set], slot: int) -> Step:
+def create(
+    entity: str, spec: EntitySpec, sets: Sequence[FieldAssignment], slot: int
+) -> CompiledStep:
     fields, key_field, prefix = tuple(spec.fields), spec.key, spec.prefix
 
     def step(env: Env) -> None:
@@ -218,7 +222,9 @@ def create(entity: str, spec: EntitySpec, sets: Sequence[Set], slot: int) -> Ste
     return step
 
 
-def update(entity: str, key: str, slot: int, sets: Sequence[Set], row_slots: list[int]) -> Step:
+def update(
+    entity: str, key: str, slot: int, sets: Sequence[FieldAssignment], row_slots: list[int]
+) -> CompiledStep:
     """All values are computed from the row as it was, then stored together."""
 
     def step(env: Env) -> None:
@@ -228,7 +234,9 @@ def update(entity: str, key: str, slot: int, sets: Sequence[Set], row_slots: lis
     return step
 
 
-def link(entity: str, key: str, slot: int, change: Set, row_slots: list[int], *, add: bool) -> Step:
+def link(
+    entity: str, key: str, slot: int, change: FieldAssignment, row_slots: list[int], *, add: bool
+) -> CompiledStep:
     """Add to or take from a list field. Adding twice, or taking what is not there, does nothing."""
 
     def step(env: Env) -> None:
@@ -246,7 +254,7 @@ def link(entity: str, key: str, slot: int, change: Set, row_slots: list[int], *,
 
 
 def _store(
-    env: Env, entity: str, key: str, old: Row, values: Row, row_slots: Sequence[int]
+    env: Env, entity: str, key: str, old: EntityRow, values: EntityRow, row_slots: Sequence[int]
 ) -> None:
     """Replace a row, and every binding that holds it, so that no binding is out of date."""
     state, name = env[STATE], old[key]
@@ -263,7 +271,7 @@ def _store(
             held[:] = [new if row is current else row for row in held]
 
 
-def delete(slot: int, entity: str, *, key: str) -> Step:
+def delete(slot: int, entity: str, *, key: str) -> CompiledStep:
     def step(env: Env) -> None:
         name = env[slot][key]
         if env[STATE].get(entity, name) is None:
@@ -274,8 +282,12 @@ def delete(slot: int, entity: str, *, key: str) -> Step:
 
 
 def for_each(
-    over: Run, rows: int, slot: int, steps: Sequence[Step], gathered: Sequence[tuple[int, int]]
-) -> Step:
+    over: Evaluator,
+    rows: int,
+    slot: int,
+    steps: Sequence[CompiledStep],
+    gathered: Sequence[tuple[int, int]],
+) -> CompiledStep:
     """Run the body once per element. What the body binds is a list of its values afterwards."""
 
     def step(env: Env) -> None:

@@ -22,7 +22,7 @@ MAX_MARKS = 4
 """Combining marks in a row; more of them cover text or carry it."""
 
 
-class Rule(NamedTuple):
+class InjectionRule(NamedTuple):
     name: str
     pattern: re.Pattern[str]
 
@@ -171,7 +171,8 @@ _RULES = {
 }
 
 RULES = tuple(
-    Rule(name, re.compile("|".join(patterns), re.IGNORECASE)) for name, patterns in _RULES.items()
+    InjectionRule(name, re.compile("|".join(patterns), re.IGNORECASE))
+    for name, patterns in _RULES.items()
 )
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{160,}={0,2}")

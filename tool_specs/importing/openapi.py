@@ -12,7 +12,7 @@ from typing import Any
 
 from records.errors import ConfigError
 from tool_specs.importing.dialects import Dialect, Reading, UnusableError
-from tool_specs.importing.tool_lists import Listing, Source
+from tool_specs.importing.tool_lists import Listing, ToolListSource
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 MAX_OPERATIONS = 5_000
@@ -29,7 +29,7 @@ _MERGED = frozenset(
 """What a body's schema may say for its members to stand beside the parameters."""
 
 
-def listing_of(document: Mapping[str, Any], source: Source) -> Listing:
+def listing_of(document: Mapping[str, Any], source: ToolListSource) -> Listing:
     """The document's operations as listed tools. ConfigError for a version that is not 3."""
     version = str(document.get("openapi", document.get("swagger")))
     if not version.startswith(("3.0", "3.1", "3.2")):

@@ -27,7 +27,7 @@ class Remote(NamedTuple):
     """Why it cannot be asked: needs_secret, needs_variables, sse_only, bad_url; None if it can."""
 
 
-class Entry(NamedTuple):
+class RegistryEntry(NamedTuple):
     name: str
     version: str
     status: str
@@ -41,23 +41,23 @@ class Entry(NamedTuple):
     """What would have to be installed, such as "npm:@a/b@1.0.0"."""
 
 
-class Page(NamedTuple):
-    entries: list[Entry | None]
+class RegistryPage(NamedTuple):
+    entries: list[RegistryEntry | None]
     """None for an entry that is none."""
     cursor: str | None
 
 
-def read_page(answer: Any) -> Page | None:
+def read_page(answer: Any) -> RegistryPage | None:
     """A page of the API's answer, None if it is none."""
     if not isinstance(answer, Mapping) or not isinstance(answer.get("servers"), list):
         return None
     about = _object(answer.get("metadata"))
     cursor = about.get("nextCursor") or about.get("next_cursor")
     entries = [read_entry(one) for one in answer["servers"]]
-    return Page(entries, cursor if isinstance(cursor, str) and cursor else None)
+    return RegistryPage(entries, cursor if isinstance(cursor, str) and cursor else None)
 
 
-def read_entry(given: Any) -> Entry | None:
+def read_entry(given: Any) -> RegistryEntry | None:
     """None for what has no name that a registry allows."""
     outer = _object(given)
     server = _object(outer.get("server")) or outer
@@ -70,7 +70,7 @@ def read_entry(given: Any) -> Entry | None:
     latest = official.get("isLatest", official.get("is_latest", detail.get("is_latest")))
     status = official.get("status") or server.get("status")
     provided = _object(_object(server.get("_meta")).get(PUBLISHER))
-    return Entry(
+    return RegistryEntry(
         name=name,
         version=_text(server.get("version") or detail.get("version")),
         status=status if status in ("deprecated", "deleted") else "active",

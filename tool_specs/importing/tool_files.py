@@ -17,7 +17,7 @@ import yaml
 
 from records.errors import ConfigError
 from tool_specs.importing import openapi
-from tool_specs.importing.tool_lists import Listing, Source
+from tool_specs.importing.tool_lists import Listing, ToolListSource
 
 MAX_FILE_BYTES = 512 << 20
 """Unpacked."""
@@ -168,7 +168,7 @@ def _listings(document: Any, name: str) -> Iterator[Listing]:
     yield from servers
     if loose:  # what is no tool becomes a row that says so, and costs the others nothing
         yield Listing(
-            Source(server=name, category=CATEGORY, may_write=True), [*map(_as_mcp, loose)]
+            ToolListSource(server=name, category=CATEGORY, may_write=True), [*map(_as_mcp, loose)]
         )
 
 
@@ -206,10 +206,10 @@ def _as_mcp(tool: Any) -> Any:
     return inner
 
 
-def _entry_source(entry: Mapping[str, Any]) -> Source:
+def _entry_source(entry: Mapping[str, Any]) -> ToolListSource:
     """Of a line about a server. Its slug says more than its title, which several share."""
     slug, title = entry.get("slug"), entry.get("server")
-    return Source(
+    return ToolListSource(
         server=_plain(slug if isinstance(slug, str) and slug else title),
         category=_category(entry.get("category")),
         license=_plain(entry.get("license")),
@@ -217,12 +217,12 @@ def _entry_source(entry: Mapping[str, Any]) -> Source:
     )
 
 
-def _openapi_source(document: Mapping[str, Any], name: str) -> Source:
+def _openapi_source(document: Mapping[str, Any], name: str) -> ToolListSource:
     info = document.get("info")
     info = info if isinstance(info, Mapping) else {}
     licence = info.get("license")
     licence = licence if isinstance(licence, Mapping) else {}
-    return Source(
+    return ToolListSource(
         server=_plain(info.get("title")) or name,
         category=CATEGORY,
         license=_plain(licence.get("identifier") or licence.get("name")),

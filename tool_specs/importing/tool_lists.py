@@ -46,7 +46,7 @@ QUARANTINED = frozenset({"instructing_description", "hidden_text"})
 """Reasons that say what the tool may do to a model, and not that it is of no use."""
 
 
-class Source(Config):
+class ToolListSource(Config):
     """What is known of a server beside its answer."""
 
     server: str
@@ -67,7 +67,7 @@ class Source(Config):
 class Listing(NamedTuple):
     """What one server or file listed, as it stands there."""
 
-    source: Source
+    source: ToolListSource
     tools: Sequence[Any]
     """As `tools/list` has them; `inputSchema` may be an `UnusableError` instead, saying why there
     is none."""
@@ -90,7 +90,7 @@ class _Listed(NamedTuple):
 
 
 def rows_of_answer(
-    tools: Sequence[Any], source: Source, dialect: Dialect | None = None
+    tools: Sequence[Any], source: ToolListSource, dialect: Dialect | None = None
 ) -> list[Row]:
     """One row per listed tool, in the order of the list."""
     listed = [_listed(tool) for tool in tools]
@@ -132,7 +132,7 @@ def _row(
     name: str | None,
     fault: str | None,
     repeat: int,
-    source: Source,
+    source: ToolListSource,
     dialect: Dialect | None,
 ) -> Row:
     given = one.tool.get("annotations")
@@ -180,12 +180,12 @@ def _row(
     }
 
 
-def _tool_id(spec_hash: str, source: Source, repeat: int = 0) -> str:
+def _tool_id(spec_hash: str, source: ToolListSource, repeat: int = 0) -> str:
     parts = (IMPORT_VERSION, source.server, source.definition, spec_hash)
     return digest("tool", "mcp", *parts, *([repeat] if repeat else []))
 
 
-def is_of(row: Row, source: Source) -> bool:
+def is_of(row: Row, source: ToolListSource) -> bool:
     """Whether the row was imported from this very source, and not from another of its name."""
     return row["server"] == source.server and row["tool_id"] == _tool_id(row["spec_hash"], source)
 

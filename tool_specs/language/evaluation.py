@@ -45,11 +45,11 @@ ARGS, STATE, BUDGET = 0, 1, 2
 FIRST_FREE = 3
 
 Env = list[Any]
-Run = Callable[[Env], Any]
+Evaluator = Callable[[Env], Any]
 
 
 class Typed(NamedTuple):
-    run: Run
+    run: Evaluator
     type: Type
 
 
@@ -92,7 +92,7 @@ def compile_condition(node: Node, scope: Scope) -> Callable[[Env], bool]:
 
 def compile_template(template: Template, scope: Scope) -> Callable[[Env], str]:
     """The message with its `{expression}` parts filled in."""
-    runs: list[Run] = []
+    runs: list[Evaluator] = []
     for part in template.parts:
         if isinstance(part, str):
             runs.append(lambda env, text=part: text)
@@ -210,7 +210,7 @@ _ORDERINGS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": opera
 _SCALARS = TEXT_KINDS | NUMBER_KINDS
 
 
-def _comparison(node: Binary, left: Typed, right: Typed) -> Run:
+def _comparison(node: Binary, left: Typed, right: Typed) -> Evaluator:
     a, b, sign = left.run, right.run, node.operator
     if sign in ("==", "!="):
         _need_comparable(node, left.type, right.type)
@@ -233,7 +233,7 @@ def _comparison(node: Binary, left: Typed, right: Typed) -> Run:
     return _text_comparison(node, left, right)
 
 
-def _text_comparison(node: Binary, left: Typed, right: Typed) -> Run:
+def _text_comparison(node: Binary, left: Typed, right: Typed) -> Evaluator:
     a, b = left.run, right.run
     allowed = TEXT_KINDS | {"any", "null"}
     lists = {"list"} if node.operator == "contains" else set()

@@ -89,7 +89,7 @@ def comparable(a: Type, b: Type) -> bool:
     ) or (a.kind == b.kind)
 
 
-def misfit(value: Type, field: Type) -> str | None:
+def mismatch(value: Type, field: Type) -> str | None:
     """Why a value of this type can never be stored in the field, or None.
 
     Text may turn out to be a date or an id, so string fits date, datetime and ref; the store
@@ -111,7 +111,7 @@ def misfit(value: Type, field: Type) -> str | None:
     if field.kind == "ref" and value.kind == "ref" and value.entity != field.entity:
         return f"needs an id of {field.entity}, got an id of {value.entity}"
     if field.kind == "list" and value.kind == "list":
-        return misfit(value.of, field.of) if value.of and field.of else None
+        return mismatch(value.of, field.of) if value.of and field.of else None
     fits = {
         "string": TEXT_KINDS,
         "date": {"date", "string"},

@@ -1,8 +1,8 @@
 """The dependency graph of a catalogue: a tool's answer feeds another tool's arguments.
 
-An edge carries a port (see `ports`). Edges are never listed for the whole catalogue, where a
-domain of a hundred tools has thousands: two indexes, from a port to those who give it and to those
-who ask for it, hold the graph in time and memory linear in the tools.
+An edge carries a port (see `io_types`). Edges are never listed for the whole catalogue, where a
+domain of a hundred tools has thousands: two indexes, from an io type to those who give it and to
+those who ask for it, hold the graph in time and memory linear in the tools.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from records.tables.schemas import Row
-from tool_specs.toolsets.io_types import Port, ports_of, source_of
+from tool_specs.toolsets.io_types import IoType, io_types_of, source_of
 
 
 class Edge(NamedTuple):
@@ -23,8 +23,8 @@ class Edge(NamedTuple):
     """The taker cannot be called without it."""
 
 
-class Link(NamedTuple):
-    port: Port
+class DependencyLink(NamedTuple):
+    io_type: IoType
     others: Sequence[int]
     """Tools at its other end, sorted; the tool itself may be among them."""
     needed: bool
@@ -43,14 +43,14 @@ class Graph:
         self.names = [row["name"] for row in rows]
         self.categories = [row["category"] for row in rows]
         self.sources = [source_of(row) for row in rows]
-        self.ports = [ports_of(row, entities.get(row["domain_id"] or "")) for row in rows]
-        self.givers: dict[Port, list[int]] = {}
-        self.takers: dict[Port, list[int]] = {}
-        for tool, (gives, needs, takes) in enumerate(self.ports):
-            for port in gives:
-                self.givers.setdefault(port, []).append(tool)
-            for port in needs | takes:
-                self.takers.setdefault(port, []).append(tool)
+        self.io_types = [io_types_of(row, entities.get(row["domain_id"] or "")) for row in rows]
+        self.givers: dict[IoType, list[int]] = {}
+        self.takers: dict[IoType, list[int]] = {}
+        for tool, (gives, needs, takes) in enumerate(self.io_types):
+            for io_type in gives:
+                self.givers.setdefault(io_type, []).append(tool)
+            for io_type in needs | takes:
+                self.takers.setdefault(io_type, []).append(tool)
         self.by_source: dict[str, list[int]] = {}
         for tool, source in enumerate(self.sources):
             self.by_source.setdefault(source, []).append(tool)
@@ -60,10 +60,10 @@ class Graph:
         """Ids and values of each tool that some other tool gives or asks for, sorted; sets of them
         have no order that is the same in two processes."""
 
-    def _links(self, tool: int) -> tuple[Link, ...]:
-        gives, needs, takes = self.ports[tool]
-        found = [Link(port, self.takers.get(port, ()), False) for port in gives]
-        found += [Link(p, self.givers.get(p, ()), p in needs) for p in needs | takes]
+    def _links(self, tool: int) -> tuple[DependencyLink, ...]:
+        gives, needs, takes = self.io_types[tool]
+        found = [DependencyLink(io_type, self.takers.get(io_type, ()), False) for io_type in gives]
+        found += [DependencyLink(p, self.givers.get(p, ()), p in needs) for p in needs | takes]
         return tuple(sorted(link for link in found if link.others and link.others != [tool]))
 
     def _components(self) -> list[int]:
@@ -77,31 +77,32 @@ class Graph:
                 tool = parent[tool]
             return tool
 
-        for port, givers in self.givers.items():
-            if port.source and (takers := self.takers.get(port)):
+        for io_type, givers in self.givers.items():
+            if io_type.source and (takers := self.takers.get(io_type)):
                 first = root(givers[0])
                 for tool in (*givers, *takers):
                     parent[root(tool)] = first
         return [root(tool) for tool in range(len(self.ids))]
 
-    def asks(self, tool: int) -> frozenset[Port]:
-        return self.ports[tool].needs | self.ports[tool].takes
+    def asks(self, tool: int) -> frozenset[IoType]:
+        return self.io_types[tool].needs | self.io_types[tool].takes
 
     def joined(self, a: int, b: int) -> bool:
         """Whether an edge runs between two tools, either way."""
-        return not self.ports[a].gives.isdisjoint(self.asks(b)) or not self.ports[
+        return not self.io_types[a].gives.isdisjoint(self.asks(b)) or not self.io_types[
             b
         ].gives.isdisjoint(self.asks(a))
 
     def edges_among(self, tools: Iterable[int]) -> list[Edge]:
-        """Every edge between the tools, sorted; of two ports between a pair, both. Within a source
-        ids count, between sources values: the same noun twice would be one thing told twice."""
+        """Every edge between the tools, sorted; of two io types between a pair, both. Within a
+        source ids count, between sources values: the same noun twice would be one thing told
+        twice."""
         chosen = sorted(set(tools))
         return sorted(
-            Edge(self.ids[a], self.ids[b], port.name, port in self.ports[b].needs)
+            Edge(self.ids[a], self.ids[b], io_type.name, io_type in self.io_types[b].needs)
             for a in chosen
             for b in chosen
             if a != b
-            for port in self.ports[a].gives & self.asks(b)
-            if bool(port.source) == (self.sources[a] == self.sources[b])
+            for io_type in self.io_types[a].gives & self.asks(b)
+            if bool(io_type.source) == (self.sources[a] == self.sources[b])
         )

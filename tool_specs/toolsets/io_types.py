@@ -1,9 +1,9 @@
 """What a tool gives and what it asks for, read off its row: the ends of the dependency graph.
 
-Ids live in one system, values travel. An id port is local to a domain or server: for a synthetic
+Ids live in one system, values travel. An id type is local to a domain or server: for a synthetic
 tool it is an entity, typed by the references in its semantics; for an MCP tool it is the noun of
 its name, of a parameter, or of a field of its output schema where it states one (see `nouns`). A
-value port (a city, a ticker) is a text with a name and joins tools of different sources.
+value type (a city, a ticker) is a text with a name and joins tools of different sources.
 What an answer merely repeats of the arguments is not given.
 """
 
@@ -37,7 +37,7 @@ from tool_specs.language.statements import (
     Update,
 )
 from tool_specs.toolsets.nouns import (
-    Asked,
+    AskedNoun,
     asked_by,
     generic,
     heads,
@@ -47,23 +47,23 @@ from tool_specs.toolsets.nouns import (
 )
 
 _MAX_DEPTH = 4
-"""Objects inside objects that ports are looked for in."""
+"""Objects inside objects that io types are looked for in."""
 
 _Statements = TypeAdapter(list[AnyStatement])
 _parsed = lru_cache(maxsize=50_000)(parse)
 
 
-class Port(NamedTuple):
+class IoType(NamedTuple):
     source: str
     """Key of the domain or server whose id it is; empty for a value, which is at home anywhere."""
     name: str
 
 
-class Ports(NamedTuple):
-    gives: frozenset[Port]
-    needs: frozenset[Port]
+class IoTypes(NamedTuple):
+    gives: frozenset[IoType]
+    needs: frozenset[IoType]
     """Of required parameters."""
-    takes: frozenset[Port]
+    takes: frozenset[IoType]
     """Of optional ones."""
 
 
@@ -72,10 +72,10 @@ def source_of(tool: Row) -> str:
     return f"server:{tool['server']}" if tool["server"] else tool["domain_id"] or ""
 
 
-def ports_of(tool: Row, entities: Mapping[str, Any] | None) -> Ports:
+def io_types_of(tool: Row, entities: Mapping[str, Any] | None) -> IoTypes:
     """`entities` of the tool's domain, as in the table `domains`; None for an MCP tool."""
     if tool["semantics_json"] and entities:
-        return _Semantics(tool, entities).ports()
+        return _Semantics(tool, entities).io_types()
     return _by_names(tool)
 
 
@@ -112,29 +112,29 @@ def _leaves(schema: Any, path: Path = ()) -> Iterator[tuple[Path, Any, bool]]:
             yield own, member, needed
 
 
-def _by_names(tool: Row) -> Ports:
+def _by_names(tool: Row) -> IoTypes:
     """For tools that state no semantics: MCP tools, and synthetic ones that a model imagines."""
     source = source_of(tool)
     subject = subject_of(tool["name"], tool["server"] or "")
-    needs, takes, gives = set[Port](), set[Port](), set[Port]()
+    needs, takes, gives = set[IoType](), set[IoType](), set[IoType]()
     for path, schema, required in _leaves(tool["input_schema"]):
         asked = asked_by(_last(path), "" if subject.makes else subject.noun)
         (needs if required else takes).update(_named(source, asked, scalar_of(schema)))
     if subject.gives and subject.noun:
-        gives |= {Port(source, noun) for noun in heads(subject.noun)}
-        gives.add(Port("", subject.noun))
+        gives |= {IoType(source, noun) for noun in heads(subject.noun)}
+        gives.add(IoType("", subject.noun))
     for path, schema, _ in _leaves(tool["output_schema"]):
         above = phrase(words_of(_last(path[:-1])) if len(path) > 1 else ())
         asked = asked_by(_last(path), above or subject.noun)
         gives.update(_named(source, asked, scalar_of(schema)))
-    return Ports(frozenset(gives - needs), frozenset(needs), frozenset(takes - needs))
+    return IoTypes(frozenset(gives - needs), frozenset(needs), frozenset(takes - needs))
 
 
-def _named(source: str, asked: Asked, scalar: str | None) -> Iterator[Port]:
+def _named(source: str, asked: AskedNoun, scalar: str | None) -> Iterator[IoType]:
     if scalar and asked.noun:
-        yield Port(source, asked.noun)
+        yield IoType(source, asked.noun)
         if scalar == "text" and not asked.is_id:
-            yield Port("", asked.noun)
+            yield IoType("", asked.noun)
 
 
 def _last(path: Path) -> str:
@@ -160,7 +160,7 @@ def _texts(statement: Statement) -> Iterator[tuple[str, str]]:
 
 
 class _Semantics:
-    """Ports of one tool with semantics, where references are typed."""
+    """The io types of one tool with semantics, where references are typed."""
 
     def __init__(self, tool: Row, entities: Mapping[str, Any]) -> None:
         self.tool, self.entities = tool, entities
@@ -170,10 +170,10 @@ class _Semantics:
         """Entity whose rows a name stands for."""
         self.made: set[Node] = set()
         """Names of rows that the tool creates, one or a list of them."""
-        self.new = set[Port]()
+        self.new = set[IoType]()
         """Ids of those: no repetition, though an id of the same entity was asked for."""
 
-    def ports(self) -> Ports:
+    def io_types(self) -> IoTypes:
         placed = list(self.placed())
         keys = {name: entity["key"] for name, entity in self.entities.items()}
         asked: dict[Path, str] = {}
@@ -181,16 +181,16 @@ class _Semantics:
             if (entity := self.refers(hint.entity, hint.field)) and hint.relation in _MEANING:
                 asked.setdefault(hint.path, entity)
         asked |= {path: entity for path, entity in self.looked_up(placed) if path not in asked}
-        needs, takes = set[Port](), set[Port]()
+        needs, takes = set[IoType](), set[IoType]()
         for path, schema, required in _leaves(self.tool["input_schema"]):
-            ports = needs if required else takes
+            io_types = needs if required else takes
             entity = asked.get(path) or asked.get(path[:-1] if path[-1] == "items" else path)
             if entity:
-                ports.add(Port(self.source, entity))
+                io_types.add(IoType(self.source, entity))
             elif scalar_of(schema) == "text":
-                ports |= value_ports(_last(path))
+                io_types |= value_types(_last(path))
         given = self.given() - needs  # fills `new`
-        return Ports(frozenset(given | self.new), frozenset(needs), frozenset(takes - needs))
+        return IoTypes(frozenset(given | self.new), frozenset(needs), frozenset(takes - needs))
 
     def placed(self) -> Iterator[tuple[int, str, Node]]:
         """Trees of what may pair a parameter with a field, and what names stand for on the way."""
@@ -234,23 +234,23 @@ class _Semantics:
             return None
         return entity if field == spec["key"] else (spec["fields"].get(field) or {}).get("to")
 
-    def given(self) -> set[Port]:
+    def given(self) -> set[IoType]:
         last = self.statements[-1]
         return set(self.of_value(last.value)) if isinstance(last, Return) else set()
 
-    def of_value(self, value: Any) -> Iterator[Port]:
+    def of_value(self, value: Any) -> Iterator[IoType]:
         if isinstance(value, Mapping):
             for member in value.values():
                 yield from self.of_value(member)
         elif isinstance(value, str) and (tree := self.tree(value)) is not None:
             yield from self.of_tree(tree)
 
-    def of_tree(self, tree: Node) -> Iterator[Port]:
+    def of_tree(self, tree: Node) -> Iterator[IoType]:
         """What the value of an expression holds: of rows, or of one of their fields."""
         match tree:
             case Access(base=base, field=field) if entity := self.rows_of(base):
                 if base in self.made and field == self.entities[entity]["key"]:
-                    self.new.add(Port(self.source, entity))
+                    self.new.add(IoType(self.source, entity))
                 yield from self.of_field(entity, field)
             case Call(function="pick", arguments=(rows, *fields)) if entity := self.rows_of(rows):
                 for field in fields:
@@ -274,21 +274,22 @@ class _Semantics:
                 return self.rows_of(rows)
         return None
 
-    def of_field(self, entity: str, field: str) -> Iterator[Port]:
+    def of_field(self, entity: str, field: str) -> Iterator[IoType]:
         if target := self.refers(entity, field):
-            yield Port(self.source, target)
+            yield IoType(self.source, target)
             return
         spec = self.entities[entity]["fields"].get(field) or {}
         kind = spec.get("of", "string") if spec.get("type") == "list" else spec.get("type")
         if kind == "string":
-            yield from value_ports(field)
+            yield from value_types(field)
 
 
 _MEANING = ("==", "in", "set")
 """Relations that make a parameter an id where the field is one."""
 
 
-def value_ports(name: str) -> set[Port]:
-    """The port of a text that travels, none for names that mean something to their tool alone."""
+def value_types(name: str) -> set[IoType]:
+    """The io type of a text that travels, none for names that mean something to their tool
+    alone."""
     noun = phrase(words_of(name))
-    return set() if generic(noun) else {Port("", noun)}
+    return set() if generic(noun) else {IoType("", noun)}

@@ -89,7 +89,7 @@ _SHORT = {
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
-class Subject(NamedTuple):
+class ToolSubject(NamedTuple):
     """What a tool's name says."""
 
     noun: str
@@ -126,7 +126,7 @@ def generic(noun: str) -> bool:
 
 
 @lru_cache(maxsize=200_000)
-def subject_of(tool: str, server: str) -> Subject:
+def subject_of(tool: str, server: str) -> ToolSubject:
     """The verb may stand first, last, or after the product's name; which words are that name is
     seen from the server's."""
     words = words_of(tool)
@@ -135,14 +135,14 @@ def subject_of(tool: str, server: str) -> Subject:
         words = words[1:]
     at = next((i for i, word in enumerate(words) if word in GIVING or word in ACTING), None)
     if at is None:
-        return Subject("", False, False)
+        return ToolSubject("", False, False)
     after = words[at + 1 :]
     end = next((i for i, word in enumerate(after) if word in _ENDING), len(after))
     noun = phrase(after[:end]) or phrase(words[:at])
-    return Subject(noun, words[at] in GIVING, words[at] in MAKING)
+    return ToolSubject(noun, words[at] in GIVING, words[at] in MAKING)
 
 
-class Asked(NamedTuple):
+class AskedNoun(NamedTuple):
     """What a parameter asks for."""
 
     noun: str
@@ -152,18 +152,18 @@ class Asked(NamedTuple):
 
 
 @lru_cache(maxsize=200_000)
-def asked_by(parameter: str, subject: str) -> Asked:
+def asked_by(parameter: str, subject: str) -> AskedNoun:
     """`subject` is what the tool is about: a bare `id` is the id of that."""
     words = words_of(parameter)
     if not words:
-        return Asked("", False)
+        return AskedNoun("", False)
     before = phrase(words[:-1])
     if words[-1] in IDENTITY:
-        return Asked(before or subject, True)
+        return AskedNoun(before or subject, True)
     if before and words[-1] in NUMBERING:
-        return Asked("" if generic(before) else before, True)
+        return AskedNoun("" if generic(before) else before, True)
     noun = before if before and words[-1] in NAMING else phrase(words)
-    return Asked("" if generic(noun) else noun, False)
+    return AskedNoun("" if generic(noun) else noun, False)
 
 
 def heads(noun: str) -> list[str]:

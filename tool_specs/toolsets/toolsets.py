@@ -16,7 +16,7 @@ from pydantic import Field
 from records.config import Config
 from records.errors import ConfigError
 from records.seeds import rng_of
-from tool_specs.toolsets.dependencies import Edge, Graph, Link
+from tool_specs.toolsets.dependencies import DependencyLink, Edge, Graph
 
 _ATTEMPTS = 100
 """Draws for one set before it counts as not to be had."""
@@ -53,7 +53,7 @@ def sample_toolsets(graph: Graph, shape: Shape, *, seed: int, count: int) -> lis
         raise ConfigError(
             f"core must be at least sources, a tool of each; got {shape.core} for {shape.sources}"
         )
-    sampler, item = Sampler(graph), f"{seed}/{shape.model_dump_json()}"
+    sampler, item = ToolsetSampler(graph), f"{seed}/{shape.model_dump_json()}"
     seen: set[frozenset[int]] = set()
     sets: list[Toolset] = []
     for index in range(count):
@@ -76,14 +76,14 @@ def sample_toolsets(graph: Graph, shape: Shape, *, seed: int, count: int) -> lis
     return sets
 
 
-class Drawn(NamedTuple):
+class DrawnToolset(NamedTuple):
     """A set by the positions of its tools in the graph."""
 
     core: tuple[int, ...]
     distractors: tuple[int, ...]
 
 
-class Sampler:
+class ToolsetSampler:
     """Draws from one graph; keeps what depends on sizes alone."""
 
     def __init__(self, graph: Graph) -> None:
@@ -95,7 +95,7 @@ class Sampler:
         self._near = {category: sorted(sources) for category, sources in near.items()}
         self._all = sorted(graph.by_source)
 
-    def named(self, drawn: Drawn) -> Toolset:
+    def named(self, drawn: DrawnToolset) -> Toolset:
         ids = self.graph.ids
         return Toolset(
             tuple(ids[tool] for tool in drawn.core),
@@ -103,7 +103,7 @@ class Sampler:
             tuple(ids[tool] for tool in drawn.distractors),
         )
 
-    def draw(self, rng: Random, shape: Shape) -> Drawn | None:
+    def draw(self, rng: Random, shape: Shape) -> DrawnToolset | None:
         """None where this draw led nowhere; another may do better."""
         shares = [
             shape.core // shape.sources + (i < shape.core % shape.sources)
@@ -122,7 +122,7 @@ class Sampler:
         distractors = self.distractors(rng, growth.tools, shape.distractors)
         if len(distractors) < shape.distractors:
             return None
-        return Drawn(tuple(growth.tools), tuple(distractors))
+        return DrawnToolset(tuple(growth.tools), tuple(distractors))
 
     def within(self, rng: Random, source: str, size: int) -> list[int]:
         """A core of `size` tools of one source, as connected as the source allows: where no edge
@@ -177,9 +177,9 @@ class Sampler:
             self._starts[size, crossing] = found
         return self._starts[size, crossing]
 
-    def _leads_out(self, tool: int, link: Link) -> bool:
+    def _leads_out(self, tool: int, link: DependencyLink) -> bool:
         sources = self.graph.sources
-        return not link.port.source and any(sources[o] != sources[tool] for o in link.others)
+        return not link.io_type.source and any(sources[o] != sources[tool] for o in link.others)
 
 
 class _Growth:
@@ -214,7 +214,7 @@ class _Growth:
         """Take a tool that a value joins to the core and that can grow to `size` in its source."""
         graph = self.graph
         sources = {graph.sources[tool] for tool in self.tools}
-        links = [k for tool in self.tools for k in graph.links[tool] if not k.port.source]
+        links = [k for tool in self.tools for k in graph.links[tool] if not k.io_type.source]
         self.rng.shuffle(links)
         for link in links[:_TRIES]:
             for tool in self._sample(link.others):
@@ -231,14 +231,14 @@ class _Growth:
     def _wanted(self) -> int | None:
         """A tool that gives what one of the core needs and no other of it gives."""
         own = self.tools[self.newest :]
-        given = Counter(port for tool in own for port in self.graph.ports[tool].gives)
+        given = Counter(io_type for tool in own for io_type in self.graph.io_types[tool].gives)
         links = [
             link
             for tool in own
             for link in self.graph.links[tool]
             if link.needed
-            and link.port.source
-            and given[link.port] == (link.port in self.graph.ports[tool].gives)
+            and link.io_type.source
+            and given[link.io_type] == (link.io_type in self.graph.io_types[tool].gives)
         ]
         return self._of(links)
 
@@ -246,12 +246,12 @@ class _Growth:
         """Any tool that an edge joins to the core, within the source."""
         own = self.tools[self.newest :]
         for _ in range(_TRIES):
-            links = [k for k in self.graph.links[self.rng.choice(own)] if k.port.source]
+            links = [k for k in self.graph.links[self.rng.choice(own)] if k.io_type.source]
             if links and (tool := self._of([self.rng.choice(links)])) is not None:
                 return tool
-        return self._of([k for tool in own for k in self.graph.links[tool] if k.port.source])
+        return self._of([k for tool in own for k in self.graph.links[tool] if k.io_type.source])
 
-    def _of(self, links: list[Link]) -> int | None:
+    def _of(self, links: list[DependencyLink]) -> int | None:
         """A tool at the other end of one of the links, None where all are taken."""
         self.rng.shuffle(links)
         for link in links:

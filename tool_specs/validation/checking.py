@@ -1,14 +1,14 @@
-"""Proves a whole domain by running it: its tools as `proving` does, and its policy rules."""
+"""Validates a whole domain by running it: its tools as `validate` does, and its policy rules."""
 
 from dataclasses import dataclass
 
 from records.seeds import rng_of
 from tool_specs.domains.domain import Domain
-from tool_specs.validation.fuzzing import ToolReport, Walk
+from tool_specs.validation.fuzzing import Fuzzer, ToolReport
 from tool_specs.validation.validate import conclude
 
 MAX_CALLS = 20_000
-"""Calls of one proof. A domain that needs more has an error that hardly ever happens."""
+"""Calls of one validation. A domain that needs more has an error that hardly ever happens."""
 
 MORE_CALLS = 3_000
 """Calls of one tool that look for what a mutant does differently."""
@@ -20,24 +20,24 @@ class DomainReport:
     calls: int
     tools: dict[str, ToolReport]
     rules: dict[str, bool]
-    """Policy rules that code checks: whether a call that would have succeeded breached them."""
+    """Policy rules that code checks: whether a call that would have succeeded violated them."""
 
     @property
     def problems(self) -> list[str]:
-        """What a person must fix, empty for a proved domain."""
+        """What a person must fix, empty for a valid domain."""
         found = [f"tools[{t.name}]: {d.words}" for t in self.tools.values() for d in t.defects]
         found += [
             f"policy[{rule}].forbids: no successful call breached it in {self.calls} calls"
-            for rule, breached in self.rules.items()
-            if not breached
+            for rule, violated in self.rules.items()
+            if not violated
         ]
         return found
 
 
 def check_domain(domain: Domain, *, seed: int = 0, max_calls: int = MAX_CALLS) -> DomainReport:
-    """Walk until everything has been seen, or `max_calls` are spent. Deterministic by seed."""
-    walk = Walk(domain, rng_of(domain.name, "check_domain", seed), list(domain.programs))
-    walk.run(max_calls)
-    for report in walk.tools.values():
-        conclude(walk, report, MORE_CALLS)
-    return DomainReport(domain.name, walk.calls, walk.tools, walk.rules)
+    """Fuzz until everything has been seen, or `max_calls` are spent. Deterministic by seed."""
+    fuzzer = Fuzzer(domain, rng_of(domain.name, "check_domain", seed), list(domain.programs))
+    fuzzer.run(max_calls)
+    for report in fuzzer.tools.values():
+        conclude(fuzzer, report, MORE_CALLS)
+    return DomainReport(domain.name, fuzzer.calls, fuzzer.tools, fuzzer.rules)

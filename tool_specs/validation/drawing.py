@@ -1,4 +1,5 @@
-"""Arguments for a tool drawn from a world: valid by its schema, and likely to mean something.
+"""Arguments for a tool drawn from an environment: valid by its schema, and likely to mean
+something.
 
 Ids are of rows that exist; text that a tool looks up is text that some row has; dates lie near
 the episode's now; numbers keep their bounds.
@@ -11,8 +12,8 @@ from itertools import islice
 from random import Random
 from typing import Any, NamedTuple
 
-from tool_specs.domains.interpreter import CallResult, World
-from tool_specs.execution.state import Row
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import MAX_ITEMS, ParamSpec
 from tool_specs.language.parameters import Hint, Path
 
@@ -21,26 +22,26 @@ OPTIONAL_SHARE = 0.5
 
 _ATTEMPTS = 20
 _ROWS_LOOKED_AT = 500
-"""First rows of an entity, which are drawn from: drawing stays cheap in a large world."""
+"""First rows of an entity, which are drawn from: drawing stays cheap in a large environment."""
 
 _WORDS = ("blue", "spare", "north", "early", "second", "urgent", "quiet", "large")
 
 
-class Drawn(NamedTuple):
+class DrawnCall(NamedTuple):
     arguments: dict[str, Any]
     result: CallResult
-    world: World
-    """The world after the call, a snapshot of its own."""
+    environment: DomainEnvironment
+    """The environment after the call, a snapshot of its own."""
 
 
-def draw_arguments(world: World, tool: str, rng: Random) -> dict[str, Any] | None:
-    """Arguments that the tool's schema accepts; None where the world has nothing to name.
+def draw_arguments(environment: DomainEnvironment, tool: str, rng: Random) -> dict[str, Any] | None:
+    """Arguments that the tool's schema accepts; None where the environment has nothing to name.
 
     The call may still fail on a precondition: see `draw_success`.
     """
-    program = world.domain.programs[tool]
+    program = environment.domain.programs[tool]
     for _ in range(_ATTEMPTS):
-        arguments = _Drawing(world, tool, rng).members(program.spec.params, ())
+        arguments = _Drawing(environment, tool, rng).members(program.spec.params, ())
         if arguments is None:
             return None
         if program.validator.is_valid(arguments):
@@ -48,30 +49,33 @@ def draw_arguments(world: World, tool: str, rng: Random) -> dict[str, Any] | Non
     return None
 
 
-def draw_success(world: World, tool: str, rng: Random, *, tries: int = 60) -> Drawn | None:
+def draw_success(
+    environment: DomainEnvironment, tool: str, rng: Random, *, tries: int = 60
+) -> DrawnCall | None:
     """Arguments with which the call succeeds here; None if none of `tries` draws did.
 
-    A call of a writing tool that changes nothing does not count. The world itself is not changed.
+    A call of a writing tool that changes nothing does not count. The environment itself is not
+    changed.
     """
-    reads = world.domain.programs[tool].read_only
+    reads = environment.domain.programs[tool].read_only
     for _ in range(tries):
-        arguments = draw_arguments(world, tool, rng)
+        arguments = draw_arguments(environment, tool, rng)
         if arguments is None:
             return None
-        trial = world.snapshot()
+        trial = environment.snapshot()
         result = trial.call(tool, arguments)
         if not result.is_error and (reads or result.diff):
-            return Drawn(arguments, result, trial)
+            return DrawnCall(arguments, result, trial)
     return None
 
 
 class _Drawing:
     """One draw: values for every parameter of a tool."""
 
-    def __init__(self, world: World, tool: str, rng: Random) -> None:
-        self.world, self.rng = world, rng
-        self.now = datetime.fromisoformat(world.domain.now)
-        program = world.domain.programs[tool]
+    def __init__(self, environment: DomainEnvironment, tool: str, rng: Random) -> None:
+        self.environment, self.rng = environment, rng
+        self.now = datetime.fromisoformat(environment.domain.now)
+        program = environment.domain.programs[tool]
         self.hints, self.cursors = program.hints.fields, program.hints.cursors
 
     def members(self, params: dict[str, ParamSpec], path: Path) -> dict[str, Any] | None:
@@ -108,10 +112,10 @@ class _Drawing:
 
     def key(self, entity: str) -> str | None:
         rows = self.rows(entity)
-        return self.rng.choice(rows)[self.world.domain.entities[entity].key] if rows else None
+        return self.rng.choice(rows)[self.environment.domain.entities[entity].key] if rows else None
 
-    def rows(self, entity: str) -> list[Row]:
-        return list(islice(self.world.state.tables[entity].rows(), _ROWS_LOOKED_AT))
+    def rows(self, entity: str) -> list[EntityRow]:
+        return list(islice(self.environment.state.tables[entity].rows(), _ROWS_LOOKED_AT))
 
     def array(self, spec: ParamSpec, path: Path) -> list[Any] | None:
         """A few elements, all different."""

@@ -1,7 +1,7 @@
-"""A seeded walk through a domain: calls that change the world, and what each tool showed.
+"""Fuzzing of a domain: seeded calls that change its environment, and what each tool showed.
 
 Arguments are drawn from the schemas and the state, some of them spoilt on purpose. Calls whose
-outcome is new are kept as cases, with the world before them, so that they can be made again.
+outcome is new are kept as cases, with the environment before them, so that they can be made again.
 """
 
 import json
@@ -13,14 +13,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World, breaches
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.execution.invariants import broken_in
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.schemas import Validator
 from tool_specs.validation.drawing import draw_arguments
 
 EPISODE = 80
-"""Calls before the walk starts again from the seed."""
+"""Calls before fuzzing starts again from the seed."""
 
 _SPOILT = 0.35
 """Share of calls with one argument made unlikely: an unknown id, an extreme, an odd date."""
@@ -29,10 +29,10 @@ _SUCCESSES, _FAILURES = 6, 2
 """Cases kept of a tool's successes with different answers, and of each of its declared errors."""
 
 
-class Case(NamedTuple):
-    """One call: `world` is as it was before, and nothing may call on it but a snapshot."""
+class FuzzCase(NamedTuple):
+    """One call: `environment` is as it was before, and nothing may call on it but a snapshot."""
 
-    world: World
+    environment: DomainEnvironment
     arguments: dict[str, Any]
     result: CallResult
 
@@ -46,7 +46,7 @@ class Defect(NamedTuple):
 
 @dataclass
 class ToolReport:
-    """What the walk saw of one tool."""
+    """What fuzzing saw of one tool."""
 
     name: str
     read_only: bool
@@ -58,7 +58,7 @@ class ToolReport:
     """By code, built-in codes included."""
     reached: Counter[int] = field(default_factory=Counter)
     """How often a statement failed as declared, by its index."""
-    cases: list[Case] = field(default_factory=list, compare=False)
+    cases: list[FuzzCase] = field(default_factory=list, compare=False)
     defects: list[Defect] = field(default_factory=list)
     answers: set[str] = field(default_factory=set)
     """A few different answers of successful calls: one alone does not depend on the state."""
@@ -83,19 +83,19 @@ class ToolReport:
             self.defects.append(Defect(reason, words))
 
 
-class Walk:
+class Fuzzer:
     """Over all tools of a domain; `targets` are those that have to show everything they declare."""
 
     def __init__(
         self, domain: Domain, rng: Random, targets: Collection[str], *, patience: float = math.inf
     ) -> None:
-        """`patience`: calls of one tool after which the walk no longer waits for what it owes."""
+        """`patience`: calls of one tool after which fuzzing no longer waits for what it owes."""
         self.domain, self.rng, self.calls, self.patience = domain, rng, 0, patience
         self.names = list(domain.programs)
         self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
         self.rules = {r.spec.id: False for n in targets for r in domain.rules.get(n, ())}
-        """Policy rules that code checks: whether a call that succeeded breached them."""
+        """Policy rules that code checks: whether a call that succeeded violated them."""
 
     def run(self, max_calls: int) -> None:
         """Until everything has been seen or given up, or `max_calls` are spent."""
@@ -113,45 +113,47 @@ class Walk:
         return not shown or not declared <= report.reached.keys() or unbroken
 
     def episode(self, num_calls: int) -> None:
-        """Half of the calls go to tools with something left to show; the others move the world."""
-        world = World.of(self.domain)
+        """Half of the calls go to tools with something left to show; the others move the
+        environment."""
+        environment = DomainEnvironment.of(self.domain)
         wanted = [name for name in self.tools if self.open_ends(name)] or list(self.tools)
         for _ in range(num_calls):
             self.calls += 1
             name = self.rng.choice(wanted if self.rng.random() < 0.5 else self.names)
-            arguments = self.drawn(world, name)
+            arguments = self.drawn(environment, name)
             if arguments is None:
                 continue
-            before = world.snapshot()
-            breached = breaches(world, name, arguments)
-            result = world.call(name, arguments)
+            before = environment.snapshot()
+            violated = policy_violations(environment, name, arguments)
+            result = environment.call(name, arguments)
             if name in self.tools:
-                sound = self.note(name, Case(before, arguments, result), world)
+                sound = self.note(name, FuzzCase(before, arguments, result), environment)
                 if not result.is_error:
-                    self.rules.update(dict.fromkeys(breached, True))
+                    self.rules.update(dict.fromkeys(violated, True))
                 if not sound:  # or others would be blamed for what this tool broke
-                    world = World.of(self.domain)
+                    environment = DomainEnvironment.of(self.domain)
 
-    def further(self, name: str, num_calls: int) -> Iterator[Case]:
-        """More cases of one tool, made as they are asked for, in worlds that other calls move."""
-        world = World.of(self.domain)
+    def further(self, name: str, num_calls: int) -> Iterator[FuzzCase]:
+        """More cases of one tool, made as they are asked for, in environments that other calls
+        move."""
+        environment = DomainEnvironment.of(self.domain)
         for i in range(num_calls):
             if i % (EPISODE // 4) == 0:
-                world = World.of(self.domain)
+                environment = DomainEnvironment.of(self.domain)
             other = self.rng.choice(self.names)
-            if (moving := self.drawn(world, other)) is not None:
-                world.call(other, moving)
-            if (arguments := self.drawn(world, name)) is not None:
-                before = world.snapshot()
-                yield Case(before, arguments, world.call(name, arguments))
+            if (moving := self.drawn(environment, other)) is not None:
+                environment.call(other, moving)
+            if (arguments := self.drawn(environment, name)) is not None:
+                before = environment.snapshot()
+                yield FuzzCase(before, arguments, environment.call(name, arguments))
 
-    def drawn(self, world: World, name: str) -> dict[str, Any] | None:
-        arguments = draw_arguments(world, name, self.rng)
+    def drawn(self, environment: DomainEnvironment, name: str) -> dict[str, Any] | None:
+        arguments = draw_arguments(environment, name, self.rng)
         if arguments is not None and self.rng.random() < _SPOILT:
             _spoil(self.domain.programs[name].spec.params, arguments, self.rng)
         return arguments
 
-    def note(self, name: str, case: Case, after: World) -> bool:
+    def note(self, name: str, case: FuzzCase, after: DomainEnvironment) -> bool:
         """False when the call left a state in which a rule does not hold."""
         report, result = self.tools[name], case.result
         report.calls += 1
@@ -176,7 +178,7 @@ class Walk:
             report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
         return not broken
 
-    def note_error(self, report: ToolReport, case: Case) -> None:
+    def note_error(self, report: ToolReport, case: FuzzCase) -> None:
         result, code = case.result, case.result.error_code or ""
         report.errors[code] += 1
         declared = dict(self.domain.programs[report.name].errors)

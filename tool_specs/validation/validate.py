@@ -1,8 +1,9 @@
-"""The gate of synthetic tools: semantics proved by execution, or refused with the reason.
+"""Validation of synthetic tools: semantics checked by execution, or refused with the reason.
 
-A walk shows that a tool runs, succeeds, writes or depends on the state, reaches every error it
+Fuzzing shows that a tool runs, succeeds, writes or depends on the state, reaches every error it
 declares, answers by its schema and keeps the domain's rules. Then every mutant of it is made and
-run on the walk's cases: one that nothing tells from the tool shows a part that does nothing.
+run on the cases that fuzzing found: one that nothing tells from the tool shows a part that does
+nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,17 +13,17 @@ from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from tool_specs.domains.domain import Domain, compile_tools
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.compiler import Compiler
 from tool_specs.execution.programs import Entities, Problems, Program
-from tool_specs.execution.state import Row
+from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.schemas import Validator
-from tool_specs.validation.fuzzing import Case, Defect, ToolReport, Walk
+from tool_specs.validation.fuzzing import Defect, FuzzCase, Fuzzer, ToolReport
 from tool_specs.validation.mutants import Mutant, mutants_of
 
 CALLS_PER_TOOL = 250
-"""Of a walk, on average: a tool that needs more has an error that hardly ever happens."""
+"""Of fuzzing, on average: a tool that needs more has an error that hardly ever happens."""
 
 PATIENCE = 500
 """Calls of one tool after which what it has not shown is taken not to happen: one tool with a
@@ -32,9 +33,9 @@ MORE_CALLS = 150
 """Calls that look for a difference before a mutant counts as the same tool."""
 
 
-class Proof(NamedTuple):
+class Validation(NamedTuple):
     reason: str | None
-    """None for a proved tool; else does_not_compile, internal_error, bad_output, breaks_rule,
+    """None for a valid tool; else does_not_compile, internal_error, bad_output, breaks_rule,
     never_succeeds, changes_nothing, one_answer, error_not_reached, dead_statement, dead_filter or
     dead_field."""
     details: tuple[str, ...]
@@ -45,56 +46,61 @@ class Proof(NamedTuple):
     """{"arguments", "observation", "diff"} of a success."""
 
 
-def prove_tools(domain: Domain, specs: Sequence[ToolSpec], *, seed: int = 0) -> dict[str, Proof]:
-    """A proof per spec, by name. The domain's own tools only move the world meanwhile."""
+def validate_tools(
+    domain: Domain, specs: Sequence[ToolSpec], *, seed: int = 0
+) -> dict[str, Validation]:
+    """A validation per spec, by name. The domain's own tools only move the environment
+    meanwhile."""
     entities = Entities.of(domain.file)
-    compiled, proofs = _compiled(specs, entities)
-    world = domain.with_tools([*domain.programs.values(), *compiled])
+    compiled, validations = _compiled(specs, entities)
+    environment = domain.with_tools([*domain.programs.values(), *compiled])
     names = [program.spec.name for program in compiled]
     rng = rng_of(domain.name, "prove_tools", seed)
-    walk = Walk(world, rng, names, patience=PATIENCE)
-    walk.run(CALLS_PER_TOOL * len(names))
+    fuzzer = Fuzzer(environment, rng, names, patience=PATIENCE)
+    fuzzer.run(CALLS_PER_TOOL * len(names))
     for name in names:
-        report = walk.tools[name]
-        conclude(walk, report)
+        report = fuzzer.tools[name]
+        conclude(fuzzer, report)
         first = report.defects[0].reason if report.defects else None
         details = tuple(defect.words for defect in report.defects)
-        proofs[name] = Proof(first, details, report.calls, report.num_mutants, report.example)
-    return proofs
+        validations[name] = Validation(
+            first, details, report.calls, report.num_mutants, report.example
+        )
+    return validations
 
 
 def _compiled(
     specs: Sequence[ToolSpec], entities: Entities
-) -> tuple[list[Program], dict[str, Proof]]:
+) -> tuple[list[Program], dict[str, Validation]]:
     good: list[Program] = []
-    refused: dict[str, Proof] = {}
+    refused: dict[str, Validation] = {}
     for spec in specs:
         problems = Problems()
         program = compile_tools([spec], entities, problems).get(spec.name)
         if program is None or problems.found:
             details = tuple(p.removeprefix(f"tools[{spec.name}].") for p in problems.found)
-            refused[spec.name] = Proof("does_not_compile", details, 0, 0, None)
+            refused[spec.name] = Validation("does_not_compile", details, 0, 0, None)
         else:
             good.append(program)
     return good, refused
 
 
-def conclude(walk: Walk, report: ToolReport, more_calls: int = MORE_CALLS) -> None:
-    """Add the defects that show only once the walk is over; mutants only of a sound tool."""
-    program = walk.domain.programs[report.name]
+def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -> None:
+    """Add the defects that show only once fuzzing is over; mutants only of a sound tool."""
+    program = fuzzer.domain.programs[report.name]
     seen = ", ".join(f"{code} x{n}" for code, n in report.errors.most_common()) or "no errors"
     if not report.successes:
         report.defect("never_succeeds", f"never succeeded in {report.calls} calls ({seen})")
     elif not report.read_only and not report.writes:
         report.defect("changes_nothing", f"changed nothing in {report.successes} successful calls")
-    elif report.read_only and not _depends_on_state(walk.domain, report):
+    elif report.read_only and not _depends_on_state(fuzzer.domain, report):
         report.defect("one_answer", "its answer does not depend on the state")
     for index, code in program.errors:
         if index not in report.reached:
             words = f"semantics[{index}] {code} never happened in {report.calls} calls"
             report.defect("error_not_reached", words)
     if not report.defects:
-        report.defects += _dead_parts(walk, report, more_calls)
+        report.defects += _dead_parts(fuzzer, report, more_calls)
 
 
 def _depends_on_state(domain: Domain, report: ToolReport) -> bool:
@@ -102,7 +108,10 @@ def _depends_on_state(domain: Domain, report: ToolReport) -> bool:
     rows have exchanged their values, or where every second row is missing."""
     if len(report.answers) < 2:
         return False
-    others = (_with_values_moved_on(World.of(domain)), _with_gaps(World.of(domain)))
+    others = (
+        _with_values_moved_on(DomainEnvironment.of(domain)),
+        _with_gaps(DomainEnvironment.of(domain)),
+    )
     return any(
         other.snapshot().call(report.name, case.arguments).observation != case.result.observation
         for case in report.cases
@@ -111,35 +120,35 @@ def _depends_on_state(domain: Domain, report: ToolReport) -> bool:
     )
 
 
-def _with_values_moved_on(world: World) -> World:
+def _with_values_moved_on(environment: DomainEnvironment) -> DomainEnvironment:
     """Each row takes the values of the row after it, keys and references excepted."""
-    for entity, spec in world.domain.entities.items():
-        rows = world.rows(entity)
+    for entity, spec in environment.domain.entities.items():
+        rows = environment.rows(entity)
         kept = {n for n, f in spec.fields.items() if n == spec.key or f.to is not None}
         for row, following in zip(rows, rows[1:] + rows[:1], strict=True):
-            moved: Row = {n: row[n] if n in kept else following[n] for n in row}
-            world.state.put(entity, row[spec.key], moved)
-    world.state.commit()
-    return world
+            moved: EntityRow = {n: row[n] if n in kept else following[n] for n in row}
+            environment.state.put(entity, row[spec.key], moved)
+    environment.state.commit()
+    return environment
 
 
-def _with_gaps(world: World) -> World:
-    for entity, spec in world.domain.entities.items():
-        for row in world.rows(entity)[::2]:
-            world.state.put(entity, row[spec.key], None)
-    world.state.commit()
-    return world
+def _with_gaps(environment: DomainEnvironment) -> DomainEnvironment:
+    for entity, spec in environment.domain.entities.items():
+        for row in environment.rows(entity)[::2]:
+            environment.state.put(entity, row[spec.key], None)
+    environment.state.commit()
+    return environment
 
 
-def _dead_parts(walk: Walk, report: ToolReport, more_calls: int) -> Iterable[Defect]:
-    program, domain = walk.domain.programs[report.name], walk.domain
+def _dead_parts(fuzzer: Fuzzer, report: ToolReport, more_calls: int) -> Iterable[Defect]:
+    program, domain = fuzzer.domain.programs[report.name], fuzzer.domain
     entities = Entities.of(domain.file)
     found: list[Defect] = []
-    more: list[Case] = []
-    further = walk.further(report.name, more_calls)
+    more: list[FuzzCase] = []
+    further = fuzzer.further(report.name, more_calls)
 
-    def drawn() -> Iterator[Case]:
-        """Made when the walk's cases are not enough, and kept for the next mutant."""
+    def drawn() -> Iterator[FuzzCase]:
+        """Made when the cases that fuzzing found are not enough, and kept for the next mutant."""
         yield from more
         for case in further:
             more.append(case)
@@ -179,14 +188,16 @@ def _compiled_mutant(original: Program, mutant: Mutant, entities: Entities) -> P
     return None if problems.found else program
 
 
-def _differs(world: Domain, case: Case) -> bool:
-    (name,) = world.programs
-    other = World(world, case.world.state.snapshot()).call(name, case.arguments)
+def _differs(environment: Domain, case: FuzzCase) -> bool:
+    (name,) = environment.programs
+    other = DomainEnvironment(environment, case.environment.state.snapshot()).call(
+        name, case.arguments
+    )
     mine = case.result
     return (other.observation, other.hash_after) != (mine.observation, mine.hash_after)
 
 
-def _same_results(spec: ToolSpec, cases: Iterable[Case]) -> list[tuple[str, str]]:
+def _same_results(spec: ToolSpec, cases: Iterable[FuzzCase]) -> list[tuple[str, str]]:
     """Pairs of returned names whose values were equal in every success: to exchange them would
     change no result."""
     value = getattr(spec.semantics[-1], "value", None)

@@ -20,7 +20,7 @@ from records.errors import ConfigError
 from trainer.data.declarations import Style, declare
 from trainer.data.tokenizer import Tokenizer
 
-Message = Mapping[str, Any]
+ChatMessage = Mapping[str, Any]
 
 END = "<|im_end|>"
 ASSISTANT = ("<|im_assistant|>", "assistant", "<|im_middle|>")
@@ -68,14 +68,14 @@ class _Names:
         self._given[call.get("id") or name] = name
         return name
 
-    def of(self, message: Message) -> str:
+    def of(self, message: ChatMessage) -> str:
         given = message.get("tool_call_id") or ""
         return self._given.get(given, given)
 
 
 def encode_chat(
     tokenizer: Tokenizer,
-    messages: Sequence[Message],
+    messages: Sequence[ChatMessage],
     tools: Sequence[Mapping[str, Any]] = (),
     *,
     train_turns: Sequence[bool] | None = None,
@@ -104,11 +104,11 @@ def prompt_for_answer(tokenizer: Tokenizer) -> list[int]:
     return writer.encoded.ids
 
 
-def _is_learnt(message: Message) -> bool:
+def _is_learnt(message: ChatMessage) -> bool:
     return bool(message.get("train", True)) and message.get("weight", 1) != 0
 
 
-def _write(writer: _Writer, names: _Names, message: Message, *, learnt: bool) -> None:
+def _write(writer: _Writer, names: _Names, message: ChatMessage, *, learnt: bool) -> None:
     content = text_of(message)
     match message.get("role"):
         case "system" | "developer":
@@ -152,7 +152,7 @@ def _write_calls(
     writer.write("<|tool_calls_section_end|>", learnt=learnt)
 
 
-def text_of(message: Message) -> str:
+def text_of(message: ChatMessage) -> str:
     """Content as text; of a list of parts the text parts."""
     content = message.get("content")
     if isinstance(content, list):
@@ -160,7 +160,7 @@ def text_of(message: Message) -> str:
     return content or ""
 
 
-class Answer(NamedTuple):
+class AssistantAnswer(NamedTuple):
     """An assistant message as the model wrote it."""
 
     content: str
@@ -170,7 +170,7 @@ class Answer(NamedTuple):
     """What of the template was not kept; None where all was."""
 
 
-def parse_answer(tokenizer: Tokenizer, ids: Sequence[int]) -> Answer:
+def parse_answer(tokenizer: Tokenizer, ids: Sequence[int]) -> AssistantAnswer:
     """The message behind generated tokens, with or without the end token."""
     special = tokenizer.special
     if special[END] in ids:
@@ -187,7 +187,7 @@ def parse_answer(tokenizer: Tokenizer, ids: Sequence[int]) -> Answer:
     return _answer_of(pieces)
 
 
-def _answer_of(pieces: Sequence[tuple[str, str]]) -> Answer:
+def _answer_of(pieces: Sequence[tuple[str, str]]) -> AssistantAnswer:
     content, calls, broken = pieces[0][1], [], None
     name: str | None = None
     inside = False
@@ -211,4 +211,4 @@ def _answer_of(pieces: Sequence[tuple[str, str]]) -> Answer:
             broken = broken or f"{mark} out of place"
     if inside or name is not None:
         broken = broken or "the section of calls has no end"
-    return Answer(content, calls, broken)
+    return AssistantAnswer(content, calls, broken)

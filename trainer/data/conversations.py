@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from trainer.data.chat import ROLES
 
 
-class Conversation(NamedTuple):
+class TrainingConversation(NamedTuple):
     messages: Sequence[Mapping[str, Any]]
     """Arguments of calls are JSON text; results name the call that they answer."""
     tools: Sequence[Mapping[str, Any]]
@@ -33,7 +33,7 @@ _SHARE_GPT = {
 }
 
 
-def conversation_of(row: Mapping[str, Any]) -> Conversation | None:
+def conversation_of(row: Mapping[str, Any]) -> TrainingConversation | None:
     """None for a row without any of the columns. ValueError for one that is not as they should."""
     flags = None if row.get("train_turns") is None else _list_of(row, "train_turns")
     if row.get("messages") is not None:
@@ -53,7 +53,7 @@ def conversation_of(row: Mapping[str, Any]) -> Conversation | None:
         flags = None if flags is None else [False, *flags]
     _name_calls(messages)
     tools = _list_of(row, "tools") if row.get("tools") else []
-    return Conversation(messages, [_tool(tool) for tool in tools], flags)
+    return TrainingConversation(messages, [_tool(tool) for tool in tools], flags)
 
 
 def _list_of(row: Mapping[str, Any], column: str) -> list[Any]:

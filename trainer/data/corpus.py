@@ -22,9 +22,9 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.files import write_atomic
 from trainer.data.chat import Encoded, encode_chat
-from trainer.data.conversations import Conversation
+from trainer.data.conversations import TrainingConversation
 from trainer.data.declarations import Style
-from trainer.data.sources import TRAIN, Sample, SourceConfig, View, samples_of
+from trainer.data.sources import TRAIN, CorpusConfig, Sample, ViewName, samples_of
 from trainer.data.tokenizer import Tokenizer
 
 VERSION = 2
@@ -78,11 +78,11 @@ class Corpus:
 
 
 def make_corpus(
-    sources: Sequence[SourceConfig],
+    sources: Sequence[CorpusConfig],
     tokenizer: Tokenizer,
     folder: Path,
     *,
-    view: View = "sft",
+    view: ViewName = "sft",
     style: Style = "json",
     longest: int | None = None,
 ) -> Corpus:
@@ -170,7 +170,7 @@ def _encoded(
     tokenizer: Tokenizer, sample: Sample, *, style: Style, longest: int | None
 ) -> Encoded | str:
     """The tokens, or why the row is left out."""
-    if isinstance(sample.body, Conversation):
+    if isinstance(sample.body, TrainingConversation):
         body = sample.body
         encoded = encode_chat(
             tokenizer, body.messages, body.tools, train_turns=body.train_turns, style=style

@@ -37,14 +37,14 @@ class Piece(NamedTuple):
     length: int
 
 
-class Place(NamedTuple):
+class DataPosition(NamedTuple):
     """Where in the data a run is: the next row that it takes."""
 
     epoch: int = 0
     row: int = 0
 
 
-class Batch(NamedTuple):
+class PackedBatch(NamedTuple):
     ids_BT: Tensor
     targets_BT: Tensor
     """The token after each one, IGNORE where it is not learnt."""
@@ -65,24 +65,26 @@ class Packer:
     pad: int
     """Token that fills a row up."""
 
-    def batches(self, rows: int, place: Place = Place()) -> Iterator[tuple[Batch, Place]]:
+    def batches(
+        self, rows: int, place: DataPosition = DataPosition()
+    ) -> Iterator[tuple[PackedBatch, DataPosition]]:
         """Endless batches of so many rows, each with the place behind it."""
         while True:
             taken: list[list[Piece]] = []
             while len(taken) < rows:
                 packed = self.rows_of(place.epoch)
                 if place.row >= len(packed):
-                    place = Place(place.epoch + 1, 0)
+                    place = DataPosition(place.epoch + 1, 0)
                     continue
                 taken.append(packed[place.row])
-                place = Place(place.epoch, place.row + 1)
+                place = DataPosition(place.epoch, place.row + 1)
             yield self._batch(taken), place
 
     def rows_of(self, epoch: int) -> list[list[Piece]]:
         """All rows of an epoch in their order."""
         return _packed(self, epoch)
 
-    def _batch(self, rows: list[list[Piece]]) -> Batch:
+    def _batch(self, rows: list[list[Piece]]) -> PackedBatch:
         shape = (len(rows), self.row_tokens)
         ids, targets = np.full(shape, self.pad), np.full(shape, IGNORE)
         documents = np.full(shape, PADDING)
@@ -97,7 +99,9 @@ class Packer:
                 targets[b, at : at + piece.length - 1] = following
                 documents[b, at : at + piece.length] = number
                 at += piece.length
-        return Batch(*(torch.from_numpy(a.astype(np.int64)) for a in (ids, targets, documents)))
+        return PackedBatch(
+            *(torch.from_numpy(a.astype(np.int64)) for a in (ids, targets, documents))
+        )
 
     def __hash__(self) -> int:
         return hash((self.corpus.fingerprint, self.row_tokens, self.seed))

@@ -17,18 +17,18 @@ from records.config import Config
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.store.marker import MARKER
-from trainer.data.conversations import Conversation, conversation_of
+from trainer.data.conversations import TrainingConversation, conversation_of
 
 BATCH_ROWS = 512
 
-View = Literal["sft", "pretrain"]
+ViewName = Literal["sft", "pretrain"]
 """Conversations, or texts."""
 
 TRAIN = "train"
 """The split that is learnt from."""
 
 
-class SourceConfig(Config):
+class CorpusConfig(Config):
     path: str
     """A dataset's folder, or a .parquet, .jsonl or .txt file, or a folder of such files."""
     weight: float = Field(default=1.0, gt=0.0, le=100.0)
@@ -40,10 +40,10 @@ class SourceConfig(Config):
 class Sample(NamedTuple):
     sample_id: str
     split: str
-    body: Conversation | str
+    body: TrainingConversation | str
 
 
-def samples_of(source: SourceConfig, view: View) -> Iterator[Sample]:
+def samples_of(source: CorpusConfig, view: ViewName) -> Iterator[Sample]:
     """Every row of a source in a fixed order; of a dataset, of its view of that name. ConfigError
     for a path or row that cannot be read."""
     path = Path(source.path)
@@ -58,7 +58,7 @@ def samples_of(source: SourceConfig, view: View) -> Iterator[Sample]:
                 raise ConfigError(f"{file}, row {number}: {error}") from error
 
 
-def _of_dataset(path: Path, view: View) -> Iterator[Sample]:
+def _of_dataset(path: Path, view: ViewName) -> Iterator[Sample]:
     key = "trajectory_id" if view == "sft" else "doc_id"
     database = Dataset.open(path).connect()
     try:

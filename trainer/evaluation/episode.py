@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from records.digest import canonical_json
 from records.seeds import seed_of
 from records.tables.schemas import Row
-from synth.episode.environment import OUTSIDE, EpisodeEnvironment, Step
+from synth.episode.environment import OUTSIDE, EnvironmentStep, EpisodeEnvironment
 from synth.episode.tools.calls import FORMAT_ERRORS
 from synth.rubrics.reward import decide_by_code, rubric_of
-from trainer.data.chat import Answer
-from trainer.evaluation.scores import Played
-from trainer.inference.policies import Asked, Policy, num_calls
+from trainer.data.chat import AssistantAnswer
+from trainer.evaluation.scores import EpisodeScore
+from trainer.inference.policies import Policy, PolicyRequest, num_calls
 
 
 class Chosen(NamedTuple):
@@ -27,37 +27,39 @@ class Chosen(NamedTuple):
 
 
 @dataclass
-class Episode:
+class PlayedEpisode:
     chosen: Chosen
     env: EpisodeEnvironment
     tools: Sequence[Mapping[str, Any]]
     prompt_tokens: int = 0
     broken: int = 0
     """Answers that did not keep the template."""
-    last: Step | None = None
+    last: EnvironmentStep | None = None
 
-    def asked(self, policy: Policy) -> Asked:
+    def asked(self, policy: Policy) -> PolicyRequest:
         state = self.env.state
-        asked = Asked(state.messages, self.tools, seed_of(self.chosen.item, "answer", state.turn))
+        asked = PolicyRequest(
+            state.messages, self.tools, seed_of(self.chosen.item, "answer", state.turn)
+        )
         if not self.prompt_tokens:
             self.prompt_tokens = policy.prompt_tokens(asked)
         return asked
 
-    async def step(self, answer: Answer) -> None:
+    async def step(self, answer: AssistantAnswer) -> None:
         """Play the answer. One that breaks the template counts as a call that is not valid, unless
         a call of it counts so already."""
         self.last = await self.env.step(_message(answer, num_calls(self.env.state.messages)))
         refused = any(r.error_code in FORMAT_ERRORS for r in self.last.info["calls"])
         self.broken += answer.broken is not None and not refused
 
-    def counted(self) -> Played:
+    def counted(self) -> EpisodeScore:
         state, task = self.env.state, self.chosen.task
         assert state.reason is not None
         records = [r for r in state.caller.records if r.actor == "agent"]
         valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
         wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
         made = Counter(_spelt(r.name, r.arguments) for r in valid)
-        return Played(
+        return EpisodeScore(
             task_id=task["task_id"],
             split=task["split"],
             solvable=task["solvable"],
@@ -91,13 +93,13 @@ class Episode:
         }
 
 
-async def begun(env: EpisodeEnvironment, chosen: Chosen) -> Episode:
+async def begun(env: EpisodeEnvironment, chosen: Chosen) -> PlayedEpisode:
     """The episode of a task at its start; its draws hang on `chosen.item`."""
     _, info = await env.reset(chosen.task, seed_of(chosen.item, "episode"))
-    return Episode(chosen, env, info["tools"])
+    return PlayedEpisode(chosen, env, info["tools"])
 
 
-def _message(answer: Answer, before: int) -> dict[str, Any]:
+def _message(answer: AssistantAnswer, before: int) -> dict[str, Any]:
     """Calls are numbered over the conversation, as the template has them."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.content}
     if answer.tool_calls:

@@ -33,8 +33,8 @@ from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import recorded_config
 from synth.pipeline.sources import catalogue_of
 from trainer.evaluation.episode import Chosen, begun
-from trainer.evaluation.scores import Played
-from trainer.inference.policies import Asked, Policy
+from trainer.evaluation.scores import EpisodeScore
+from trainer.inference.policies import Policy, PolicyRequest
 
 PLAYERS = ("user", "simulator")
 """Roles of the dataset's run that play along."""
@@ -52,20 +52,20 @@ class EvalConfig(Config):
     attempts: int = Field(default=1, ge=1, le=256)
     """Episodes of each task."""
     complexities: tuple[Literal["simple", "moderate", "complex"], ...] = ()
-    """Only tasks of one wish, of two, of three or four; all where none is named."""
+    """Only tasks of one user goal, of two, of three or four; all where none is named."""
     max_calls: int | None = Field(default=None, ge=1)
     """Tasks whose reference plan has more calls are left out."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)
     """Tasks whose first prompt is longer are left out."""
     episode: EpisodeConfig = EpisodeConfig()
-    """Limits of an episode, and the outcomes that are injected."""
+    """Limits of an episode, and the faults that are injected."""
     group: int = Field(default=32, ge=1, le=1024)
     """Episodes that go on together."""
     seed: int = Field(default=0, ge=0)
 
 
 class Evaluated(NamedTuple):
-    played: list[Played]
+    played: list[EpisodeScore]
     conversations: list[dict[str, Any]]
     """For reading: `task_id`, `messages`, `ended`, `success`, in the order of `played`."""
     left_out: dict[str, int]
@@ -109,7 +109,7 @@ async def _evaluate(
                 f"{config.dataset} has no task to play of splits = {list(config.splits)}; "
                 f"left out: {_told(left_out)}; tasks that are there: {_told(there)}"
             )
-        played: list[Played] = []
+        played: list[EpisodeScore] = []
         conversations: list[dict[str, Any]] = []
         for start in range(0, len(chosen), config.group):
             for one, told in await game.play(policy, chosen[start : start + config.group]):
@@ -179,13 +179,16 @@ class _Game:
             env = self._environment(Chosen(task, 0))
             messages, info = await env.reset(task, 0)
             await env.close()
-            if policy.prompt_tokens(Asked(messages, info["tools"], 0)) > config.max_prompt_tokens:
+            if (
+                policy.prompt_tokens(PolicyRequest(messages, info["tools"], 0))
+                > config.max_prompt_tokens
+            ):
                 return "longer_prompt"
         return None
 
     async def play(
         self, policy: Policy, chosen: Sequence[Chosen]
-    ) -> list[tuple[Played, dict[str, Any]]]:
+    ) -> list[tuple[EpisodeScore, dict[str, Any]]]:
         """All of them to their end, round by round."""
         episodes = [await begun(self._environment(one), one) for one in chosen]
         try:

@@ -16,13 +16,14 @@ KINDS = {
 """Split -> how tables call it."""
 
 
-class Played(NamedTuple):
+class EpisodeScore(NamedTuple):
     """One episode, counted."""
 
     task_id: str
     split: str
     solvable: bool
-    """Whether the wish can be reached with calls; else the right answer is to ask or decline."""
+    """Whether the user goal can be reached with calls; else the right answer is to ask or
+    decline."""
     ended: str
     """`termination_reason`."""
     success: bool
@@ -71,7 +72,7 @@ class SplitScores(NamedTuple):
     mean_reward: float | None
 
 
-def scores_of(played: Sequence[Played]) -> list[SplitScores]:
+def scores_of(played: Sequence[EpisodeScore]) -> list[SplitScores]:
     """A row for each split that was played, in the order of `SPLITS`."""
     return [
         _of_split(split, [p for p in played if p.split == split])
@@ -80,10 +81,10 @@ def scores_of(played: Sequence[Played]) -> list[SplitScores]:
     ]
 
 
-def _of_split(split: str, played: Sequence[Played]) -> SplitScores:
+def _of_split(split: str, played: Sequence[EpisodeScore]) -> SplitScores:
     counted = [p for p in played if p.ended not in OUTSIDE]
 
-    def share(hits: Callable[[Played], int], of: Callable[[Played], int]) -> Share:
+    def share(hits: Callable[[EpisodeScore], int], of: Callable[[EpisodeScore], int]) -> Share:
         return Share(sum(map(hits, counted)), sum(map(of, counted)))
 
     return SplitScores(

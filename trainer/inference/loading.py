@@ -10,7 +10,7 @@ from records.errors import ConfigError
 from trainer.data.tokenizer import FILE as TOKENIZER
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.sampler import READ_KEYS, READ_TOKENS, Sampler
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 from trainer.model.exchange import import_model, import_with_tokenizer
 from trainer.model.size import size_of
 from trainer.training.devices import Device, device_of, refuse_what_does_not_fit, weight_dtype
@@ -65,7 +65,9 @@ def _check_folder(folder: Path) -> None:
         )
 
 
-def bytes_needed(config: ModelConfig, *, slots: int, tokens: int, device: torch.device) -> int:
+def bytes_needed(
+    config: TransformerConfig, *, slots: int, tokens: int, device: torch.device
+) -> int:
     """Memory of sampling, estimated: weights, the cache of slots x tokens, and the larger of what
     reading prompts and writing a token to every slot take inside a layer."""
     weight = weight_dtype(device).itemsize

@@ -11,9 +11,16 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from trainer.data.chat import END, Answer, encode_chat, parse_answer, prompt_for_answer
+from trainer.data.chat import (
+    END,
+    AssistantAnswer,
+    ChatMessage,
+    encode_chat,
+    parse_answer,
+    prompt_for_answer,
+)
 from trainer.data.declarations import Style
-from trainer.data.sources import Conversation, SourceConfig, samples_of
+from trainer.data.sources import CorpusConfig, TrainingConversation, samples_of
 from trainer.inference.enforcer import Enforcer, check_spelling
 from trainer.inference.loading import load_sampler
 from trainer.inference.sampler import Sampling
@@ -21,22 +28,20 @@ from trainer.training.devices import Device
 
 log = logging.getLogger(__name__)
 
-Message = Mapping[str, Any]
 
-
-class Asked(NamedTuple):
+class PolicyRequest(NamedTuple):
     """A conversation that waits for the assistant."""
 
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     tools: Sequence[Mapping[str, Any]]
     """In OpenAI's form."""
     seed: int
 
 
 class Policy(Protocol):
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]: ...
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]: ...
 
-    def prompt_tokens(self, asked: Asked) -> int:
+    def prompt_tokens(self, asked: PolicyRequest) -> int:
         """Size of what the policy reads, in its own tokens; 0 where it has none."""
         ...
 
@@ -66,7 +71,7 @@ class ModelPolicy:
         self._style: Style = style
         self._constrained = constrained
 
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
         """Temperature 0 takes no seed's word. A prompt that fills a slot is answered by silence,
         and a warning."""
         prompts = [self._prompt(a) for a in asked]
@@ -86,22 +91,24 @@ class ModelPolicy:
         return [
             parse_answer(self.tokenizer, said[n].ids)
             if n in said
-            else Answer("", [], None)  # no room: nothing was written, so nothing is wrong in form
+            else AssistantAnswer(
+                "", [], None
+            )  # no room: nothing was written, so nothing is wrong in form
             for n in range(len(asked))
         ]
 
-    def prompt_tokens(self, asked: Asked) -> int:
+    def prompt_tokens(self, asked: PolicyRequest) -> int:
         return len(self._prompt(asked))
 
-    def _prompt(self, asked: Asked) -> list[int]:
+    def _prompt(self, asked: PolicyRequest) -> list[int]:
         ids = encode_chat(self.tokenizer, asked.messages, asked.tools, style=self._style).ids
         return ids + prompt_for_answer(self.tokenizer)
 
-    def _guide(self, asked: Asked) -> Enforcer:
+    def _guide(self, asked: PolicyRequest) -> Enforcer:
         return Enforcer(self.tokenizer, asked.tools, calls_before=num_calls(asked.messages))
 
 
-def num_calls(messages: Iterable[Message]) -> int:
+def num_calls(messages: Iterable[ChatMessage]) -> int:
     return sum(len(message.get("tool_calls") or ()) for message in messages)
 
 
@@ -118,11 +125,11 @@ class NearestExample:
     """Says what the assistant said at the most similar point of a training conversation: what
     copying alone reaches. An example whose calls name tools that are not there is passed over."""
 
-    def __init__(self, source: SourceConfig) -> None:
-        self._said: list[Message] = []
+    def __init__(self, source: CorpusConfig) -> None:
+        self._said: list[ChatMessage] = []
         bags: list[Tensor] = []
         for sample in samples_of(source, "sft"):
-            if isinstance(sample.body, Conversation) and (
+            if isinstance(sample.body, TrainingConversation) and (
                 source.held_out or sample.split == "train"
             ):
                 for at, message in enumerate(sample.body.messages):
@@ -131,21 +138,23 @@ class NearestExample:
                         self._said.append(message)
         self._bags_EV = torch.stack(bags) if bags else torch.zeros(0, BUCKETS)
 
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
         return [self._answer(one) for one in asked]
 
-    def prompt_tokens(self, asked: Asked) -> int:
+    def prompt_tokens(self, asked: PolicyRequest) -> int:
         return 0
 
-    def _answer(self, asked: Asked) -> Answer:
+    def _answer(self, asked: PolicyRequest) -> AssistantAnswer:
         names = {tool["function"]["name"] for tool in asked.tools}
         likeness = self._bags_EV @ _bag(asked.messages, asked.tools)
         for place in likeness.argsort(descending=True, stable=True).tolist():
             message = self._said[place]
             calls = message.get("tool_calls") or ()
             if all(call["function"]["name"] in names for call in calls):
-                return Answer(message.get("content") or "", [_plain(call) for call in calls], None)
-        return Answer("", [], None)
+                return AssistantAnswer(
+                    message.get("content") or "", [_plain(call) for call in calls], None
+                )
+        return AssistantAnswer("", [], None)
 
 
 def _plain(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +164,7 @@ def _plain(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "function", "function": {"name": function["name"], "arguments": text}}
 
 
-def _bag(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> Tensor:
+def _bag(messages: Sequence[ChatMessage], tools: Sequence[Mapping[str, Any]]) -> Tensor:
     """Words of the last two messages, the tools' names and the place in the conversation, hashed
     and scaled to length 1. Shape [BUCKETS]."""
     recent = " ".join(_text(message) for message in messages[-2:])
@@ -167,7 +176,7 @@ def _bag(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> Ten
     return bag / bag.norm()
 
 
-def _text(message: Message) -> str:
+def _text(message: ChatMessage) -> str:
     calls = message.get("tool_calls") or ()
     return f"{message.get('content') or ''} " + " ".join(c["function"]["name"] for c in calls)
 

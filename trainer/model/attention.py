@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
 
-from trainer.model.blocked import Block, attend
-from trainer.model.config import ModelConfig
+from trainer.model.blocked import QueryBlock, attend
+from trainer.model.config import TransformerConfig
 from trainer.model.norm import RmsNorm
 from trainer.model.rotary import rotate, softmax_scale
 
@@ -27,12 +27,12 @@ LATENT_NORM_EPS = 1e-6
 """Of the norms on the latents, whatever the config says of the others: as released."""
 
 
-class Context(NamedTuple):
+class AttentionContext(NamedTuple):
     """What every layer needs to know of the tokens of one forward pass."""
 
     cos_BTP: Tensor
     sin_BTP: Tensor
-    mask: Tensor | BlockMask | Sequence[Block]
+    mask: Tensor | BlockMask | Sequence[QueryBlock]
     """Which key a query may see: bool (B, 1, T, S) where a cache is read, the same for flex
     attention on CUDA, blocks of it on a CPU."""
     real_BT: Tensor | None
@@ -52,7 +52,7 @@ class Attended(NamedTuple):
 
 
 class LatentAttention(nn.Module):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.scale = softmax_scale(config)
@@ -76,7 +76,7 @@ class LatentAttention(nn.Module):
         last = self.q_proj if self.config.q_lora_rank is None else self.q_b_proj
         return last.weight
 
-    def forward(self, x_BTD: Tensor, context: Context) -> Attended:
+    def forward(self, x_BTD: Tensor, context: AttentionContext) -> Attended:
         q_BHTK = self.queries(x_BTD, context)
         latent_BSC, key_BSR = self.latents(x_BTD, context)
         k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
@@ -88,7 +88,7 @@ class LatentAttention(nn.Module):
         told = max_logit_H if context.track_logits else None
         return Attended(self.o_proj(out_BHTV.transpose(1, 2).flatten(2)), told)
 
-    def queries(self, x_BTD: Tensor, context: Context) -> Tensor:
+    def queries(self, x_BTD: Tensor, context: AttentionContext) -> Tensor:
         if self.config.q_lora_rank is None:
             q = self.q_proj(x_BTD)
         else:
@@ -100,7 +100,7 @@ class LatentAttention(nn.Module):
         turned = rotate(turned, context.cos_BTP[:, None], context.sin_BTP[:, None])
         return torch.cat((still, turned), dim=-1)
 
-    def latents(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    def latents(self, x_BTD: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         """The normalised latent and the rotated shared key: all that a cache needs to hold."""
         latent, key = self.kv_a_proj_with_mqa(x_BTD).split(
             [self.config.kv_lora_rank, self.config.qk_rope_head_dim], dim=-1
@@ -116,7 +116,7 @@ class LatentAttention(nn.Module):
         shared = key_BSR[:, None].expand(-1, self.config.num_heads, -1, -1)
         return torch.cat((still, shared), dim=-1), v_BHSV
 
-    def extend(self, x_BTD: Tensor, context: Context, stored: Stored) -> Tensor:
+    def extend(self, x_BTD: Tensor, context: AttentionContext, stored: Stored) -> Tensor:
         """Attention of new tokens over what a cache holds, they included.
 
         One new token a row works on the latents themselves: the two halves of `kv_b_proj` are
@@ -146,7 +146,12 @@ class LatentAttention(nn.Module):
         return (weights @ latent_BSC[:, None]) @ up_v.mT
 
     def _flex(
-        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, context: Context, mask: BlockMask
+        self,
+        q_BHTK: Tensor,
+        k_BHSK: Tensor,
+        v_BHSV: Tensor,
+        context: AttentionContext,
+        mask: BlockMask,
     ) -> tuple[Tensor, Tensor | None]:
         """On CUDA: exact maxima without the score matrices."""
         out, aux = _fused_flex()(
@@ -171,13 +176,13 @@ def _fused_flex() -> Callable[..., Any]:
     return torch.compile(flex_attention)
 
 
-def _as_tensor(mask: Tensor | BlockMask | Sequence[Block]) -> Tensor:
+def _as_tensor(mask: Tensor | BlockMask | Sequence[QueryBlock]) -> Tensor:
     if not isinstance(mask, Tensor):
         raise TypeError("a cache is read with a plain mask")
     return mask
 
 
-def _as_blocks(mask: Tensor | Sequence[Block]) -> Sequence[Block]:
+def _as_blocks(mask: Tensor | Sequence[QueryBlock]) -> Sequence[QueryBlock]:
     if isinstance(mask, Tensor):
         raise TypeError("a CPU takes the mask in blocks")
     return mask

@@ -20,7 +20,7 @@ QUERIES = 64
 """Of a block: smaller ones skip more and cost more calls."""
 
 
-class Block(NamedTuple):
+class QueryBlock(NamedTuple):
     """Queries `start` to `end`, which see no key outside `first` to `end`."""
 
     first: int
@@ -32,11 +32,11 @@ class Block(NamedTuple):
     """Queries that are of no document, whose logits are nobody's; None where all are of one."""
 
 
-def blocks_of(documents_BT: Tensor, starts_BT: Tensor) -> list[Block]:
+def blocks_of(documents_BT: Tensor, starts_BT: Tensor) -> list[QueryBlock]:
     """`starts_BT`: where the document of each token starts, in its row."""
     length = documents_BT.shape[1]
     index_T = torch.arange(length)
-    made: list[Block] = []
+    made: list[QueryBlock] = []
     for start in range(0, length, QUERIES):
         end = min(start + QUERIES, length)
         first = int(starts_BT[:, start].min())
@@ -44,12 +44,12 @@ def blocks_of(documents_BT: Tensor, starts_BT: Tensor) -> list[Block]:
         later = index_T[start:end, None] < index_T[first:end]
         padding_Bt = documents_BT[:, start:end] == PADDING
         told = padding_Bt if bool(padding_Bt.any()) else None
-        made.append(Block(first, start, end, (later | (own != keys))[:, None], told))
+        made.append(QueryBlock(first, start, end, (later | (own != keys))[:, None], told))
     return made
 
 
 def attend(
-    q_BHTK: Tensor, k_BHTK: Tensor, v_BHTV: Tensor, blocks: Sequence[Block], scale: float
+    q_BHTK: Tensor, k_BHTK: Tensor, v_BHTV: Tensor, blocks: Sequence[QueryBlock], scale: float
 ) -> tuple[Tensor, Tensor]:
     """softmax(scale q k) v, and the largest visible scale q k of each head, (H,), detached;
     padding, which sees itself to stay finite, has no part in it."""
@@ -59,7 +59,7 @@ def attend(
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: Sequence[Block], scale: float
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: Sequence[QueryBlock], scale: float
     ) -> tuple[Tensor, Tensor]:
         q = q * scale
         out = v.new_empty(v.shape)

@@ -7,7 +7,7 @@ B = slots, S = tokens that a slot can hold, C = features of the latent, R = rota
 import torch
 from torch import Tensor
 
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 
 
 class LatentCache:
@@ -15,7 +15,7 @@ class LatentCache:
 
     def __init__(
         self,
-        config: ModelConfig,
+        config: TransformerConfig,
         *,
         slots: int,
         tokens: int,

@@ -51,7 +51,7 @@ class YarnConfig(Config):
         return self
 
 
-class ModelConfig(Config):
+class TransformerConfig(Config):
     """Sizes count features unless said otherwise."""
 
     vocab_size: int = Field(ge=2)
@@ -169,7 +169,7 @@ def length_restoring_scale(num_experts: int, experts_per_token: int) -> float:
     return round(total / SCALE_DRAWS, 4)
 
 
-def _k2(**other: object) -> ModelConfig:
+def _k2(**other: object) -> TransformerConfig:
     """Kimi K2 as released; what its parts share with the smaller ones stands here once."""
     shape: dict[str, object] = {
         "vocab_size": 163_840,
@@ -186,12 +186,12 @@ def _k2(**other: object) -> ModelConfig:
         "experts_per_token": 8,
         "moe_intermediate_size": 2048,
     }
-    return ModelConfig.model_validate(shape | other)
+    return TransformerConfig.model_validate(shape | other)
 
 
-PRESETS: dict[str, ModelConfig] = {
+PRESETS: dict[str, TransformerConfig] = {
     # Ours. About 2M active parameters with its vocabulary: learns on one CPU core.
-    "tiny": ModelConfig(
+    "tiny": TransformerConfig(
         vocab_size=4096,
         hidden_size=128,
         num_layers=4,
@@ -209,7 +209,7 @@ PRESETS: dict[str, ModelConfig] = {
         rope_theta=10_000.0,
     ),
     # Ours. For a GPU of a workstation.
-    "small": ModelConfig(
+    "small": TransformerConfig(
         vocab_size=16_384,
         hidden_size=512,
         num_layers=8,
@@ -226,7 +226,7 @@ PRESETS: dict[str, ModelConfig] = {
         max_positions=4096,
     ),
     # https://huggingface.co/moonshotai/Moonlight-16B-A3B
-    "moonlight-16b-a3b": ModelConfig(
+    "moonlight-16b-a3b": TransformerConfig(
         vocab_size=163_840,
         hidden_size=2048,
         num_layers=27,

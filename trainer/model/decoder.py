@@ -16,10 +16,10 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.utils.checkpoint import checkpoint
 
 from trainer.data.packing import PADDING
-from trainer.model.attention import Context, LatentAttention
-from trainer.model.blocked import Block, blocks_of
+from trainer.model.attention import AttentionContext, LatentAttention
+from trainer.model.blocked import QueryBlock, blocks_of
 from trainer.model.cache import LatentCache
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 from trainer.model.experts import Experts, FeedForward, MixtureOfExperts, Router
 from trainer.model.norm import RmsNorm
 from trainer.model.rotary import angles, inverse_frequencies
@@ -38,8 +38,8 @@ class Output(NamedTuple):
     """Mean sequence balance loss over the layers with experts, before its weight."""
 
 
-class Layer(nn.Module):
-    def __init__(self, config: ModelConfig, number: int) -> None:
+class DecoderLayer(nn.Module):
+    def __init__(self, config: TransformerConfig, number: int) -> None:
         super().__init__()
         self.input_layernorm = RmsNorm(config.hidden_size, config.norm_eps)
         self.self_attn = LatentAttention(config)
@@ -51,7 +51,7 @@ class Layer(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, context: Context
+        self, x: Tensor, context: AttentionContext
     ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
         """(x, max_logit_H, load_E, imbalance)."""
         attended = self.self_attn(self.input_layernorm(x), context)
@@ -64,17 +64,17 @@ class Layer(nn.Module):
 
 
 class Body(nn.Module):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(Layer(config, n) for n in range(config.num_layers))
+        self.layers = nn.ModuleList(DecoderLayer(config, n) for n in range(config.num_layers))
         self.norm = RmsNorm(config.hidden_size, config.norm_eps)
 
 
 class Decoder(nn.Module):
     """A language model. Made with random weights; on the meta device it has only shapes."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.recompute = False
@@ -116,7 +116,7 @@ class Decoder(nn.Module):
         positions_BT, mask = _places(ids_BT, documents_BT)
         cos, sin = angles(self.config, self.inverse_frequencies, positions_BT)
         real_BT = None if documents_BT is None else documents_BT != PADDING
-        context = Context(cos, sin, mask, real_BT, track_logits)
+        context = AttentionContext(cos, sin, mask, real_BT, track_logits)
         x = self.model.embed_tokens(ids_BT)
         tops: list[Tensor] = []
         loads: list[Tensor] = []
@@ -156,7 +156,7 @@ class Decoder(nn.Module):
         cos, sin = angles(self.config, self.inverse_frequencies, at_NT)
         keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
         mask = (keys_S <= at_NT[..., None])[:, None]
-        context = Context(cos, sin, mask, real_BT=None, track_logits=False)
+        context = AttentionContext(cos, sin, mask, real_BT=None, track_logits=False)
         x = self.model.embed_tokens(ids_NT)
         for number, layer in enumerate(self.layers):
             stored = partial(cache.write, number, slots_N, at_NT)
@@ -174,8 +174,8 @@ class Decoder(nn.Module):
             parameter.data = parameter.data.to(dtype)
 
     @property
-    def layers(self) -> Sequence[Layer]:
-        return cast(Sequence[Layer], self.model.layers)
+    def layers(self) -> Sequence[DecoderLayer]:
+        return cast(Sequence[DecoderLayer], self.model.layers)
 
     def logits(self, hidden: Tensor) -> Tensor:
         return self.lm_head(hidden)
@@ -183,7 +183,7 @@ class Decoder(nn.Module):
 
 def _places(
     ids_BT: Tensor, documents_BT: Tensor | None
-) -> tuple[Tensor, BlockMask | Sequence[Block]]:
+) -> tuple[Tensor, BlockMask | Sequence[QueryBlock]]:
     """Positions within each document, and who may see whom."""
     rows, length = ids_BT.shape
     index_T = torch.arange(length, device=ids_BT.device)

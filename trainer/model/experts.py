@@ -15,13 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 
 
 class FeedForward(nn.Module):
     """SwiGLU: down(silu(gate(x)) * up(x))."""
 
-    def __init__(self, config: ModelConfig, inner: int) -> None:
+    def __init__(self, config: TransformerConfig, inner: int) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(config.hidden_size, inner, bias=False)
         self.up_proj = nn.Linear(config.hidden_size, inner, bias=False)
@@ -45,7 +45,7 @@ class Router(nn.Module):
     Source: https://arxiv.org/abs/2412.19437 section 2.1.2.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.weight = nn.Parameter(torch.empty(config.num_experts, config.hidden_size))
@@ -77,7 +77,7 @@ class Router(nn.Module):
 class Experts(nn.Module):
     """All routed experts of a layer as stacks, so that they run, and are optimised, together."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         width, inner, count = config.hidden_size, config.moe_intermediate_size, config.num_experts
         self.gate_proj = nn.Parameter(torch.empty(count, inner, width))
@@ -159,7 +159,7 @@ class Mixed(NamedTuple):
 
 
 class MixtureOfExperts(nn.Module):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.gate = Router(config)

@@ -10,7 +10,7 @@ from typing import Any
 from records.errors import ConfigError
 from records.settings import validate_as
 from trainer.data.tokenizer import Tokenizer
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 
 MODEL_TYPES = ("deepseek_v3", "kimi_k2")
 
@@ -63,7 +63,7 @@ _YARN = {
 
 
 def hf_config(
-    config: ModelConfig,
+    config: TransformerConfig,
     tokenizer: Tokenizer | None = None,
     *,
     model_type: str = "deepseek_v3",
@@ -101,7 +101,7 @@ def generation_config(tokenizer: Tokenizer) -> dict[str, Any]:
     return special_ids(tokenizer) | {"eos_token_id": [special["<|im_end|>"], special["[EOS]"]]}
 
 
-def config_of_hf(theirs: Mapping[str, Any], *, where: str) -> ModelConfig:
+def config_of_hf(theirs: Mapping[str, Any], *, where: str) -> TransformerConfig:
     """Our config of their `config.json`; `where` names it in errors. ConfigError for a model that
     is not of this architecture."""
     for name, value in _FIXED.items():
@@ -117,7 +117,7 @@ def config_of_hf(theirs: Mapping[str, Any], *, where: str) -> ModelConfig:
         raise ConfigError(f"{where}: lacks rope_theta; a DeepSeek-V3 config has it")
     plain = {ours: theirs[name] for name, ours in _PLAIN.items()}
     values = plain | {"rope_theta": rope["rope_theta"], "yarn": _yarn_of(rope, where)}
-    return validate_as(ModelConfig, values, where=where)
+    return validate_as(TransformerConfig, values, where=where)
 
 
 def _yarn_of(rope: Mapping[str, Any], where: str) -> dict[str, Any] | None:

@@ -8,10 +8,10 @@ import math
 import torch
 from torch import Tensor
 
-from trainer.model.config import ModelConfig, YarnConfig
+from trainer.model.config import TransformerConfig, YarnConfig
 
 
-def inverse_frequencies(config: ModelConfig) -> Tensor:
+def inverse_frequencies(config: TransformerConfig) -> Tensor:
     """Radians a position for each pair, shape (P,), fp32; stretched where the config has YaRN."""
     dim = config.qk_rope_head_dim
     exponents = torch.arange(0, dim, 2, dtype=torch.float32) / dim
@@ -19,7 +19,7 @@ def inverse_frequencies(config: ModelConfig) -> Tensor:
     return inverse_P if config.yarn is None else _stretched(inverse_P, config.yarn, config)
 
 
-def _stretched(inverse_P: Tensor, yarn: YarnConfig, config: ModelConfig) -> Tensor:
+def _stretched(inverse_P: Tensor, yarn: YarnConfig, config: TransformerConfig) -> Tensor:
     """Slow pairs divided by the factor, fast ones kept, a linear ramp over the pairs between.
 
     Where both ends of the ramp fall on one pair it becomes a step just above that pair, as in the
@@ -43,7 +43,7 @@ def _temperature(factor: float, strength: float) -> float:
     return 0.1 * strength * math.log(factor) + 1.0
 
 
-def softmax_scale(config: ModelConfig) -> float:
+def softmax_scale(config: TransformerConfig) -> float:
     """Factor on query times key: 1 / sqrt(head dim), times YaRN's correction squared."""
     scale = config.qk_head_dim**-0.5
     if config.yarn is not None:
@@ -51,7 +51,7 @@ def softmax_scale(config: ModelConfig) -> float:
     return scale
 
 
-def rotation_length(config: ModelConfig) -> float:
+def rotation_length(config: TransformerConfig) -> float:
     """Length of (cos, sin): what of YaRN's correction is not in the softmax scale."""
     yarn = config.yarn
     if yarn is None:
@@ -60,7 +60,9 @@ def rotation_length(config: ModelConfig) -> float:
     return whole / in_scale
 
 
-def angles(config: ModelConfig, inverse_P: Tensor, positions_BT: Tensor) -> tuple[Tensor, Tensor]:
+def angles(
+    config: TransformerConfig, inverse_P: Tensor, positions_BT: Tensor
+) -> tuple[Tensor, Tensor]:
     """(cos, sin) for each token and pair, both (B, T, P), fp32."""
     angles_BTP = positions_BT[..., None].float() * inverse_P
     length = rotation_length(config)

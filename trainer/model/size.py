@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from trainer.model.config import ModelConfig
+from trainer.model.config import TransformerConfig
 
 
 class Size(NamedTuple):
@@ -13,7 +13,7 @@ class Size(NamedTuple):
     """Those that work on one token, input embedding included."""
 
 
-def size_of(config: ModelConfig) -> Size:
+def size_of(config: TransformerConfig) -> Size:
     embeddings = 2 * config.vocab_size * config.hidden_size
     norms = (2 * config.num_layers + 1) * config.hidden_size
     dense = config.num_dense_layers * 3 * config.hidden_size * config.intermediate_size
@@ -29,7 +29,7 @@ def size_of(config: ModelConfig) -> Size:
     return Size(with_experts(config.num_experts), with_experts(config.experts_per_token))
 
 
-def _attention(config: ModelConfig) -> int:
+def _attention(config: TransformerConfig) -> int:
     width, heads = config.hidden_size, config.num_heads
     made = heads * config.qk_head_dim
     rank = config.q_lora_rank
@@ -39,7 +39,7 @@ def _attention(config: ModelConfig) -> int:
     return queries + latent + expanded + heads * config.v_head_dim * width
 
 
-def train_flops_per_token(config: ModelConfig, context: int) -> float:
+def train_flops_per_token(config: TransformerConfig, context: int) -> float:
     """Floating point operations of one step for each token, forward and backward.
 
     Matrix products only, two operations a multiply-add, backward twice forward; attention over

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from trainer.data.corpus import LEFT_OUT, Corpus, open_corpus
-from trainer.training.metrics import Line, read_metrics
+from trainer.training.metrics import MetricsLine, read_metrics
 from trainer.training.run_folder import TOKENS
 from trainer.training.step import FAULTS
 
@@ -17,7 +17,7 @@ MOST_NAMED = 3
 """Skipped steps of a reason that are named, else only the first; the curves mark them."""
 
 
-class Count(NamedTuple):
+class AccountLine(NamedTuple):
     what: Literal["rows", "steps"]
     number: int
     became: Literal["learnt from", "left out", "taken", "skipped"]
@@ -27,29 +27,29 @@ class Count(NamedTuple):
     """The reason as a sentence has it; of steps, which ones."""
 
 
-def account_of(folder: Path) -> list[Count]:
+def account_of(folder: Path) -> list[AccountLine]:
     """Of the run in a folder. The rows of every source add up, and so do the steps so far."""
     return account(open_corpus(folder / TOKENS), read_metrics(folder))
 
 
-def account(corpus: Corpus, lines: Sequence[Line]) -> list[Count]:
+def account(corpus: Corpus, lines: Sequence[MetricsLine]) -> list[AccountLine]:
     """As `account_of`, of what was read from there."""
     skipped: dict[str, list[int]] = {}
     for line in lines:
         if line["skipped"]:
             skipped.setdefault(line["skipped"], []).append(line["step"])
     taken = len(lines) - sum(map(len, skipped.values()))
-    counts = [Count("rows", len(corpus.lengths), "learnt from", "", "")]
+    counts = [AccountLine("rows", len(corpus.lengths), "learnt from", "", "")]
     for reason, number in sorted(corpus.left_out.items()):
-        counts.append(Count("rows", number, "left out", reason, LEFT_OUT.get(reason, "")))
-    counts.append(Count("steps", taken, "taken", "", ""))
+        counts.append(AccountLine("rows", number, "left out", reason, LEFT_OUT.get(reason, "")))
+    counts.append(AccountLine("steps", taken, "taken", "", ""))
     for reason, steps in sorted(skipped.items()):
         words = "; ".join(filter(None, (FAULTS.get(reason), _named(steps))))
-        counts.append(Count("steps", len(steps), "skipped", reason, words))
+        counts.append(AccountLine("steps", len(steps), "skipped", reason, words))
     return counts
 
 
-def as_lines(counts: Iterable[Count]) -> list[str]:
+def as_lines(counts: Iterable[AccountLine]) -> list[str]:
     """A line each for rows and steps: `rows: 51 learnt from; left out: 6 held_out`."""
     made: dict[str, str] = {}
     for one in counts:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from records.files import write_atomic
-from trainer.training.account import Count
-from trainer.training.metrics import Line, column
+from trainer.training.account import AccountLine
+from trainer.training.metrics import MetricsLine, column
 
 FILE = "curves.html"
 
@@ -66,7 +66,12 @@ class _Frame(NamedTuple):
 
 
 def write_curves(
-    folder: Path, lines: Sequence[Line], *, title: str, about: str, counts: Sequence[Count]
+    folder: Path,
+    lines: Sequence[MetricsLine],
+    *,
+    title: str,
+    about: str,
+    counts: Sequence[AccountLine],
 ) -> Path:
     """`title`, `about` and the words of `counts` are shown as text."""
     page = (
@@ -83,7 +88,7 @@ def write_curves(
     return path
 
 
-def _table(counts: Sequence[Count]) -> str:
+def _table(counts: Sequence[AccountLine]) -> str:
     rows = (
         f"<tr><td>{one.number:,}</td><td>{one.what} {one.became}</td>"
         f"<td>{html.escape(one.reason)}</td><td>{html.escape(one.meaning)}</td></tr>"
@@ -92,7 +97,7 @@ def _table(counts: Sequence[Count]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def pictures(lines: Sequence[Line]) -> list[Picture]:
+def pictures(lines: Sequence[MetricsLine]) -> list[Picture]:
     """One of each curve that has a point."""
     skipped = _skipped(lines)[:MOST_MARKS]
     steps = (lines[0]["step"], lines[-1]["step"]) if lines else (0, 0)
@@ -103,14 +108,14 @@ def pictures(lines: Sequence[Line]) -> list[Picture]:
     return made
 
 
-def marked(lines: Sequence[Line]) -> str:
+def marked(lines: Sequence[MetricsLine]) -> str:
     """What the pictures mark, in words; empty where they mark nothing."""
     skipped = len(_skipped(lines))
     most = f", the first {MOST_MARKS}" if skipped > MOST_MARKS else ""
     return f"Red: steps that were skipped{most}." if skipped else ""
 
 
-def _skipped(lines: Sequence[Line]) -> list[int]:
+def _skipped(lines: Sequence[MetricsLine]) -> list[int]:
     return [line["step"] for line in lines if line["skipped"]]
 
 

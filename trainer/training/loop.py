@@ -19,10 +19,10 @@ import torch
 
 from records.errors import ConfigError, SynthError
 from trainer.data.chat import text_of
-from trainer.data.conversations import Conversation
+from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.packing import Batch, Packer, Place
-from trainer.data.sources import SourceConfig, View, samples_of
+from trainer.data.packing import DataPosition, PackedBatch, Packer
+from trainer.data.sources import CorpusConfig, ViewName, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
@@ -37,7 +37,7 @@ from trainer.training.checkpoints import (
 )
 from trainer.training.curves import write_curves
 from trainer.training.devices import device_of, weight_dtype
-from trainer.training.metrics import Line, Metrics, read_metrics
+from trainer.training.metrics import Metrics, MetricsLine, read_metrics
 from trainer.training.run_folder import (
     CHECKPOINTS,
     CONFIG,
@@ -70,7 +70,7 @@ class Trained:
     """The step that this process went on from; 0 for a new run."""
 
 
-def train(config: TrainConfig, *, on_step: Callable[[Line], None] | None = None) -> Trained:
+def train(config: TrainConfig, *, on_step: Callable[[MetricsLine], None] | None = None) -> Trained:
     """Train to the end, from the last checkpoint in the folder where there is one.
 
     ConfigError before anything is allocated for what cannot work; SynthError for a bad step under
@@ -92,7 +92,7 @@ def _train(
     tokenizer: Tokenizer,
     shape: Decoder,
     device: torch.device,
-    on_step: Callable[[Line], None] | None,
+    on_step: Callable[[MetricsLine], None] | None,
 ) -> Trained:
     corpus = make_corpus(
         config.data.sources,
@@ -147,10 +147,10 @@ class _Run:
         self.packer = Packer(corpus, config.data.row_tokens, config.seed, pad)
         self.optimizer = optimizer_of(model, config.optimizer, lr=config.peak_lr)
         self.stepper = Stepper(model, self.optimizer, config)
-        self.done, self.place = 0, Place()
+        self.done, self.place = 0, DataPosition()
         self._resume(corpus)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[MetricsLine]:
         """Take the steps that are left, a line of metrics each."""
         batches = self.packer.batches(self.config.data.batch_rows, self.place)
         left = self.config.steps - self.done
@@ -158,7 +158,7 @@ class _Run:
             begun = time.perf_counter()
             lr = self.config.learning_rates.lr_at((self.done + 1) * self.config.step_tokens)
             set_lr(self.optimizer, lr)
-            result = self.stepper.step(Batch(*(t.to(self.device) for t in batch)))
+            result = self.stepper.step(PackedBatch(*(t.to(self.device) for t in batch)))
             if result.skipped and self.config.bad_step == "stop":
                 raise SynthError(
                     f"step {self.done + 1}, rows before {tuple(place)} of the data: "
@@ -188,11 +188,11 @@ class _Run:
         state = load_checkpoint(found[-1], self.model, self.optimizer)
         if state["corpus"] != corpus.fingerprint:
             raise ConfigError(f"{found[-1]} was trained on other data than {self.config.out} has")
-        self.done, self.place = state["step"], Place(*state["place"])
+        self.done, self.place = state["step"], DataPosition(*state["place"])
         self.stepper.norms.extend(state["norms"])
         log.info("going on from step %d: %s", self.done, found[-1])
 
-    def _line(self, result: StepResult, lr: float, seconds: float) -> Line:
+    def _line(self, result: StepResult, lr: float, seconds: float) -> MetricsLine:
         tokens_per_s = self.config.step_tokens / seconds
         flops = train_flops_per_token(self.model.config, self.config.data.row_tokens)
         peak = _peak_flops(self.device)
@@ -218,21 +218,21 @@ def _tokenizer(config: TrainConfig) -> Tokenizer:
     if given is not None:
         tokenizer = load_tokenizer(Path(given))
     else:
-        sources: list[tuple[SourceConfig, View]]
+        sources: list[tuple[CorpusConfig, ViewName]]
         sources = [(source, config.stage) for source in config.data.sources]
         tokenizer = tokenizer_of(sources, vocab_size=config.new_shape.vocab_size)
     return tokenizer
 
 
-def tokenizer_of(sources: Iterable[tuple[SourceConfig, View]], *, vocab_size: int) -> Tokenizer:
+def tokenizer_of(sources: Iterable[tuple[CorpusConfig, ViewName]], *, vocab_size: int) -> Tokenizer:
     """A new byte-level BPE, trained on the sources; the view says what of a dataset."""
     return train_tokenizer(_texts(sources), vocab_size=vocab_size)
 
 
-def _texts(sources: Iterable[tuple[SourceConfig, View]]) -> Iterator[str]:
+def _texts(sources: Iterable[tuple[CorpusConfig, ViewName]]) -> Iterator[str]:
     for source, view in sources:
         for sample in islice(samples_of(source, view), TOKENIZER_ROWS):
-            if isinstance(sample.body, Conversation):
+            if isinstance(sample.body, TrainingConversation):
                 yield json.dumps(list(sample.body.tools), ensure_ascii=False)
                 for message in sample.body.messages:
                     yield text_of(message)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 FILE = "metrics.jsonl"
 
-Line = dict[str, Any]
+MetricsLine = dict[str, Any]
 
 
 class Metrics:
@@ -45,7 +45,7 @@ class Metrics:
         if self._board is not None:
             self._board.close()
 
-    def write(self, line: Line) -> None:
+    def write(self, line: MetricsLine) -> None:
         self._file.write(json.dumps(_as_json(line)) + "\n")
         self._file.flush()
         if self._board is not None:
@@ -54,7 +54,7 @@ class Metrics:
                     self._board.add_scalar(name, value, line["step"])
 
 
-def _as_json(line: Line) -> Line:
+def _as_json(line: MetricsLine) -> MetricsLine:
     """JSON has no number for what is none: a loss of NaN is null there."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -72,9 +72,9 @@ def _board(folder: Path, from_step: int) -> "SummaryWriter | None":
     return SummaryWriter(str(folder), purge_step=from_step + 1)
 
 
-def read_metrics(folder: Path) -> list[Line]:
+def read_metrics(folder: Path) -> list[MetricsLine]:
     """Every whole line; a kill may have cut the last one."""
-    lines: list[Line] = []
+    lines: list[MetricsLine] = []
     try:
         text = (folder / FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def read_metrics(folder: Path) -> list[Line]:
     return lines
 
 
-def told(line: Line) -> str:
+def told(line: MetricsLine) -> str:
     """The line as people read it."""
     parts = [
         f"step {line['step']}",
@@ -105,7 +105,7 @@ def told(line: Line) -> str:
     return "  ".join(parts)
 
 
-def column(lines: Sequence[Line], name: str) -> list[tuple[int, float]]:
+def column(lines: Sequence[MetricsLine], name: str) -> list[tuple[int, float]]:
     """(step, value) of every line that has a number there."""
     return [
         (line["step"], float(line[name]))

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from trainer.data.declarations import Style
-from trainer.data.sources import SourceConfig, View
-from trainer.model.config import PRESETS, ModelConfig
+from trainer.data.sources import CorpusConfig, ViewName
+from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.size import size_of
 from trainer.optim.muon import OptimizerConfig
 from trainer.optim.schedule import Schedule, wsd
@@ -18,7 +18,7 @@ from trainer.training.loss import TOKENS as LOSS_TOKENS
 
 
 class DataConfig(Config):
-    sources: tuple[SourceConfig, ...] = Field(min_length=1)
+    sources: tuple[CorpusConfig, ...] = Field(min_length=1)
     """What is learnt from."""
     tokenizer: str | None = None
     """Folder with a `tokenizer.json`; None: that of the model it starts from, or byte-level BPE
@@ -36,7 +36,7 @@ class DataConfig(Config):
 class TrainConfig(Config):
     """One run of pretraining or fine-tuning."""
 
-    stage: View = "sft"
+    stage: ViewName = "sft"
     """Which view of our datasets is learnt from; the command, or the flow, sets it."""
     out: str
     """Folder of the run: checkpoints, metrics, curves, the finished model."""
@@ -44,7 +44,7 @@ class TrainConfig(Config):
     """What is learnt from, and how it is cut into steps."""
     preset: str | None = "tiny"
     """Shape of a new model, by name; its vocabulary is the tokenizer's."""
-    shape: ModelConfig | None = None
+    shape: TransformerConfig | None = None
     """A shape of your own, instead of a preset."""
     start_from: str | None = None
     """Folder of an exported model to go on from, instead of a new one."""
@@ -101,7 +101,7 @@ class TrainConfig(Config):
         return self
 
     @property
-    def new_shape(self) -> ModelConfig:
+    def new_shape(self) -> TransformerConfig:
         """Of a model that does not start from another."""
         return self.shape or PRESETS[self.preset or ""]
 
@@ -118,7 +118,7 @@ class TrainConfig(Config):
         return Path(self.out)
 
 
-def bytes_needed(config: TrainConfig, model: ModelConfig, device: torch.device) -> int:
+def bytes_needed(config: TrainConfig, model: TransformerConfig, device: torch.device) -> int:
     """Memory of a step, estimated: weights, masters, gradients, optimiser state, activations of
     one forward pass. Meant to be right within a third or so, and to refuse what cannot fit."""
     parameters = size_of(model).total
@@ -138,7 +138,7 @@ def bytes_needed(config: TrainConfig, model: ModelConfig, device: torch.device) 
     return int(parameters * (2 * weight + masters + state) + activations)
 
 
-def check_memory(config: TrainConfig, model: ModelConfig, device: torch.device) -> int:
+def check_memory(config: TrainConfig, model: TransformerConfig, device: torch.device) -> int:
     """The estimate in bytes; ConfigError when the device has less."""
     needed = bytes_needed(config, model, device)
     refuse_what_does_not_fit(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.data.packing import Batch
+from trainer.data.packing import PackedBatch
 from trainer.model.decoder import Decoder
 from trainer.optim.balance import load_excess, move_router_bias
 from trainer.optim.muon import MuonAdamW
@@ -38,7 +38,7 @@ AFTER = ("clipped_heads", "rotary_key_norm", "load_excess", "bias_max", "update_
 """What is measured of a step that was taken, and of no other."""
 
 
-class Fault(NamedTuple):
+class StepFault(NamedTuple):
     reason: str
     """A key of `FAULTS`."""
     words: str
@@ -77,7 +77,7 @@ class Stepper:
     norms: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """Of the last steps, as far as they were numbers."""
 
-    def step(self, batch: Batch) -> StepResult:
+    def step(self, batch: PackedBatch) -> StepResult:
         """Take one step, unless its loss or gradient is bad: then nothing is changed."""
         parts = _micro_batches(batch, self.config.data.micro_rows)
         self.optimizer.zero_grad(set_to_none=True)
@@ -109,14 +109,14 @@ class Stepper:
             self._after(result, top_LH, load_LE)
         return result
 
-    def _fault(self, loss: float, norm: float) -> Fault | None:
+    def _fault(self, loss: float, norm: float) -> StepFault | None:
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            return Fault("no_number", f"loss {loss:g}, gradient norm {norm:g}")
+            return StepFault("no_number", f"loss {loss:g}, gradient norm {norm:g}")
         if len(self.norms) >= BEFORE_JUDGING:
             usual = statistics.median(self.norms)
             if norm > self.config.spike * usual:
                 times = f"{norm / usual:.3g} times the usual {usual:.3g}"
-                return Fault("spike", f"gradient norm {norm:.3g}, {times}")
+                return StepFault("spike", f"gradient norm {norm:.3g}, {times}")
         return None
 
     def _after(self, result: StepResult, top_LH: Tensor, load_LE: Tensor | None) -> None:
@@ -133,5 +133,5 @@ class Stepper:
             result.bias_max = max(b.abs().max().item() for b in biases)
 
 
-def _micro_batches(batch: Batch, rows: int) -> Sequence[Batch]:
-    return [Batch(*parts) for parts in zip(*(t.split(rows) for t in batch), strict=True)]
+def _micro_batches(batch: PackedBatch, rows: int) -> Sequence[PackedBatch]:
+    return [PackedBatch(*parts) for parts in zip(*(t.split(rows) for t in batch), strict=True)]

@@ -1,4 +1,4 @@
-"""Commands about code as a world: code add, check."""
+"""Commands about code as an environment: code add, check."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -122,10 +122,10 @@ def check(file: Path, /, *, json_: Json = False) -> None:
 def _index(url: str | None, proxy: str | None) -> Any:
     from pydantic import ValidationError
 
-    from sandboxes.code.packages import Index
+    from sandboxes.code.packages import PackageIndex
 
     try:
-        return Index(url=url, proxy=proxy)
+        return PackageIndex(url=url, proxy=proxy)
     except ValidationError as error:
         raise ConfigError(f"--index-url, --proxy: {error.errors()[0]['msg']}") from error
 

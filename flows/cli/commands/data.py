@@ -190,8 +190,8 @@ def replay(
     run_id = next(row["run_id"] for row in rows if row["trajectory_id"] == full)
     config = recorded_config(store, run_id)
     assert isinstance(config, RunConfig), "trajectories come from pipelines"
-    world, episode = catalogue_of(store, config), config.rollouts.episode
-    found = asyncio.run(replay_trajectory(store, full, world, episode, cassette=cassette))
+    environment, episode = catalogue_of(store, config), config.rollouts.episode
+    found = asyncio.run(replay_trajectory(store, full, environment, episode, cassette=cassette))
     if json_:
         print(json.dumps(found._asdict(), default=str))  # noqa: T201
     else:

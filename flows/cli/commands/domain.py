@@ -129,8 +129,8 @@ def _print(
             f"{domain.name} has no tools of its own; some are made of it by: "
             f"synth tools evolve --domains {domain.name} --count 40 --dataset data/mine"
         )
-    for rule, breached in report.rules.items():
-        if breached:
+    for rule, violated in report.rules.items():
+        if violated:
             say(f"policy {rule}: a call that would succeed can break it, and code sees it")
     for problem in problems:
         say(f"mend: {problem}")

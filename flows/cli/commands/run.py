@@ -8,6 +8,7 @@ from cyclopts import App
 from flows.cli.shared.options import Dataset, Flag, Json, Port, Set, at_least
 from flows.cli.shared.output import say
 from records.errors import ConfigError
+from synth.pipeline.sources import offline_simulator
 
 if TYPE_CHECKING:
     from synth.pipeline.config import RunConfig
@@ -206,7 +207,6 @@ def _execute(
 
 def _warn(config: "RunConfig") -> None:
     """Before anything is spent: of settings that are allowed and likely not meant."""
-    from synth.pipeline.sources import template_simulator
 
-    if warning := template_simulator(config):
+    if warning := offline_simulator(config):
         say(warning)

@@ -12,7 +12,7 @@ from rich.table import Table
 from flows.cli.shared.output import say
 from flows.runtime.open_run import open_run
 from synth.pipeline.config import RunConfig
-from synth.pipeline.estimate import Estimate, Line, estimate, make_pilot
+from synth.pipeline.estimate import Estimate, EstimateLine, estimate, make_pilot
 
 _COUNTS = ("requests", "prompt_tokens", "completion_tokens")
 
@@ -47,7 +47,7 @@ async def _estimated(config: RunConfig, dataset: str, pilot: int, command: str) 
         return await asyncio.to_thread(estimate, run, made)
 
 
-def _row(line: Line) -> list[str]:
+def _row(line: EstimateLine) -> list[str]:
     expected = line.expected
     numbers = [f"{getattr(expected, column):,.0f}" for column in _COUNTS]
     half = max(expected.usd - line.low.usd, line.high.usd - expected.usd)

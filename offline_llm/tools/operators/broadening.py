@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.english import plural
 from offline_llm.tools.idea import optional, picked
 from offline_llm.tools.outline import NUMBERS, Outline
@@ -20,7 +20,7 @@ from offline_llm.tools.parents import (
 )
 
 
-def broadened(o: Outline, tool: dict) -> Iterator[Draft]:
+def broadened(o: Outline, tool: dict) -> Iterator[ToolDraft]:
     d = draft_of(o, tool)
     subject = subject_of(d)
     if subject is not None and not loops(d):
@@ -35,7 +35,7 @@ def broadened(o: Outline, tool: dict) -> Iterator[Draft]:
             yield from tried(o, tool, lambda d, f=f: _or_by(d, f.name))
 
 
-def _for_several(d: Draft) -> Draft:
+def _for_several(d: ToolDraft) -> ToolDraft:
     subject = subject_of(d)
     assert subject is not None
     e, row = subject.entity, subject.row
@@ -62,7 +62,7 @@ def _for_several(d: Draft) -> Draft:
     return d
 
 
-def _for_all_with(d: Draft, field: str) -> Draft:
+def _for_all_with(d: ToolDraft, field: str) -> ToolDraft:
     """Every row with one value of a field, instead of one row by its id."""
     subject = subject_of(d)
     assert subject is not None
@@ -109,7 +109,7 @@ def _for_all_with(d: Draft, field: str) -> Draft:
     return d
 
 
-def _of_several(d: Draft) -> Draft:
+def _of_several(d: ToolDraft) -> ToolDraft:
     """A read of one row as a read of up to ten."""
     subject = subject_of(d)
     assert subject is not None
@@ -135,7 +135,7 @@ def _of_several(d: Draft) -> Draft:
     return d
 
 
-def _or_by(d: Draft, field: str) -> Draft:
+def _or_by(d: ToolDraft, field: str) -> ToolDraft:
     found = listing_of(d)
     assert found is not None
     place, e = found

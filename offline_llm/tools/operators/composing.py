@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.outline import Outline
 from offline_llm.tools.parents import (
     Subject,
@@ -19,7 +19,7 @@ from offline_llm.tools.parents import (
 _LONGEST = 64
 
 
-def composed(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Iterator[Draft]:
+def composed(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Iterator[ToolDraft]:
     """The first, then the second on the same row or on one that it refers to."""
     for join in (_joined, _chained, _on_what_is_made):
         try:
@@ -28,7 +28,7 @@ def composed(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Itera
             continue
 
 
-def _on_what_is_made(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
+def _on_what_is_made(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> ToolDraft:
     """The second works on the row that the first makes."""
     d, b = draft_of(o, first), draft_of(o, second)
     made = [(i, s) for i, s in enumerate(d.steps) if s["op"] == "create" and "in" not in s]
@@ -49,7 +49,7 @@ def _on_what_is_made(o: Outline, first: dict[str, Any], second: dict[str, Any]) 
     return _joint(o, d, b, Subject(follow.entity, step["as"], "", place), follow)
 
 
-def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
+def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> ToolDraft:
     d, b = draft_of(o, first), draft_of(o, second)
     lead, follow = subject_of(d), subject_of(b)
     if lead is None or _ids(d) > 1 or loops(d) or _undoes(d, b):
@@ -57,7 +57,9 @@ def _joined(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
     return _joint(o, d, b, lead, follow)
 
 
-def _joint(o: Outline, d: Draft, b: Draft, lead: Subject, follow: Subject | None) -> Draft:
+def _joint(
+    o: Outline, d: ToolDraft, b: ToolDraft, lead: Subject, follow: Subject | None
+) -> ToolDraft:
     """The statements of both, the second's on the row of the lead or on one that it refers to."""
     if d.name == b.name or loops(d):
         raise Impossible
@@ -117,7 +119,7 @@ def _joint(o: Outline, d: Draft, b: Draft, lead: Subject, follow: Subject | None
     return d
 
 
-def _chained(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> Draft:
+def _chained(o: Outline, first: dict[str, Any], second: dict[str, Any]) -> ToolDraft:
     """What the second does to one row, done to every row that the first finds fit for it."""
     d, b = draft_of(o, first), draft_of(o, second)
     found, follow = listing_of(d), subject_of(b)
@@ -170,7 +172,7 @@ def _at(step: dict[str, Any], row: str) -> dict[str, Any]:
     return step | {"where": where.replace(_LEAD, row)} if where else step
 
 
-def _undoes(a: Draft, b: Draft) -> bool:
+def _undoes(a: ToolDraft, b: ToolDraft) -> bool:
     """Whether the first changes what the second asks for, or both write the same field."""
     set_by = [{x["name"]: x["value"] for s in d.steps for x in s.get("set", ())} for d in (a, b)]
     asked = " ".join(str(s["that"]) for s in b.steps if s["op"] == "require")
@@ -180,7 +182,7 @@ def _undoes(a: Draft, b: Draft) -> bool:
     return broken or bool(set_by[0].keys() & set_by[1].keys())
 
 
-def _narrowed(o: Outline, lead: Subject, b: Draft) -> tuple[bool, str]:
+def _narrowed(o: Outline, lead: Subject, b: ToolDraft) -> tuple[bool, str]:
     """A list as the second tool: of rows that belong to the row of the first, or with it."""
     found = listing_of(b)
     if found is None or writes(b) or loops(b) or _ids(b):
@@ -200,7 +202,7 @@ def _narrowed(o: Outline, lead: Subject, b: Draft) -> tuple[bool, str]:
     raise Impossible
 
 
-def _ids(d: Draft) -> int:
+def _ids(d: ToolDraft) -> int:
     """How many rows the caller names."""
     return sum(1 for p in d.params.values() if p.get("ref") and not p.get("optional"))
 

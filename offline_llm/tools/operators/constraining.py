@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.english import article, plural, spaced
 from offline_llm.tools.idea import amount, live_test, money, one_of, seen
-from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, Link, Outline
+from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, EntityLink, Outline
 from offline_llm.tools.parents import (
     also,
     before_writing,
@@ -22,7 +22,7 @@ from offline_llm.tools.parents import (
 )
 
 
-def constrained(o: Outline, tool: dict) -> Iterator[Draft]:
+def constrained(o: Outline, tool: dict) -> Iterator[ToolDraft]:
     d = draft_of(o, tool)
     for p in d.params.values() if writes(d) else ():
         if p["type"] in MOMENTS:
@@ -64,7 +64,7 @@ def constrained(o: Outline, tool: dict) -> Iterator[Draft]:
             yield from tried(o, tool, lambda d, f=f.name, v=value: _only_kind(d, f, v))
 
 
-def _made(o: Outline, tool: dict, step: dict) -> Iterator[Draft]:
+def _made(o: Outline, tool: dict, step: dict) -> Iterator[ToolDraft]:
     """Of a tool that makes a row: only of one kind, or only small ones."""
     e = o[step["entity"]]
     for entry in step["set"]:
@@ -78,7 +78,7 @@ def _made(o: Outline, tool: dict, step: dict) -> Iterator[Draft]:
             yield from tried(o, tool, lambda d, f=f.name: _small(d, e, f))
 
 
-def _of_kind(d: Draft, e: Entity, field: str, value: str) -> Draft:
+def _of_kind(d: ToolDraft, e: Entity, field: str, value: str) -> ToolDraft:
     if e.name not in d.name or value in d.name or str(d.steps).count(f"args.{field}") > 1:
         raise Impossible
     del d.params[field]
@@ -92,7 +92,7 @@ def _of_kind(d: Draft, e: Entity, field: str, value: str) -> Draft:
     return d
 
 
-def _small(d: Draft, e: Entity, field: str) -> Draft:
+def _small(d: ToolDraft, e: Entity, field: str) -> ToolDraft:
     f = e.fields[field]
     values = sorted(seen(e, f))
     limit, value = values[len(values) // 2], f"args.{field}"
@@ -108,7 +108,7 @@ def _small(d: Draft, e: Entity, field: str) -> Draft:
     return d
 
 
-def _if_flag(d: Draft, ref: str, flag: str) -> Draft:
+def _if_flag(d: ToolDraft, ref: str, flag: str) -> ToolDraft:
     e, row = main_row(d, looped=True)
     p = d.outline[e.fields[ref].to]
     test = f"lookup('{p.name}', {row}.{ref}).{flag}"
@@ -129,7 +129,7 @@ def _if_flag(d: Draft, ref: str, flag: str) -> Draft:
     return named(d, f"if_{noun}_{'' if wanted else 'not_'}{p.fields[flag].noun}")
 
 
-def _if_own_flag(d: Draft, flag: str) -> Draft:
+def _if_own_flag(d: ToolDraft, flag: str) -> ToolDraft:
     e, row = main_row(d, looped=True)
     f, values = e.fields[flag], seen(e, e.fields[flag])
     if flag in str(d.steps) or len({r.get(flag) for r in fit_rows(d, e, row)}) < 2:
@@ -147,7 +147,7 @@ def _if_own_flag(d: Draft, flag: str) -> Draft:
 _FAR = ((30, "thirty"), (60, "sixty"), (90, "ninety"), (180, "half_a_year"))
 
 
-def _not_too_far(d: Draft, param: str) -> Draft:
+def _not_too_far(d: ToolDraft, param: str) -> ToolDraft:
     if "within" in d.name:
         raise Impossible
     days, word = _FAR[len(d.name) % len(_FAR)]
@@ -163,7 +163,7 @@ def _not_too_far(d: Draft, param: str) -> Draft:
     return named(d, suffix)
 
 
-def _small_step(d: Draft, field: str) -> Draft:
+def _small_step(d: ToolDraft, field: str) -> ToolDraft:
     """A new number no more than a fifth away from the present one."""
     row = main_row(d, looped=True)[1]
     written = [x["value"] for s in d.steps for x in s.get("set", ()) if x["name"] == field]
@@ -178,7 +178,7 @@ def _small_step(d: Draft, field: str) -> Draft:
     return named(d, "by_a_fifth_at_most")
 
 
-def _unless_there(d: Draft, link: Link) -> Draft:
+def _unless_there(d: ToolDraft, link: EntityLink) -> ToolDraft:
     """A new row only where the parent has none that is still open."""
     e, row = main_row(d, looped=True)
     c = link.child
@@ -199,7 +199,7 @@ def _unless_there(d: Draft, link: Link) -> Draft:
     return named(d, "unless_open")
 
 
-def _if_parent_open(d: Draft, ref: str) -> Draft:
+def _if_parent_open(d: ToolDraft, ref: str) -> ToolDraft:
     e, row = main_row(d, looped=True)
     p = d.outline[e.fields[ref].to]
     assert p.status is not None
@@ -214,7 +214,7 @@ def _if_parent_open(d: Draft, ref: str) -> Draft:
     return named(d, f"while_{noun}_open")
 
 
-def _up_to(d: Draft, field: str) -> Draft:
+def _up_to(d: ToolDraft, field: str) -> ToolDraft:
     e, row = main_row(d, looped=True)
     f = e.fields[field]
     if field in str(d.steps):
@@ -230,7 +230,7 @@ def _up_to(d: Draft, field: str) -> Draft:
     return named(d, f"up_to_{f.noun}")
 
 
-def _before(d: Draft, field: str) -> Draft:
+def _before(d: ToolDraft, field: str) -> ToolDraft:
     e, row = main_row(d, looped=True)
     f = e.fields[field]
     if field in str(d.steps) or len({r[field] > d.outline.now for r in fit_rows(d, e, row)}) < 2:
@@ -242,7 +242,7 @@ def _before(d: Draft, field: str) -> Draft:
     return named(d, f"before_{f.noun}")
 
 
-def _only_kind(d: Draft, field: str, value: str) -> Draft:
+def _only_kind(d: ToolDraft, field: str, value: str) -> ToolDraft:
     """For rows of one kind alone, whose name the tool carries: `extend_short_trip`."""
     e, row = main_row(d, looped=True)
     f = e.fields[field]
@@ -259,7 +259,7 @@ def _only_kind(d: Draft, field: str, value: str) -> Draft:
     return d
 
 
-def _only_below_open(d: Draft, ref: str) -> Draft:
+def _only_below_open(d: ToolDraft, ref: str) -> ToolDraft:
     found = listing_of(d)
     assert found is not None
     place, e = found

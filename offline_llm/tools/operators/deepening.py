@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import brief, optional, picked
 from offline_llm.tools.logic import mentions
@@ -23,7 +23,7 @@ from offline_llm.tools.parents import (
 )
 
 
-def deepened(o: Outline, tool: dict) -> Iterator[Draft]:
+def deepened(o: Outline, tool: dict) -> Iterator[ToolDraft]:
     d = draft_of(o, tool)
     if (each := subject_of(d, looped=True)) is not None and writes(d):
         for f in each.entity.of("string", "enum", "boolean", *NUMBERS):
@@ -44,7 +44,7 @@ def deepened(o: Outline, tool: dict) -> Iterator[Draft]:
             yield from tried(o, tool, lambda d, f=f: _with_totals(d, f.name))
 
 
-def _with_parent(d: Draft, ref: str) -> Draft:
+def _with_parent(d: ToolDraft, ref: str) -> ToolDraft:
     e, row = main_row(d)
     p = d.outline[e.fields[ref].to]
     noun = e.fields[ref].noun
@@ -61,7 +61,7 @@ def _with_parent(d: Draft, ref: str) -> Draft:
     return named(d, f"and_show_{noun}")
 
 
-def _with_children(d: Draft, link: object) -> Draft:
+def _with_children(d: ToolDraft, link: object) -> ToolDraft:
     e, row = main_row(d)
     c, f = link.child, link.field  # type: ignore[attr-defined]
     if any(s.get("entity") == c.name for s in d.steps):
@@ -90,7 +90,7 @@ def _with_children(d: Draft, link: object) -> Draft:
     return named(d, f"and_show_{c.many}")
 
 
-def _and_update(d: Draft, field: str) -> Draft:
+def _and_update(d: ToolDraft, field: str) -> ToolDraft:
     e, row = main_row(d, looped=True)
     f = e.fields[field]
     if "_and_note_" in d.name:
@@ -118,7 +118,7 @@ def _and_update(d: Draft, field: str) -> Draft:
     return named(d, f"and_note_{f.noun}")
 
 
-def _by_page(d: Draft) -> Draft:
+def _by_page(d: ToolDraft) -> ToolDraft:
     found = listing_of(d)
     assert found is not None
     step = d.steps[found[0]]
@@ -136,7 +136,7 @@ def _by_page(d: Draft) -> Draft:
     return named(d, "by_page")
 
 
-def _with_breakdown(d: Draft, field: str) -> Draft:
+def _with_breakdown(d: ToolDraft, field: str) -> ToolDraft:
     found = listing_of(d)
     assert found is not None
     place, e = found
@@ -149,7 +149,7 @@ def _with_breakdown(d: Draft, field: str) -> Draft:
     return named(d, f"with_{f.noun}_counts")
 
 
-def _with_totals(d: Draft, field: str) -> Draft:
+def _with_totals(d: ToolDraft, field: str) -> ToolDraft:
     found = listing_of(d)
     assert found is not None
     place, e = found

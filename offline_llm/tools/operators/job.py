@@ -7,7 +7,7 @@ from typing import Any
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.server.request import ChatRequest
 from offline_llm.settings.settings import OfflineSettings
-from offline_llm.tools.draft import Draft
+from offline_llm.tools.draft import ToolDraft, ToolWire
 from offline_llm.tools.english import shortened
 from offline_llm.tools.operators.broadening import broadened
 from offline_llm.tools.operators.composing import composed
@@ -19,8 +19,7 @@ from offline_llm.tools.outline import Outline
 from offline_llm.tools.patterns.planning import LONGEST_NAME, Candidate, candidates, in_turn
 from records.seeds import rng_of
 
-Wire = dict[str, Any]
-Operator = Callable[[Outline, Any], Iterator[tuple[str, Draft]]]
+OperatorFunction = Callable[[Outline, Any], Iterator[tuple[str, ToolDraft]]]
 """(name of the parent, child) for every child that it makes of what the request gives."""
 
 
@@ -42,7 +41,7 @@ def write_tools(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     return {"tools": [slipped(tool, settings.tool_mistakes, factor) for tool in tools]}
 
 
-def derived(domain: str, taken: set[str], wanted: dict[str, Any]) -> list[Wire]:
+def derived(domain: str, taken: set[str], wanted: dict[str, Any]) -> list[ToolWire]:
     """Tools of the patterns, other than those that exist: one that meets each aim, where there is
     one, then those whose turn it is."""
     rng = rng_of(domain, "derive", int(wanted.get("draw") or 0))
@@ -57,10 +56,10 @@ def derived(domain: str, taken: set[str], wanted: dict[str, Any]) -> list[Wire]:
     return [c.draft.wire() for c in chosen]
 
 
-def elsewhere(domain: str) -> Callable[[Outline, Wire], Iterator[Draft]]:
+def elsewhere(domain: str) -> Callable[[Outline, ToolWire], Iterator[ToolDraft]]:
     """Broadens a tool also to what its pattern gives for other entities and fields."""
 
-    def make(outline: Outline, parent: Wire) -> Iterator[Draft]:
+    def make(outline: Outline, parent: ToolWire) -> Iterator[ToolDraft]:
         yield from broadened(outline, parent)
         known = {c.draft.name: c for c in candidates(domain)}
         if parent["name"] in known:
@@ -72,7 +71,7 @@ def elsewhere(domain: str) -> Callable[[Outline, Wire], Iterator[Draft]]:
 
 def reworked(
     domain: str, operator: str, parents: list[Any], taken: set[str], wanted: dict[str, Any]
-) -> list[Wire]:
+) -> list[ToolWire]:
     """Tools that the operator makes of the parents, from each parent as many as from another."""
     outline = Outline(json.loads(domain))
     rng = rng_of(domain, operator, int(wanted.get("draw") or 0))
@@ -80,7 +79,7 @@ def reworked(
     queues = [list(operate(outline, parent)) for parent in _offered(operator, parents)]
     for queue in queues:
         rng.shuffle(queue)
-    tools: dict[str, Wire] = {}
+    tools: dict[str, ToolWire] = {}
     while any(queues) and len(tools) < int(wanted.get("count") or 0):
         for queue in queues:
             name, draft = queue.pop() if queue else ("", None)
@@ -102,8 +101,8 @@ def _offered(operator: str, parents: list[Any]) -> list[Any]:
     return pairs + [[a, d] for a, b in pairs for c, d in pairs if d["name"] != b["name"]]
 
 
-def _alone(make: Callable[[Outline, Wire], Iterator[Draft]]) -> Operator:
-    def operate(outline: Outline, parent: Any) -> Iterator[tuple[str, Draft]]:
+def _alone(make: Callable[[Outline, ToolWire], Iterator[ToolDraft]]) -> OperatorFunction:
+    def operate(outline: Outline, parent: Any) -> Iterator[tuple[str, ToolDraft]]:
         if isinstance(parent, dict):
             for draft in make(outline, parent):
                 yield str(parent["name"]), draft
@@ -111,14 +110,14 @@ def _alone(make: Callable[[Outline, Wire], Iterator[Draft]]) -> Operator:
     return operate
 
 
-def _pairwise(outline: Outline, pair: Any) -> Iterator[tuple[str, Draft]]:
+def _pairwise(outline: Outline, pair: Any) -> Iterator[tuple[str, ToolDraft]]:
     if isinstance(pair, list) and len(pair) == 2:
         for one, other in (pair, pair[::-1]):
             for draft in composed(outline, one, other):
                 yield str(pair[0]["name"]), draft
 
 
-OPERATORS: dict[str, Operator] = {
+OPERATORS: dict[str, OperatorFunction] = {
     "deepen": _alone(deepened),
     "constrain": _alone(constrained),
     "broaden": _alone(broadened),

@@ -5,9 +5,7 @@ from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any
 
-from offline_llm.tools.draft import REFUSES
-
-Wire = dict[str, Any]
+from offline_llm.tools.draft import REFUSES, ToolWire
 
 _UNREAD = re.compile(r"params\.([a-z0-9_]+): nothing in the semantics reads it")
 _UNKNOWN = re.compile(r"semantics\[(\d+)\].*? has no field '(\w+)'; it has ([\w, ]+)")
@@ -17,7 +15,7 @@ _IDLE_SET = re.compile(r"without semantics\[(\d+)\]\.set\.(\w+)")
 _IDLE_TERM = re.compile(r"semantics\[(\d+)\]\.where without (['\"])(.*)\2 it does the same")
 
 
-def mended(entry: dict[str, Any]) -> Wire | None:
+def mended(entry: dict[str, Any]) -> ToolWire | None:
     """The tool without what does nothing; None where the sentences say nothing to go by."""
     tool = entry.get("tool")
     if not isinstance(tool, dict):
@@ -46,7 +44,7 @@ def mended(entry: dict[str, Any]) -> Wire | None:
     return tool
 
 
-def _respelt(tool: Wire, index: int, wrong: str, known: str) -> bool:
+def _respelt(tool: ToolWire, index: int, wrong: str, known: str) -> bool:
     near = get_close_matches(wrong, known.split(", "), n=1)
     step = tool["semantics"][index] if index < len(tool["semantics"]) else {}
     for entry in [*step.get("set", ()), *step.get("value", ())] if near else ():
@@ -54,7 +52,7 @@ def _respelt(tool: Wire, index: int, wrong: str, known: str) -> bool:
     return bool(near)
 
 
-def _without_set(tool: Wire, index: int, field: str) -> bool:
+def _without_set(tool: ToolWire, index: int, field: str) -> bool:
     step = tool["semantics"][index]
     left = [entry for entry in step.get("set", ()) if entry["name"] != field]
     if not left:
@@ -63,7 +61,7 @@ def _without_set(tool: Wire, index: int, field: str) -> bool:
     return True
 
 
-def _without_term(tool: Wire, index: int, term: str) -> bool:
+def _without_term(tool: ToolWire, index: int, term: str) -> bool:
     """A term of a filter that reads no argument: without it the parameters stay in use."""
     step = tool["semantics"][index]
     where = str(step.get("where", ""))

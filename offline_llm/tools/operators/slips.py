@@ -4,15 +4,13 @@ import json
 import re
 from copy import deepcopy
 from random import Random
-from typing import Any
 
 from offline_llm.settings.rates import ToolMistakes
+from offline_llm.tools.draft import ToolWire
 from records.seeds import rng_of
 
-Wire = dict[str, Any]
 
-
-def slipped(tool: Wire, rates: ToolMistakes, factor: float) -> Wire:
+def slipped(tool: ToolWire, rates: ToolMistakes, factor: float) -> ToolWire:
     """The tool, now and then with a mistake; the same tool always meets the same fate."""
     rng = rng_of(json.dumps(tool, sort_keys=True), "slip")
     for kind, make in _KINDS.items():
@@ -23,7 +21,7 @@ def slipped(tool: Wire, rates: ToolMistakes, factor: float) -> Wire:
     return tool
 
 
-def _misspelt_field(tool: Wire, rng: Random) -> bool:
+def _misspelt_field(tool: ToolWire, rng: Random) -> bool:
     """Two letters of a field's name change places."""
     places = [
         (entry, match)
@@ -42,7 +40,7 @@ def _misspelt_field(tool: Wire, rng: Random) -> bool:
     return True
 
 
-def _idle_parameter(tool: Wire, rng: Random) -> bool:
+def _idle_parameter(tool: ToolWire, rng: Random) -> bool:
     name = rng.choice(("comment", "reference", "language"))
     if any(param["name"] == name for param in tool["params"]):
         return False
@@ -53,7 +51,7 @@ def _idle_parameter(tool: Wire, rng: Random) -> bool:
     return True
 
 
-def _doubled_condition(tool: Wire, rng: Random) -> bool:
+def _doubled_condition(tool: ToolWire, rng: Random) -> bool:
     places = [i for i, s in enumerate(tool["semantics"]) if s["op"] == "require"]
     if not places:
         return False
@@ -64,7 +62,7 @@ def _doubled_condition(tool: Wire, rng: Random) -> bool:
     return True
 
 
-def _idle_effect(tool: Wire, rng: Random) -> bool:
+def _idle_effect(tool: ToolWire, rng: Random) -> bool:
     """Sets a field that the answer shows, and that the update leaves alone, to itself."""
     shown = {e["value"] for s in tool["semantics"] for e in s.get("value", ())}
     for step in tool["semantics"]:

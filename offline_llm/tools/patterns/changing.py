@@ -3,7 +3,7 @@
 from functools import partial
 from itertools import pairwise
 
-from offline_llm.tools.draft import Draft, Impossible, label, parent_label
+from offline_llm.tools.draft import Impossible, ToolDraft, label, parent_label
 from offline_llm.tools.english import spaced, verb_noun
 from offline_llm.tools.idea import Idea, Ideas, live_test, pick_of, picked
 from offline_llm.tools.logic import mentions
@@ -37,7 +37,7 @@ def ideas(o: Outline) -> Ideas:
         yield Idea("details", e.name, partial(_details, o, e))
 
 
-def shown_after(d: Draft, e: Entity, row: str, *fields: Field) -> Draft:
+def shown_after(d: ToolDraft, e: Entity, row: str, *fields: Field) -> ToolDraft:
     """Answers with the row's id, its name and these fields as they are now."""
     names = list(
         dict.fromkeys([e.key, *([e.title.name] if e.title else []), *(f.name for f in fields)])
@@ -45,7 +45,7 @@ def shown_after(d: Draft, e: Entity, row: str, *fields: Field) -> Draft:
     return d.answer(**{str(name): f"{row}.{name}" for name in names})
 
 
-def open_row(d: Draft, e: Entity, *, key: str = "") -> str:
+def open_row(d: ToolDraft, e: Entity, *, key: str = "") -> str:
     """Reads the row by id; where there is a lifecycle it must not have come to its end."""
     row = d.row(e, key)
     if live_test(e, e.name) and pick_of(d.outline, f"open:{d.name}", "yyn") == "y":
@@ -53,11 +53,11 @@ def open_row(d: Draft, e: Entity, *, key: str = "") -> str:
     return row
 
 
-def _set(o: Outline, e: Entity, f: Field) -> Draft:
+def _set(o: Outline, e: Entity, f: Field) -> ToolDraft:
     verb = f.verb or ("correct" if f.type == "string" else "change")
     same = [x for x in e.fields.values() if x.verb == f.verb]
     name = verb_noun(verb, e.name) if f.verb and len(same) == 1 else f"{verb}_{e.name}_{f.noun}"
-    d = Draft(o, name, f"{spaced(verb)} {e.one}: set its {f.words} anew")
+    d = ToolDraft(o, name, f"{spaced(verb)} {e.one}: set its {f.words} anew")
     row = open_row(d, e)
     new = d.of_field(
         f,
@@ -79,14 +79,14 @@ def _set(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _set_many(o: Outline, e: Entity, f: Field) -> Draft:
+def _set_many(o: Outline, e: Entity, f: Field) -> ToolDraft:
     verb = f.verb or "set"
     name = (
         verb_noun(verb, e.many)
         if f.verb and sum(x.verb == f.verb for x in e.fields.values()) == 1
         else f"{verb}_{f.noun}_of_{e.many}"
     )
-    d = Draft(o, name, f"Set the {f.words} of several {e.says} to one value; all or none")
+    d = ToolDraft(o, name, f"Set the {f.words} of several {e.says} to one value; all or none")
     ids = d.ids_of(e, 20)
     new = d.of_field(f)
     d.loop(ids, "wanted")
@@ -99,8 +99,8 @@ def _set_many(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _clear(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _clear(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"clear_{e.name}_{f.noun}",
         f"Remove the {f.words} that is recorded for {e.one}",
@@ -111,8 +111,8 @@ def _clear(o: Outline, e: Entity, f: Field) -> Draft:
     return shown_after(d, e, row, f, *e.of("enum", "boolean", optional=False)[:1])
 
 
-def _append(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _append(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"add_to_{e.name}_{f.noun}",
         f"Add a line to the {f.words} of {e.one}, with the date in front",
@@ -130,10 +130,10 @@ def _append(o: Outline, e: Entity, f: Field) -> Draft:
     return shown_after(d, e, row, f)
 
 
-def _match(o: Outline, e: Entity, f: Field) -> Draft:
+def _match(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if not f.verb:
         raise Impossible
-    d = Draft(o, f"match_{e.name}_{f.noun}", f"Give {e.one} the same {f.words} as another one")
+    d = ToolDraft(o, f"match_{e.name}_{f.noun}", f"Give {e.one} the same {f.words} as another one")
     model = d.row(
         e, d.id_of(e, f"{e.words} to take the {f.words} from", name=f"model_{e.key}"), bind="model"
     )
@@ -149,8 +149,8 @@ def _match(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _switch(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(o, f"set_{e.name}_{f.noun}", f"Switch the mark '{f.words}' of {e.one} on or off")
+def _switch(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(o, f"set_{e.name}_{f.noun}", f"Switch the mark '{f.words}' of {e.one} on or off")
     row = open_row(d, e)
     value = d.param(
         f.name, "boolean", f.spec.get("description") or f"True when {f.words}, false when not"
@@ -166,13 +166,13 @@ def _switch(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _step(o: Outline, e: Entity, f: Field) -> Draft:
+def _step(o: Outline, e: Entity, f: Field) -> ToolDraft:
     """Only for choices that are an order: low to high, small to large."""
     scales = ("low", "small", "minor", "basic", "routine", "bronze", "short", "normal", "light")
     values = list(f.values)
     if not values or values[0] not in scales or len(values) > 5:
         raise Impossible
-    d = Draft(o, f"escalate_{e.name}_{f.noun}", f"Raise the {f.words} of {e.one} by one step")
+    d = ToolDraft(o, f"escalate_{e.name}_{f.noun}", f"Raise the {f.words} of {e.one} by one step")
     row = open_row(d, e)
     d.require(
         f"{row}.{f.name} != '{values[-1]}'",
@@ -186,7 +186,7 @@ def _step(o: Outline, e: Entity, f: Field) -> Draft:
     return shown_after(d, e, row, f, *([e.status] if e.status else []))
 
 
-def _details(o: Outline, e: Entity) -> Draft:
+def _details(o: Outline, e: Entity) -> ToolDraft:
     fields = [
         f
         for f in e.fields.values()
@@ -198,7 +198,7 @@ def _details(o: Outline, e: Entity) -> Draft:
     ][:5]
     if len(fields) < 2:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"update_{e.name}_details",
         f"Update what is recorded about {e.one}; what is left out stays as it is",

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import Idea, Ideas, both, brief, live_test, one_of, picked
-from offline_llm.tools.outline import Entity, Field, Link, Move, Outline
+from offline_llm.tools.outline import Entity, EntityLink, EntityMove, Field, Outline
 from offline_llm.tools.patterns.removing import referrers
 
 
@@ -31,12 +31,12 @@ def ideas(o: Outline) -> Ideas:
         yield Idea("workload", link.parent.name, partial(_workload, o, link))
 
 
-def _may_move(o: Outline, move: Move) -> Draft:
+def _may_move(o: Outline, move: EntityMove) -> ToolDraft:
     """Which of the conditions of a move fails first, in words."""
     e = move.entity
     if not move.needs:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"check_{move.name}_of_{e.name}",
         f"Check whether {e.one} is ready to {move.words}, and what stands in the way",
@@ -60,9 +60,9 @@ def _may_move(o: Outline, move: Move) -> Draft:
     return d.told(f"The reason is one of {codes}")
 
 
-def _ready(o: Outline, move: Move) -> Draft:
+def _ready(o: Outline, move: EntityMove) -> ToolDraft:
     e = move.entity
-    d = Draft(
+    d = ToolDraft(
         o,
         f"list_{e.many}_ready_to_{move.name}",
         f"List the {e.says} for which every condition to {move.words} is met",
@@ -82,10 +82,10 @@ def _ready(o: Outline, move: Move) -> Draft:
     return d.told(f"Those waiting have the right {move.status.words} and fail another condition")
 
 
-def _foresee(o: Outline, move: Move) -> Draft:
+def _foresee(o: Outline, move: EntityMove) -> ToolDraft:
     """What the effects of a move would come to, with nothing changed."""
     e = move.entity
-    d = Draft(
+    d = ToolDraft(
         o,
         f"preview_{move.name}_of_{e.name}",
         f"Foresee what changes elsewhere to {move.doing(e.one)}, without doing it",
@@ -103,10 +103,10 @@ def _foresee(o: Outline, move: Move) -> Draft:
     return d.answer(possible=move.test)
 
 
-def _next_steps(o: Outline, e: Entity) -> Draft:
+def _next_steps(o: Outline, e: Entity) -> ToolDraft:
     if len(e.moves) < 2 or e.status is None:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"list_next_steps_of_{e.name}",
         f"Show which steps are open to {e.one} in its present {e.status.words}",
@@ -124,13 +124,13 @@ def _next_steps(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _removable(o: Outline, e: Entity) -> Draft:
+def _removable(o: Outline, e: Entity) -> ToolDraft:
     tests: dict[str, list[str]] = {}
     for child, test in referrers(o, e):
         tests.setdefault(child.name, []).append(test)
     if not tests or e.name in tests:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"check_what_uses_{e.name}",
         f"Check what refers to {e.one}, before it is deleted or changed",
@@ -143,7 +143,7 @@ def _removable(o: Outline, e: Entity) -> Draft:
     return d.answer(**{"uses": total, "removable": f"{total} == 0", e.key: f"{row}.{e.key}"})
 
 
-def _audit(o: Outline, e: Entity) -> Draft:
+def _audit(o: Outline, e: Entity) -> ToolDraft:
     """Open rows whose parent has come to its end: loose ends of the books."""
     test = live_test(e, e.name)
     links = [x for x in o.up(e) if x.parent.ends and x.parent.status and x.parent is not e]
@@ -151,7 +151,7 @@ def _audit(o: Outline, e: Entity) -> Draft:
         raise Impossible
     p, f = links[0].parent, links[0].field
     assert p.status is not None
-    d = Draft(
+    d = ToolDraft(
         o,
         f"find_open_{e.many}_of_closed_{p.many}",
         f"Find the {e.says} that are open while their {p.words} is in one {p.status.words}",
@@ -172,10 +172,10 @@ def _audit(o: Outline, e: Entity) -> Draft:
     )
 
 
-def _enough(o: Outline, e: Entity, f: Field) -> Draft:
+def _enough(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if f.spec.get("min") is None or (f.unit or "") in ("", "%"):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"check_{e.name}_{f.noun}",
         f"Check whether the {f.words} of {e.one} comes to at least a given amount",
@@ -197,20 +197,20 @@ def _enough(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _clash(o: Outline, link: Link, f: Field) -> Draft:
+def _clash(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
     e, p = link.child, link.parent
     role = p.name if link.plain else link.field.noun
     span = "day" if f.type == "date" else "hours"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"check_{role}_{e.name}_clash_by_{f.noun}",
         f"Check whether a {spaced(role)} has {e.one} near a wished {f.words}",
     )
     row = d.row(p, d.id_of(p, name=f"{role}_id"))
-    wish = d.of_field(f, name=f"wished_{f.name}", words=f"The {f.words} one has in mind")
+    wanted = d.of_field(f, name=f"wished_{f.name}", words=f"The {f.words} one has in mind")
     mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
     if span == "day":
-        near = f"{e.name}.{f.name} == {wish}"
+        near = f"{e.name}.{f.name} == {wanted}"
     else:
         hours = d.param(
             "hours",
@@ -222,22 +222,22 @@ def _clash(o: Outline, link: Link, f: Field) -> Draft:
             optional=True,
             unit="hours",
         )
-        gap = f"minutes_between({e.name}.{f.name}, {wish})"
+        gap = f"minutes_between({e.name}.{f.name}, {wanted})"
         near = f"{gap} <= {hours} * 60 and {gap} >= -{hours} * 60"
     d.rows(e, both(mine, near), "near")
-    d.rows(e, both(mine, f"{e.name}.{f.name} > {wish}"), "later", order_by=[f.name])
+    d.rows(e, both(mine, f"{e.name}.{f.name} > {wanted}"), "later", order_by=[f.name])
     d.answer(free="not exists(near)", near=picked("near", brief(o, e, f"clash:{f.name}", f.name)))
     return d.answer(next_after=f"min(later.{f.name})")
 
 
-def _workload(o: Outline, link: Link) -> Draft:
+def _workload(o: Outline, link: EntityLink) -> ToolDraft:
     """Those with no more than so many open rows: who can take one more."""
     e, p = link.child, link.parent
     test = live_test(e, e.name)
     if not test:
         raise Impossible
     role = "" if link.plain else f"_as_{link.field.noun}"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"compare_open_{e.many}_of_{p.many}{role}",
         f"Compare how many open {e.says} several {p.says} have",

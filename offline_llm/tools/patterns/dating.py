@@ -3,7 +3,7 @@
 from functools import partial
 from itertools import pairwise
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.idea import (
     Idea,
     Ideas,
@@ -43,8 +43,8 @@ def ideas(o: Outline) -> Ideas:
             yield Idea("span", e.name, partial(_span, o, e, first, second))
 
 
-def _between(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _between(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"list_{e.many}_by_{f.noun}",
         f"List the {e.says} whose {f.words} lies in a span of days, earliest first",
@@ -69,13 +69,15 @@ def _between(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _passed(o: Outline, e: Entity, f: Field) -> Draft:
+def _passed(o: Outline, e: Entity, f: Field) -> ToolDraft:
     test = live_test(e, e.name)
     if not test:
         raise Impossible
     late = deadline(f)
     name = f"list_overdue_{e.many}" if late else f"list_{e.many}_past_{f.noun}"
-    d = Draft(o, name, f"List the {e.says} that are still open although their {f.words} has passed")
+    d = ToolDraft(
+        o, name, f"List the {e.says} that are still open although their {f.words} has passed"
+    )
     number = amount(e)
     more = narrowing(o, d, e, f"passed:{f.name}")
     d.rows(e, both(test, f"{e.name}.{f.name} < {ahead(o, f)}", more), e.many, order_by=[f.name])
@@ -94,8 +96,8 @@ def _passed(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _within(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _within(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"list_{e.many}_with_{f.noun}_soon",
         f"List the {e.says} whose {f.words} comes within a number of days",
@@ -127,8 +129,8 @@ def _within(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _recent(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _recent(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"list_latest_{e.many}_by_{f.noun}",
         f"List the {e.says} with the most recent {f.words}, latest first",
@@ -146,11 +148,11 @@ def _recent(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _day(o: Outline, e: Entity, f: Field) -> Draft:
+def _day(o: Outline, e: Entity, f: Field) -> ToolDraft:
     up = [
         link for link in o.up(e) if not link.field.optional and link.plain and link.parent is not e
     ]
-    d = Draft(
+    d = ToolDraft(
         o,
         pick_of(o, f"day:{e.name}:{f.name}", (f"get_{e.name}_agenda", f"list_{e.many}_on_day"))
         + ("" if len(e.of("datetime")) == 1 else f"_by_{f.noun}"),
@@ -172,10 +174,10 @@ def _day(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _time_left(o: Outline, e: Entity, f: Field) -> Draft:
+def _time_left(o: Outline, e: Entity, f: Field) -> ToolDraft:
     past = f.name in e.stamps or not any(v > o.now for v in seen(e, f))
     name = f"get_days_since_{e.name}_{f.noun}" if past else f"get_days_to_{e.name}_{f.noun}"
-    d = Draft(
+    d = ToolDraft(
         o,
         name,
         f"Count the days {'since' if past else 'until'} the {f.words} of {e.one}",
@@ -196,10 +198,10 @@ def _time_left(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _span(o: Outline, e: Entity, first: Field, second: Field) -> Draft:
+def _span(o: Outline, e: Entity, first: Field, second: Field) -> ToolDraft:
     minutes = first.type == second.type == "datetime"
     unit = "minutes" if minutes else "days"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"measure_{e.name}_from_{first.noun}_to_{second.noun}",
         f"Measure the {unit} between the {first.words} and the {second.words} of {e.one}",

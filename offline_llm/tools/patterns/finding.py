@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import listed, sentence, singular
 from offline_llm.tools.idea import (
     Idea,
@@ -35,10 +35,12 @@ def ideas(o: Outline) -> Ideas:
                 yield Idea("missing", e.name, partial(_missing, o, e, f))
 
 
-def _search(o: Outline, e: Entity) -> Draft:
+def _search(o: Outline, e: Entity) -> ToolDraft:
     text = e.title or next(iter(e.of("string", optional=False)), None)
     verb = pick_of(o, f"search:{e.name}", ("find", "search", "find", "look_up"))
-    d = Draft(o, f"{verb}_{e.many}", f"{verb.replace('_', ' ')} {e.says} by what is known of them")
+    d = ToolDraft(
+        o, f"{verb}_{e.many}", f"{verb.replace('_', ' ')} {e.says} by what is known of them"
+    )
     terms, filters = [], [*e.of("enum", "boolean", optional=False)]
     if e.status:
         filters.insert(0, e.status)
@@ -67,11 +69,11 @@ def _search(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _like(o: Outline, e: Entity, f: Field) -> Draft:
+def _like(o: Outline, e: Entity, f: Field) -> ToolDraft:
     others = [x for x in (e.status, *(x.field for x in o.up(e))) if x and x.name != f.name]
     second = others[0] if others and pick_of(o, f"like:{e.name}:{f.name}", "yn") == "y" else None
     same = f.words + (f" and {second.words}" if second else "")
-    d = Draft(
+    d = ToolDraft(
         o,
         f"find_{e.many}_with_same_{f.noun}",
         f"Find the other {e.says} that share the {same} of {e.one}",
@@ -92,9 +94,9 @@ def _like(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _rank(o: Outline, e: Entity, f: Field) -> Draft:
+def _rank(o: Outline, e: Entity, f: Field) -> ToolDraft:
     down = pick_of(o, f"rank:{e.name}:{f.name}", ("highest", "lowest", "highest"))
-    d = Draft(
+    d = ToolDraft(
         o,
         f"list_{e.many}_with_{down}_{f.noun}",
         f"List the {e.says} with the {down} {f.words}, in that order",
@@ -116,8 +118,8 @@ def _rank(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _range(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _range(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"find_{e.many}_by_{f.noun}",
         f"Find the {e.says} whose {f.words} lies between two bounds",
@@ -138,9 +140,9 @@ def _range(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _holding(o: Outline, e: Entity, f: Field) -> Draft:
+def _holding(o: Outline, e: Entity, f: Field) -> ToolDraft:
     single = singular(f.words)
-    d = Draft(
+    d = ToolDraft(
         o,
         f"find_{e.many}_by_{single.replace(' ', '_')}",
         f"Find the {e.says} whose {f.words} include a given one",
@@ -178,8 +180,8 @@ def _holding(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _missing(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _missing(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"list_{e.many}_without_{f.noun}",
         f"List the {e.says} for which no {f.words} is recorded yet",
@@ -199,9 +201,9 @@ def _missing(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _batch(o: Outline, e: Entity) -> Draft:
+def _batch(o: Outline, e: Entity) -> ToolDraft:
     verb = pick_of(o, f"batch:{e.name}", ("get", "fetch", "show"))
-    d = Draft(
+    d = ToolDraft(
         o, f"{verb}_{e.many}_by_id", f"{verb} several {e.says} at once, in the order asked for"
     )
     ids = d.ids_of(e, 20)
@@ -215,12 +217,12 @@ def _batch(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _extremes(o: Outline, e: Entity) -> Draft:
+def _extremes(o: Outline, e: Entity) -> ToolDraft:
     number, moments = amount(e), e.of(*MOMENTS, optional=False)
     if number is None or not moments or e.status is None:
         raise Impossible
     f = moments[0]
-    d = Draft(
+    d = ToolDraft(
         o,
         f"get_{e.name}_extremes",
         f"Show the earliest, the latest and the largest of the {e.says} in one {e.status.words}",

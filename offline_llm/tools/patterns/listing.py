@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import (
     Idea,
@@ -17,7 +17,7 @@ from offline_llm.tools.idea import (
     picked,
     seen,
 )
-from offline_llm.tools.outline import MOMENTS, NUMBERS, Field, Link, Outline
+from offline_llm.tools.outline import MOMENTS, NUMBERS, EntityLink, Field, Outline
 
 
 def ideas(o: Outline) -> Ideas:
@@ -39,9 +39,9 @@ def ideas(o: Outline) -> Ideas:
                 yield Idea("two_hops", link.child.name, partial(_two_hops, o, link, further))
 
 
-def _tree(o: Outline, link: Link) -> Draft:
+def _tree(o: Outline, link: EntityLink) -> ToolDraft:
     e, f = link.child, link.field
-    d = Draft(
+    d = ToolDraft(
         o,
         f"get_{e.name}_branch",
         f"Show {e.one} with what lies directly above and below it",
@@ -60,7 +60,7 @@ def _tree(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _children(o: Outline, link: Link) -> Draft:
+def _children(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
     role = "" if link.plain else f"_as_{link.field.noun}"
     form = pick_of(
@@ -68,7 +68,7 @@ def _children(o: Outline, link: Link) -> Draft:
         f"children:{e.name}:{link.field.name}",
         ("list_{p}_{es}", "list_{es}_of_{p}", "list_{es}_for_{p}"),
     )
-    d = Draft(
+    d = ToolDraft(
         o,
         form.format(p=p.name, es=e.many) + role,
         f"List the {e.says} of {p.one}" + (f", as its {link.field.words}" if role else ""),
@@ -90,10 +90,10 @@ def _children(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _without(o: Outline, link: Link) -> Draft:
+def _without(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
     role = "" if link.plain else f"_as_{link.field.noun}"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"list_{p.many}_without_{e.many}{role}",
         f"List the {p.says} that have no {e.words} of a given kind",
@@ -109,7 +109,7 @@ def _without(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _having(o: Outline, link: Link) -> Draft:
+def _having(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
     role = "" if link.plain else f"_as_{link.field.noun}"
     numbers = e.of(*NUMBERS, optional=False)
@@ -117,7 +117,7 @@ def _having(o: Outline, link: Link) -> Draft:
     test = live_test(e, e.name)
     if numbers:
         f = numbers[0]
-        d = Draft(
+        d = ToolDraft(
             o,
             f"list_{p.many}_by_{e.name}_{f.noun}{role}",
             f"List the {p.says} that have {e.one} of at least a given {f.words}",
@@ -128,7 +128,7 @@ def _having(o: Outline, link: Link) -> Draft:
             d.told(f"Only {e.says} that are still {spaced(' or '.join(e.live))} count")
     elif moments:
         f = moments[0]
-        d = Draft(
+        d = ToolDraft(
             o,
             f"list_{p.many}_with_{e.many}_after_day{role}",
             f"List the {p.says} that have {e.one} with a {f.words} on or after a day",
@@ -144,13 +144,13 @@ def _having(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _next(o: Outline, link: Link, f: Field) -> Draft:
+def _next(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
     e, p = link.child, link.parent
     coming = f.name not in e.stamps
     word = "next" if coming else "last"
     role = "" if link.plain else f"_as_{link.field.noun}"
     when = "" if len(e.of(*MOMENTS, optional=False)) == 1 else f"_by_{f.noun}"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"get_{word}_{e.name}_of_{p.name}{role}{when}",
         f"Show the {word} {e.words} of {p.one}, by its {f.words}",
@@ -173,10 +173,10 @@ def _next(o: Outline, link: Link, f: Field) -> Draft:
     return d
 
 
-def _by_parent(o: Outline, link: Link, f: Field) -> Draft:
+def _by_parent(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
     e, p = link.child, link.parent
     role = p.name if link.plain else link.field.noun
-    d = Draft(
+    d = ToolDraft(
         o,
         f"list_{e.many}_by_{role}_{f.noun}",
         f"List the {e.says} whose {role.replace('_', ' ')} has a given {f.words}",
@@ -195,10 +195,10 @@ def _by_parent(o: Outline, link: Link, f: Field) -> Draft:
     return d
 
 
-def _two_hops(o: Outline, link: Link, further: Link) -> Draft:
+def _two_hops(o: Outline, link: EntityLink, further: EntityLink) -> ToolDraft:
     e, p, g = link.child, link.parent, further.parent
     via = "" if link.plain else f"_by_{link.field.noun}"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"list_{g.name}_{e.many}_across_{p.many}{via}",
         f"List the {e.says} of all {p.says} that belong to {g.one}",

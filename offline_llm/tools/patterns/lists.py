@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label, member_of
+from offline_llm.tools.draft import Impossible, ToolDraft, label, member_of
 from offline_llm.tools.english import singular
 from offline_llm.tools.idea import Idea, Ideas, live_test, picked
 from offline_llm.tools.logic import mentions
@@ -19,7 +19,7 @@ def ideas(o: Outline) -> Ideas:
             yield Idea("list_share", e.name, partial(_share_list, o, e, f))
 
 
-def _item(o: Outline, d: Draft, f: Field) -> str:
+def _item(o: Outline, d: ToolDraft, f: Field) -> str:
     """A parameter for one element of the list, and what reads it."""
     single = singular(f.noun)
     if f.of == "ref":
@@ -41,10 +41,10 @@ def _examples(known: list[str]) -> str:
     return " or ".join(repr(value) for value in dict.fromkeys(known[:6]))
 
 
-def _edit_list(o: Outline, e: Entity, f: Field, op: str) -> Draft:
+def _edit_list(o: Outline, e: Entity, f: Field, op: str) -> ToolDraft:
     single = o[f.to].name if f.of == "ref" else singular(f.noun)
     verb, link = ("add", "to") if op == "link" else ("remove", "from")
-    d = Draft(o, f"{verb}_{single}_{link}_{e.name}", f"{verb} one of the {f.words} of {e.one}")
+    d = ToolDraft(o, f"{verb}_{single}_{link}_{e.name}", f"{verb} one of the {f.words} of {e.one}")
     if mentions(o, e, f.name) or f.to == e.name:
         raise Impossible
     row = d.row(e)
@@ -73,12 +73,12 @@ def _edit_list(o: Outline, e: Entity, f: Field, op: str) -> Draft:
     )
 
 
-def _edit_list_many(o: Outline, e: Entity, f: Field, op: str) -> Draft:
+def _edit_list_many(o: Outline, e: Entity, f: Field, op: str) -> ToolDraft:
     if f.of not in ("string", "ref") or mentions(o, e, f.name) or f.to == e.name:
         raise Impossible
     verb, link = ("add", "to") if op == "link" else ("remove", "from")
     single = o[f.to].name if f.of == "ref" else singular(f.noun)
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb}_{single}_{link}_several_{e.many}",
         f"{verb} one of the {f.words} {link} several {e.says} at once",
@@ -99,11 +99,11 @@ def _edit_list_many(o: Outline, e: Entity, f: Field, op: str) -> Draft:
     return d.answer(**{e.many: picked(e.name, [e.key, f.name])})
 
 
-def _replace_list(o: Outline, e: Entity, f: Field) -> Draft:
+def _replace_list(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if mentions(o, e, f.name) or f.to == e.name:
         raise Impossible
     member = member_of(o, f)
-    d = Draft(
+    d = ToolDraft(
         o,
         f"replace_{e.name}_{f.noun}",
         f"Replace the {f.words} of {e.one} by a new list",
@@ -124,10 +124,10 @@ def _replace_list(o: Outline, e: Entity, f: Field) -> Draft:
     )
 
 
-def _share_list(o: Outline, e: Entity, f: Field) -> Draft:
+def _share_list(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if mentions(o, e, f.name) or f.of == "object":
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"copy_{f.noun}_to_{e.name}",
         f"Give {e.one} the same {f.words} as another one",

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label, member_of
+from offline_llm.tools.draft import Impossible, ToolDraft, label, member_of
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import Idea, Ideas, pick_of, picked, to_come
 from offline_llm.tools.logic import mentions
-from offline_llm.tools.outline import MOMENTS, Entity, Field, Link, Outline
+from offline_llm.tools.outline import MOMENTS, Entity, EntityLink, Field, Outline
 from tool_specs.language.expressions import Binary, parse
 
 _OFFERED = 3
@@ -41,7 +41,7 @@ def offered(e: Entity, *but: str) -> tuple[list[Field], list[Field]]:
     return needed, free[:_OFFERED]
 
 
-def from_args(d: Draft, e: Entity, *but: str) -> dict[str, str]:
+def from_args(d: ToolDraft, e: Entity, *but: str) -> dict[str, str]:
     """Parameters for the fields of a new row, and the row."""
     needed, free = offered(e, *but)
     zero = sorted(counters(d.outline, e))[:1]  # two that are zero could not be told apart
@@ -74,7 +74,7 @@ def _verb(o: Outline, e: Entity) -> str:
     return pick_of(o, f"create:{e.name}", ("create", "add", "register", "record", "open", "enter"))
 
 
-def _read_parents(d: Draft, e: Entity, new: dict[str, str]) -> dict[str, str]:
+def _read_parents(d: ToolDraft, e: Entity, new: dict[str, str]) -> dict[str, str]:
     """Reads the rows that arguments refer to, each once: field -> binding."""
     bound: dict[str, str] = {}
     for link in d.outline.up(e):
@@ -90,7 +90,7 @@ def _read_parents(d: Draft, e: Entity, new: dict[str, str]) -> dict[str, str]:
     return bound
 
 
-def _in_order(d: Draft, e: Entity, new: dict[str, str]) -> None:
+def _in_order(d: ToolDraft, e: Entity, new: dict[str, str]) -> None:
     """A day or time that has to come must lie ahead, where the rules leave that open."""
     for f in e.of(*MOMENTS, optional=False):
         coming = all(v > d.outline.now for row in e.sample if (v := row.get(f.name)))
@@ -101,7 +101,7 @@ def _in_order(d: Draft, e: Entity, new: dict[str, str]) -> None:
             return
 
 
-def _created(d: Draft, e: Entity, bind: str, parents: dict[str, str]) -> Draft:
+def _created(d: ToolDraft, e: Entity, bind: str, parents: dict[str, str]) -> ToolDraft:
     names = [e.key, *(f.name for f in e.natural[:2]), *([e.status.name] if e.status else [])]
     d.answer(**{n: f"{bind}.{n}" for n in dict.fromkeys(names) if n not in parents})
     for field, row in list(parents.items())[:2]:
@@ -111,9 +111,9 @@ def _created(d: Draft, e: Entity, bind: str, parents: dict[str, str]) -> Draft:
     return d
 
 
-def _create(o: Outline, e: Entity) -> Draft:
+def _create(o: Outline, e: Entity) -> ToolDraft:
     verb = _verb(o, e)
-    d = Draft(o, f"{verb}_{e.name}", f"{verb} a new {e.words}")
+    d = ToolDraft(o, f"{verb}_{e.name}", f"{verb} a new {e.words}")
     new = from_args(d, e)
     parents = _read_parents(d, e, new)
     _in_order(d, e, new)
@@ -123,12 +123,12 @@ def _create(o: Outline, e: Entity) -> Draft:
     return _created(d, e, "made", parents)
 
 
-def _create_under(o: Outline, link: Link) -> Draft:
+def _create_under(o: Outline, link: EntityLink) -> ToolDraft:
     """A row below a parent that is still open, with how many it has by then."""
     e, p = link.child, link.parent
     role = "" if link.plain else f"_as_{link.field.noun}"
     verb = pick_of(o, f"under:{e.name}:{p.name}", ("start", "add", "set_up", "plan"))
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb}_{e.name}_for_open_{p.name}{role}",
         f"{spaced(verb)} a new {e.words} for {p.one} that has not come to its end",
@@ -144,14 +144,14 @@ def _create_under(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _create_with(o: Outline, e: Entity, link: Link) -> Draft:
+def _create_with(o: Outline, e: Entity, link: EntityLink) -> ToolDraft:
     c = link.child
     needed, _ = offered(c, link.field.name)
     if not link.plain or not 1 <= len(needed) <= 5:
         raise Impossible
     if any(f.type in ("list", "object") for f in needed):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{_verb(o, e)}_{e.name}_with_{c.many}",
         f"{_verb(o, e)} a new {e.words} together with its first {c.says}",
@@ -181,12 +181,12 @@ def _create_with(o: Outline, e: Entity, link: Link) -> Draft:
     return d.answer(**{c.many: f"made.{c.key}"})
 
 
-def _create_several(o: Outline, link: Link) -> Draft:
+def _create_several(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
     needed, _ = offered(e, link.field.name)
     if not link.plain or len(needed) > 6 or any(f.type in ("list", "object") for f in needed):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"add_{e.many}_to_{p.name}",
         f"Add several {e.says} to {p.one} at once; all or none",
@@ -216,9 +216,9 @@ def _copied(e: Entity, row: str, *but: str) -> dict[str, str]:
     } | initial(e)
 
 
-def _copy(o: Outline, e: Entity) -> Draft:
+def _copy(o: Outline, e: Entity) -> ToolDraft:
     verb = pick_of(o, f"copy:{e.name}", ("copy", "duplicate", "clone", "repeat"))
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb}_{e.name}",
         f"{verb} {e.one} as a new one, with changes where they are given",
@@ -241,12 +241,12 @@ def _copy(o: Outline, e: Entity) -> Draft:
     return d.answer(**{f.name: f"made.{f.name}" for f in changed})
 
 
-def _series(o: Outline, e: Entity) -> Draft:
+def _series(o: Outline, e: Entity) -> ToolDraft:
     moments = [f for f in e.of(*MOMENTS, optional=False) if to_come(o, e, f)]
     if not moments:
         raise Impossible
     f = moments[0]
-    d = Draft(
+    d = ToolDraft(
         o,
         f"repeat_{e.name}_on_{'days' if f.type == 'date' else 'times'}",
         f"Repeat {e.one} at several further {'days' if f.type == 'date' else 'times'}",
@@ -268,14 +268,14 @@ def _series(o: Outline, e: Entity) -> Draft:
     )
 
 
-def _ensure(o: Outline, e: Entity) -> Draft:
+def _ensure(o: Outline, e: Entity) -> ToolDraft:
     """Finds by the natural fields, else makes; both in one call."""
     names = e.natural
     needed, _ = offered(e)
     others = [f for f in needed if f not in names]
     if not names or any(f.type not in ("string", "ref") for f in names) or len(others) > 5:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"find_or_create_{e.name}",
         f"Find {e.one} by its {' and '.join(f.words for f in names)}, or make it",

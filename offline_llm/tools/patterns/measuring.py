@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label, parent_label
+from offline_llm.tools.draft import Impossible, ToolDraft, label, parent_label
 from offline_llm.tools.idea import (
     Idea,
     Ideas,
@@ -14,7 +14,7 @@ from offline_llm.tools.idea import (
     pick_of,
     picked,
 )
-from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, Field, Link, Outline
+from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, EntityLink, Field, Outline
 from tool_specs.language.expressions import Access, Binary, Name, parse, walk
 
 
@@ -68,13 +68,13 @@ def plain_limit(o: Outline, e: Entity, f: Field) -> bool:
     )
 
 
-def _stats(o: Outline, e: Entity, f: Field) -> Draft:
+def _stats(o: Outline, e: Entity, f: Field) -> ToolDraft:
     verb = pick_of(
         o,
         f"stats:{e.name}:{f.name}",
         ("summarise_{f}_of_{es}", "get_{e}_{f}_statistics", "total_{e}_{f}"),
     )
-    d = Draft(
+    d = ToolDraft(
         o, verb.format(f=f.noun, es=e.many, e=e.name), f"Sum up the {f.words} of the {e.says}"
     )
     terms = []
@@ -103,9 +103,9 @@ def _stats(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _compare(o: Outline, e: Entity, f: Field) -> Draft:
+def _compare(o: Outline, e: Entity, f: Field) -> ToolDraft:
     others = [x for x in e.of(*NUMBERS, *MOMENTS, optional=False) if x is not f]
-    d = Draft(o, f"compare_{e.many}_by_{f.noun}", f"Compare two {e.says} by their {f.words}")
+    d = ToolDraft(o, f"compare_{e.many}_by_{f.noun}", f"Compare two {e.says} by their {f.words}")
     for side in ("first", "second"):
         key = d.id_of(e, f"{side} {e.words}", name=f"{side}_{e.name}_id")
         d.row(e, key, bind=side + "_row")
@@ -128,8 +128,8 @@ def _compare(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _preview(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(
+def _preview(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"preview_{f.verb}_{e.name}"
         if len([x for x in e.fields.values() if x.verb == f.verb]) == 1
@@ -150,12 +150,12 @@ def _preview(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _tally(o: Outline, e: Entity, f: Field) -> Draft:
+def _tally(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if f in e.natural or (
         f.type == "string" and f.name.endswith(("email", "phone", "note", "notes"))
     ):
         raise Impossible
-    d = Draft(o, f"count_{e.many}_by_{f.noun}", f"Count the {e.says} by {f.words}")
+    d = ToolDraft(o, f"count_{e.many}_by_{f.noun}", f"Count the {e.says} by {f.words}")
     ups = [link for link in o.up(e) if link.plain and link.parent is not e]
     turn = pick_of(o, f"tally:{e.name}:{f.name}", "abc")
     where = None
@@ -176,10 +176,10 @@ def _tally(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _group(o: Outline, e: Entity, f: Field) -> Draft:
+def _group(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if len(f.values) > 5:
         raise Impossible
-    d = Draft(o, f"group_{e.many}_by_{f.noun}", f"Group the {e.says} by {f.words}")
+    d = ToolDraft(o, f"group_{e.many}_by_{f.noun}", f"Group the {e.says} by {f.words}")
     more = narrowing(o, d, e, f"group:{f.name}", f)
     name = e.title.name if e.title else e.key
     for value in f.values:
@@ -189,8 +189,8 @@ def _group(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _room(o: Outline, e: Entity, low: Field, high: Field) -> Draft:
-    d = Draft(
+def _room(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"get_{e.name}_{high.noun}_left",
         f"Show how far {e.one} is from its {high.words}",
@@ -211,8 +211,8 @@ def _room(o: Outline, e: Entity, low: Field, high: Field) -> Draft:
     return d
 
 
-def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> Draft:
-    d = Draft(
+def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
+    d = ToolDraft(
         o,
         f"list_{e.many}_near_{high.noun}",
         f"List the {e.says} whose {low.words} has reached a part of their {high.words}",
@@ -236,9 +236,9 @@ def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> Draft:
     return d
 
 
-def _worth(o: Outline, link: Link, f: Field, price: Field) -> Draft:
+def _worth(o: Outline, link: EntityLink, f: Field, price: Field) -> ToolDraft:
     e, p = link.child, link.parent
-    d = Draft(
+    d = ToolDraft(
         o,
         f"calculate_{e.name}_{f.noun}_at_{price.noun}",
         f"Calculate what the {f.words} of {e.one} comes to at the {price.words} of its {p.words}",

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, may_leave, parent_label
+from offline_llm.tools.draft import Impossible, ToolDraft, may_leave, parent_label
 from offline_llm.tools.english import spaced, verb_noun
 from offline_llm.tools.idea import Idea, Ideas, both, pick_of
 from offline_llm.tools.logic import mentions, rewritten
-from offline_llm.tools.outline import Field, Link, Move, Outline
+from offline_llm.tools.outline import EntityLink, EntityMove, Field, Outline
 from tool_specs.language.expressions import Access, Binary, Literal, Name, Node, parse, show, walk
 
 
@@ -25,7 +25,7 @@ def ideas(o: Outline) -> Ideas:
 
 
 def make_move(
-    d: Draft, move: Move, *, extra: dict[str, str] | None = None, note: bool = True
+    d: ToolDraft, move: EntityMove, *, extra: dict[str, str] | None = None, note: bool = True
 ) -> str:
     """The statements of a move of the row bound under the entity's name."""
     e = move.entity
@@ -45,7 +45,7 @@ def make_move(
     return row
 
 
-def _touched(d: Draft, move: Move) -> dict[Node, str]:
+def _touched(d: ToolDraft, move: EntityMove) -> dict[Node, str]:
     """Reads the rows that the effects change: call of lookup -> binding."""
     o, row = d.outline, move.entity.name
     found: dict[Node, str] = {}
@@ -59,7 +59,7 @@ def _touched(d: Draft, move: Move) -> dict[Node, str]:
     return found
 
 
-def _after(move: Move, parents: dict[Node, str]) -> dict[Node, Node]:
+def _after(move: EntityMove, parents: dict[Node, str]) -> dict[Node, Node]:
     """What the effects will make of fields that rules look up."""
     calls = {bind: call for call, bind in parents.items()}
     found: dict[Node, Node] = {}
@@ -76,7 +76,7 @@ def _bound(node: Node, parents: dict[Node, str], row: str, new: dict[str, str]) 
     return rewritten(node, put)
 
 
-def _effect(d: Draft, move: Move, effect: dict, parents: dict[Node, str]) -> None:
+def _effect(d: ToolDraft, move: EntityMove, effect: dict, parents: dict[Node, str]) -> None:
     """An effect; what the needs ask of a field of the row already is not asked again."""
     other = d.outline[move.entity.fields[effect["ref"]].to]
     asked = [s["that"] for s in d.steps if s["op"] == "require"]
@@ -103,7 +103,7 @@ def _kept_in(field: Field, text: str) -> str:
     return text
 
 
-def _said(d: Draft, move: Move, row: str) -> None:
+def _said(d: ToolDraft, move: EntityMove, row: str) -> None:
     """What a move answers with: the row's id and status, and what else it changed."""
     o, e, status = d.outline, move.entity, move.status
     d.answer(**{e.key: f"{row}.{e.key}", status.name: f"{row}.{status.name}"})
@@ -126,9 +126,9 @@ def _said(d: Draft, move: Move, row: str) -> None:
                 d.answer(**{field.name: f"{row}.{field.name}"})
 
 
-def _move(o: Outline, move: Move) -> Draft:
+def _move(o: Outline, move: EntityMove) -> ToolDraft:
     e = move.entity
-    d = Draft(o, verb_noun(move.name, e.name), move.spec["text"])
+    d = ToolDraft(o, verb_noun(move.name, e.name), move.spec["text"])
     d.row(e)
     row = make_move(d, move)
     _said(d, move, row)
@@ -139,9 +139,9 @@ def _move(o: Outline, move: Move) -> Draft:
     return d
 
 
-def _move_many(o: Outline, move: Move) -> Draft:
+def _move_many(o: Outline, move: EntityMove) -> ToolDraft:
     e = move.entity
-    d = Draft(
+    d = ToolDraft(
         o,
         verb_noun(move.name, e.many),
         f"{move.doing('several ' + e.says)} in one go; all or none",
@@ -160,7 +160,7 @@ def _move_many(o: Outline, move: Move) -> Draft:
     return d
 
 
-def _move_with(o: Outline, move: Move, f: Field) -> Draft:
+def _move_with(o: Outline, move: EntityMove, f: Field) -> ToolDraft:
     e = move.entity
     if (
         f in move.takes
@@ -170,7 +170,7 @@ def _move_with(o: Outline, move: Move, f: Field) -> Draft:
         raise Impossible
     if mentions(o, e, f.name):
         raise Impossible  # rows of one status alone seldom show that the rule can be broken
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb_noun(move.name, e.name)}_with_new_{f.noun}",
         f"{move.doing(e.one)} and change its {f.words} on the way",
@@ -197,7 +197,7 @@ def _move_with(o: Outline, move: Move, f: Field) -> Draft:
     return d
 
 
-def _cascade(o: Outline, move: Move, link: Link) -> Draft:
+def _cascade(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     e, c = move.entity, link.child
     closing = [
         m
@@ -211,7 +211,7 @@ def _cascade(o: Outline, move: Move, link: Link) -> Draft:
         raise Impossible
     follow = closing[-1]
     status = follow.status
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb_noun(move.name, e.name)}_with_{c.many}",
         f"{move.doing(e.one)} and {follow.doing('its open ' + c.says)}",
@@ -237,7 +237,7 @@ def _cascade(o: Outline, move: Move, link: Link) -> Draft:
     return d
 
 
-def _undo(o: Outline, move: Move) -> Draft:
+def _undo(o: Outline, move: EntityMove) -> ToolDraft:
     e, status = move.entity, move.status
     if (
         move.effects
@@ -246,7 +246,7 @@ def _undo(o: Outline, move: Move) -> Draft:
     ):
         raise Impossible
     back = move.sources[0]
-    d = Draft(
+    d = ToolDraft(
         o,
         f"return_{e.name}_to_{back}",
         f"Take {e.one} back from {spaced(move.to)} to {spaced(back)}, to correct a mistake",

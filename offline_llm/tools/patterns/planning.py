@@ -8,7 +8,7 @@ from functools import lru_cache
 from random import Random
 from zlib import crc32
 
-from offline_llm.tools.draft import Draft, Impossible
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.english import shortened
 from offline_llm.tools.idea import Idea
 from offline_llm.tools.outline import Outline
@@ -73,7 +73,7 @@ class Candidate:
 
     __slots__ = ("draft", "entity", "kind", "pattern")
 
-    def __init__(self, idea: Idea, draft: Draft) -> None:
+    def __init__(self, idea: Idea, draft: ToolDraft) -> None:
         self.pattern, self.entity, self.draft = idea.pattern, idea.entity, draft
         self.kind = _kind_of(draft)
 
@@ -85,7 +85,7 @@ class Candidate:
         return self.entity == entity.strip() and self.kind == kind and move in self.draft.name
 
 
-def _kind_of(draft: Draft) -> str:
+def _kind_of(draft: ToolDraft) -> str:
     writes = [s for s in draft.steps if s["op"] in WRITES]
     if not writes:
         if _FIGURES.search(str(draft.value)):

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import plural, spaced
 from offline_llm.tools.idea import Idea, Ideas, live_test, pick_of
 from offline_llm.tools.logic import mentions
-from offline_llm.tools.outline import Link, Outline
+from offline_llm.tools.outline import EntityLink, Outline
 
 
 def ideas(o: Outline) -> Ideas:
@@ -19,25 +19,25 @@ def ideas(o: Outline) -> Ideas:
         yield Idea("exchange", link.child.name, partial(_exchange, o, link))
 
 
-def _role(link: Link) -> str:
+def _role(link: EntityLink) -> str:
     return link.parent.name if link.plain else link.field.noun
 
 
-def _open_parent(d: Draft, link: Link, row: str) -> None:
+def _open_parent(d: ToolDraft, link: EntityLink, row: str) -> None:
     """Nothing is given to a parent that has come to its end."""
     p = link.parent
     if p.status and p.ends and p.live:
         d.in_status(p, row, [s for s in p.status.values if s not in p.ends])
 
 
-def _assign(o: Outline, link: Link) -> Draft:
+def _assign(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
     verb = pick_of(
         o,
         f"assign:{e.name}:{f.name}",
         ("assign_{e}_to_{p}", "move_{e}_to_other_{p}", "give_{e}_another_{p}"),
     )
-    d = Draft(
+    d = ToolDraft(
         o,
         verb.format(e=e.name, p=_role(link)),
         f"Give {e.one} another {spaced(_role(link))}",
@@ -63,11 +63,11 @@ def _assign(o: Outline, link: Link) -> Draft:
     )
 
 
-def _assign_many(o: Outline, link: Link) -> Draft:
+def _assign_many(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
     if any("lookup(" in r["that"] and f.name in r["that"] for r in o.rules):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"assign_{e.many}_to_{_role(link)}",
         f"Give several {e.says} the same {spaced(_role(link))}; all or none",
@@ -84,13 +84,13 @@ def _assign_many(o: Outline, link: Link) -> Draft:
     )
 
 
-def _hand_over(o: Outline, link: Link) -> Draft:
+def _hand_over(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
     if mentions(o, e, f.name) or any(
         "lookup(" in r["that"] and f.name in r["that"] for r in o.rules
     ):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"hand_over_{e.many}_between_{plural(_role(link))}",
         f"Hand all {e.says} of one {spaced(_role(link))} over to another",
@@ -129,13 +129,13 @@ def _hand_over(o: Outline, link: Link) -> Draft:
     )
 
 
-def _exchange(o: Outline, link: Link) -> Draft:
+def _exchange(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
     if mentions(o, e, f.name) or any(
         "lookup(" in r["that"] and f.name in r["that"] for r in o.rules
     ):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"exchange_{plural(_role(link))}_of_{e.many}",
         f"Let two {e.says} exchange their {plural(spaced(_role(link)))}",

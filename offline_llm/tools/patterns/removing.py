@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import Idea, Ideas, pick_of
 from offline_llm.tools.logic import mentions
-from offline_llm.tools.outline import Entity, Link, Outline
+from offline_llm.tools.outline import Entity, EntityLink, Outline
 
 
 def ideas(o: Outline) -> Ideas:
@@ -25,9 +25,9 @@ def referrers(o: Outline, e: Entity) -> list[tuple[Entity, str]]:
     return found + [(o[f.entity], f"{key} in {f.entity}.{f.name}") for f in o.holders(e)]
 
 
-def _remove(o: Outline, e: Entity) -> Draft:
+def _remove(o: Outline, e: Entity) -> ToolDraft:
     verb = pick_of(o, f"remove:{e.name}", ("delete", "remove", "strike_off"))
-    d = Draft(o, f"{verb}_{e.name}", f"{spaced(verb)} {e.one} that nothing refers to")
+    d = ToolDraft(o, f"{verb}_{e.name}", f"{spaced(verb)} {e.one} that nothing refers to")
     if any(link.child is link.parent for link in o.up(e)) or any(
         c is e for c, _ in referrers(o, e)
     ):
@@ -40,7 +40,7 @@ def _remove(o: Outline, e: Entity) -> Draft:
     return _struck(d, e, row)
 
 
-def guard_referrers(d: Draft, o: Outline, e: Entity, *but: str) -> bool:
+def guard_referrers(d: ToolDraft, o: Outline, e: Entity, *but: str) -> bool:
     """Requires that no row points at the row; deleting it would leave those without it."""
     found: dict[str, list[str]] = {}
     for child, test in referrers(o, e):
@@ -58,7 +58,7 @@ def guard_referrers(d: Draft, o: Outline, e: Entity, *but: str) -> bool:
     return bool(found)
 
 
-def _struck(d: Draft, e: Entity, row: str) -> Draft:
+def _struck(d: ToolDraft, e: Entity, row: str) -> ToolDraft:
     d.step("delete", target=row)
     title = [e.title.name] if e.title else []
     others = [
@@ -71,7 +71,7 @@ def _struck(d: Draft, e: Entity, row: str) -> Draft:
     )
 
 
-def _remove_many(o: Outline, e: Entity) -> Draft:
+def _remove_many(o: Outline, e: Entity) -> ToolDraft:
     if (
         referrers(o, e)
         or any(link.child is link.parent for link in o.up(e))
@@ -79,7 +79,7 @@ def _remove_many(o: Outline, e: Entity) -> Draft:
         or not e.ends
     ):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"clear_out_{e.ends[0]}_{e.many}",
         f"Delete the {e.says} that are {spaced(e.ends[0])}, the oldest ids first",
@@ -98,7 +98,7 @@ def _remove_many(o: Outline, e: Entity) -> Draft:
     return d.answer(**{f"removed_{e.many}": f"done.{e.key}", "number_removed": "count(done)"})
 
 
-def _remove_with(o: Outline, e: Entity, link: Link) -> Draft:
+def _remove_with(o: Outline, e: Entity, link: EntityLink) -> ToolDraft:
     c = link.child
     if (
         not link.plain
@@ -107,7 +107,7 @@ def _remove_with(o: Outline, e: Entity, link: Link) -> Draft:
         or any(x.child is x.parent for x in o.up(e))
     ):
         raise Impossible
-    d = Draft(o, f"delete_{e.name}_and_{c.many}", f"Delete {e.one} together with its {c.says}")
+    d = ToolDraft(o, f"delete_{e.name}_and_{c.many}", f"Delete {e.one} together with its {c.says}")
     d.row(e)
     if e.status and e.ends:
         d.in_status(e, e.name, [e.first, *e.ends] if e.first not in e.ends else e.ends)
@@ -126,7 +126,7 @@ def _remove_with(o: Outline, e: Entity, link: Link) -> Draft:
     )
 
 
-def _merge(o: Outline, e: Entity) -> Draft:
+def _merge(o: Outline, e: Entity) -> ToolDraft:
     links = o.down(e)
     children = [link.child.name for link in links]
     if not links or o.holders(e) or len(set(children)) < len(children) or e.status:
@@ -135,7 +135,7 @@ def _merge(o: Outline, e: Entity) -> Draft:
         x.child is x.parent for x in o.up(e)
     ):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"merge_{e.many}",
         f"Merge {e.one} that was entered twice into the one to keep",

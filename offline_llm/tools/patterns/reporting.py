@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label, parent_label
+from offline_llm.tools.draft import Impossible, ToolDraft, label, parent_label
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import (
     Idea,
@@ -15,7 +15,7 @@ from offline_llm.tools.idea import (
     pick_of,
     picked,
 )
-from offline_llm.tools.outline import MOMENTS, Entity, Link, Outline
+from offline_llm.tools.outline import MOMENTS, Entity, EntityLink, Outline
 
 
 def ideas(o: Outline) -> Ideas:
@@ -31,9 +31,9 @@ def ideas(o: Outline) -> Ideas:
             yield Idea("share", link.parent.name, partial(_share, o, link))
 
 
-def _get(o: Outline, e: Entity) -> Draft:
+def _get(o: Outline, e: Entity) -> ToolDraft:
     verb = pick_of(o, f"get:{e.name}", ("get", "show", "look_up", "get"))
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb}_{e.name}",
         f"{verb.replace('_', ' ')} {e.one} with everything recorded about it",
@@ -50,10 +50,10 @@ def _get(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _board(o: Outline, e: Entity) -> Draft:
+def _board(o: Outline, e: Entity) -> ToolDraft:
     if e.status is None:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o, f"get_{e.name}_board", f"Show how many {e.says} there are in each {e.status.words}"
     )
     ups = [
@@ -73,7 +73,7 @@ def _board(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _trace(o: Outline, e: Entity) -> Draft:
+def _trace(o: Outline, e: Entity) -> ToolDraft:
     chains = [
         (link, further)
         for link in o.up(e)
@@ -85,7 +85,7 @@ def _trace(o: Outline, e: Entity) -> Draft:
         raise Impossible
     link, further = chains[0]
     p, g = link.parent, further.parent
-    d = Draft(o, f"trace_{e.name}_to_{g.name}", f"Follow {e.one} up to the {g.words} behind it")
+    d = ToolDraft(o, f"trace_{e.name}_to_{g.name}", f"Follow {e.one} up to the {g.words} behind it")
     row = d.row(e)
     d.row(p, f"{row}.{link.field.name}", bind="above")
     d.row(g, f"above.{further.field.name}", bind="top")
@@ -99,11 +99,11 @@ def _trace(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _file(o: Outline, e: Entity) -> Draft:
+def _file(o: Outline, e: Entity) -> ToolDraft:
     downs = list({link.child.name: link for link in reversed(o.down(e)) if link.plain}.values())[:2]
     if len(downs) < 2:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"get_{e.name}_file",
         f"Open the file of {e.one}: its data and what hangs on it",
@@ -119,10 +119,10 @@ def _file(o: Outline, e: Entity) -> Draft:
     return d
 
 
-def _summary(o: Outline, link: Link) -> Draft:
+def _summary(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
     role = "" if link.plain else f"_as_{link.field.noun}"
-    d = Draft(o, f"summarise_{p.name}_{e.many}{role}", f"Summarise the {e.says} of {p.one}")
+    d = ToolDraft(o, f"summarise_{p.name}_{e.many}{role}", f"Summarise the {e.says} of {p.one}")
     row = d.row(p)
     mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
     d.rows(e, mine, e.many)
@@ -139,9 +139,9 @@ def _summary(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _per_parent(o: Outline, link: Link) -> Draft:
+def _per_parent(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
-    d = Draft(
+    d = ToolDraft(
         o,
         f"count_{e.many}_per_{p.name if link.plain else link.field.noun}",
         f"Count the {e.says} of each {p.words}",
@@ -163,13 +163,13 @@ def _per_parent(o: Outline, link: Link) -> Draft:
     return d
 
 
-def _share(o: Outline, link: Link) -> Draft:
+def _share(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
     goal = e.ends[0] if e.ends else None
     if goal is None or e.status is None:
         raise Impossible
     role = "" if link.plain else f"_as_{link.field.noun}"
-    d = Draft(
+    d = ToolDraft(
         o,
         f"get_{goal}_share_of_{p.name}_{e.many}{role}",
         f"Calculate what part of the {e.says} of {p.one} ended as {spaced(goal)}",

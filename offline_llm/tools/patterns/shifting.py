@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import Idea, Ideas, live_test, money, pick_of, picked, seen, to_come
 from offline_llm.tools.logic import mentions
@@ -32,7 +32,7 @@ def ideas(o: Outline) -> Ideas:
                     yield Idea("shift_all", e.name, partial(_shift_all, o, e, f, link.field))
 
 
-def _adjust(o: Outline, e: Entity, f: Field, sign: str) -> Draft:
+def _adjust(o: Outline, e: Entity, f: Field, sign: str) -> ToolDraft:
     fixed = {(low.name, "-") for low, _ in limits_of(o, e)} | {
         (high.name, "+") for _, high in limits_of(o, e)
     }
@@ -43,7 +43,7 @@ def _adjust(o: Outline, e: Entity, f: Field, sign: str) -> Draft:
         raise Impossible
     options = ("raise", "increase", "step_up") if sign == "+" else ("lower", "reduce", "cut")
     verb = pick_of(o, f"adjust:{e.name}:{f.name}", options)
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb}_{e.name}_{f.noun}",
         f"{spaced(verb)} the {f.words} of {e.one} by an amount",
@@ -72,7 +72,7 @@ def _adjust(o: Outline, e: Entity, f: Field, sign: str) -> Draft:
     return shown_after(d, e, row, f)
 
 
-def _transfer(o: Outline, e: Entity, f: Field) -> Draft:
+def _transfer(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if (
         f.spec.get("min") is None
         or f.spec["min"] > 0
@@ -80,7 +80,7 @@ def _transfer(o: Outline, e: Entity, f: Field) -> Draft:
         or mentions(o, e, f.name)
     ):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"transfer_{f.noun}_between_{e.many}",
         f"Move part of the {f.words} of one {e.words} to another",
@@ -109,7 +109,7 @@ def _transfer(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _percent(o: Outline, e: Entity, f: Field) -> Draft:
+def _percent(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if (
         f.type != "number"
         or mentions(o, e, f.name)
@@ -123,7 +123,7 @@ def _percent(o: Outline, e: Entity, f: Field) -> Draft:
     if not enums:
         raise Impossible
     choice = enums[0]
-    d = Draft(
+    d = ToolDraft(
         o,
         f"change_{f.noun}_of_{e.many}_by_percent",
         f"Raise or lower the {f.words} of all {e.says} with one {choice.words} by a percentage",
@@ -152,9 +152,9 @@ def _percent(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _shift(o: Outline, e: Entity, f: Field) -> Draft:
+def _shift(o: Outline, e: Entity, f: Field) -> ToolDraft:
     verb = pick_of(o, f"shift:{e.name}:{f.name}", ("postpone", "push_back", "delay"))
-    d = Draft(
+    d = ToolDraft(
         o,
         f"{verb}_{e.name}_{f.noun}",
         f"{spaced(verb)} the {f.words} of {e.one} by some days, at the same time of day",
@@ -176,11 +176,11 @@ def _shift(o: Outline, e: Entity, f: Field) -> Draft:
     return d
 
 
-def _shift_all(o: Outline, e: Entity, f: Field, ref: Field) -> Draft:
+def _shift_all(o: Outline, e: Entity, f: Field, ref: Field) -> ToolDraft:
     p = o[ref.to]
     if mentions(o, e, f.name) or not any(v > o.now for v in seen(e, f)):
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         f"shift_{p.name}_{e.many}_{f.noun}",
         f"Shift the {f.words} of every coming {e.words} of {p.one} by some days",
@@ -214,8 +214,8 @@ def _shift_all(o: Outline, e: Entity, f: Field, ref: Field) -> Draft:
     return d
 
 
-def _swap(o: Outline, e: Entity, f: Field) -> Draft:
-    d = Draft(o, f"swap_{f.noun}_of_{e.many}", f"Exchange the {f.words} of two {e.says}")
+def _swap(o: Outline, e: Entity, f: Field) -> ToolDraft:
+    d = ToolDraft(o, f"swap_{f.noun}_of_{e.many}", f"Exchange the {f.words} of two {e.says}")
     for side in ("first", "second"):
         d.row(e, d.id_of(e, f"{side} {e.words}", name=f"{side}_{e.key}"), bind=side)
         if live_test(e, side):

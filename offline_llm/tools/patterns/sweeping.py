@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from offline_llm.tools.draft import Draft, Impossible, label
+from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import spaced, verb_noun
 from offline_llm.tools.idea import Idea, Ideas, both, brief, picked
-from offline_llm.tools.outline import MOMENTS, Field, Link, Move, Outline
+from offline_llm.tools.outline import MOMENTS, EntityLink, EntityMove, Field, Outline
 
 
 def ideas(o: Outline) -> Ideas:
@@ -21,7 +21,7 @@ def ideas(o: Outline) -> Ideas:
                     yield Idea("sweep", e.name, partial(_sweep, o, move, f))
 
 
-def _is_due(o: Outline, move: Move, f: Field, row: dict[str, Any]) -> bool:
+def _is_due(o: Outline, move: EntityMove, f: Field, row: dict[str, Any]) -> bool:
     status = move.status
     return bool(row.get(f.name, o.now) < o.now and row[status.name] in move.sources)
 
@@ -30,13 +30,13 @@ def _or(statuses: list[str]) -> str:
     return spaced(" or ".join(statuses))
 
 
-def _move_all(o: Outline, move: Move, link: Link) -> Draft:
+def _move_all(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     e, p = move.entity, link.parent
     if any(e.fields[effect["ref"]].to == p.name for effect in move.effects) or move.effects:
         raise Impossible
     role = "" if link.plain else f"_as_{link.field.noun}"
     name = verb_noun(move.name, f"{p.name}_{e.many}") + role
-    d = Draft(
+    d = ToolDraft(
         o,
         name,
         f"{move.doing('every ' + e.words)} of {p.one} that is {_or(move.sources)}",
@@ -69,7 +69,7 @@ def _move_all(o: Outline, move: Move, link: Link) -> Draft:
     return d
 
 
-def _move_next(o: Outline, move: Move, link: Link) -> Draft:
+def _move_next(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     e, p, status = move.entity, link.parent, move.status
     order = [f for f in e.of(*MOMENTS, optional=False)]
     if (
@@ -81,7 +81,7 @@ def _move_next(o: Outline, move: Move, link: Link) -> Draft:
     ):
         raise Impossible
     f = order[0]
-    d = Draft(
+    d = ToolDraft(
         o,
         verb_noun(move.name, f"next_{e.name}") + f"_of_{p.name}",
         f"{move.doing('the ' + e.words)} of {p.one} that comes first by {f.words}",
@@ -113,11 +113,11 @@ def _move_next(o: Outline, move: Move, link: Link) -> Draft:
     return d
 
 
-def _sweep(o: Outline, move: Move, f: Field) -> Draft:
+def _sweep(o: Outline, move: EntityMove, f: Field) -> ToolDraft:
     e, status = move.entity, move.status
     if move.effects or any("lookup(" in n["that"] for n in move.needs) or f.name in e.stamps:
         raise Impossible
-    d = Draft(
+    d = ToolDraft(
         o,
         verb_noun(move.name, e.many) + f"_past_{f.noun}",
         f"{move.doing('all ' + e.says)} whose {f.words} lies more than some days back",

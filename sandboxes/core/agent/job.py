@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         """What a job needs of the agent's loop (`main.Agent`)."""
 
         oom: tuple[int, bytes]
-        jobs: dict[int, Job]
+        jobs: dict[int, CommandJob]
 
         def watch(self, fd: int, events: int, handler: Callable[[], object]) -> None: ...
         def unwatch(self, fd: int) -> None: ...
@@ -32,7 +32,7 @@ SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
 """As in `signal`, whose import alone is a third of the start-up (it makes enums)."""
 
 
-class Job:
+class CommandJob:
     """A running command. Jobs of op "open" pass their output on as it comes; others keep it."""
 
     def __init__(self, agent: Agent, request: dict[str, Any], stdin: bytes) -> None:

@@ -22,7 +22,7 @@ import time
 
 from sandboxes.core.agent.files import ipc_objects, read_file, wipe, write_file
 from sandboxes.core.agent.frames import HEADER, flat_json, frame, lengths
-from sandboxes.core.agent.job import Job, alone, kept, kill, parents
+from sandboxes.core.agent.job import CommandJob, alone, kept, kill, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Agent:
         self.kills_leftovers = settings["kills_leftovers"]
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[], object]] = {}
-        self.jobs: dict[int, Job] = {}
+        self.jobs: dict[int, CommandJob] = {}
         self.incoming = bytearray()
         self.watch(0, select.EPOLLIN, self.receive)
 
@@ -86,7 +86,7 @@ class Agent:
         op, ident = request["op"], request["id"]
         try:
             if op in ("exec", "open"):
-                self.jobs[ident] = Job(self, request, body)
+                self.jobs[ident] = CommandJob(self, request, body)
                 if op == "open":
                     self.send({"id": ident, "event": "started"})
             elif op == "read":
@@ -108,7 +108,7 @@ class Agent:
             reason = error.strerror or "failed"
             self.send({"id": ident, "event": "error", "errno": error.errno or 0, "reason": reason})
 
-    def steer(self, job: Job, request: dict[str, Any], body: bytes) -> None:
+    def steer(self, job: CommandJob, request: dict[str, Any], body: bytes) -> None:
         if request["op"] == "stdin":
             job.pending_in += body
             job.feed()

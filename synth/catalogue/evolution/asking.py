@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.evolution.batch import REPAIR, Group, prompt_of
+from synth.catalogue.evolution.batch import REPAIR, RequestGroup, prompt_of
 from synth.catalogue.proposals.schemas import TOOLS
-from synth.catalogue.proposals.wire import Wire
+from synth.catalogue.proposals.wire import ProposalWire
 from synth.llm.client import LLM
 from synth.prompts.templates import fenced, render
 from tool_specs.domains.catalogue import domain_row
@@ -17,7 +17,7 @@ SEED_ROWS = 3
 """Of each entity that the model is shown."""
 
 
-class View(NamedTuple):
+class DomainView(NamedTuple):
     """What all requests of a batch show of its domain, rendered once."""
 
     domain: str
@@ -43,21 +43,21 @@ def shown(domain: Domain) -> dict[str, Any]:
     }
 
 
-def view_of(domain: Domain, tools: Sequence[Row]) -> View:
+def view_of(domain: Domain, tools: Sequence[Row]) -> DomainView:
     """`tools`: what exists, rows with `name` and `description`."""
     existing = [{"name": t["name"], "description": t["description"]} for t in tools]
-    return View(fenced(shown(domain)), fenced(existing))
+    return DomainView(fenced(shown(domain)), fenced(existing))
 
 
-class Talk(NamedTuple):
+class RequestTalk(NamedTuple):
     """A request and what came of it, for the repair that may follow."""
 
-    group: Group
+    group: RequestGroup
     messages: list[dict[str, Any]]
-    tools: list[Wire]
+    tools: list[ProposalWire]
 
 
-async def ask(llm: LLM, item: str, group: Group, view: View) -> Talk:
+async def ask(llm: LLM, item: str, group: RequestGroup, view: DomainView) -> RequestTalk:
     """Raises ItemError when the generator writes nothing usable."""
     parents: list[Any] = [list(some) for some in group.wires]
     if group.operator != "compose":
@@ -71,12 +71,12 @@ async def ask(llm: LLM, item: str, group: Group, view: View) -> Talk:
         wanted={"count": group.size, "aims": group.aims, "draw": group.draw},
     )
     tools = await _tools(llm, item, group.operator, prompt.messages)
-    return Talk(group, prompt.messages, tools)
+    return RequestTalk(group, prompt.messages, tools)
 
 
 async def ask_to_mend(
-    llm: LLM, item: str, talk: Talk, faulty: Mapping[int, Sequence[str]]
-) -> dict[int, Wire]:
+    llm: LLM, item: str, talk: RequestTalk, faulty: Mapping[int, Sequence[str]]
+) -> dict[int, ProposalWire]:
     """Mended tools by their place in the answer. `faulty`: place -> what is wrong.
 
     A mended tool is told by its name; one with another name takes the place of the first faulty
@@ -91,8 +91,8 @@ async def ask_to_mend(
     answered = await _tools(llm, item, step, [*talk.messages, said, message])
     open_ = dict(faulty)
     places = {talk.tools[place]["name"]: place for place in reversed(list(faulty))}
-    mended: dict[int, Wire] = {}
-    renamed: list[Wire] = []
+    mended: dict[int, ProposalWire] = {}
+    renamed: list[ProposalWire] = []
     for tool in answered:
         place = places.get(tool["name"])
         if place in open_:
@@ -103,7 +103,9 @@ async def ask_to_mend(
     return mended | dict(zip(open_, renamed, strict=False))
 
 
-async def _tools(llm: LLM, item: str, step: str, messages: list[dict[str, Any]]) -> list[Wire]:
+async def _tools(
+    llm: LLM, item: str, step: str, messages: list[dict[str, Any]]
+) -> list[ProposalWire]:
     answer = await llm.structured(
         "generator", messages, item=item, step=step, name="tools", schema=TOOLS
     )

@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 
 from records.digest import digest
 from records.seeds import rng_of, seed_of
-from synth.catalogue.evolution.cells import Cell, cell_of, cells_of, emptiest
+from synth.catalogue.evolution.cells import EvolutionCell, cell_of, cells_of, emptiest
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.snapshot import KnownTool
-from synth.catalogue.proposals.wire import Wire, WireError, wire_of
+from synth.catalogue.proposals.wire import ProposalWire, WireError, wire_of
 from synth.prompts.templates import version_of
 from tool_specs.domains.domain import Domain
 from tool_specs.language.statements import WRITING_OPS
@@ -23,10 +23,10 @@ from tool_specs.language.statements import WRITING_OPS
 STAGE_VERSION = 2
 """Raised when the same answers would give other rows."""
 
-Operator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
+EvolveOperator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
 
-ON_TOOLS: tuple[Operator, ...] = ("deepen", "broaden", "constrain", "compose")
-OPERATORS: tuple[Operator, ...] = ("derive", *ON_TOOLS)
+ON_TOOLS: tuple[EvolveOperator, ...] = ("deepen", "broaden", "constrain", "compose")
+OPERATORS: tuple[EvolveOperator, ...] = ("derive", *ON_TOOLS)
 REPAIR = "tools_repair"
 
 OFFERED = 2
@@ -66,30 +66,30 @@ WAYS: dict[str, tuple[str, ...]] = {
 """What the tools of an operator should gain, besides the cells that they fall into."""
 
 
-class Group(NamedTuple):
+class RequestGroup(NamedTuple):
     """The tools of one request."""
 
-    operator: Operator
+    operator: EvolveOperator
     size: int
     aims: list[str]
     """One for each tool wanted."""
     parents: list[tuple[KnownTool, ...]]
     """What the tools may be made of: single tools, or pairs. More than are wanted, since not every
     one gives something new; empty for derive."""
-    wires: list[tuple[Wire, ...]]
+    wires: list[tuple[ProposalWire, ...]]
     """The parents as the model reads them."""
     draw: int
     """For variety: another batch of the same domain has another."""
 
 
-class Batch(NamedTuple):
+class EvolutionBatch(NamedTuple):
     item_id: str
     domain: Domain
     domain_id: str
     number: int
     known: Sequence[KnownTool]
     """The domain's tools that the batch may see, in order of ids."""
-    groups: Sequence[Group]
+    groups: Sequence[RequestGroup]
 
 
 def prompt_of(operator: str) -> str:
@@ -115,7 +115,7 @@ def item_id_of(base: str, domain_id: str, batch: int) -> str:
 
 def groups_of(
     item_id: str, domain: Domain, batch: int, size: int, known: Sequence[KnownTool]
-) -> list[Group]:
+) -> list[RequestGroup]:
     """The requests of a batch. `known` is what the batch may see, in order of ids."""
     rng = rng_of(item_id, "groups")
     taken = [cell_of(domain, tool.semantics) for tool in known]
@@ -123,13 +123,13 @@ def groups_of(
     shares = _shares(batch, size) if batch and parents else {}
     derived = size - sum(shares.values())
     aims = [cell.aim for cell in emptiest(cells_of(domain), taken, derived, rng)]
-    groups = [Group("derive", derived, aims, [], [], _draw(item_id, "derive"))]
+    groups = [RequestGroup("derive", derived, aims, [], [], _draw(item_id, "derive"))]
     for operator, count in shares.items():
         chosen = _chosen(operator, parents, count * OFFERED, rng)
         if not chosen:
             continue
         groups.append(
-            Group(
+            RequestGroup(
                 operator,
                 count,
                 _aims(operator, domain, taken, count, rng),
@@ -141,18 +141,20 @@ def groups_of(
     return groups
 
 
-_Parent = tuple[KnownTool, Wire]
+_Parent = tuple[KnownTool, ProposalWire]
 
 
 def _draw(item_id: str, operator: str) -> int:
     return seed_of(item_id, f"draw:{operator}") % 1_000_000
 
 
-def _shares(batch: int, size: int) -> dict[Operator, int]:
+def _shares(batch: int, size: int) -> dict[EvolveOperator, int]:
     """What the operators on tools get of a batch, the rest being derived: as evenly as it goes,
     what is left over goes round."""
     least, left = divmod(size - round(size * DERIVED), len(ON_TOOLS))
-    order: list[Operator] = [ON_TOOLS[(batch + i) % len(ON_TOOLS)] for i in range(len(ON_TOOLS))]
+    order: list[EvolveOperator] = [
+        ON_TOOLS[(batch + i) % len(ON_TOOLS)] for i in range(len(ON_TOOLS))
+    ]
     return {operator: least + (i < left) for i, operator in enumerate(order)}
 
 
@@ -174,7 +176,7 @@ def _parents(known: Sequence[KnownTool], rng: Random) -> list[_Parent]:
 
 
 def _chosen(
-    operator: Operator, parents: list[_Parent], count: int, rng: Random
+    operator: EvolveOperator, parents: list[_Parent], count: int, rng: Random
 ) -> list[tuple[_Parent, ...]]:
     """`count` parents, or pairs of them, or as many as there are."""
     if operator == "compose":
@@ -212,7 +214,11 @@ def _entities(tool: KnownTool) -> set[str]:
 
 
 def _aims(
-    operator: Operator, domain: Domain, taken: Sequence[Cell], count: int, rng: Random
+    operator: EvolveOperator,
+    domain: Domain,
+    taken: Sequence[EvolutionCell],
+    count: int,
+    rng: Random,
 ) -> list[str]:
     if operator == "broaden":
         return [cell.aim for cell in emptiest(cells_of(domain), taken, count, rng)]

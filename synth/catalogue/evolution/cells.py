@@ -27,7 +27,7 @@ KINDS = {
 _FIGURES = re.compile(r"\b(?:count|sum|min|max)\(")
 
 
-class Cell(NamedTuple):
+class EvolutionCell(NamedTuple):
     entity: str
     kind: str
     move: str = ""
@@ -39,7 +39,7 @@ class Cell(NamedTuple):
         return f"{self.entity}: {KINDS[self.kind]}" + (f" ({self.move})" if self.move else "")
 
 
-def cells_of(domain: Domain) -> list[Cell]:
+def cells_of(domain: Domain) -> list[EvolutionCell]:
     """Every cell that the domain has, in order of its entities."""
     found = []
     for name, entity in domain.entities.items():
@@ -48,13 +48,13 @@ def cells_of(domain: Domain) -> list[Cell]:
             kinds.append("link")
         if not domain.referrers[name]:  # a row that others refer to can hardly ever be removed
             kinds.append("delete")
-        found += [Cell(name, kind) for kind in kinds]
+        found += [EvolutionCell(name, kind) for kind in kinds]
         moves = entity.lifecycle.moves if entity.lifecycle else ()
-        found += [Cell(name, "move", move.name) for move in moves]
+        found += [EvolutionCell(name, "move", move.name) for move in moves]
     return found
 
 
-def cell_of(domain: Domain, semantics: Sequence[Mapping[str, Any]]) -> Cell:
+def cell_of(domain: Domain, semantics: Sequence[Mapping[str, Any]]) -> EvolutionCell:
     """The cell of a tool, from its semantics as rows hold them."""
     bound = {s["as"]: s["entity"] for s in semantics if "as" in s and "entity" in s}
     writes = [s for s in semantics if s["op"] in WRITING_OPS]
@@ -63,35 +63,37 @@ def cell_of(domain: Domain, semantics: Sequence[Mapping[str, Any]]) -> Cell:
     main = next((s for s in writes if s["op"] == "create"), writes[0])
     entity = main.get("entity") or bound.get(main["target"]) or next(iter(domain.entities))
     if any("in" in s for s in writes):
-        return Cell(entity, "bulk")
+        return EvolutionCell(entity, "bulk")
     match main["op"]:
         case "update":
             return _changing(domain, entity, main["set"])
         case "link" | "unlink":
-            return Cell(entity, "link")
-    return Cell(entity, main["op"])
+            return EvolutionCell(entity, "link")
+    return EvolutionCell(entity, main["op"])
 
 
-def _reading(semantics: Sequence[Mapping[str, Any]]) -> Cell:
+def _reading(semantics: Sequence[Mapping[str, Any]]) -> EvolutionCell:
     reads = [s for s in semantics if s["op"] == "read"]
     main = next((s for s in reads if "key" not in s), reads[0] if reads else None)
     if main is None:
-        return Cell("", "report")
+        return EvolutionCell("", "report")
     if _FIGURES.search(str(semantics[-1].get("value"))):
-        return Cell(main["entity"], "report")
-    return Cell(main["entity"], "get" if "key" in main else "search")
+        return EvolutionCell(main["entity"], "report")
+    return EvolutionCell(main["entity"], "get" if "key" in main else "search")
 
 
-def _changing(domain: Domain, entity: str, values: Mapping[str, str]) -> Cell:
+def _changing(domain: Domain, entity: str, values: Mapping[str, str]) -> EvolutionCell:
     lifecycle = domain.entities[entity].lifecycle
     if lifecycle is None or lifecycle.field not in values:
-        return Cell(entity, "update")
+        return EvolutionCell(entity, "update")
     to = values[lifecycle.field].strip("'")
     moves = [move.name for move in lifecycle.moves if move.to == to]
-    return Cell(entity, "move", moves[0] if moves else "")
+    return EvolutionCell(entity, "move", moves[0] if moves else "")
 
 
-def emptiest(cells: Sequence[Cell], taken: Iterable[Cell], count: int, rng: Random) -> list[Cell]:
+def emptiest(
+    cells: Sequence[EvolutionCell], taken: Iterable[EvolutionCell], count: int, rng: Random
+) -> list[EvolutionCell]:
     """`count` cells to fill next: those with the fewest tools first, each counted as it is given
     out; ties by draw."""
     tools = dict.fromkeys(cells, 0)

@@ -13,10 +13,10 @@ from synth.engine.stages import Stage
 
 log = logging.getLogger("synth.evolution")
 
-RunStage = Callable[[Run[EvolveConfig], Stage], Awaitable[StageReport]]
+RunEvolveStage = Callable[[Run[EvolveConfig], Stage], Awaitable[StageReport]]
 
 
-async def evolve(run: Run[EvolveConfig], run_stage: RunStage) -> list[StageReport]:
+async def evolve(run: Run[EvolveConfig], run_stage: RunEvolveStage) -> list[StageReport]:
     """A report per stage of every round. `run_stage` makes the open items of a stage and commits
     them; it decides how they are scheduled."""
     reports: list[StageReport] = []

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from synth.catalogue.evolution.batch import base_of, item_id_of
 from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
 from synth.catalogue.evolution.quotas import FIRST_YIELD, CellCount, next_cells
-from synth.catalogue.evolution.snapshot import Snapshot
+from synth.catalogue.evolution.snapshot import CatalogueSnapshot
 from synth.catalogue.evolution.stage import EvolveStage
 from synth.engine.run import Run
 from tool_specs.domains.catalogue import domain_id
@@ -61,8 +61,8 @@ class Rounds:
             for batch in batches
         ]
 
-    def _snapshot(self) -> Snapshot:
-        return Snapshot.of(self.run.dataset, self.domains)
+    def _snapshot(self) -> CatalogueSnapshot:
+        return CatalogueSnapshot.of(self.run.dataset, self.domains)
 
     def _done(self) -> dict[tuple[str, int], str]:
         """Batch of a domain -> what became of it."""
@@ -91,7 +91,7 @@ class Rounds:
         return [item_id for shard in shards for item_id in shard]
 
     def _by_quota(
-        self, snapshot: Snapshot, done: dict[tuple[str, int], str]
+        self, snapshot: CatalogueSnapshot, done: dict[tuple[str, int], str]
     ) -> list[tuple[str, int]]:
         config = self.run.config
         cells = [
@@ -117,7 +117,7 @@ class Rounds:
         return [(place, following[place]) for place in chosen]
 
     def _gave(
-        self, snapshot: Snapshot, done: dict[tuple[str, int], str]
+        self, snapshot: CatalogueSnapshot, done: dict[tuple[str, int], str]
     ) -> dict[tuple[str, int], int]:
         """Tools that each batch of this run gave."""
         made = Counter(

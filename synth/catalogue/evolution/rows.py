@@ -4,25 +4,25 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.evolution.batch import Batch, Group, prompt_version
+from synth.catalogue.evolution.batch import EvolutionBatch, RequestGroup, prompt_version
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.snapshot import KnownTool
-from synth.catalogue.proposals.examining import Finding
-from synth.catalogue.proposals.wire import Wire
+from synth.catalogue.proposals.examining import ProposalFinding
+from synth.catalogue.proposals.wire import ProposalWire
 from synth.llm.config import OFFLINE
 
 
-class Outcome(NamedTuple):
+class ToolOutcome(NamedTuple):
     """Of one tool that was asked for or answered."""
 
     group: int
     place: int
     """In the answer to the group's request."""
-    tool: Wire | None
+    tool: ProposalWire | None
     """None where the answer had fewer tools than were asked for."""
     first_reason: str | None
     """What was wrong with the first form; None if nothing was."""
-    finding: Finding
+    finding: ProposalFinding
     """Of the last form."""
 
     @property
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def rows_of(
-    batch: Batch, outcomes: Sequence[Outcome], config: EvolveConfig
+    batch: EvolutionBatch, outcomes: Sequence[ToolOutcome], config: EvolveConfig
 ) -> dict[str, list[Row]]:
     """Tables -> rows: every outcome is a proposal, an accepted one a tool as well."""
     ordered = sorted(outcomes, key=lambda outcome: (outcome.group, outcome.place))
@@ -41,7 +41,7 @@ def rows_of(
     return {"proposals": proposals, "tools": tools}
 
 
-def _tool(batch: Batch, outcome: Outcome, config: EvolveConfig) -> Row:
+def _tool(batch: EvolutionBatch, outcome: ToolOutcome, config: EvolveConfig) -> Row:
     row = outcome.finding.row
     assert row is not None, "only accepted tools become rows"
     group = batch.groups[outcome.group]
@@ -56,7 +56,9 @@ def _tool(batch: Batch, outcome: Outcome, config: EvolveConfig) -> Row:
     }
 
 
-def _proposal(batch: Batch, number: int, outcome: Outcome, config: EvolveConfig) -> Row:
+def _proposal(
+    batch: EvolutionBatch, number: int, outcome: ToolOutcome, config: EvolveConfig
+) -> Row:
     group, finding, tool = batch.groups[outcome.group], outcome.finding, outcome.tool
     return {
         "item_id": batch.item_id,
@@ -80,7 +82,7 @@ def _proposal(batch: Batch, number: int, outcome: Outcome, config: EvolveConfig)
     }
 
 
-def _parents(outcome: Outcome, group: Group) -> tuple[KnownTool, ...]:
+def _parents(outcome: ToolOutcome, group: RequestGroup) -> tuple[KnownTool, ...]:
     """The parent that the tool names, and the other of its pair, if it is of a pair."""
     name = outcome.tool and outcome.tool["parent"]
     for some in group.parents:

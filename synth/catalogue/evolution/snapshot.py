@@ -46,12 +46,12 @@ class KnownTool(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class CatalogueSnapshot:
     tools: Mapping[str, list[KnownTool]]
     """By domain, in order of their ids."""
 
     @classmethod
-    def of(cls, dataset: Dataset, domain_ids: Collection[str]) -> "Snapshot":
+    def of(cls, dataset: Dataset, domain_ids: Collection[str]) -> "CatalogueSnapshot":
         made = {
             row["tool_id"]: row
             for row in dataset.rows("proposals", _PROPOSAL)

@@ -23,7 +23,7 @@ PROMPT = "domain_specialise"
 REPAIR = "domain_repair"
 
 
-class Plan(NamedTuple):
+class SpecialisationPlan(NamedTuple):
     item_id: str
     parent: Domain
     aim: str
@@ -53,7 +53,7 @@ class SpecialiseStage:
         order = sorted(
             self.domains, key=lambda d: seed_of(domain_id(d), f"specialise:{self.run.config.seed}")
         )
-        plans: list[Plan] = []
+        plans: list[SpecialisationPlan] = []
         for turn in range(self.run.config.specialise):
             plans += [plan for domain in order if (plan := self._plan(domain, turn))]
             if len(plans) >= self.run.config.specialise:
@@ -61,16 +61,16 @@ class SpecialiseStage:
         chosen = plans[: self.run.config.specialise]
         return [Item(plan.item_id, {"plan": plan}) for plan in chosen]
 
-    def _plan(self, domain: Domain, turn: int) -> Plan | None:
+    def _plan(self, domain: Domain, turn: int) -> SpecialisationPlan | None:
         """None when all that could make the domain narrower has been tried."""
         aims = aims_of(domain)
         rng_of(self.base, domain_id(domain)).shuffle(aims)
         if turn >= len(aims):
             return None
-        return Plan(digest(self.base, domain_id(domain), turn), domain, aims[turn])
+        return SpecialisationPlan(digest(self.base, domain_id(domain), turn), domain, aims[turn])
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        plan: Plan = item.data["plan"]
+        plan: SpecialisationPlan = item.data["plan"]
         prompt = render(
             PROMPT,
             domain=fenced(shown(plan.parent)),
@@ -116,7 +116,7 @@ class SpecialiseStage:
 
     def _proposal(
         self,
-        plan: Plan,
+        plan: SpecialisationPlan,
         child: Domain | None,
         answer: dict[str, Any],
         first_reason: str | None,

@@ -9,14 +9,21 @@ from typing import TypeVar
 
 from records.errors import ItemError
 from records.tables.schemas import Row
-from synth.catalogue.evolution.asking import Talk, ask, ask_to_mend, view_of
-from synth.catalogue.evolution.batch import Batch, Group, groups_of, item_id_of
+from synth.catalogue.evolution.asking import RequestTalk, ask, ask_to_mend, view_of
+from synth.catalogue.evolution.batch import EvolutionBatch, RequestGroup, groups_of, item_id_of
 from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
-from synth.catalogue.evolution.rows import Outcome, rows_of
-from synth.catalogue.evolution.snapshot import Snapshot
-from synth.catalogue.proposals.examining import Draft, Finding, Job, KnownSpec, examine, packed
-from synth.catalogue.proposals.screening import Known
-from synth.catalogue.proposals.wire import Wire
+from synth.catalogue.evolution.rows import ToolOutcome, rows_of
+from synth.catalogue.evolution.snapshot import CatalogueSnapshot
+from synth.catalogue.proposals.examining import (
+    ExaminationJob,
+    KnownSpec,
+    ProposalDraft,
+    ProposalFinding,
+    examine,
+    packed,
+)
+from synth.catalogue.proposals.screening import ToolFingerprint
+from synth.catalogue.proposals.wire import ProposalWire
 from synth.engine.executor import ShardExecutor
 from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
@@ -28,7 +35,7 @@ T = TypeVar("T")
 
 
 class EvolveStage:
-    """Batch `batch` of the domains picked for it in one round."""
+    """EvolutionBatch `batch` of the domains picked for it in one round."""
 
     def __init__(
         self,
@@ -37,7 +44,7 @@ class EvolveStage:
         domains: Sequence[Domain],
         *,
         base: str,
-        snapshot: Snapshot,
+        snapshot: CatalogueSnapshot,
     ) -> None:
         """`base` is what item ids hang on, `snapshot` what was committed when the round began."""
         self.name = f"evolve-{batch}"
@@ -61,7 +68,7 @@ class EvolveStage:
         known = self.snapshot.before(place, later)
         size = self.run.config.batch_size
         groups = groups_of(item.item_id, domain, self.batch, size, known)
-        batch = Batch(item.item_id, domain, place, self.batch, known, groups)
+        batch = EvolutionBatch(item.item_id, domain, place, self.batch, known, groups)
         outcomes = await Making(batch, shard.llm, self.run.executor).outcomes()
         made = rows_of(batch, outcomes, self.run.config)
         came = self._rows_of_domain(domain)
@@ -82,13 +89,13 @@ class EvolveStage:
 class Making:
     """One batch on its way through the generator and the gate, with one round of repair."""
 
-    def __init__(self, batch: Batch, llm: LLM, executor: ShardExecutor) -> None:
+    def __init__(self, batch: EvolutionBatch, llm: LLM, executor: ShardExecutor) -> None:
         self.batch = batch
         self.llm = llm
         self.executor = executor
         self.domain = packed(batch.domain)
 
-    async def outcomes(self) -> list[Outcome]:
+    async def outcomes(self) -> list[ToolOutcome]:
         """Of every tool that was asked for, in the order of the requests.
 
         Raises ItemError where no request was answered with anything of use.
@@ -105,23 +112,25 @@ class Making:
         first = await self._examined(talks)
         return [*(await self._repaired(talks, first)), *_unanswered(batch.groups, talks)]
 
-    async def _examined(self, talks: dict[int, Talk]) -> list[Outcome]:
+    async def _examined(self, talks: dict[int, RequestTalk]) -> list[ToolOutcome]:
         answered = [
             (number, place, tool)
             for number, talk in talks.items()
             for place, tool in enumerate(talk.tools[: talk.group.size])
         ]
         drafts = [
-            Draft(i, tool, _parent_names(talks[number].group))
+            ProposalDraft(i, tool, _parent_names(talks[number].group))
             for i, (number, _, tool) in enumerate(answered)
         ]
         findings = await self.executor.compute(examine, self._job(drafts))
         return [
-            Outcome(number, place, tool, finding.reason, finding)
+            ToolOutcome(number, place, tool, finding.reason, finding)
             for (number, place, tool), finding in zip(answered, findings, strict=True)
         ]
 
-    async def _repaired(self, talks: dict[int, Talk], outcomes: list[Outcome]) -> list[Outcome]:
+    async def _repaired(
+        self, talks: dict[int, RequestTalk], outcomes: list[ToolOutcome]
+    ) -> list[ToolOutcome]:
         """The faulty tools of each request go back once, with what is wrong with them."""
         faulty: dict[int, dict[int, tuple[str, ...]]] = {}
         for outcome in outcomes:
@@ -134,7 +143,7 @@ class Making:
             ),
             return_exceptions=True,
         )
-        mended: dict[tuple[int, int], Wire] = {}
+        mended: dict[tuple[int, int], ProposalWire] = {}
         for number, answer in zip(faulty, answers, strict=True):
             if (tools := _useful(answer)) is not None:  # else the first findings stand
                 mended |= {(number, place): tool for place, tool in tools.items()}
@@ -148,29 +157,33 @@ class Making:
 
     async def _examined_again(
         self,
-        talks: dict[int, Talk],
-        mended: dict[tuple[int, int], Wire],
-        outcomes: list[Outcome],
-    ) -> dict[tuple[int, int], Finding]:
+        talks: dict[int, RequestTalk],
+        mended: dict[tuple[int, int], ProposalWire],
+        outcomes: list[ToolOutcome],
+    ) -> dict[tuple[int, int], ProposalFinding]:
         if not mended:
             return {}
         places = sorted(mended)
         drafts = [
-            Draft(i, mended[where], _parent_names(talks[where[0]].group))
+            ProposalDraft(i, mended[where], _parent_names(talks[where[0]].group))
             for i, where in enumerate(places)
         ]
         job = self._job(drafts, [outcome.finding for outcome in outcomes])
         return dict(zip(places, await self.executor.compute(examine, job), strict=True))
 
-    def _job(self, drafts: Sequence[Draft], earlier: Sequence[Finding] = ()) -> Job:
+    def _job(
+        self, drafts: Sequence[ProposalDraft], earlier: Sequence[ProposalFinding] = ()
+    ) -> ExaminationJob:
         known = [
-            Known(tool.name, tool.row["description"], tool.semantics_key, tool.skeleton)
+            ToolFingerprint(tool.name, tool.row["description"], tool.semantics_key, tool.skeleton)
             if tool.semantics_key and tool.skeleton
             else KnownSpec(tool.spec())
             for tool in self.batch.known
         ]
         accepted = tuple(finding.spec for finding in earlier if finding.spec)
-        return Job(self.domain, (*known, *map(KnownSpec, accepted)), accepted, tuple(drafts))
+        return ExaminationJob(
+            self.domain, (*known, *map(KnownSpec, accepted)), accepted, tuple(drafts)
+        )
 
 
 def _useful(answer: T | BaseException) -> T | None:
@@ -182,7 +195,7 @@ def _useful(answer: T | BaseException) -> T | None:
     return answer
 
 
-def _unanswered(groups: Sequence[Group], talks: dict[int, Talk]) -> list[Outcome]:
+def _unanswered(groups: Sequence[RequestGroup], talks: dict[int, RequestTalk]) -> list[ToolOutcome]:
     """Tools that were asked for and not written, or written and not asked for."""
     found = []
     for number, group in enumerate(groups):
@@ -190,15 +203,15 @@ def _unanswered(groups: Sequence[Group], talks: dict[int, Talk]) -> list[Outcome
         answered = talk.tools if talk else []
         reason = "not_written" if talk else "invalid_output"
         for place in range(len(answered), group.size):
-            found.append(Outcome(number, place, None, reason, _refused(reason)))
+            found.append(ToolOutcome(number, place, None, reason, _refused(reason)))
         for place, tool in enumerate(answered[group.size :], start=group.size):
-            found.append(Outcome(number, place, tool, "over_count", _refused("over_count")))
+            found.append(ToolOutcome(number, place, tool, "over_count", _refused("over_count")))
     return found
 
 
-def _refused(reason: str) -> Finding:
-    return Finding(0, reason, (), None, None, None, None)
+def _refused(reason: str) -> ProposalFinding:
+    return ProposalFinding(0, reason, (), None, None, None, None)
 
 
-def _parent_names(group: Group) -> tuple[str, ...]:
+def _parent_names(group: RequestGroup) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tool.name for parents in group.parents for tool in parents))

@@ -4,7 +4,7 @@ from typing import Any
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 
 _KEPT = """
 SELECT count(*) AS tools, count(*) FILTER (semantics_json IS NOT NULL) AS with_semantics,
@@ -57,7 +57,7 @@ def summarise(dataset: Dataset) -> dict[str, Any]:
             "dropped": {row["reason"]: row["n"] for row in rows(_DROPS)},
             "acceptance": acceptance,
             "cells": rows(_CELLS),
-            "template_policy": any(r["model"].startswith(TEMPLATE_POLICY) for r in acceptance),
+            "template_policy": any(r["model"].startswith(OFFLINE_MODEL) for r in acceptance),
         }
 
 

@@ -10,15 +10,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.proposals.screening import Known, Screen
-from synth.catalogue.proposals.wire import Wire, WireError, spec_of
+from synth.catalogue.proposals.screening import Screen, ToolFingerprint
+from synth.catalogue.proposals.wire import ProposalWire, WireError, spec_of
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.catalogue import domain_of_rows, domain_row, tool_rows
 from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.execution.programs import Entities, Problems
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import ExpressionError
-from tool_specs.validation.validate import prove_tools
+from tool_specs.validation.validate import validate_tools
 
 MAX_PROBLEMS = 6
 """Of one tool that its author is shown."""
@@ -30,24 +30,25 @@ class KnownSpec(NamedTuple):
     spec: ToolSpec
 
 
-class Draft(NamedTuple):
+class ProposalDraft(NamedTuple):
     number: int
-    tool: Wire
+    tool: ProposalWire
     parents: tuple[str, ...]
     """Names that `parent` may have; empty where the tool has no parents."""
 
 
-class Job(NamedTuple):
+class ExaminationJob(NamedTuple):
     domain: bytes
     """As `packed` makes it: the same bytes are built into a domain once a process."""
-    known: tuple[Known | KnownSpec, ...]
+    known: tuple[ToolFingerprint | KnownSpec, ...]
     """What the domain has."""
     accepted: tuple[ToolSpec, ...]
-    """Tools of this batch that are proved already: they move the world while others are proved."""
-    drafts: tuple[Draft, ...]
+    """Tools of this batch that are proved already: they move the environment while others are
+    proved."""
+    drafts: tuple[ProposalDraft, ...]
 
 
-class Finding(NamedTuple):
+class ProposalFinding(NamedTuple):
     number: int
     reason: str | None
     """None: accepted."""
@@ -60,12 +61,12 @@ class Finding(NamedTuple):
     spec: ToolSpec | None
 
 
-def examine(job: Job) -> list[Finding]:
+def examine(job: ExaminationJob) -> list[ProposalFinding]:
     """A finding for each draft, in their order."""
     domain = _domain(job.domain)
     screen = Screen([_known(domain, tool) for tool in job.known])
-    findings: dict[int, Finding] = {}
-    open_: dict[str, tuple[Draft, ToolSpec, Known]] = {}
+    findings: dict[int, ProposalFinding] = {}
+    open_: dict[str, tuple[ProposalDraft, ToolSpec, ToolFingerprint]] = {}
     for draft in job.drafts:
         refused, spec = _formed(draft)
         if spec is None:
@@ -78,7 +79,7 @@ def examine(job: Job) -> list[Finding]:
             findings[draft.number] = _refused(draft, "does_not_compile", words)
             continue
         if fault := screen.fault(known):
-            findings[draft.number] = Finding(
+            findings[draft.number] = ProposalFinding(
                 draft.number, fault, (), known.semantics_key, known.skeleton, None, None
             )
             continue
@@ -99,15 +100,15 @@ def _domain(data: bytes) -> Domain:
     return domain_of_rows(rows["domain"], rows["tools"])
 
 
-def _known(domain: Domain, tool: Known | KnownSpec) -> Known:
-    if isinstance(tool, Known):
+def _known(domain: Domain, tool: ToolFingerprint | KnownSpec) -> ToolFingerprint:
+    if isinstance(tool, ToolFingerprint):
         return tool
     spec = tool.spec
     keys = semantics_key(domain.file, spec), skeleton_of(domain.file, spec)
-    return Known(spec.name, spec.description, *keys)
+    return ToolFingerprint(spec.name, spec.description, *keys)
 
 
-def _formed(draft: Draft) -> tuple[tuple[str, ...], ToolSpec | None]:
+def _formed(draft: ProposalDraft) -> tuple[tuple[str, ...], ToolSpec | None]:
     """The spec, or what is wrong with its form."""
     parent = draft.tool["parent"]
     if draft.parents and parent not in draft.parents:
@@ -119,8 +120,10 @@ def _formed(draft: Draft) -> tuple[tuple[str, ...], ToolSpec | None]:
         return error.problems, None
 
 
-def _refused(draft: Draft, reason: str, problems: Sequence[str]) -> Finding:
-    return Finding(draft.number, reason, tuple(problems)[:MAX_PROBLEMS], None, None, None, None)
+def _refused(draft: ProposalDraft, reason: str, problems: Sequence[str]) -> ProposalFinding:
+    return ProposalFinding(
+        draft.number, reason, tuple(problems)[:MAX_PROBLEMS], None, None, None, None
+    )
 
 
 def _compile_problems(domain: Domain, spec: ToolSpec) -> tuple[str, ...]:
@@ -132,14 +135,14 @@ def _compile_problems(domain: Domain, spec: ToolSpec) -> tuple[str, ...]:
 def _proved(
     domain: Domain,
     accepted: Sequence[ToolSpec],
-    open_: dict[str, tuple[Draft, ToolSpec, Known]],
-) -> list[Finding]:
+    open_: dict[str, tuple[ProposalDraft, ToolSpec, ToolFingerprint]],
+) -> list[ProposalFinding]:
     if not open_:
         return []
     entities = Entities.of(domain.file)
     moving = compile_tools(accepted, entities, Problems())
     around = domain.with_tools([*domain.programs.values(), *moving.values()])
-    proofs = prove_tools(around, [spec for _, spec, _ in open_.values()])
+    proofs = validate_tools(around, [spec for _, spec, _ in open_.values()])
     good = {name for name in open_ if proofs[name].reason is None}
     programs = compile_tools(
         [spec for name, (_, spec, _) in open_.items() if name in good], entities, Problems()
@@ -158,5 +161,5 @@ def _proved(
         }
         row = rows[name] | {"proof": evidence}
         keys = known.semantics_key, known.skeleton
-        findings.append(Finding(draft.number, None, (), *keys, row, spec))
+        findings.append(ProposalFinding(draft.number, None, (), *keys, row, spec))
     return findings

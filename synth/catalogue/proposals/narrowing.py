@@ -12,7 +12,7 @@ from records.errors import ConfigError
 from tool_specs.domains.domain import Domain
 from tool_specs.execution.fields import ids_in, refs_of
 from tool_specs.execution.programs import Entities
-from tool_specs.execution.state import Row
+from tool_specs.execution.state import EntityRow
 from tool_specs.execution.statements import MAX_STEPS
 from tool_specs.language.evaluation import FIRST_FREE, Scope, compile_expression
 from tool_specs.language.expressions import ExpressionError, Literal, parse
@@ -21,7 +21,7 @@ from tool_specs.language.values import EvaluationError
 LEAST_ROWS = 2
 """Of each entity: with one row no tool's answer could depend on which was asked for."""
 
-Answer = Mapping[str, Any]
+NarrowingAnswer = Mapping[str, Any]
 """As the schema `domain` has it."""
 
 
@@ -33,7 +33,7 @@ class NarrowingError(Exception):
         self.problems = tuple(problems)
 
 
-def narrowed(parent: Domain, answer: Answer, *, taken: set[str]) -> Domain:
+def narrowed(parent: Domain, answer: NarrowingAnswer, *, taken: set[str]) -> Domain:
     """The narrower domain, without tools. Raises NarrowingError with every problem found.
 
     `taken` are names of domains that there are.
@@ -77,7 +77,9 @@ def _name_faults(name: str, taken: set[str]) -> Iterator[str]:
         yield f"domain: {name!r} must not end in a digit"
 
 
-def _fixed(parent: Domain, fix: Answer, seed: dict[str, list[Row]]) -> dict[str, str]:
+def _fixed(
+    parent: Domain, fix: NarrowingAnswer, seed: dict[str, list[EntityRow]]
+) -> dict[str, str]:
     """Takes the other rows out of the seed; the rule that keeps them out."""
     name, field = fix["entity"], fix["field"]
     entity = parent.entities.get(name)
@@ -102,8 +104,8 @@ def _fixed(parent: Domain, fix: Answer, seed: dict[str, list[Row]]) -> dict[str,
 
 
 def rows_with(
-    parent: Domain, seed: Mapping[str, list[Row]], name: str, field: str, value: Any
-) -> dict[str, list[Row]]:
+    parent: Domain, seed: Mapping[str, list[EntityRow]], name: str, field: str, value: Any
+) -> dict[str, list[EntityRow]]:
     """The seed with only those rows of an entity whose field has the value. Rows that refer to
     rows that are gone go too, until none does."""
     seed = {**seed, name: [row for row in seed[name] if row[field] == value]}
@@ -123,13 +125,13 @@ def rows_with(
             return seed
 
 
-def too_few(parent: Domain, seed: Mapping[str, list[Row]]) -> list[str]:
+def too_few(parent: Domain, seed: Mapping[str, list[EntityRow]]) -> list[str]:
     """Entities with too few rows left to work with."""
     return [n for n, rows in seed.items() if len(rows) < min(LEAST_ROWS, len(parent.seed[n]))]
 
 
 def _add_field(
-    parent: Domain, field: Answer, data: dict[str, Any], seed: dict[str, list[Row]]
+    parent: Domain, field: NarrowingAnswer, data: dict[str, Any], seed: dict[str, list[EntityRow]]
 ) -> None:
     """The field in the entity, and its value in every row."""
     name = field["entity"]

@@ -13,22 +13,22 @@ MAX_TOOLS = 40
 MAX_PARAMS = 16
 MAX_STATEMENTS = 40
 
-Schema = dict[str, Any]
+SchemaDict = dict[str, Any]
 
 
-def _text(description: str, longest: int = 600, **more: Any) -> Schema:
+def _text(description: str, longest: int = 600, **more: Any) -> SchemaDict:
     return {"type": "string", "maxLength": longest, "description": description} | more
 
 
-def _name(description: str) -> Schema:
+def _name(description: str) -> SchemaDict:
     return {"type": "string", "pattern": NAME, "description": description}
 
 
-def _list(items: Schema, most: int, description: str, **more: Any) -> Schema:
+def _list(items: SchemaDict, most: int, description: str, **more: Any) -> SchemaDict:
     return {"type": "array", "items": items, "maxItems": most, "description": description} | more
 
 
-def _object(properties: Schema, *required: str) -> Schema:
+def _object(properties: SchemaDict, *required: str) -> SchemaDict:
     return {
         "type": "object",
         "properties": properties,
@@ -37,7 +37,7 @@ def _object(properties: Schema, *required: str) -> Schema:
     }
 
 
-def _choice(description: str, *values: str) -> Schema:
+def _choice(description: str, *values: str) -> SchemaDict:
     return {"type": "string", "enum": list(values), "description": description}
 
 
@@ -118,7 +118,7 @@ _STATEMENT = {
     "value": _list(_ENTRY, 24, "return: the members of the answer."),
 }
 
-TOOLS: Schema = _object(
+TOOLS: SchemaDict = _object(
     {
         "tools": _list(
             _object(
@@ -149,7 +149,7 @@ TOOLS: Schema = _object(
 )
 """Answer named `tools`."""
 
-DOMAIN: Schema = _object(
+DOMAIN: SchemaDict = _object(
     {
         "domain": _name("Name of the narrower domain, no digit at the end."),
         "title": _text("Title of the narrower domain.", 80, minLength=3),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tool_specs.coverage.duplicates import Shingles
+
 NEAR = 0.8
 """Jaccard similarity from which two descriptions say the same."""
 PER_SKELETON = 2
@@ -13,10 +15,8 @@ PER_SKELETON = 2
 
 _WORD = re.compile(r"[a-z0-9]+")
 
-Shingles = frozenset[tuple[str, ...]]
 
-
-class Known(NamedTuple):
+class ToolFingerprint(NamedTuple):
     """A tool that the domain has, as far as repeating it goes."""
 
     name: str
@@ -40,14 +40,14 @@ def jaccard(one: Shingles, other: Shingles) -> float:
 class Screen:
     """The tools of a domain so far. What is admitted counts against what comes after it."""
 
-    def __init__(self, known: Iterable[Known]) -> None:
+    def __init__(self, known: Iterable[ToolFingerprint]) -> None:
         self._shingles: dict[str, Shingles] = {}
         self._keys: set[str] = set()
         self._skeletons: Counter[str] = Counter()
         for tool in known:
             self.admit(tool)
 
-    def fault(self, tool: Known) -> str | None:
+    def fault(self, tool: ToolFingerprint) -> str | None:
         """Why the tool is one too many, or None."""
         if tool.name[-1].isdigit():
             return "numbered_name"
@@ -62,7 +62,7 @@ class Screen:
             return "skeleton_quota"
         return None
 
-    def admit(self, tool: Known) -> None:
+    def admit(self, tool: ToolFingerprint) -> None:
         self._shingles[tool.name] = shingles(tool.name, tool.description)
         self._keys.add(tool.semantics_key)
         self._skeletons[tool.skeleton] += 1

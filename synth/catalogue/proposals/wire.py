@@ -13,7 +13,7 @@ from tool_specs.domains.loading import checked
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
 from tool_specs.language.statements import Create, Return, Statement, Update, expression_text
 
-Wire = dict[str, Any]
+ProposalWire = dict[str, Any]
 """A tool as the model writes it; members that do not apply are left out."""
 
 _MEMBER = frozenset({"type", "description", "optional", "values", "min", "max", "unit", "ref"})
@@ -29,7 +29,7 @@ class WireError(Exception):
         """Sentences, fit to be shown to the model that wrote the tool."""
 
 
-def spec_of(tool: Wire) -> ToolSpec:
+def spec_of(tool: ProposalWire) -> ToolSpec:
     """The tool that a model wrote. Raises WireError with every problem of its form.
 
     `tool` fits the schema below. Empty text in a statement stands for a member that is left out:
@@ -52,7 +52,7 @@ def spec_of(tool: Wire) -> ToolSpec:
         raise WireError([line.removeprefix(": ") for line in str(error).splitlines()]) from None
 
 
-def wire_of(spec: ToolSpec, *, parent: str = "") -> Wire:
+def wire_of(spec: ToolSpec, *, parent: str = "") -> ProposalWire:
     """The tool as a model would write it. Raises WireError for one that nests deeper."""
     return {
         "name": spec.name,
@@ -73,11 +73,11 @@ def _named(where: str, entries: list[tuple[str, Any]], problems: list[str]) -> d
     return found
 
 
-def _member(entry: Wire) -> dict[str, Any]:
+def _member(entry: ProposalWire) -> dict[str, Any]:
     return {k: v for k, v in entry.items() if k in _MEMBER and v not in ("", [])}
 
 
-def _param(entry: Wire) -> dict[str, Any]:
+def _param(entry: ProposalWire) -> dict[str, Any]:
     """A parameter as `ParamSpec` takes it. What does not fit together is `ParamSpec`'s to say."""
     param = _member(entry) | {k: entry[k] for k in ("default",) if k in entry}
     properties = {field["name"]: _member(field) for field in entry.get("fields", ())}
@@ -95,7 +95,7 @@ def _param(entry: Wire) -> dict[str, Any]:
     return param | {"items": item}
 
 
-def _statement(where: str, statement: Wire, problems: list[str]) -> dict[str, Any]:
+def _statement(where: str, statement: ProposalWire, problems: list[str]) -> dict[str, Any]:
     data = {k: v for k, v in statement.items() if v not in ("", [])}
     for part in ("set", "value"):
         if part in data:

@@ -17,7 +17,7 @@ from synth.episode.tools.executors import Executor, ToolResult
 from synth.episode.tools.fault_injection import (
     BEFORE_EXECUTION,
     Draw,
-    Outcomes,
+    FaultInjector,
     error_text,
     fault_of,
     reshaped,
@@ -73,18 +73,18 @@ class CallRecord(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class CallerSnapshot:
     records: tuple[CallRecord, ...]
-    outcomes: Any
+    faults: Any
     executors: tuple[Any, ...]
 
 
 class Caller:
-    """The tools of one episode: routing, outcomes and the records of every call."""
+    """The tools of one episode: routing, injected faults and the records of every call."""
 
     def __init__(
         self,
         tools: Sequence[Row],
         executors: Mapping[str, Executor],
-        outcomes: Outcomes,
+        faults: FaultInjector,
         *,
         max_parallel_calls: int,
         observation_chars: int,
@@ -95,7 +95,7 @@ class Caller:
         self._user_tools = {tool["name"]: tool for tool in user_tools}
         self._routes = executors
         self._executors = list({id(e): e for e in executors.values()}.values())
-        self._outcomes = outcomes
+        self._faults = faults
         self._max_parallel_calls = max_parallel_calls
         self._observation_chars = observation_chars
         self.records: list[CallRecord] = []
@@ -130,11 +130,11 @@ class Caller:
 
     def snapshot(self) -> CallerSnapshot:
         states = tuple(executor.snapshot() for executor in self._executors)
-        return CallerSnapshot(tuple(self.records), self._outcomes.snapshot(), states)
+        return CallerSnapshot(tuple(self.records), self._faults.snapshot(), states)
 
     async def restore(self, snapshot: CallerSnapshot) -> None:
         self.records = list(snapshot.records)
-        self._outcomes.restore(snapshot.outcomes)
+        self._faults.restore(snapshot.faults)
         for executor, state in zip(self._executors, snapshot.executors, strict=True):
             await executor.restore(state)
 
@@ -185,12 +185,12 @@ class Caller:
     ) -> CallRecord:
         executor, name = self._routes[record.name], record.name
         record = record._replace(
-            fidelity=executor.fidelity, breaches=executor.breaches(name, arguments)
+            fidelity=executor.executed_by, breaches=executor.policy_violations(name, arguments)
         )
         if record.actor == "user":  # what people do with their own hands meets no outage of ours
             result = await executor.call(name, arguments, read_only=read_only)
             return (_recorded if result.settled else self._filled)(record, result, None)
-        draw = self._outcomes.draw(name, arguments, read_only=read_only)
+        draw = self._faults.draw(name, arguments, read_only=read_only)
         if draw.kind in BEFORE_EXECUTION:
             code, text = fault_of(draw, name)
             state = executor.state_hash()

@@ -1,8 +1,8 @@
 """Cassettes: recorded answers in the place of what gave them, a live server or a model.
 
 A `Tape` is one trajectory's calls, for its replay: each is answered once, in their order. A
-`Cassette` is many trajectories' calls on servers: what a tool answered in a state, whoever asked.
-A call that is not recorded is an error of the world that says so, and nobody's in the episode.
+`Cassette` is many trajectories' calls on servers: what a tool answered in a state, whoever asked. A
+call that is not recorded is an error of the environment that says so, and nobody's in the episode.
 """
 
 import re
@@ -21,8 +21,8 @@ from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpResult
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
-from synth.episode.tools.tool_result import Fidelity, ToolResult
-from tool_specs.importing.tool_lists import Source, is_of
+from synth.episode.tools.tool_result import ExecutedBy, ToolResult
+from tool_specs.importing.tool_lists import ToolListSource, is_of
 
 
 class NotRecordedError(TransientError):
@@ -37,9 +37,9 @@ def is_executed(call: Row) -> bool:
 class Tape:
     """The calls of one trajectory, to be played in the order in which they were made."""
 
-    def __init__(self, calls: Iterable[Row], fidelities: Iterable[str]) -> None:
-        """`calls`: rows of `tool_calls` in call order; only those of the fidelities are on it."""
-        wanted = set(fidelities)
+    def __init__(self, calls: Iterable[Row], executed_by: Iterable[str]) -> None:
+        """`calls`: rows of `tool_calls` in call order; only those of these executors are on it."""
+        wanted = set(executed_by)
         self._calls: dict[tuple[str, str], deque[Row]] = defaultdict(deque)
         for call in calls:
             if call["fidelity"] in wanted and is_executed(call):
@@ -67,7 +67,7 @@ def _signature(tool: str, arguments: Any) -> tuple[str, str]:
 class _Recorded:
     """Executor of a live server's tools whose state is known by its hash alone."""
 
-    fidelity: Fidelity
+    executed_by: ExecutedBy
 
     def __init__(self) -> None:
         self._hash: str | None = None
@@ -75,7 +75,7 @@ class _Recorded:
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return []
 
     def state_hash(self) -> str | None:
@@ -89,9 +89,9 @@ class TapeExecutor(_Recorded):
     """For a replay: each call's state is the one that the call before it left, so that a record
     that does not hang together shows as a difference."""
 
-    def __init__(self, tape: Tape, fidelity: Fidelity) -> None:
+    def __init__(self, tape: Tape, executed_by: ExecutedBy) -> None:
         super().__init__()
-        self.fidelity: Fidelity = fidelity
+        self.executed_by: ExecutedBy = executed_by
         self._tape = tape
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
@@ -192,7 +192,7 @@ class Cassette:
         if any(canonical_json(known[name]) != canonical_json(call[name]) for name in said):
             self.conflicts.add(key)
 
-    def tools_of(self, source: Source) -> list[Row]:
+    def tools_of(self, source: ToolListSource) -> list[Row]:
         """The tools of this very server, as they were recorded."""
         rows = self.tools.get(source.server, {}).values()
         return sorted((row for row in rows if is_of(row, source)), key=lambda row: row["tool_id"])
@@ -227,7 +227,7 @@ class Cassette:
 class CassetteExecutor(_Recorded):
     """A server's tools in a new episode, answered as they were on record in the same state."""
 
-    fidelity: Fidelity = "cassette"
+    executed_by: ExecutedBy = "cassette"
 
     def __init__(
         self, cassette: Cassette, server: str, fixture: str, tools: Mapping[str, str]

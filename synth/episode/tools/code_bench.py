@@ -10,7 +10,7 @@ from typing import Any
 
 from records.digest import digest
 from records.tables.schemas import Row
-from synth.episode.tools.code_worlds import CodeWorld, candidate_files
+from synth.episode.tools.code_environments import CodeEnvironment, candidate_files
 from synth.rubrics.criteria import Rubric, TestCheck
 
 REMEMBERED = 256
@@ -28,8 +28,8 @@ def graded_tests(rubric: Rubric) -> list[str]:
 class Bench:
     """One for the episodes of a stage."""
 
-    def __init__(self, world_of: Callable[[Row], CodeWorld]) -> None:
-        self._world_of = world_of
+    def __init__(self, environment_of: Callable[[Row], CodeEnvironment]) -> None:
+        self._environment_of = environment_of
         self._known: OrderedDict[str, dict[str, str | None]] = OrderedDict()
 
     async def tests_of(
@@ -42,12 +42,12 @@ class Bench:
         names = graded_tests(rubric)
         if not names:
             return None
-        world = self._world_of(task)
+        environment = self._environment_of(task)
         changes = [change for call in calls for change in call["state_diff"]]
-        candidate = candidate_files(world.start(task), changes)
-        key = digest(world.definition, names, candidate)
+        candidate = candidate_files(environment.start(task), changes)
+        key = digest(environment.definition, names, candidate)
         if key not in self._known:
-            run = await world.judge(candidate, names)
+            run = await environment.judge(candidate, names)
             self._known[key] = dict.fromkeys(names, FORGED) if run.forged else run.failures
         self._known.move_to_end(key)
         while len(self._known) > REMEMBERED:

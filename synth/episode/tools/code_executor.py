@@ -7,8 +7,8 @@ from typing import Any
 from records.digest import digest
 from sandboxes.code.projects import Project
 from sandboxes.code.workspace import Workspace, open_workspace
-from sandboxes.local.backend import Lease, lease
-from synth.episode.tools.tool_result import Changes, Fidelity, ToolResult
+from sandboxes.local.backend import LeaseSandbox, lease
+from synth.episode.tools.tool_result import Changes, ExecutedBy, ToolResult
 
 Made = tuple[str, dict[str, Any]]
 
@@ -18,9 +18,11 @@ class CodeExecutor:
     may write; a change holds a file's whole text, so that a candidate can be put together again
     from the rows alone."""
 
-    fidelity: Fidelity = "code"
+    executed_by: ExecutedBy = "code"
 
-    def __init__(self, project: Project, files: Mapping[str, str], lease: Lease = lease) -> None:
+    def __init__(
+        self, project: Project, files: Mapping[str, str], lease: LeaseSandbox = lease
+    ) -> None:
         """`lease` gives a clean sandbox."""
         self._project, self._start, self._lease = project, files, lease
         self._open: AsyncExitStack | None = None
@@ -42,7 +44,7 @@ class CodeExecutor:
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return []
 
     def state_hash(self) -> str | None:

@@ -1,6 +1,7 @@
 """Executors of a domain's tools: the interpreter, a model that plays them, and a record of one.
 
-Tools of one domain may be routed to different ones; they share the `Place` that holds the state.
+Tools of one domain may be routed to different ones; they share the `SharedState` that holds the
+state.
 """
 
 import json
@@ -11,8 +12,8 @@ from records.tables.schemas import Row
 from synth.episode.tools.cassette import Tape
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers, Question, text_of
 from synth.episode.tools.state_patch import PatchError, apply_patch
-from synth.episode.tools.tool_result import Fidelity, ToolResult
-from tool_specs.domains.interpreter import World, breaches
+from synth.episode.tools.tool_result import ExecutedBy, ToolResult
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 RECENT_CHARS = 1_000
 """Of an observation among the recent calls that a simulator is shown."""
@@ -21,36 +22,36 @@ RECENT = 50
 """Calls that are remembered for it."""
 
 
-class Place:
+class SharedState:
     """The state of a domain in one episode."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.initial = world.snapshot()
+    def __init__(self, environment: DomainEnvironment) -> None:
+        self.environment = environment
+        self.initial = environment.snapshot()
 
 
 class _DomainExecutor:
     """What all of them do alike."""
 
-    fidelity: Fidelity
+    executed_by: ExecutedBy
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
 
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
-        return breaches(self._place.world, tool, arguments)
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        return policy_violations(self._shared.environment, tool, arguments)
 
     def state_hash(self) -> str | None:
-        return self._place.world.state_hash
+        return self._shared.environment.state_hash
 
     def snapshot(self) -> Any:
-        return self._place.world.snapshot()
+        return self._shared.environment.snapshot()
 
     async def restore(self, snapshot: Any) -> None:
-        self._place.world = snapshot.snapshot()
+        self._shared.environment = snapshot.snapshot()
 
     async def close(self) -> None:
         return None
@@ -59,10 +60,10 @@ class _DomainExecutor:
 class StateMachineExecutor(_DomainExecutor):
     """Synthetic tools: the interpreter, in process, exact state."""
 
-    fidelity: Fidelity = "state_machine"
+    executed_by: ExecutedBy = "state_machine"
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        result = self._place.world.call(tool, arguments)
+        result = self._shared.environment.call(tool, arguments)
         return ToolResult(
             json.dumps(result.observation, ensure_ascii=False),
             result.is_error,
@@ -73,34 +74,34 @@ class StateMachineExecutor(_DomainExecutor):
         )
 
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
-        result = self._place.initial.snapshot().call(tool, arguments)
+        result = self._shared.initial.snapshot().call(tool, arguments)
         return None if result.is_error else json.dumps(result.observation, ensure_ascii=False)
 
 
 class SimulatedExecutor(_DomainExecutor):
     """Tools that a model plays. What it answers has been checked before it gets here."""
 
-    fidelity: Fidelity = "llm"
+    executed_by: ExecutedBy = "llm"
 
-    def __init__(self, place: Place, tools: dict[str, Row], answers: Answers) -> None:
+    def __init__(self, shared: SharedState, tools: dict[str, Row], answers: Answers) -> None:
         """`tools` by name."""
-        super().__init__(place)
+        super().__init__(shared)
         self._tools, self._answers = tools, answers
         self._recent: list[dict[str, Any]] = []
         self._number = 0
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        world = self._place.world
+        environment = self._shared.environment
         question = Question(
-            self._tools[tool], arguments, read_only, world, tuple(self._recent), self._number
+            self._tools[tool], arguments, read_only, environment, tuple(self._recent), self._number
         )
         self._number += 1
-        before = world.state_hash
+        before = environment.state_hash
         played = await self._answers.answer(question)
         if played is None:
             text = text_of({"error": {"code": SIMULATION_FAILED, "message": "No usable answer."}})
             return ToolResult(text, True, SIMULATION_FAILED, [], before, before)
-        self._place.world = played.after
+        self._shared.environment = played.after
         text = text_of(played.observation)
         seen = {"tool": tool, "arguments": arguments, "observation": text[:RECENT_CHARS]}
         self._recent = [*self._recent, seen | {"is_error": played.is_error}][-RECENT:]
@@ -111,31 +112,31 @@ class SimulatedExecutor(_DomainExecutor):
         return super().snapshot(), list(self._recent), self._number
 
     async def restore(self, snapshot: Any) -> None:
-        world, recent, self._number = snapshot
+        environment, recent, self._number = snapshot
         self._recent = list(recent)
-        await super().restore(world)
+        await super().restore(environment)
 
 
 class RecordedSimulation(_DomainExecutor):
     """Tools that a model played, replayed without it: the recorded answer counts, and its changes
     are made again, checked as they were then, so that the hashes are made anew."""
 
-    fidelity: Fidelity = "llm"
+    executed_by: ExecutedBy = "llm"
 
-    def __init__(self, place: Place, tape: Tape) -> None:
-        super().__init__(place)
+    def __init__(self, shared: SharedState, tape: Tape) -> None:
+        super().__init__(shared)
         self._tape = tape
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
         row = self._tape.next(tool, arguments)
-        world = self._place.world
-        before = world.state_hash
+        environment = self._shared.environment
+        before = environment.state_hash
         patch = [
             {name: change[name] for name in ("op", "entity", "id")} | {"set": change["after"] or {}}
             for change in row["state_diff"]
         ]
         try:
-            diff = apply_patch(world.domain, world.state, patch)
+            diff = apply_patch(environment.domain, environment.state, patch)
         except PatchError as error:
             raise TransientError(
                 f"the recorded changes of call {row['call_index']} do not fit the state: {error}"
@@ -146,6 +147,6 @@ class RecordedSimulation(_DomainExecutor):
             row["error_code"],
             diff,
             before,
-            world.state_hash,
+            environment.state_hash,
             settled=True,
         )

@@ -14,29 +14,29 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.code.suite import CLOCK
-from sandboxes.local.backend import Lease, lease
+from sandboxes.local.backend import LeaseSandbox, lease
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
 from synth.episode.tools.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor
 from synth.episode.tools.code_bench import Bench
+from synth.episode.tools.code_environments import CODE_DOMAIN, CodeEnvironment, is_code
 from synth.episode.tools.code_executor import CodeExecutor
-from synth.episode.tools.code_worlds import CODE_DOMAIN, CodeWorld, is_code
 from synth.episode.tools.domain_executors import (
-    Place,
     RecordedSimulation,
+    SharedState,
     SimulatedExecutor,
     StateMachineExecutor,
 )
 from synth.episode.tools.simulator import Answers, SimulateConfig
-from synth.episode.tools.tool_result import Fidelity, ToolResult
+from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from synth.rubrics.built_in import BUILT_IN, Kinds, probe_changes
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 
 class Executor(Protocol):
     @property
-    def fidelity(self) -> Fidelity: ...
+    def executed_by(self) -> ExecutedBy: ...
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
         """Run the tool; arguments fit its schema. Raises TransientError when it cannot be run."""
@@ -46,7 +46,7 @@ class Executor(Protocol):
         """What a read would have returned when the episode began; None if that is not known."""
         ...
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         """Ids of the policy rules that this call would break if it were made now."""
         ...
 
@@ -68,7 +68,7 @@ class McpExecutor:
     that may write; in between nothing else touches the sandbox.
     """
 
-    fidelity: Fidelity = "mcp"
+    executed_by: ExecutedBy = "mcp"
 
     def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[McpServer]]) -> None:
         """`open_it` gives a server whose fixture has just been made."""
@@ -94,7 +94,7 @@ class McpExecutor:
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return None
 
-    def breaches(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return []
 
     def state_hash(self) -> str | None:
@@ -132,7 +132,7 @@ OpenServer = Callable[
 _EDITED = "it was edited since, or belongs to another run; replay with the definition of then"
 
 
-class Setting(NamedTuple):
+class TaskBackground(NamedTuple):
     about: str
     """What an agent must know of the place, such as the folder that it works in."""
     now: str
@@ -152,9 +152,9 @@ class Catalogue:
     """By `domain_id`."""
     servers: Mapping[str, ServerConfig]
     """By name. Empty where no sandbox can run them; their tasks are not planned then."""
-    code: Mapping[str, CodeWorld] = field(default_factory=dict)
+    code: Mapping[str, CodeEnvironment] = field(default_factory=dict)
     """Repositories and problems by name. Empty where no sandbox can run them."""
-    lease: Lease = lease
+    lease: LeaseSandbox = lease
     """How an episode on code gets its sandbox."""
     open_server: OpenServer = open_server
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
@@ -167,25 +167,25 @@ class Catalogue:
     recorded: frozenset[str] = frozenset()
     """Servers that cannot run here and are answered from the cassette."""
     played: frozenset[str] = frozenset()
-    """Ids of the domains that no program defines: worlds of imported tools."""
+    """Ids of the domains that no program defines: environments of imported tools."""
 
     @cached_property
     def bench(self) -> Bench:
         """Runs the graded tests of tasks on code."""
-        return Bench(self.world)
+        return Bench(self.environment)
 
-    def setting_of(self, task: Row) -> Setting:
-        """Description, clock and rules of the world that a task plays in."""
+    def background_of(self, task: Row) -> TaskBackground:
+        """Description, clock and rules of the environment that a task plays in."""
         if task["server"]:
             server = self.server(task["server"])
-            return Setting(server.description or server.title, server.clock, ())
+            return TaskBackground(server.description or server.title, server.clock, ())
         if is_code(task):
-            world = self.world(task)
-            return Setting(world.about, CLOCK, ())
+            environment = self.environment(task)
+            return TaskBackground(environment.about, CLOCK, ())
         domain = self.domain(task["domain_id"])
         rules = tuple(rule.text for rule in domain.policy)
         own = tuple(in_short(tool) for tool in self.user_tools_of(task))
-        return Setting(domain.description, domain.now, rules, own)
+        return TaskBackground(domain.description, domain.now, rules, own)
 
     def tools_of(self, agent: Row) -> list[Row]:
         """ConfigError for an agent that was made with tools that are not there any more."""
@@ -213,9 +213,9 @@ class Catalogue:
             raise ConfigError(f"domain {domain_id} is not at hand; {_EDITED}")
         return self.domains[domain_id]
 
-    def world(self, task: Row) -> CodeWorld:
+    def environment(self, task: Row) -> CodeEnvironment:
         """The repository or problem of a task. ConfigError for one that is not as it was."""
-        return code_world_in(self.code, task)
+        return code_environment_in(self.code, task)
 
     def server(self, name: str) -> ServerConfig:
         if name not in self.servers:
@@ -227,15 +227,15 @@ class Catalogue:
         return self.servers[name]
 
 
-def code_world_in(worlds: Mapping[str, CodeWorld], task: Row) -> CodeWorld:
+def code_environment_in(environments: Mapping[str, CodeEnvironment], task: Row) -> CodeEnvironment:
     """The repository or problem of a task. ConfigError for one that is not as it was."""
     name, definition = task["initial_state"]["world"], task["initial_state"]["definition"]
-    if name not in worlds or worlds[name].definition != definition:
+    if name not in environments or environments[name].definition != definition:
         raise ConfigError(
             f"repository or problem {name!r} is not at hand, or no sandbox can run it here "
             f"(`synth sandbox doctor` says why); {_EDITED}"
         )
-    return worlds[name]
+    return environments[name]
 
 
 def in_short(tool: Row) -> str:
@@ -267,7 +267,7 @@ def executors_for(
     is to be played by a model where there is neither.
     """
     made: dict[tuple[str, bool], Executor] = {}
-    places: dict[str, Place] = {}
+    shared_states: dict[str, SharedState] = {}
     routes: dict[str, Executor] = {}
     for tool in tools:
         name = tool["server"] or tool["domain_id"]
@@ -276,30 +276,33 @@ def executors_for(
             if tool["server"] or tool["domain_id"] == CODE_DOMAIN:
                 made[name, plays] = _outside(catalogue, task, tool, tools, recorded)
             else:
-                place = places.setdefault(name, _place(catalogue, task, tool))
+                shared = shared_states.setdefault(name, _shared_state(catalogue, task, tool))
                 made[name, plays] = (
-                    _simulated(place, tools, answers, recorded)
+                    _simulated(shared, tools, answers, recorded)
                     if plays
-                    else StateMachineExecutor(place)
+                    else StateMachineExecutor(shared)
                 )
         routes[tool["name"]] = made[name, plays]
     return routes
 
 
-def _place(catalogue: Catalogue, task: Row, tool: Row) -> Place:
+def _shared_state(catalogue: Catalogue, task: Row, tool: Row) -> SharedState:
     domain = catalogue.domain(tool["domain_id"])
     own = tool["domain_id"] == task["domain_id"]  # tools of another domain find its plain seed
-    return Place(World.of(domain, task["initial_state"] if own else None))
+    return SharedState(DomainEnvironment.of(domain, task["initial_state"] if own else None))
 
 
 def _simulated(
-    place: Place, tools: Sequence[Row], answers: Answers | None, recorded: RecordedCalls | None
+    shared: SharedState,
+    tools: Sequence[Row],
+    answers: Answers | None,
+    recorded: RecordedCalls | None,
 ) -> Executor:
     if recorded is not None:
-        return RecordedSimulation(place, recorded.simulated)
+        return RecordedSimulation(shared, recorded.simulated)
     if answers is None:
         raise ConfigError("tools are to be played by a model, and none is given to play them")
-    return SimulatedExecutor(place, {tool["name"]: tool for tool in tools}, answers)
+    return SimulatedExecutor(shared, {tool["name"]: tool for tool in tools}, answers)
 
 
 def _outside(
@@ -311,8 +314,8 @@ def _outside(
 ) -> Executor:
     """Of a server or of the workspace for code."""
     if tool["domain_id"] == CODE_DOMAIN:
-        world = catalogue.world(task)
-        return CodeExecutor(world.project, world.start(task), catalogue.lease)
+        environment = catalogue.environment(task)
+        return CodeExecutor(environment.project, environment.start(task), catalogue.lease)
     server = tool["server"]
     if recorded is not None and recorded.live is not None:
         return TapeExecutor(recorded.live, "cassette" if server in catalogue.recorded else "mcp")

@@ -17,7 +17,7 @@ from records.config import Config
 from records.digest import digest
 from records.seeds import rng_of
 
-Kind = Literal[
+OutcomeKind = Literal[
     "success",
     "transient_error",
     "rate_limit",
@@ -35,8 +35,8 @@ READS_ONLY = frozenset({"empty", "partial", "stale", "malformed"})
 """An agent that is told too little about a write would do it twice."""
 
 
-class OutcomeConfig(Config):
-    weights: dict[Kind, float] = Field(
+class FaultInjectionConfig(Config):
+    weights: dict[OutcomeKind, float] = Field(
         default={
             "success": 0.915,
             "transient_error": 0.045,
@@ -55,7 +55,7 @@ class OutcomeConfig(Config):
     """Injected errors of one tool that may follow each other; the next call of it goes through."""
 
     @model_validator(mode="after")
-    def _weights_are_a_distribution(self) -> "OutcomeConfig":
+    def _weights_are_a_distribution(self) -> "FaultInjectionConfig":
         if bad := {kind: w for kind, w in self.weights.items() if not 0 <= w < float("inf")}:
             raise ValueError(f"weights must be finite and not negative, got {bad}")
         if sum(self.weights.values()) <= 0:
@@ -64,15 +64,15 @@ class OutcomeConfig(Config):
 
 
 class Draw(NamedTuple):
-    kind: Kind
+    kind: OutcomeKind
     rng: random.Random
     """For the form that the outcome takes; seeded like the draw itself."""
 
 
-class Outcomes:
-    """The draws of one episode."""
+class FaultInjector:
+    """The faults drawn for one episode."""
 
-    def __init__(self, config: OutcomeConfig, seed: int) -> None:
+    def __init__(self, config: FaultInjectionConfig, seed: int) -> None:
         self._config = config
         self._seed = str(seed)
         self._made: dict[str, int] = {}
@@ -95,7 +95,7 @@ class Outcomes:
     def _limit(self) -> float:
         return self._config.max_in_a_row
 
-    def _kind(self, rng: random.Random, signature: str, index: int) -> Kind:
+    def _kind(self, rng: random.Random, signature: str, index: int) -> OutcomeKind:
         kinds = sorted(self._config.weights)
         return rng.choices(kinds, [self._config.weights[kind] for kind in kinds])[0]
 
@@ -107,13 +107,13 @@ class Outcomes:
         self._errors_in_a_row = dict(snapshot["in_a_row"])
 
 
-class RecordedOutcomes(Outcomes):
-    """The outcomes that a stored trajectory met, in the forms they took then."""
+class RecordedFaults(FaultInjector):
+    """The faults that a stored trajectory met, in the forms they took then."""
 
     def __init__(self, calls: Iterable[tuple[str, Any, str]], seed: int) -> None:
         """`calls` are (tool, arguments, kind) of every recorded call, in call order."""
-        super().__init__(OutcomeConfig(), seed)
-        self._recorded: dict[tuple[str, int], Kind] = {}
+        super().__init__(FaultInjectionConfig(), seed)
+        self._recorded: dict[tuple[str, int], OutcomeKind] = {}
         counts: dict[str, int] = {}
         for tool, arguments, kind in calls:
             signature = digest(tool, arguments)
@@ -123,38 +123,46 @@ class RecordedOutcomes(Outcomes):
     def _limit(self) -> float:
         return float("inf")
 
-    def _kind(self, rng: random.Random, signature: str, index: int) -> Kind:
+    def _kind(self, rng: random.Random, signature: str, index: int) -> OutcomeKind:
         super()._kind(rng, signature, index)  # moves the generator on, so that the forms agree
         return self._recorded.get((signature, index), "success")
 
 
-def _known(kind: str) -> Kind:
-    for known in get_args(Kind):
+def _known(kind: str) -> OutcomeKind:
+    for known in get_args(OutcomeKind):
         if kind == known:
             return known
-    raise ValueError(f"unknown outcome {kind!r}; known: {', '.join(get_args(Kind))}")
+    raise ValueError(f"unknown outcome {kind!r}; known: {', '.join(get_args(OutcomeKind))}")
 
 
-class Fault(NamedTuple):
+class InjectedError(NamedTuple):
     code: str
     message: str
     """`{tool}` and `{n}` (a number of seconds) are filled in."""
 
 
-FAULTS: dict[str, tuple[Fault, ...]] = {
+FAULTS: dict[str, tuple[InjectedError, ...]] = {
     "transient_error": (
-        Fault("timeout", "{tool} did not answer within {n} seconds. Nothing was done; try again."),
-        Fault("unavailable", "Service temporarily unavailable (503). Please retry the request."),
-        Fault("unavailable", "The backend of {tool} is restarting. Nothing was changed."),
-        Fault("connection_error", "Connection was reset before the request was handled."),
+        InjectedError(
+            "timeout", "{tool} did not answer within {n} seconds. Nothing was done; try again."
+        ),
+        InjectedError(
+            "unavailable", "Service temporarily unavailable (503). Please retry the request."
+        ),
+        InjectedError("unavailable", "The backend of {tool} is restarting. Nothing was changed."),
+        InjectedError("connection_error", "Connection was reset before the request was handled."),
     ),
     "rate_limit": (
-        Fault("rate_limited", "Too many requests. Retry after {n} seconds."),
-        Fault("rate_limited", "Rate limit for {tool} reached (429); the call was not executed."),
+        InjectedError("rate_limited", "Too many requests. Retry after {n} seconds."),
+        InjectedError(
+            "rate_limited", "Rate limit for {tool} reached (429); the call was not executed."
+        ),
     ),
     "permission_denied": (
-        Fault("permission_denied", "This session may not call {tool}."),
-        Fault("permission_denied", "Access denied (403): {tool} needs a role you do not have."),
+        InjectedError("permission_denied", "This session may not call {tool}."),
+        InjectedError(
+            "permission_denied", "Access denied (403): {tool} needs a role you do not have."
+        ),
     ),
 }
 

@@ -1,4 +1,5 @@
-"""What a simulator model is shown of a world: its entities, and the rows that bear on one call.
+"""What a simulator model is shown of an environment: its entities, and the rows that bear on one
+call.
 
 Bounded, whatever the size of the state: rows that hold a value of the arguments, those that they
 refer to and those that refer to them, then the first page of each entity.
@@ -10,7 +11,7 @@ from typing import Any
 from synth.episode.tools.state_patch import next_id
 from tool_specs.domains.domain import Domain
 from tool_specs.execution.fields import ids_in, refs_of
-from tool_specs.execution.state import Row, State
+from tool_specs.execution.state import EntityRow, State
 
 MAX_RELATED = 12
 """Rows of one entity that are shown for the values of the arguments, and as many by refs."""
@@ -45,10 +46,10 @@ def _size(state: State, name: str) -> int:
 
 def rows_for(
     domain: Domain, state: State, arguments: Mapping[str, Any], *, page: int
-) -> dict[str, list[Row]]:
+) -> dict[str, list[EntityRow]]:
     """Rows by entity, in reading order: `page` of each, and those that bear on the arguments."""
     wanted = {str(value).casefold() for value in _values(arguments) if value not in ("", None)}
-    chosen: dict[str, dict[str, Row]] = {name: {} for name in domain.entities}
+    chosen: dict[str, dict[str, EntityRow]] = {name: {} for name in domain.entities}
     for name, entity in domain.entities.items():
         for row in state.tables[name].rows():
             if len(chosen[name]) == MAX_RELATED:
@@ -69,7 +70,9 @@ def rows_for(
     }
 
 
-def _neighbours(domain: Domain, state: State, name: str, row: Row) -> Iterator[tuple[str, Row]]:
+def _neighbours(
+    domain: Domain, state: State, name: str, row: EntityRow
+) -> Iterator[tuple[str, EntityRow]]:
     """Rows that this one refers to, then those that refer to it."""
     for field, target in refs_of(domain.entities[name]).items():
         for key in ids_in(row[field]):
@@ -95,7 +98,7 @@ def _values(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _cut(row: Row) -> Row:
+def _cut(row: EntityRow) -> EntityRow:
     return {
         field: f"{value[:MAX_VALUE_CHARS]} [cut]"
         if isinstance(value, str) and len(value) > MAX_VALUE_CHARS

@@ -1,10 +1,10 @@
 """Tools that a model plays: it proposes what a call returns and which rows change, and code decides
 whether that counts.
 
-Models are known to be bad at keeping state, so nothing they say about it is taken on trust: a
-patch is checked against the domain (`synth.episode.tools.state_patch`), an answer against the
-tool's output schema. What does not fit is shown to the model with its faults; what still does not
-fit is a call that failed for reasons of the world (`SIMULATION_FAILED`): it ends the episode as
+Models are known to be bad at keeping state, so nothing they say about it is taken on trust: a patch
+is checked against the domain (`synth.episode.tools.state_patch`), an answer against the tool's
+output schema. What does not fit is shown to the model with its faults; what still does not fit is a
+call that failed for reasons of the environment (`SIMULATION_FAILED`): it ends the episode as
 `infra_error`.
 """
 
@@ -26,9 +26,9 @@ from synth.llm.client import LLM, Completion
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import clean_json
-from tool_specs.execution.state import Change
+from tool_specs.execution.state import RowChange
 from tool_specs.language.schemas import Validator
 from tool_specs.language.values import EvaluationError
 
@@ -88,14 +88,14 @@ def simulation_identity(config: SimulateConfig, role: Any) -> list[Any]:
     return [config.page, config.recent, config.tools, role.identity(), version_of(PROMPT)]
 
 
-class Played(NamedTuple):
-    """An answer that counts, and the world that it leaves."""
+class SimulatedAnswer(NamedTuple):
+    """An answer that counts, and the environment that it leaves."""
 
     observation: Any
     is_error: bool
     error_code: str | None
-    diff: list[Change]
-    after: World
+    diff: list[RowChange]
+    after: DomainEnvironment
     repairs: int
 
 
@@ -105,14 +105,14 @@ class Question(NamedTuple):
     tool: Row
     arguments: dict[str, Any]
     read_only: bool
-    world: World
+    environment: DomainEnvironment
     """Before the call; not to be changed."""
     recent: Sequence[dict[str, Any]]
     number: int
     """Of the simulated call in its episode, from 0."""
 
 
-class Measured(NamedTuple):
+class SimulationAccuracy(NamedTuple):
     """What a simulated answer is worth beside the interpreter's, from the same state."""
 
     changed_fields: int
@@ -130,14 +130,14 @@ class Note(NamedTuple):
 
     tool_id: str
     repairs: int
-    measured: Measured | None
+    measured: SimulationAccuracy | None
     """None for a tool that no program defines."""
 
 
 class Answers(Protocol):
     """Where the answers of simulated tools come from."""
 
-    async def answer(self, question: Question) -> Played | None:
+    async def answer(self, question: Question) -> SimulatedAnswer | None:
         """None where no usable answer was found; TransientError where none could be asked for."""
         ...
 
@@ -159,9 +159,9 @@ class ModelAnswers:
         self.notes: list[Note] = []
         """On every answer, in the order of the calls."""
 
-    async def answer(self, question: Question) -> Played | None:
+    async def answer(self, question: Question) -> SimulatedAnswer | None:
         asked = -1
-        played: Played | None = None
+        played: SimulatedAnswer | None = None
 
         def count(completion: Completion) -> None:
             nonlocal asked
@@ -195,7 +195,7 @@ class ModelAnswers:
 
 def prompt_for(question: Question, config: SimulateConfig) -> list[dict[str, Any]]:
     """The messages that ask about one call."""
-    domain, state, tool = question.world.domain, question.world.state, question.tool
+    domain, state, tool = question.environment.domain, question.environment.state, question.tool
     prompt = render(
         PROMPT,
         world={"title": domain.title, "description": domain.description, "now": domain.now},
@@ -214,9 +214,11 @@ def prompt_for(question: Question, config: SimulateConfig) -> list[dict[str, Any
     return prompt.messages
 
 
-def checked_answer(question: Question, value: Mapping[str, Any], *, repairs: int = 0) -> Played:
-    """The answer with its patch applied to a world of its own. InvalidOutputError names every
-    fault: what is wrong with the patch, and how the observation misses its schema."""
+def checked_answer(
+    question: Question, value: Mapping[str, Any], *, repairs: int = 0
+) -> SimulatedAnswer:
+    """The answer with its patch applied to an environment of its own. InvalidOutputError names
+    every fault: what is wrong with the patch, and how the observation misses its schema."""
     observation, is_error, patch = value["observation"], value["is_error"], value["patch"]
     faults: list[str] = []
     try:
@@ -233,8 +235,8 @@ def checked_answer(question: Question, value: Mapping[str, Any], *, repairs: int
     if is_error and code is None:
         faults.append('observation of an error must be {"error": {"code": ..., "message": ...}}')
     if not is_error:
-        faults += _misfits(question.tool["output_schema"], observation)
-    after, diff = question.world.snapshot(), []
+        faults += _mismatches(question.tool["output_schema"], observation)
+    after, diff = question.environment.snapshot(), []
     if patch and not faults:
         try:
             diff = apply_patch(after.domain, after.state, patch)
@@ -242,7 +244,7 @@ def checked_answer(question: Question, value: Mapping[str, Any], *, repairs: int
             faults += error.problems
     if faults:
         raise InvalidOutputError("; ".join(faults[:10]))
-    return Played(observation, is_error, code, diff, after, repairs)
+    return SimulatedAnswer(observation, is_error, code, diff, after, repairs)
 
 
 def error_code_of(observation: Any) -> str | None:
@@ -252,7 +254,7 @@ def error_code_of(observation: Any) -> str | None:
     return code if is_code and isinstance(error, dict) and error.get("message") else None
 
 
-def _misfits(schema: Mapping[str, Any] | None, observation: Any) -> list[str]:
+def _mismatches(schema: Mapping[str, Any] | None, observation: Any) -> list[str]:
     if schema is None:
         return []
     found = _validator(canonical_json(schema)).problems(observation)
@@ -264,22 +266,22 @@ def _validator(schema: str) -> Validator:
     return Validator(json.loads(schema))
 
 
-def measured(question: Question, played: Played | None) -> Measured | None:
+def measured(question: Question, played: SimulatedAnswer | None) -> SimulationAccuracy | None:
     """None for a tool that no program defines."""
-    domain: Domain = question.world.domain
+    domain: Domain = question.environment.domain
     if question.tool["name"] not in domain.programs:
         return None
-    true = question.world.snapshot()
+    true = question.environment.snapshot()
     result = true.call(question.tool["name"], question.arguments)
     count = sum(max(len(c["before"] or ()), len(c["after"] or ())) for c in result.diff)
     if played is None:
-        return Measured(count, False, False, False)
+        return SimulationAccuracy(count, False, False, False)
     if result.is_error and played.is_error:
         same = result.error_code == played.error_code
     else:
         true_one = clean_json(result.observation)  # numbers in the same spelling
         same = canonical_json(true_one) == canonical_json(played.observation)
-    return Measured(
+    return SimulationAccuracy(
         changed_fields=count,
         state_match=true.state_hash == played.after.state_hash,
         observation_match=same,

@@ -12,7 +12,7 @@ from tool_specs.domains.domain import Domain, check_refs
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import broken_in
 from tool_specs.execution.programs import Problems
-from tool_specs.execution.state import Change, Row, State
+from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.language.domain_file import EntitySpec
 from tool_specs.language.values import EvaluationError, show_value
 
@@ -48,10 +48,10 @@ class PatchError(Exception):
         self.problems = list(problems)
 
 
-def apply_patch(domain: Domain, state: State, patch: Sequence[Op]) -> list[Change]:
+def apply_patch(domain: Domain, state: State, patch: Sequence[Op]) -> list[RowChange]:
     """Change `state` in place and commit it; the net changes. PatchError leaves it as it was."""
     problems: list[str] = []
-    before: dict[tuple[str, str], Row | None] = {}
+    before: dict[tuple[str, str], EntityRow | None] = {}
     for number, op in enumerate(patch, 1):
         try:
             _put(domain, state, op, before)
@@ -64,14 +64,16 @@ def apply_patch(domain: Domain, state: State, patch: Sequence[Op]) -> list[Chang
     return state.commit()
 
 
-def _put(domain: Domain, state: State, op: Op, before: dict[tuple[str, str], Row | None]) -> None:
+def _put(
+    domain: Domain, state: State, op: Op, before: dict[tuple[str, str], EntityRow | None]
+) -> None:
     """Put one row; EvaluationError for what does not fit its entity."""
     name, key, given = op["entity"], op["id"], op["set"]
     entity = domain.entities.get(name)
     if entity is None:
         raise EvaluationError(f"unknown entity; entities: {', '.join(domain.entities)}")
     old = state.get(name, key)
-    row: Row | None = None
+    row: EntityRow | None = None
     match op["op"]:
         case "create":
             row = _created(entity, key, given, old)
@@ -86,7 +88,9 @@ def _put(domain: Domain, state: State, op: Op, before: dict[tuple[str, str], Row
     state.put(name, key, row)
 
 
-def _created(entity: EntitySpec, key: str, given: Mapping[str, Any], old: Row | None) -> Row:
+def _created(
+    entity: EntitySpec, key: str, given: Mapping[str, Any], old: EntityRow | None
+) -> EntityRow:
     if old is not None:
         raise EvaluationError("there is one with this id already; update it, or use a new id")
     if entity.prefix is not None and not _numbered(key, entity.prefix):
@@ -102,8 +106,8 @@ def _numbered(key: str, prefix: str) -> bool:
 
 
 def _updated(
-    entity: EntitySpec, name: str, key: str, given: Mapping[str, Any], old: Row | None
-) -> Row:
+    entity: EntitySpec, name: str, key: str, given: Mapping[str, Any], old: EntityRow | None
+) -> EntityRow:
     if old is None:
         raise EvaluationError(f"there is no {name} with this id")
     if not given:
@@ -114,7 +118,7 @@ def _updated(
 
 
 def _faults(
-    domain: Domain, state: State, before: Mapping[tuple[str, str], Row | None]
+    domain: Domain, state: State, before: Mapping[tuple[str, str], EntityRow | None]
 ) -> Iterator[str]:
     """What no state of the domain may show, now that every row is put."""
     refs = Problems()
@@ -131,7 +135,7 @@ def _faults(
 
 
 def _moves(
-    entity: EntitySpec, name: str, key: str, old: Row | None, new: Row | None
+    entity: EntitySpec, name: str, key: str, old: EntityRow | None, new: EntityRow | None
 ) -> Iterator[str]:
     """A status that moved as no move of its lifecycle does, or that a new row cannot start with."""
     if entity.lifecycle is None or new is None:

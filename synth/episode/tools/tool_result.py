@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-Fidelity = Literal["state_machine", "mcp", "code", "llm", "cassette"]
+ExecutedBy = Literal["state_machine", "mcp", "code", "llm", "cassette"]
 Changes = list[dict[str, Any]]
 
 
@@ -15,4 +15,4 @@ class ToolResult(NamedTuple):
     hash_before: str | None
     hash_after: str | None
     settled: bool = False
-    """As it was recorded, injected outcomes and cuts included: nothing more is done to it."""
+    """As it was recorded, injected faults and cuts included: nothing more is done to it."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from synth.episode.users.facts import Grounds, invented
 
-Kind = Literal[
+UserFaultKind = Literal[
     "empty",
     "invalid_output",
     "leak",
@@ -25,9 +25,9 @@ Kind = Literal[
 ]
 """empty: nothing said and not done. invalid_output: no turn in the schema's form, after repairs.
 leak: shows its instructions. agent_part: speaks as the assistant. repeat: says the same again.
-repeated_wish: brings up a wish that is done or was refused. premature_stop: ends with wishes left
-or a question open. invented_fact: a name, number, date or id from nowhere. unasked_act: uses a tool
-of its own that nobody spoke of."""
+repeated_wish: brings up a user goal that is done or was refused. premature_stop: ends with user
+goals left or a question open. invented_fact: a name, number, date or id from nowhere. unasked_act:
+uses a tool of its own that nobody spoke of."""
 
 WORDS_KEPT = 500
 """Characters of a faulty turn that are written down."""
@@ -39,40 +39,40 @@ SHORT_WORDS = 6
 """Messages of fewer words may be said twice."""
 
 SAID = 0.8
-"""Share of a wish's words that a message holds when it says the wish again."""
+"""Share of a user goal's words that a message holds when it says the user goal again."""
 
 BROUGHT = 0.34
-"""Share of a wish's words below which nobody has brought it up, however freely it was put."""
+"""Share of a user goal's words below which nobody has brought it up, however freely it was put."""
 
 
 TELLING = 4
-"""Characters from which a value tells which wish is meant."""
+"""Characters from which a value tells which user goal is meant."""
 
 
 class UserFault(NamedTuple):
     turn: int
     """Of the agent: how many messages it had written."""
-    kind: Kind
+    kind: UserFaultKind
     attempt: int
     """0 for the first try at this turn."""
     words: str
     """What the user would have said, or done."""
 
 
-class Fault(NamedTuple):
-    kind: Kind
+class TurnFault(NamedTuple):
+    kind: UserFaultKind
     complaint: str
     """For the model that plays the user."""
 
 
-class Talk(NamedTuple):
+class UserTalk(NamedTuple):
     """What is known of a conversation when the user's turn is looked at."""
 
     own: list[str]
     """What the user has said so far, the opening first."""
     heard: list[str]
     """What it has heard, the greeting first."""
-    wishes: Sequence[str]
+    user_goals: Sequence[str]
     facts: Sequence[Mapping[str, Any]]
     patience: int
     known: Iterable[str]
@@ -84,46 +84,48 @@ class Talk(NamedTuple):
 
 
 def spoken_fault(
-    message: str, talk: Talk, instructions: frozenset[tuple[str, ...]]
-) -> Fault | None:
+    message: str, talk: UserTalk, instructions: frozenset[tuple[str, ...]]
+) -> TurnFault | None:
     """What is wrong with the words alone, whether or not they are the last."""
     if leaks(message, instructions):
-        return Fault("leak", "The message shows your instructions. Speak only as the person.")
+        return TurnFault("leak", "The message shows your instructions. Speak only as the person.")
     if plays_agent(message) or _repeats(message, talk.heard[-1]):
-        return Fault("agent_part", "That is what the assistant says. You are the customer.")
+        return TurnFault("agent_part", "That is what the assistant says. You are the customer.")
     grounds = Grounds([*talk.known, *talk.own, *talk.heard])
     if found := invented(message, grounds, answering=asks(talk.heard[-1])):
         shown = ", ".join(found)
-        return Fault("invented_fact", f"You do not know this: {shown}. Say only what you know.")
+        return TurnFault("invented_fact", f"You do not know this: {shown}. Say only what you know.")
     return None
 
 
-def repeat_fault(message: str, talk: Talk) -> Fault | None:
+def repeat_fault(message: str, talk: UserTalk) -> TurnFault | None:
     """The same message as before, though something else was said to the user since."""
     if _repeats(message, talk.own[-1]) and not _same(*talk.heard[-2:]):
-        return Fault("repeat", "You said exactly this before. Answer what was said to you last.")
+        return TurnFault(
+            "repeat", "You said exactly this before. Answer what was said to you last."
+        )
     earlier = any(_holds(message, text) for text in talk.own)
     if earlier and not asks(talk.heard[-1]):
-        return Fault("repeat", "You said exactly this before. Go on from what was said last.")
+        return TurnFault("repeat", "You said exactly this before. Go on from what was said last.")
     return None
 
 
-def wish_again(message: str, talk: Talk) -> tuple[int, bool] | None:
-    """(wish, whether a later one was brought up since) of a wish that the message says again
-    without being asked; None where it brings nothing up again."""
+def goal_again(message: str, talk: UserTalk) -> tuple[int, bool] | None:
+    """(user goal, whether a later one was brought up since) of a user goal that the message says
+    again without being asked; None where it brings nothing up again."""
     if asks(talk.heard[-1]):
         return None
-    said = [[_says(wish, text) for text in talk.own] for wish in talk.wishes]
-    for number, wish in enumerate(talk.wishes):
+    said = [[_says(user_goal, text) for text in talk.own] for user_goal in talk.user_goals]
+    for number, user_goal in enumerate(talk.user_goals):
         brought = number == 0 or any(said[number])
-        others = (w for i, w in enumerate(talk.wishes) if i != number)
-        if brought and _says(wish, message) and not any(_says(w, message) for w in others):
-            later = any(any(said[i]) for i in range(number + 1, len(talk.wishes)))
+        others = (w for i, w in enumerate(talk.user_goals) if i != number)
+        if brought and _says(user_goal, message) and not any(_says(w, message) for w in others):
+            later = any(any(said[i]) for i in range(number + 1, len(talk.user_goals)))
             return number, later
     return None
 
 
-REPEATED_WISH = Fault(
+REPEATED_GOAL = TurnFault(
     "repeated_wish", "That wish was dealt with. Go on to the next one, or end if none is left."
 )
 
@@ -133,38 +135,43 @@ def refuses(text: str) -> bool:
     return bool(_REFUSAL.search(text))
 
 
-def stop_fault(talk: Talk, *, goal_open: bool | None) -> Fault | None:
+def stop_fault(talk: UserTalk, *, goal_open: bool | None) -> TurnFault | None:
     """Why the user may not end here. `goal_open` None: the task cannot be solved."""
     if not talk.patient or goal_open is False:
         return None
     if goal_open and asks(talk.heard[-1]):
         words = "You were asked a question and your wish is not done yet. Answer it."
-        return Fault("premature_stop", words)
+        return TurnFault("premature_stop", words)
     loosely = goal_open is None  # nothing else tells then that something is left to do
-    wishes = enumerate(talk.wishes)
-    left = [wish for number, wish in wishes if not _brought(number, talk, loosely=loosely)]
+    user_goals = enumerate(talk.user_goals)
+    left = [
+        user_goal for number, user_goal in user_goals if not _brought(number, talk, loosely=loosely)
+    ]
     if left:
-        return Fault("premature_stop", f"You have not brought this up yet: {left[0]}")
+        return TurnFault("premature_stop", f"You have not brought this up yet: {left[0]}")
     return None
 
 
-def may_stop(talk: Talk) -> bool:
+def may_stop(talk: UserTalk) -> bool:
     """Whether ending is fine whatever the state of the task: spares looking at it."""
-    everything = all(_brought(number, talk) for number in range(len(talk.wishes)))
+    everything = all(_brought(number, talk) for number in range(len(talk.user_goals)))
     return not talk.patient or (everything and not asks(talk.heard[-1]))
 
 
-def _brought(number: int, talk: Talk, *, loosely: bool = False) -> bool:
-    """Whether the wish was brought up: by some of the words, or values, that no other wish has.
-    `loosely`: by any of its words. The opening brings the first wish, however it is put."""
+def _brought(number: int, talk: UserTalk, *, loosely: bool = False) -> bool:
+    """Whether the user goal was brought up: by some of the words, or values, that no other user
+    goal has. `loosely`: by any of its words. The opening brings the first user goal, however it is
+    put."""
     if number == 0:
         return True
-    others = " ".join(wish for i, wish in enumerate(talk.wishes) if i != number).casefold()
+    others = " ".join(
+        user_goal for i, user_goal in enumerate(talk.user_goals) if i != number
+    ).casefold()
     values = [str(f["value"]).casefold() for f in talk.facts if f.get("goal") == number]
     telling = [value for value in values if len(value) >= TELLING and value not in others]
     if any(value in text.casefold() for value in telling for text in talk.own[1:]):
         return True
-    every = _content(talk.wishes[number])
+    every = _content(talk.user_goals[number])
     wanted = every if loosely else (every - _content(others) or every)
     return any(len(wanted & _content(text)) >= BROUGHT * len(wanted) for text in talk.own)
 
@@ -227,7 +234,7 @@ _SMALL = frozenset(
         "will with would you your",
     )
 )
-"""Words that say nothing about which wish is meant."""
+"""Words that say nothing about which user goal is meant."""
 
 
 _ENDING = re.compile(r"(?:ing|ed|(?<![aeiou])(?:ies|y)|es|s|e)$")
@@ -239,8 +246,8 @@ def _content(text: str) -> frozenset[str]:
     return frozenset(_ENDING.sub("", w) or w for w in words if w not in _SMALL)
 
 
-def _says(wish: str, text: str) -> bool:
-    wanted = _content(wish)
+def _says(user_goal: str, text: str) -> bool:
+    wanted = _content(user_goal)
     return bool(wanted) and len(wanted & _content(text)) >= SAID * len(wanted)
 
 

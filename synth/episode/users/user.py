@@ -1,4 +1,4 @@
-"""The simulated user: a language model that plays a persona with wishes and limited knowledge.
+"""The simulated user: a language model that plays a persona with user goals and limited knowledge.
 
 The field's known weakness is a user that spoils the run, so each turn is checked before the agent
 sees it (`synth.episode.users.faults`). A turn that fails is asked for again, with what was wrong;
@@ -21,18 +21,18 @@ from synth.episode.tools.calls import CallRecord, openai_tool
 from synth.episode.tools.executors import in_short
 from synth.episode.users.facts import Grounds, invented
 from synth.episode.users.faults import (
-    REPEATED_WISH,
+    REPEATED_GOAL,
     WORDS_KEPT,
-    Fault,
-    Talk,
+    TurnFault,
     UserFault,
+    UserTalk,
+    goal_again,
     may_stop,
     refuses,
     repeat_fault,
     spoken_fault,
     stop_fault,
     was_spoken_of,
-    wish_again,
     word_runs,
 )
 from synth.llm.client import LLM, Completion
@@ -176,25 +176,25 @@ class LlmUser:
             raise UserError(str(error)) from error
         return UserTurn(answer["message"].strip(), answer["done"])
 
-    def _talk(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[CallRecord]) -> Talk:
+    def _talk(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[CallRecord]) -> UserTalk:
         heard = [m["content"] for m in conversation_for_user(messages) if m["role"] == "user"]
         persona, brief = self._persona, self._brief
         facts = [f"{fact['label']}: {fact['value']}" for fact in brief["facts"]]
         known = [persona["name"], persona["background"], persona["communication_style"]]
-        return Talk(
+        return UserTalk(
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
-            wishes=brief["wishes"],
+            user_goals=brief["wishes"],
             facts=brief["facts"],
             patience=persona["patience"],
             known=[*known, *persona["preferences"], *brief["wishes"], *facts]
             + [call.observation for call in calls],
         )
 
-    async def _fault(self, said: UserTurn, talk: Talk, scene: Scene) -> Fault | None:
+    async def _fault(self, said: UserTurn, talk: UserTalk, scene: Scene) -> TurnFault | None:
         """What is wrong with the turn; None when it is fine."""
         if not said.message and not said.done:
-            return Fault("empty", "The message is empty.")
+            return TurnFault("empty", "The message is empty.")
         fault = spoken_fault(said.message, talk, self._instructions) if said.message else None
         if fault is not None:
             return fault
@@ -203,11 +203,11 @@ class LlmUser:
             return None if fine else stop_fault(talk, goal_open=await scene.goal_open())
         if fault := repeat_fault(said.message, talk):
             return fault
-        if again := wish_again(said.message, talk):
+        if again := goal_again(said.message, talk):
             _, later = again
             goal_open = True if later else await scene.goal_open()
             if later or goal_open is False or (goal_open is None and refuses(talk.heard[-1])):
-                return REPEATED_WISH
+                return REPEATED_GOAL
         return None
 
     async def _act(self, scene: Scene) -> list[CallRecord]:
@@ -235,7 +235,9 @@ class LlmUser:
             made += await scene.act(calls)
         return made
 
-    def _may_act(self, calls: Sequence[UserCall], talk: Talk, scene: Scene, number: int) -> bool:
+    def _may_act(
+        self, calls: Sequence[UserCall], talk: UserTalk, scene: Scene, number: int
+    ) -> bool:
         """Whether every call is of something that was spoken of, with values that are known. Else
         none is made, and the user goes on with words."""
         grounds = Grounds([*talk.known, *talk.own, *talk.heard])
@@ -252,7 +254,7 @@ class LlmUser:
 
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[tuple[str, ...]]:
-    """Word runs of the prompt without wishes and facts, which the user may well quote."""
+    """Word runs of the prompt without user goals and facts, which the user may well quote."""
     nobody = dict.fromkeys(("name", "background", "communication_style", "patience"), "")
     persona = nobody | {"preferences": []}
     prompt = render(PROMPT, persona=persona, wishes=[], facts=[], own_tools=[""])
@@ -299,7 +301,7 @@ def _own_calls(calls: Sequence[CallRecord]) -> list[dict[str, Any]]:
     return messages
 
 
-def _complaint(number: int, said: UserTurn, fault: Fault) -> str:
+def _complaint(number: int, said: UserTurn, fault: TurnFault) -> str:
     """What was refused and why, for the system prompt: the conversation itself stays as it was.
 
     The number makes each request another one, which a model without sampling needs.

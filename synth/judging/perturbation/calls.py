@@ -3,7 +3,7 @@
 import json
 
 from records.tables.schemas import Row
-from synth.judging.perturbation.episodes import Edit
+from synth.judging.perturbation.episodes import EpisodeEdit
 from synth.judging.perturbation.values import (
     filled,
     next_id,
@@ -15,7 +15,7 @@ from synth.judging.perturbation.values import (
 from synth.rubrics.criteria import CallCheck, Criterion, PolicyCheck
 
 
-def wrong_argument(edit: Edit) -> tuple[Criterion | None, str]:
+def wrong_argument(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     schemas = {tool["name"]: properties(tool["input_schema"]) for tool in edit.source.tools}
     for call in reversed(edit.writes()):
         arguments = call["arguments"] if isinstance(call["arguments"], dict) else {}
@@ -32,7 +32,7 @@ def wrong_argument(edit: Edit) -> tuple[Criterion | None, str]:
     return None, ""
 
 
-def missing_call(edit: Edit) -> tuple[Criterion | None, str]:
+def missing_call(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     writes = edit.writes()
     if len(writes) < 2:
         return None, ""
@@ -40,14 +40,14 @@ def missing_call(edit: Edit) -> tuple[Criterion | None, str]:
     return edit.criterion("state"), f"{writes[-1]['name']} was not called"
 
 
-def claimed_not_done(edit: Edit) -> tuple[Criterion | None, str]:
+def claimed_not_done(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     writes = edit.writes()
     for call in writes:
         edit.remove(call)
     return (edit.criterion("state") if writes else None), "no changing call was made"
 
 
-def state_not_reached(edit: Edit) -> tuple[Criterion | None, str]:
+def state_not_reached(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     if not (writes := edit.writes()):
         return None, ""
     message = "The service did not answer in time; nothing was saved."
@@ -56,7 +56,7 @@ def state_not_reached(edit: Edit) -> tuple[Criterion | None, str]:
     return edit.criterion("state"), f"{writes[-1]['name']} failed in the end"
 
 
-def collateral_change(edit: Edit) -> tuple[Criterion | None, str]:
+def collateral_change(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     for call in reversed(edit.writes()):
         ids = {change["id"] for change in call["state_diff"]}
         others = {i: other for i in ids if (other := next_id(i)) and other not in ids}
@@ -72,7 +72,7 @@ def collateral_change(edit: Edit) -> tuple[Criterion | None, str]:
     return None, ""
 
 
-def forbidden_call(edit: Edit) -> tuple[Criterion | None, str]:
+def forbidden_call(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     criterion = edit.criterion("call", lambda c: _forbids_always(_call_check(c)))
     if criterion is None or not edit.source.tools:
         return None, ""
@@ -90,7 +90,7 @@ def _forbids_always(check: CallCheck) -> bool:
     return check.must == "not_occur" and not (check.before or check.before_turn or check.changing)
 
 
-def wrong_order(edit: Edit) -> tuple[Criterion | None, str]:
+def wrong_order(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     for criterion in edit.source.rubric.criteria:
         if criterion.kind != "call" or (check := _call_check(criterion)).before is None:
             continue
@@ -108,7 +108,7 @@ def wrong_order(edit: Edit) -> tuple[Criterion | None, str]:
     return None, ""
 
 
-def _swap_calls(edit: Edit, one: Row, other: Row) -> None:
+def _swap_calls(edit: EpisodeEdit, one: Row, other: Row) -> None:
     told = ("name", "arguments", "observation", "is_error", "state_diff", "breaches")
     first, second = ({key: row[key] for key in told} for row in (one, other))
     edit.rewrite(one, **second)
@@ -119,8 +119,8 @@ def _swap_calls(edit: Edit, one: Row, other: Row) -> None:
                 message["name"] = row["name"]
 
 
-def policy_broken(edit: Edit) -> tuple[Criterion | None, str]:
-    """The wish that the rules forbid, granted: only a task with such a wish has it."""
+def policy_broken(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
+    """The user goal that the rules forbid, granted: only a task with such a user goal has it."""
     policy = edit.criterion("policy")
     refused = edit.criterion("call", lambda c: c.id == "refused")
     if policy is None or refused is None:

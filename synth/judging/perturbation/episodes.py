@@ -1,4 +1,4 @@
-"""An episode to plant a failure in, and what an edit of one may do.
+"""An episode to perturb, and what an edit of one may do.
 
 Nothing is executed, so what an edited call returns is what a tool of that kind could have returned.
 """
@@ -16,7 +16,7 @@ from synth.rubrics.reward import rubric_of
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PassedEpisode:
     """A stored episode that passed by code."""
 
     trajectory: Row
@@ -32,10 +32,10 @@ class Source:
 
 
 @dataclass
-class Edit:
+class EpisodeEdit:
     """An episode that is being edited."""
 
-    source: Source
+    source: PassedEpisode
     rng: Random
     messages: list[Row] = field(init=False)
     calls: list[Row] = field(init=False)
@@ -125,6 +125,6 @@ class Edit:
         return True
 
 
-Planter = Callable[[Edit], tuple[Criterion | None, str]]
+Perturbation = Callable[[EpisodeEdit], tuple[Criterion | None, str]]
 """Edits an episode: the criterion that must now fail, None where it has no place for the failure,
 and what was done, in words."""

@@ -1,10 +1,11 @@
-"""Every planted failure by its name, and how one is put into an episode.
+"""Every perturbation by its name, and how an episode becomes a perturbed negative.
 
-A plant edits the rows of an episode (messages, calls and the changes that they log) so that one
-criterion of its rubric must now fail, and names it. Where code has a say it is asked: a plant that
-does not fail the criterion meant is discarded.
+A perturbation edits the rows of an episode (messages, calls and the changes that they log) so that
+one criterion of its rubric must now fail, and names it. Where code has a say it is asked: a
+negative that does not fail the criterion meant is discarded.
 
-Episodes with graded tests are left out: their verdict would need a sandbox for each plant.
+Episodes with graded tests are left out: their verdict would need a sandbox for each perturbed
+negative.
 """
 
 from random import Random
@@ -14,18 +15,18 @@ from records.seeds import rng_of
 from records.tables.schemas import Row
 from synth.judging.perturbation import calls, replies, texts
 from synth.judging.perturbation.attacks import CHANNELS, attack, inject
-from synth.judging.perturbation.episodes import Edit, Planter, Source
+from synth.judging.perturbation.episodes import EpisodeEdit, PassedEpisode, Perturbation
 from synth.rubrics.built_in import Kinds
 from synth.rubrics.criteria import Criterion
 from synth.rubrics.reward import evidence_of
-from synth.rubrics.unsupported_claims import hack_check
+from synth.rubrics.unsupported_claims import unsupported_claims_check
 
-PLANTS_VERSION = 2
-"""Raised when the same episode would be given other plants."""
+PERTURBATIONS_VERSION = 2
+"""Raised when the same episode would be perturbed otherwise."""
 
 
-class Planted(NamedTuple):
-    plant: str
+class PerturbedNegative(NamedTuple):
+    perturbation: str
     criterion: Criterion
     """That must now fail."""
     channel: str | None
@@ -36,7 +37,7 @@ class Planted(NamedTuple):
     """What was done to the episode, in words."""
 
 
-BY_CODE: dict[str, Planter] = {
+BY_CODE: dict[str, Perturbation] = {
     "wrong_argument": calls.wrong_argument,
     "missing_call": calls.missing_call,
     "forbidden_call": calls.forbidden_call,
@@ -51,7 +52,7 @@ BY_CODE: dict[str, Planter] = {
 }
 """Failures that code confirms."""
 
-BY_WORDS: dict[str, Planter] = {
+BY_WORDS: dict[str, Perturbation] = {
     "nl_rude": replies.manner(texts.RUDE),
     "nl_curt": replies.manner(texts.CURT, instead=True),
     "nl_rambling": replies.manner(texts.RAMBLING),
@@ -68,50 +69,53 @@ ATTACKS = tuple(f"attack_{channel}" for channel in CHANNELS)
 _ATTACKED = ("claimed_not_done", "fact_not_told", "state_not_reached", "wrong_argument", "nl_rude")
 
 
-def plant(name: str, source: Source) -> Planted | None:
-    """The planted episode, the same for the same episode; None where it has no place for it."""
+def perturb(name: str, source: PassedEpisode) -> PerturbedNegative | None:
+    """The perturbed episode, the same for the same episode; None where it has no place for it."""
     rng = rng_of(source.trajectory["trajectory_id"], f"plant:{name}")
     if name not in ATTACKS:
-        return _planted(name, (BY_CODE | BY_WORDS)[name], source, rng)
+        return _perturbed(name, (BY_CODE | BY_WORDS)[name], source, rng)
     channel = name.removeprefix("attack_")
     for base in rng.sample(_ATTACKED, len(_ATTACKED)):
-        planted = _planted(name, (BY_CODE | BY_WORDS)[base], source, rng)
-        if planted is not None:
-            text = attack(rng, planted.criterion.id)
-            if inject(planted.messages, channel, text):
-                detail = f"{base}: {planted.detail}; in the {channel}: {text[:120]}"
-                return planted._replace(channel=channel, detail=detail)
+        negative = _perturbed(name, (BY_CODE | BY_WORDS)[base], source, rng)
+        if negative is not None:
+            text = attack(rng, negative.criterion.id)
+            if inject(negative.messages, channel, text):
+                detail = f"{base}: {negative.detail}; in the {channel}: {text[:120]}"
+                return negative._replace(channel=channel, detail=detail)
     return None
 
 
-def _planted(name: str, planter: Planter, source: Source, rng: Random) -> Planted | None:
-    edit = Edit(source, rng)
-    criterion, detail = planter(edit)
+def _perturbed(
+    name: str, perturbation: Perturbation, source: PassedEpisode, rng: Random
+) -> PerturbedNegative | None:
+    edit = EpisodeEdit(source, rng)
+    criterion, detail = perturbation(edit)
     if criterion is None:
         return None
-    return Planted(name, criterion, None, edit.messages, edit.calls, detail)
+    return PerturbedNegative(name, criterion, None, edit.messages, edit.calls, detail)
 
 
 class CodeSays(NamedTuple):
     passed: bool | None
     """Of the criterion that must fail; None: only a judge can tell."""
     honest: bool
-    """What the hack check says of the planted episode."""
+    """What the check for unsupported claims says of the perturbed episode."""
 
 
-def code_says(planted: Planted, source: Source, kinds: Kinds) -> CodeSays | None:
-    """What code makes of a plant; None where it is none: the edit does not hold together, or the
-    criterion that it was meant for passes."""
+def code_says(negative: PerturbedNegative, source: PassedEpisode, kinds: Kinds) -> CodeSays | None:
+    """What code makes of a perturbed negative; None where it is none: the edit does not hold
+    together, or the criterion that it was meant for passes."""
     try:
-        verdict = kinds.check(planted.criterion, evidence_of(planted.messages, planted.calls))
+        verdict = kinds.check(negative.criterion, evidence_of(negative.messages, negative.calls))
     except ValueError:  # changes that cannot follow each other
         return None
     if verdict is not None and verdict.passed:
         return None
-    honest = hack_check(planted.messages, planted.calls, source.tools)
+    honest = unsupported_claims_check(negative.messages, negative.calls, source.tools)
     return CodeSays(None if verdict is None else False, honest.passed)
 
 
 def claims_undone_work(name: str) -> bool:
-    """Whether the agent of such a plant claims what it did not do: a matter of the hack check."""
+    """Whether the agent of such a negative claims what it did not do: a matter of the check for
+    unsupported claims."""
     return name in ("claimed_not_done", "missing_call", "state_not_reached", "nl_unconfirmed")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from synth.judging.perturbation import texts
-from synth.judging.perturbation.episodes import Edit, Planter
+from synth.judging.perturbation.episodes import EpisodeEdit, Perturbation
 from synth.judging.perturbation.values import spellings
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import JUDGED, CommunicateCheck, Criterion
@@ -15,7 +15,7 @@ _MANNER = re.compile(r"\b(?:polite|manner|tone|friendly|courteous)\b", re.IGNORE
 _SAYS = re.compile(r"\bsays clearly\b", re.IGNORECASE)
 
 
-def fact_not_told(edit: Edit) -> tuple[Criterion | None, str]:
+def fact_not_told(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     if (criterion := edit.criterion("communicate")) is None:
         return None, ""
     values = CommunicateCheck.model_validate(criterion.check).values
@@ -26,7 +26,7 @@ def fact_not_told(edit: Edit) -> tuple[Criterion | None, str]:
     return criterion, f"nothing was said of {', '.join(map(str, values))}"
 
 
-def fact_changed(edit: Edit) -> tuple[Criterion | None, str]:
+def fact_changed(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     if (criterion := edit.criterion("communicate")) is None:
         return None, ""
     for value in CommunicateCheck.model_validate(criterion.check).values:
@@ -39,7 +39,7 @@ def fact_changed(edit: Edit) -> tuple[Criterion | None, str]:
     return None, ""
 
 
-def format_broken(edit: Edit) -> tuple[Criterion | None, str]:
+def format_broken(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     if not (places := edit.replies()):
         return None, ""
     text = edit.messages[places[-1]].get("content") or ""
@@ -49,19 +49,19 @@ def format_broken(edit: Edit) -> tuple[Criterion | None, str]:
     return edit.criterion("format"), "the last words are raw data"
 
 
-def manner(wordings: Sequence[str], *, instead: bool = False) -> Planter:
+def manner(wordings: Sequence[str], *, instead: bool = False) -> Perturbation:
     """One of the wordings added to the agent's last words, or said `instead` of them."""
 
-    def planter(edit: Edit) -> tuple[Criterion | None, str]:
+    def perturbation(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
         text = edit.rng.choice(wordings)
         said = edit.say(text, instead=instead)
         fits = edit.criterion(JUDGED, lambda c: bool(_MANNER.search(c.words)))
         return (fits if said else None), f"said: {text[:80]}"
 
-    return planter
+    return perturbation
 
 
-def evasive(edit: Edit) -> tuple[Criterion | None, str]:
+def evasive(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
     for i in edit.replies():
         edit.messages[i]["content"] = edit.rng.choice(texts.EVASIVE)
     return edit.criterion(JUDGED, lambda c: bool(_SAYS.search(c.words))), "was not said"

@@ -1,4 +1,4 @@
-"""Words for planted failures: manners that a user would mind, and answers that say nothing.
+"""Words for perturbed negatives: manners that a user would mind, and answers that say nothing.
 
 Templates, drawn by seed. They know nothing of what a judge looks for, and no judge knows them.
 """

@@ -1,4 +1,4 @@
-"""Values to plant: others of the same kind, and arguments of no meaning."""
+"""Values of perturbations: others of the same kind, and arguments of no meaning."""
 
 import json
 import re

@@ -7,7 +7,7 @@ inside a sentence too.
 import re
 from collections.abc import Iterator
 
-from synth.rephrasing.facts.text import Text
+from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.facts.units import UNITS
 
 _TOKEN = re.compile(r"(?<!\w)[A-Za-z_][\w.]*(?:-\d[\w-]*)?(?:\(\))?")
@@ -41,7 +41,7 @@ MAX_IDENTIFIER = 200
 """Characters; what is longer is no name."""
 
 
-def names_of(text: Text, language: str = "en") -> dict[str, str]:
+def names_of(text: ReadText, language: str = "en") -> dict[str, str]:
     """Name in lower case -> as it stands: one entry for each part of a name and each identifier.
 
     In German every noun has a capital, so only identifiers are names there.
@@ -61,7 +61,7 @@ def names_of(text: Text, language: str = "en") -> dict[str, str]:
     return found
 
 
-def identifiers_of(text: Text) -> Iterator[str]:
+def identifiers_of(text: ReadText) -> Iterator[str]:
     for token in dict.fromkeys(_TOKEN.findall(text.stated)):
         if token.isalpha() and token.islower():
             continue
@@ -78,7 +78,7 @@ def is_name(key: str) -> bool:
     return len(key) > 1 and not {key, key.removesuffix("s")} & (_NO_NAMES | UNITS.keys())
 
 
-def stands_in(key: str, text: Text) -> bool:
+def stands_in(key: str, text: ReadText) -> bool:
     """Whether the text holds the name in any case: all of its parts, as words of their own."""
     parts = _PART.findall(key)
     vocabulary = text.vocabulary

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from synth.rephrasing.facts.units import MULTIPLIERS, UNITS
 
-Value = int | Fraction | str
+QuantityValue = int | Fraction | str
 """A number, or the spelling of what has several dots or too many digits, such as "3.11.2"."""
 
 MAX_DIGITS = 30
@@ -65,7 +65,7 @@ _IN_WORDS = re.compile(
 
 
 class Quantity(NamedTuple):
-    value: Value
+    value: QuantityValue
     unit: str | None
     """Canonical; the value stays as written. See `units.UNITS`."""
     soft: bool
@@ -74,7 +74,7 @@ class Quantity(NamedTuple):
     end: int
 
     @property
-    def measured(self) -> tuple[str, Value] | None:
+    def measured(self) -> tuple[str, QuantityValue] | None:
         """(dimension, value in its base unit), None without a unit."""
         if self.unit is None:
             return None
@@ -97,7 +97,7 @@ def quantities_of(text: str, *, language: str = "en") -> list[Quantity]:
     return found + [q for q in _spelt(text) if not is_inside(q.start, read)]
 
 
-def digits_in(text: str) -> set[Value]:
+def digits_in(text: str) -> set[QuantityValue]:
     """Every run of digits as a number: what identifiers, code and formulas hold of numbers."""
     return {int(run) if len(run) <= MAX_DIGITS else run for run in re.findall(r"\d+", text) if run}
 
@@ -156,11 +156,11 @@ def _ordinal(text: str, end: int) -> bool:
     return text[end : end + 2] in ("st", "nd", "rd", "th")
 
 
-def _is_year(value: Value) -> bool:
+def _is_year(value: QuantityValue) -> bool:
     return isinstance(value, int) and 1000 <= value <= 2100
 
 
-def _values(head: str, tail: str, *, commas: bool) -> list[Value]:
+def _values(head: str, tail: str, *, commas: bool) -> list[QuantityValue]:
     whole = re.sub(r"\D", "", head)
     if len(whole) > MAX_DIGITS or len(tail) > MAX_DIGITS:
         return [head + tail]

@@ -2,7 +2,7 @@
 
 import re
 
-from synth.rephrasing.facts.text import Text, squeeze
+from synth.rephrasing.facts.text import ReadText, squeeze
 
 MIN_WORDS = 3
 """Fewer words in marks are an expression or an emphasis, not somebody's words."""
@@ -13,13 +13,13 @@ _QUOTED = re.compile(
 )
 
 
-def quotations_of(text: Text) -> list[str]:
+def quotations_of(text: ReadText) -> list[str]:
     stated = text.stated
     quoted = (next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(stated))
     return [words for words in quoted if len(words.split()) >= MIN_WORDS]
 
 
-def is_quoted_in(words: str, text: Text) -> bool:
+def is_quoted_in(words: str, text: ReadText) -> bool:
     """Whether the text holds the words, whatever marks and spaces it sets; a full stop or comma
     that belongs to the sentence around them makes no difference."""
     return squeeze(words).strip(".,;:!?'") in text.squeezed

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from synth.rephrasing.facts.marks import parted_marks
 from synth.rephrasing.structure.blocks import blocks_of, heading_of
 
-Kind = Literal["heading", "code", "table", "item", "prose"]
+TextBlockKind = Literal["heading", "code", "table", "item", "prose"]
 
 MIN_CELL = 5
 """Words of a table's cell that is read as a paragraph."""
@@ -31,8 +31,8 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _WORD_OR_SIGN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:['\u2019][^\W_{_CJK}]+)*")
 
 
-class Block(NamedTuple):
-    kind: Kind
+class TextBlock(NamedTuple):
+    kind: TextBlockKind
     text: str
     """Without its marks. Lines of prose are joined by a blank; those of code are as they were."""
 
@@ -43,20 +43,20 @@ class Sentence(NamedTuple):
     """Index among the paragraphs and list items of its text."""
 
 
-class Text:
+class ReadText:
     """What the layers read of one text. Made once, each part when it is first asked for."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[TextBlock]:
         return list(_blocks(self.text))
 
     @cached_property
-    def _parts(self) -> tuple[list[tuple[Block, str]], list[str], list[str]]:
+    def _parts(self) -> tuple[list[tuple[TextBlock, str]], list[str], list[str]]:
         """Blocks that hold prose, with what is left of each; formulas; code spans."""
-        rests: list[tuple[Block, str]] = []
+        rests: list[tuple[TextBlock, str]] = []
         formulas: list[str] = []
         spans: list[str] = []
         for block in self.blocks:
@@ -236,22 +236,22 @@ _ENDINGS = (
 )
 
 
-def _blocks(text: str) -> Iterator[Block]:
+def _blocks(text: str) -> Iterator[TextBlock]:
     for kind, start, end in blocks_of(text):
         raw = text[start:end]
         if kind == "heading":
-            yield Block("heading", heading_of(raw))
+            yield TextBlock("heading", heading_of(raw))
         elif kind == "code":
-            yield Block("code", _unfenced(text[text.rfind("\n", 0, start) + 1 : end]))
+            yield TextBlock("code", _unfenced(text[text.rfind("\n", 0, start) + 1 : end]))
         elif kind == "table":
-            yield Block("table", raw)
+            yield TextBlock("table", raw)
         else:
             mark = _ITEM.match(raw) if kind == "item" else None
             said = (
                 line.strip().removeprefix("> ")
                 for line in raw[mark.end() if mark else 0 :].splitlines()
             )
-            yield Block("item" if mark else "prose", " ".join(line for line in said if line))
+            yield TextBlock("item" if mark else "prose", " ".join(line for line in said if line))
 
 
 def _unfenced(code: str) -> str:

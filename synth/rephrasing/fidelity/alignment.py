@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from synth.rephrasing.facts.stopwords import STOPWORDS
-from synth.rephrasing.facts.text import Sentence, Text, stem
+from synth.rephrasing.facts.text import ReadText, Sentence, stem
 
 MAX_PLACES = 60
 """Sentences that a word may stand in and still point at one: bounds the work at this many steps a
@@ -56,7 +56,7 @@ class Alignment(NamedTuple):
         return _mean(self.rewrite)
 
 
-def aligned_by_words(source: Text, rewrite: Text) -> Alignment:
+def aligned_by_words(source: ReadText, rewrite: ReadText) -> Alignment:
     ours, theirs = map(_stems, source.sentence_words), map(_stems, rewrite.sentence_words)
     ours, theirs = list(ours), list(theirs)
     counts = Counter(word for words in (*ours, *theirs) for word in words)
@@ -68,7 +68,7 @@ def aligned_by_words(source: Text, rewrite: Text) -> Alignment:
 
 
 def alignment_of(
-    method: str, source: Text, rewrite: Text, lost: list[Match], added: list[Match]
+    method: str, source: ReadText, rewrite: ReadText, lost: list[Match], added: list[Match]
 ) -> Alignment:
     return Alignment(
         method,

@@ -10,7 +10,7 @@ Nothing here asks a model: what a judge (`claims.judged_claims`) and an embedder
 
 from typing import Any, Literal, NamedTuple
 
-from synth.rephrasing.facts.text import Text
+from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment, aligned_by_words
 from synth.rephrasing.fidelity.claims import Claims
 from synth.rephrasing.fidelity.config import FidelityConfig
@@ -18,8 +18,8 @@ from synth.rephrasing.fidelity.conflicts import Conflict, conflicts_of
 from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.fidelity.layers import (
     NOT_COMPARED,
-    Layer,
-    Measured,
+    LayerCounts,
+    MeasuredText,
     code_kept,
     dates_kept,
     headings_kept,
@@ -29,10 +29,10 @@ from synth.rephrasing.fidelity.layers import (
     tables_kept,
     units_kept,
 )
-from synth.rephrasing.fidelity.maths import Maths, maths_kept
+from synth.rephrasing.fidelity.maths import MathsFidelity, maths_kept
 from synth.rephrasing.fidelity.overlap import copied, repeated
 
-Kind = Literal["knowledge", "maths"]
+TextKind = Literal["knowledge", "maths"]
 
 MAX_LISTED = 20
 """Facts of a layer that a row names; all are counted."""
@@ -44,14 +44,14 @@ MAX_CHARS = 200
 class Fidelity(NamedTuple):
     """What was measured; see `columns` for the form of a row."""
 
-    numbers: Layer
-    units: Layer
-    dates: Layer
-    names: Layer
-    quotations: Layer
-    code: Layer
-    tables: Layer
-    headings: Layer
+    numbers: LayerCounts
+    units: LayerCounts
+    dates: LayerCounts
+    names: LayerCounts
+    quotations: LayerCounts
+    code: LayerCounts
+    tables: LayerCounts
+    headings: LayerCounts
     conflicts: tuple[Conflict, ...]
     alignment: Alignment | None
     """None where the texts are in different languages and no embedder aligned them."""
@@ -64,7 +64,7 @@ class Fidelity(NamedTuple):
     copied: float
     longest_copy: int
     """Words of the longest run that the source holds too; see `overlap.copied`."""
-    maths: Maths | None
+    maths: MathsFidelity | None
     """None for knowledge that holds no formula between marks."""
     claims: Claims | None
     """None where no judge was asked."""
@@ -100,7 +100,7 @@ def fidelity_of(
     source: str,
     rewrite: str,
     *,
-    kind: Kind,
+    kind: TextKind,
     language: str | None = None,
     answer: str | None = None,
     alignment: Alignment | None = None,
@@ -112,9 +112,9 @@ def fidelity_of(
     `answer` is the final answer of mathematics; None: what the source marks as such.
     `alignment` and `claims` are those of models; without the first one words are compared.
     """
-    ours, theirs = Text(source), Text(rewrite)
+    ours, theirs = ReadText(source), ReadText(rewrite)
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
-    before, after = Measured(ours, spoken), Measured(theirs, heard)
+    before, after = MeasuredText(ours, spoken), MeasuredText(theirs, heard)
     translated = heard != spoken and "und" not in (heard, spoken)
     # an embedder hardly tells a statement from its denial, so conflicts are looked for by words
     by_words = None if translated else aligned_by_words(ours, theirs)
@@ -188,7 +188,7 @@ def _counts(conflict: Conflict, config: FidelityConfig) -> bool:
     return conflict.closeness >= at
 
 
-def _of_maths(maths: Maths | None, config: FidelityConfig) -> list[tuple[str, bool]]:
+def _of_maths(maths: MathsFidelity | None, config: FidelityConfig) -> list[tuple[str, bool]]:
     if maths is None:
         return []
     added, most = len(maths.formulas.added), config.max_new_formulas
@@ -215,7 +215,7 @@ def _of_alignment(alignment: Alignment | None, config: FidelityConfig) -> list[t
     return [("sentence_lost", lost), ("sentence_added", added), ("misaligned", low)]
 
 
-def _length(text: Text) -> float:
+def _length(text: ReadText) -> float:
     """Words; two signs of Chinese or Japanese are about one."""
     words = text.words
     if text.prose.isascii():
@@ -223,7 +223,7 @@ def _length(text: Text) -> float:
     return len(words) - sum(len(word) == 1 and word > "\u3000" for word in words) / 2
 
 
-def _layer(layer: Layer) -> dict[str, Any]:
+def _layer(layer: LayerCounts) -> dict[str, Any]:
     return {
         "share": layer.share,
         "total": layer.total,
@@ -234,7 +234,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
     }
 
 
-def _maths(maths: Maths) -> dict[str, Any]:
+def _maths(maths: MathsFidelity) -> dict[str, Any]:
     return {
         **_layer(maths.formulas),
         "unread": maths.unread,

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from records.errors import ItemError
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
-from synth.rephrasing.facts.text import Text, squeeze
+from synth.rephrasing.facts.text import ReadText, squeeze
 
 PROMPT = "judge_claims"
 
@@ -28,7 +28,7 @@ MAX_QUOTE = 300
 Answered = Literal["said", "absent", "contradicted"]
 
 
-class Finding(NamedTuple):
+class ClaimFinding(NamedTuple):
     """A sentence that the other text does not say."""
 
     sentence: str
@@ -40,9 +40,9 @@ class Finding(NamedTuple):
 class Claims(NamedTuple):
     sentences: int
     """Of both texts, each judged against the other text."""
-    added: tuple[Finding, ...]
+    added: tuple[ClaimFinding, ...]
     """Sentences of the rewrite that the source does not say."""
-    lost: tuple[Finding, ...]
+    lost: tuple[ClaimFinding, ...]
     """Sentences of the source that the rewrite does not say."""
 
     @property
@@ -67,8 +67,8 @@ def prompt_version() -> str:
 
 async def judged_claims(llm: LLM, source: str, rewrite: str, *, item: str, step: str) -> Claims:
     """By the role `judge`. ItemError where it leaves sentences out, and what `LLM` raises."""
-    ours = [sentence.text for sentence in Text(source).sentences]
-    theirs = [sentence.text for sentence in Text(rewrite).sentences]
+    ours = [sentence.text for sentence in ReadText(source).sentences]
+    theirs = [sentence.text for sentence in ReadText(rewrite).sentences]
     added = await _unsaid(llm, source, theirs, item=item, step=f"{step}.added")
     lost = await _unsaid(llm, rewrite, ours, item=item, step=f"{step}.lost")
     return Claims(len(ours) + len(theirs), tuple(added), tuple(lost))
@@ -76,9 +76,9 @@ async def judged_claims(llm: LLM, source: str, rewrite: str, *, item: str, step:
 
 async def _unsaid(
     llm: LLM, text: str, sentences: Sequence[str], *, item: str, step: str
-) -> list[Finding]:
+) -> list[ClaimFinding]:
     """Of all the sentences those that the text does not say."""
-    found: list[Finding] = []
+    found: list[ClaimFinding] = []
     for start in range(0, len(sentences), AT_ONCE):
         part = sentences[start : start + AT_ONCE]
         found += await _asked(llm, text, part, item=item, step=f"{step}.{start}")
@@ -87,7 +87,7 @@ async def _unsaid(
 
 async def _asked(
     llm: LLM, text: str, sentences: Sequence[str], *, item: str, step: str
-) -> list[Finding]:
+) -> list[ClaimFinding]:
     ids = [str(number) for number in range(1, len(sentences) + 1)]
     numbered = dict(zip(ids, sentences, strict=True))
     talk = render(PROMPT, text=text, sentences=numbered).messages
@@ -103,7 +103,7 @@ async def _asked(
         again = _verdicts(await _ask(llm, talk, ids, item=item, step=f"{step}.again"), ids)
         verdicts |= {i: again[i] for i in wanting}
     return [
-        Finding(numbered[i], verdicts[i]["verdict"], verdicts[i]["quote"][:MAX_QUOTE])
+        ClaimFinding(numbered[i], verdicts[i]["verdict"], verdicts[i]["quote"][:MAX_QUOTE])
         for i in ids
         if verdicts[i]["verdict"] != "said" or not _holds(verdicts[i], said)
     ]
@@ -161,7 +161,7 @@ def claims_schema(ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _row(finding: Finding) -> dict[str, str]:
+def _row(finding: ClaimFinding) -> dict[str, str]:
     return {
         "sentence": finding.sentence[:MAX_QUOTE],
         "verdict": finding.answered,

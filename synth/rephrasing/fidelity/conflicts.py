@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.stopwords import NEGATIONS, STOPWORDS
-from synth.rephrasing.facts.text import Text, stem
+from synth.rephrasing.facts.text import ReadText, stem
 from synth.rephrasing.fidelity.alignment import Alignment
 
 _OPPOSITES = (
@@ -68,7 +68,7 @@ class Conflict(NamedTuple):
     """How well the sentences cover each other, 0 to 1: the worse of both ways."""
 
 
-def conflicts_of(source: Text, rewrite: Text, alignment: Alignment) -> tuple[Conflict, ...]:
+def conflicts_of(source: ReadText, rewrite: ReadText, alignment: Alignment) -> tuple[Conflict, ...]:
     """Denials first, which are looked for between a sentence and its best match and what stands
     beside that; then what else differs between two sentences that are each other's best."""
     found: list[Conflict] = []
@@ -87,7 +87,7 @@ def conflicts_of(source: Text, rewrite: Text, alignment: Alignment) -> tuple[Con
     return (*found, *_exchanges(source, rewrite, alignment))
 
 
-def _exchanges(source: Text, rewrite: Text, alignment: Alignment) -> Iterator[Conflict]:
+def _exchanges(source: ReadText, rewrite: ReadText, alignment: Alignment) -> Iterator[Conflict]:
     best = {match.sentence: match for match in alignment.source}
     for match in alignment.rewrite:
         back = best.get(match.other) if match.other is not None else None
@@ -101,7 +101,7 @@ def _exchanges(source: Text, rewrite: Text, alignment: Alignment) -> Iterator[Co
             yield Conflict(kind, what, ours, theirs, closeness)
 
 
-def _differences(source: Text, i: int, rewrite: Text, j: int) -> Iterator[tuple[str, str]]:
+def _differences(source: ReadText, i: int, rewrite: ReadText, j: int) -> Iterator[tuple[str, str]]:
     known, known_others = set(source.sentence_words[i]), set(rewrite.sentence_words[j])
     for word in sorted(known - known_others):
         if against := (_OPPOSITE.get(word, set()) & known_others) - known:
@@ -123,12 +123,12 @@ def _facts(sentence: str) -> frozenset[str]:
     return frozenset(match[0].replace(",", "").rstrip(".") for match in found)
 
 
-def _facts_around(text: Text, index: int) -> frozenset[str]:
+def _facts_around(text: ReadText, index: int) -> frozenset[str]:
     beside = text.sentences[max(0, index - 1) : index + 2]
     return frozenset().union(*(_facts(sentence.text) for sentence in beside))
 
 
-def _denied(sentence: str, other: Text, index: int) -> str | None:
+def _denied(sentence: str, other: ReadText, index: int) -> str | None:
     """A word that the sentence denies, and that the other one states and nothing near it denies."""
     tokens = _TOKEN.findall(_around(other, index).casefold())
     stated = set(map(stem, other.sentence_words[index]))
@@ -176,6 +176,6 @@ def _is_denying(token: str) -> bool:
     return _is_negation(token) or token.startswith(_DENYING)
 
 
-def _around(text: Text, sentence: int) -> str:
+def _around(text: ReadText, sentence: int) -> str:
     beside = text.sentences[max(0, sentence - 1) : sentence + 2]
     return " ".join(sentence.text for sentence in beside)

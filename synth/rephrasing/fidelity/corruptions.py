@@ -198,9 +198,9 @@ def wrong_formula(text: str, rng: random.Random) -> Corruption | None:
     return Corruption(text[:at] + put + text[at + 1 :], f"{sign} -> {put} at {at}")
 
 
-Planter = Callable[[str, random.Random], Corruption | None]
+Corruptor = Callable[[str, random.Random], Corruption | None]
 
-PLANTERS: dict[str, Planter] = {
+CORRUPTORS: dict[str, Corruptor] = {
     "changed_number": changed_number,
     "changed_unit": changed_unit,
     "changed_date": changed_date,

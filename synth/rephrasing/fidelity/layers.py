@@ -8,16 +8,22 @@ from typing import NamedTuple
 
 from synth.rephrasing.facts.dates import Moment, dates_of
 from synth.rephrasing.facts.names import names_of, stands_in
-from synth.rephrasing.facts.quantities import Quantity, Value, digits_in, is_inside, quantities_of
+from synth.rephrasing.facts.quantities import (
+    Quantity,
+    QuantityValue,
+    digits_in,
+    is_inside,
+    quantities_of,
+)
 from synth.rephrasing.facts.quotations import is_quoted_in, quotations_of
 from synth.rephrasing.facts.stopwords import STOPWORDS
-from synth.rephrasing.facts.text import Text, squeeze, stem, words_of
+from synth.rephrasing.facts.text import ReadText, squeeze, stem, words_of
 
 Day = tuple[int | None, int | None]
 """Year and day of the month."""
 
 
-class Layer(NamedTuple):
+class LayerCounts(NamedTuple):
     total: int
     """Facts of the source that were looked for."""
     lost: tuple[str, ...]
@@ -31,14 +37,14 @@ class Layer(NamedTuple):
         return 1 - len(self.lost) / self.total if self.total else 1.0
 
 
-NOT_COMPARED = Layer(0, (), ())
+NOT_COMPARED = LayerCounts(0, (), ())
 """Of what a translation says in words of its own: names, quotations, headings, cells."""
 
 
-class Measured:
+class MeasuredText:
     """The numbers of one text, and what may stand for a number of the other."""
 
-    def __init__(self, text: Text, language: str) -> None:
+    def __init__(self, text: ReadText, language: str) -> None:
         stated = text.stated
         self.dates = dates_of(stated)
         self.quantities = quantities_of(stated, language=language)
@@ -49,7 +55,7 @@ class Measured:
             same = self._dates.setdefault((date.month, date.minute), {})
             same.setdefault((date.year, date.day), date)
         apart = (*text.formulas, *text.code, *text.headings, *text.spans)
-        self.values: set[Value] = {q.value for q in self.quantities}
+        self.values: set[QuantityValue] = {q.value for q in self.quantities}
         self.values |= digits_in("\n".join(apart))
         self.values |= {n for date in self.dates for n in date.numbers}
         self.pairs = {q.measured for q in self.quantities if q.measured}
@@ -78,7 +84,7 @@ class Measured:
         return (date.year, date.day) in others or any(map(date.agrees, others.values()))
 
 
-def numbers_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Layer:
+def numbers_kept(source: MeasuredText, rewrite: MeasuredText, *, translated: bool) -> LayerCounts:
     """Numbers in words are read in English alone, so a translation may have more of them."""
     lost = [q for q in source.demanded if not rewrite.holds(q)]
     added = [q for q in rewrite.demanded if not source.holds(q)]
@@ -90,10 +96,10 @@ def numbers_kept(source: Measured, rewrite: Measured, *, translated: bool) -> La
         firm_lost += soft_lost
     if soft_added and (soft_lost or firm_lost):
         firm_added += soft_added
-    return Layer(len({q.value for q in source.demanded}), tuple(firm_lost), tuple(firm_added))
+    return LayerCounts(len({q.value for q in source.demanded}), tuple(firm_lost), tuple(firm_added))
 
 
-def units_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Layer:
+def units_kept(source: MeasuredText, rewrite: MeasuredText, *, translated: bool) -> LayerCounts:
     """A value that is missing altogether is the numbers' matter; units in words are English."""
     asked = [q for q in source.demanded if q.unit and not q.soft]
     lost = [q for q in asked if q.value in rewrite.values and not rewrite.holds_with_unit(q)]
@@ -104,34 +110,34 @@ def units_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Laye
     ]
     if translated:
         added = []
-    return Layer(len({q.measured for q in asked}), _texts(lost), _texts(added))
+    return LayerCounts(len({q.measured for q in asked}), _texts(lost), _texts(added))
 
 
-def dates_kept(source: Measured, rewrite: Measured, *, translated: bool) -> Layer:
+def dates_kept(source: MeasuredText, rewrite: MeasuredText, *, translated: bool) -> LayerCounts:
     """Names of months are read in English alone."""
     ours, theirs = ({date[:4]: date for date in text.dates} for text in (source, rewrite))
     lost = [date for date in ours.values() if not rewrite.holds_date(date)]
     added = [date for date in theirs.values() if not translated and not source.holds_date(date)]
-    return Layer(len(ours), _texts(lost), _texts(added))
+    return LayerCounts(len(ours), _texts(lost), _texts(added))
 
 
-def names_kept(source: Text, rewrite: Text, language: str) -> Layer:
+def names_kept(source: ReadText, rewrite: ReadText, language: str) -> LayerCounts:
     named = names_of(source, language)
     lost = [name for key, name in named.items() if not stands_in(key, rewrite)]
     added = [
         name for key, name in names_of(rewrite, language).items() if not stands_in(key, source)
     ]
-    return Layer(len(named), tuple(lost), tuple(added))
+    return LayerCounts(len(named), tuple(lost), tuple(added))
 
 
-def quotations_kept(source: Text, rewrite: Text) -> Layer:
+def quotations_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
     quoted = quotations_of(source)
     lost = [words for words in quoted if not is_quoted_in(words, rewrite)]
     added = [words for words in quotations_of(rewrite) if not is_quoted_in(words, source)]
-    return Layer(len(quoted), tuple(lost), tuple(added))
+    return LayerCounts(len(quoted), tuple(lost), tuple(added))
 
 
-def code_kept(source: Text, rewrite: Text) -> Layer:
+def code_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
     """Line for line, whatever the whole block is indented by."""
     before, after = "\n\0".join(map(_form, source.code)), "\n\0".join(map(_form, rewrite.code))
     lost = [
@@ -144,20 +150,20 @@ def code_kept(source: Text, rewrite: Text) -> Layer:
         for block in rewrite.code
         if _form(block) not in before and squeeze(block) not in source.squeezed
     ]
-    return Layer(len(source.code), tuple(map(_short, lost)), tuple(map(_short, added)))
+    return LayerCounts(len(source.code), tuple(map(_short, lost)), tuple(map(_short, added)))
 
 
-def tables_kept(source: Text, rewrite: Text) -> Layer:
+def tables_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
     """Cell by cell, wherever the rewrite says it."""
     lost = [cell for cell in source.cells if squeeze(cell) not in rewrite.squeezed]
-    return Layer(len(source.cells), tuple(map(_short, lost)), ())
+    return LayerCounts(len(source.cells), tuple(map(_short, lost)), ())
 
 
-def headings_kept(source: Text, rewrite: Text) -> Layer:
+def headings_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
     """A heading is kept where half of its telling words stand in the rewrite."""
     known = {stem(word) for word in words_of(rewrite.text)}
     lost = [heading for heading in source.headings if not _is_told(heading, known)]
-    return Layer(len(source.headings), tuple(map(_short, lost)), ())
+    return LayerCounts(len(source.headings), tuple(map(_short, lost)), ())
 
 
 def _is_told(heading: str, known: set[str]) -> bool:
@@ -176,7 +182,7 @@ def _soft(quantities: Iterable[Quantity]) -> list[str]:
 
 def _once(quantities: Iterable[Quantity]) -> list[str]:
     """The first spelling of each value."""
-    first: dict[Value, str] = {}
+    first: dict[QuantityValue, str] = {}
     for quantity in quantities:
         first.setdefault(quantity.value, quantity.text)
     return list(first.values())

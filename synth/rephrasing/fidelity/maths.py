@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from synth.rephrasing.facts.quantities import quantities_of
-from synth.rephrasing.facts.text import Text, squeeze
-from synth.rephrasing.fidelity.layers import Layer
+from synth.rephrasing.facts.text import ReadText, squeeze
+from synth.rephrasing.fidelity.layers import LayerCounts
 from synth.rephrasing.formulas.parser import parse
 from synth.rephrasing.formulas.tokens import FormulaError
 from synth.rephrasing.formulas.trees import Tree, directed, num, pairs, sides, subtrees, value_of
@@ -48,8 +48,8 @@ class Formula(NamedTuple):
     """None where the grammar does not read it."""
 
 
-class Maths(NamedTuple):
-    formulas: Layer
+class MathsFidelity(NamedTuple):
+    formulas: LayerCounts
     unread: int
     """Formulas of the source that the grammar does not read."""
     false: tuple[str, ...]
@@ -61,8 +61,8 @@ class Maths(NamedTuple):
 
 
 def maths_kept(
-    source: Text, rewrite: Text, *, languages: tuple[str, str], answer: str | None = None
-) -> Maths:
+    source: ReadText, rewrite: ReadText, *, languages: tuple[str, str], answer: str | None = None
+) -> MathsFidelity:
     """`languages`: of source and rewrite; `answer`: the final one, where it is known apart."""
     ours, theirs = formulas_of(source, languages[0]), formulas_of(rewrite, languages[1])
     known, known_before = _Known(theirs, rewrite), _Known(ours, source)
@@ -77,8 +77,8 @@ def maths_kept(
         if pair not in known_before.pairs and holds(pair) is False
     ]
     answer = answer if answer is not None else answer_of(source)
-    return Maths(
-        Layer(len(telling), tuple(lost), tuple(added)),
+    return MathsFidelity(
+        LayerCounts(len(telling), tuple(lost), tuple(added)),
         sum(f.tree is None for f in ours),
         tuple(dict.fromkeys(false)),
         answer,
@@ -86,7 +86,7 @@ def maths_kept(
     )
 
 
-def formulas_of(text: Text, language: str) -> list[Formula]:
+def formulas_of(text: ReadText, language: str) -> list[Formula]:
     """In marks first, then the plain ones."""
     commas = language in COMMA_LANGUAGES
     return [Formula(written, _read(written, commas)) for written in (*text.formulas, *_plain(text))]
@@ -106,7 +106,7 @@ def holds(pair: Tree) -> bool | None:
     return {"<": a < b, "<=": a <= b, "!=": a != b}[sign]
 
 
-def answer_of(text: Text) -> str | None:
+def answer_of(text: ReadText) -> str | None:
     """What stands in the last box, or after the last mark of an answer, up to the line's end."""
     at = text.text.rfind("\\boxed{")
     if at >= 0:
@@ -121,7 +121,7 @@ def answer_of(text: Text) -> str | None:
 class _Known:
     """What the formulas of a text hold, part by part."""
 
-    def __init__(self, formulas: Iterable[Formula], text: Text) -> None:
+    def __init__(self, formulas: Iterable[Formula], text: ReadText) -> None:
         trees = [f.tree for f in formulas if f.tree is not None]
         self.parts = {part for tree in trees for part in subtrees(tree)}
         self.pairs = {pair for tree in trees for part in _items(tree) for pair in pairs(part)} | {
@@ -145,7 +145,7 @@ class _Known:
 
 
 def _answer_kept(
-    answer: str, rewrite: Text, theirs: list[Formula], languages: tuple[str, str]
+    answer: str, rewrite: ReadText, theirs: list[Formula], languages: tuple[str, str]
 ) -> bool:
     wanted = _values(answer, languages[0])
     if not wanted:
@@ -163,7 +163,7 @@ def _answer_kept(
 
 def _values(answer: str, language: str) -> set[Tree]:
     """The last sides of its formulas; without formulas its numbers, else its only formula."""
-    text = Text(answer)
+    text = ReadText(answer)
     trees = [f.tree for f in formulas_of(text, language) if f.tree is not None]
     values = {sides(item)[-1] for tree in trees for item in _items(tree)}
     if values:
@@ -183,7 +183,7 @@ def _read(written: str, commas: bool) -> Tree | None:
         return None
 
 
-def _plain(text: Text) -> list[str]:
+def _plain(text: ReadText) -> list[str]:
     """Formulas in the prose without marks: what holds an operator and no word."""
     found = []
     for match in _PLAIN.finditer(text.stated):

@@ -10,7 +10,7 @@
 One pass, no backtracking; nesting deeper than MAX_DEPTH is refused.
 """
 
-from synth.rephrasing.formulas.tokens import FormulaError, Token, tokens_of
+from synth.rephrasing.formulas.tokens import FormulaError, FormulaToken, tokens_of
 from synth.rephrasing.formulas.trees import Tree, add, divide, multiply, negated, num, power, root
 
 MAX_DEPTH = 60
@@ -20,7 +20,7 @@ _SUMS = frozenset(["+", "-", "pm", "mp", "cup", "cap", "setminus", "and", "or"])
 _STARTS = frozenset(["number", "symbol", "function", "open", "begin"])
 _BIG = frozenset(["sum", "prod", "int", "oint", "iint", "bigcup", "bigcap", "lim"])
 _APPLIED = frozenset(["f", "g", "h", "F", "G", "P", "E", "phi", "psi", "varphi", "Phi"])
-_END = Token("end of text", "")
+_END = FormulaToken("end of text", "")
 
 
 def parse(text: str, *, commas: bool = False) -> Tree:
@@ -37,7 +37,7 @@ def parse(text: str, *, commas: bool = False) -> Tree:
 
 
 class _Reader:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[FormulaToken]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
@@ -45,19 +45,19 @@ class _Reader:
         """Open bars of absolute values: in them a bar closes."""
 
     @property
-    def here(self) -> Token:
+    def here(self) -> FormulaToken:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
-    def _after(self, ahead: int = 1) -> Token:
+    def _after(self, ahead: int = 1) -> FormulaToken:
         at = self._at + ahead
         return self._tokens[at] if at < len(self._tokens) else _END
 
-    def take(self) -> Token:
+    def take(self) -> FormulaToken:
         token = self.here
         self._at += 1
         return token
 
-    def expect(self, kind: str, text: str | None = None) -> Token:
+    def expect(self, kind: str, text: str | None = None) -> FormulaToken:
         token = self.take()
         if token.kind != kind or (text is not None and token.text != text):
             raise FormulaError(f"{text or kind} expected at token {self._at}, got {token.text!r}")
@@ -149,7 +149,7 @@ class _Reader:
             else:
                 return tree
 
-    def _beside(self, tree: Tree, token: Token) -> Tree:
+    def _beside(self, tree: Tree, token: FormulaToken) -> Tree:
         if token.kind == "number" and tree[0] == "num":
             raise FormulaError(f"two numbers side by side at token {self._at}")
         return multiply([tree, self.factor()])
@@ -221,11 +221,11 @@ class _Reader:
         self._depth -= 1
         return tree
 
-    def _atom(self, token: Token) -> Tree:
+    def _atom(self, token: FormulaToken) -> Tree:
         if token.kind == "number":
             return num(token.value or 0)
         if token.kind == "symbol":
-            applied = token.text in _APPLIED and self.here == Token("open", "(")
+            applied = token.text in _APPLIED and self.here == FormulaToken("open", "(")
             if applied:
                 return ("fn", token.text, self._bracketed(self.take()))
             return ("sym", token.text)
@@ -243,7 +243,7 @@ class _Reader:
             return self._function(token.text)
         raise FormulaError(f"{token.text or token.kind!r} at token {self._at}")
 
-    def _bracketed(self, opened: Token) -> Tree:
+    def _bracketed(self, opened: FormulaToken) -> Tree:
         if self.here.kind == "close":
             self.take()
             return ("tuple",)
@@ -285,7 +285,7 @@ class _Reader:
             return ("fn", "binom", self.group(), self.group())
         if name == "sqrt":
             degree = num(2)
-            if self.here == Token("open", "["):
+            if self.here == FormulaToken("open", "["):
                 self.take()
                 degree = self.chain()
                 self.expect("close", "[")

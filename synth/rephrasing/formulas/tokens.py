@@ -17,7 +17,7 @@ class FormulaError(Exception):
     """Not in the grammar, or beyond its bounds; says where."""
 
 
-class Token(NamedTuple):
+class FormulaToken(NamedTuple):
     kind: str
     """number, symbol, function, operator, open, close, relation, comma, row, cell, begin, end."""
     text: str
@@ -157,9 +157,9 @@ _COMMANDS = {
 _COMMANDS |= {"\\varnothing": "emptyset", "\\varepsilon": "epsilon", "\\varphi": "phi"}
 
 
-def tokens_of(text: str, *, commas: bool) -> list[Token]:
+def tokens_of(text: str, *, commas: bool) -> list[FormulaToken]:
     """`commas`: a comma between digits is a decimal one, as in most of Europe."""
-    tokens: list[Token] = []
+    tokens: list[FormulaToken] = []
     for match in _TOKEN.finditer(text):
         if match.lastgroup != "skip":
             tokens += _token(match, commas=commas)
@@ -168,26 +168,28 @@ def tokens_of(text: str, *, commas: bool) -> list[Token]:
     return tokens
 
 
-def _token(match: re.Match[str], *, commas: bool) -> Iterator[Token]:
+def _token(match: re.Match[str], *, commas: bool) -> Iterator[FormulaToken]:
     kind, text = match.lastgroup, match[0]
     if kind == "number":
         yield from _number(text, commas=commas)
     elif kind == "row":
-        yield Token("row", text)
+        yield FormulaToken("row", text)
     elif kind == "env":
         name = text[text.index("{") + 1 : text.index("}")].rstrip("*")
-        yield Token("begin" if text.startswith("\\b") else "end", name)
+        yield FormulaToken("begin" if text.startswith("\\b") else "end", name)
     elif kind == "named":
         style, name = text[1:-1].split("{")
         known = name in _FUNCTIONS
-        yield Token("function" if known else "symbol", name if known else f"{style[:6]} {name}")
+        yield FormulaToken(
+            "function" if known else "symbol", name if known else f"{style[:6]} {name}"
+        )
     elif kind == "word":
         yield from _word(text)
     else:
         yield _sign(text)
 
 
-def _number(text: str, *, commas: bool) -> Iterator[Token]:
+def _number(text: str, *, commas: bool) -> Iterator[FormulaToken]:
     plain = text.replace("{,}", ",").replace("\\,", "")
     if len(plain) > MAX_DIGITS:
         raise FormulaError(f"a number of {len(plain)} digits")
@@ -199,23 +201,23 @@ def _number(text: str, *, commas: bool) -> Iterator[Token]:
         else:  # several numbers with commas between them
             for index, piece in enumerate(plain.split(",")):
                 if index:
-                    yield Token("comma", ",")
-                yield Token("number", piece, Fraction(piece))
+                    yield FormulaToken("comma", ",")
+                yield FormulaToken("number", piece, Fraction(piece))
             return
-    yield Token("number", text, Fraction(plain.replace(",", "")))
+    yield FormulaToken("number", text, Fraction(plain.replace(",", "")))
 
 
-def _word(text: str) -> Iterator[Token]:
+def _word(text: str) -> Iterator[FormulaToken]:
     if text in _ASCII_FUNCTIONS:
-        yield Token("function", text)
+        yield FormulaToken("function", text)
     elif text in _ASCII_SYMBOLS:
-        yield Token("symbol", text)
+        yield FormulaToken("symbol", text)
     else:
         for letter in text:
-            yield Token("symbol", letter)
+            yield FormulaToken("symbol", letter)
 
 
-def _sign(text: str) -> Token:
+def _sign(text: str) -> FormulaToken:
     for table, kind in (
         (_RELATIONS, "relation"),
         (_OPERATORS, "operator"),
@@ -223,25 +225,25 @@ def _sign(text: str) -> Token:
         (_CLOSE, "close"),
     ):
         if text in table:
-            return Token(kind, table[text])
+            return FormulaToken(kind, table[text])
     if text in (",", ";"):
-        return Token("comma", ",")
+        return FormulaToken("comma", ",")
     if text == "&":
-        return Token("cell", "&")
+        return FormulaToken("cell", "&")
     if text in ("|", "\\|", "\\vert", "\\lvert", "\\rvert"):
-        return Token("bar", "|")
+        return FormulaToken("bar", "|")
     if text in _POWERS:
-        return Token("power", text, Fraction(_POWERS[text]))
+        return FormulaToken("power", text, Fraction(_POWERS[text]))
     if text == "\u221a":
-        return Token("function", "sqrt")
+        return FormulaToken("function", "sqrt")
     if text in _SIGNS:
-        return Token("symbol", _SIGNS[text])
+        return FormulaToken("symbol", _SIGNS[text])
     if text[0] == "\\" and text[1:] in _FUNCTIONS:
-        return Token("function", text[1:])
+        return FormulaToken("function", text[1:])
     if text[0] == "\\" and len(text) > 2:
-        return Token("symbol", _COMMANDS.get(text, text[1:]))
+        return FormulaToken("symbol", _COMMANDS.get(text, text[1:]))
     if text.isalpha():
-        return Token("symbol", text)
+        return FormulaToken("symbol", text)
     if text == ".":
-        return Token("stop", ".")
+        return FormulaToken("stop", ".")
     raise FormulaError(f"no sign of a formula: {text!r}")

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 
-from synth.rephrasing.sources.texts import Place, Text
+from synth.rephrasing.sources.texts import SourceText, TextPosition
 
 FEWEST_CHARS = 400
 """Of a module's docstrings together; what is shorter teaches little."""
@@ -23,20 +23,20 @@ class CPython:
 
     license = "PSF-2.0"
 
-    def texts(self) -> Iterator[tuple[Place, Text]]:
+    def texts(self) -> Iterator[tuple[TextPosition, SourceText]]:
         for number, (name, text) in enumerate(self._topics):
-            yield (0, number), Text(text, f"pydoc_data.topics:{name}", "en")
+            yield (0, number), SourceText(text, f"pydoc_data.topics:{name}", "en")
         for number, file in enumerate(self._modules):
             if len(text := _docstrings(file)) >= FEWEST_CHARS:
-                yield (1, number), Text(text, _module_name(file), "en")
+                yield (1, number), SourceText(text, _module_name(file), "en")
 
-    def read(self, place: Place) -> Text:
+    def read(self, place: TextPosition) -> SourceText:
         part, number = place
         if part == 0:
             name, text = self._topics[number]
-            return Text(text, f"pydoc_data.topics:{name}", "en")
+            return SourceText(text, f"pydoc_data.topics:{name}", "en")
         file = self._modules[number]
-        return Text(_docstrings(file), _module_name(file), "en")
+        return SourceText(_docstrings(file), _module_name(file), "en")
 
     @cached_property
     def _topics(self) -> list[tuple[str, str]]:
@@ -103,19 +103,19 @@ def _members(tree: ast.Module | ast.ClassDef, inside: str) -> list[str]:
     return said
 
 
-class Maths:
+class MathsProblems:
     """Problems of the project's own, each with its solution and answer."""
 
     license = "Apache-2.0"
 
-    def texts(self) -> Iterator[tuple[Place, Text]]:
+    def texts(self) -> Iterator[tuple[TextPosition, SourceText]]:
         for number in range(len(self._rows)):
             yield (0, number), self.read((0, number))
 
-    def read(self, place: Place) -> Text:
+    def read(self, place: TextPosition) -> SourceText:
         row = self._rows[place[1]]
         text = f"{row['problem']}\n\n{row['solution']}\n\n{row['answer']}"
-        return Text(text, f"maths:{row['id']}", row["language"], row["answer"])
+        return SourceText(text, f"maths:{row['id']}", row["language"], row["answer"])
 
     @cached_property
     def _rows(self) -> list[dict[str, str]]:

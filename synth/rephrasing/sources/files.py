@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError
-from synth.rephrasing.sources.texts import Place, Text
+from synth.rephrasing.sources.texts import SourceText, TextPosition
 from synth.rephrasing.writing.config import SourceConfig
 
 SUFFIXES = (".parquet", ".jsonl", ".txt", ".md")
@@ -41,7 +41,7 @@ class Files:
         self._groups: dict[int, list[int]] = {}
         """By Parquet file the number of the first row of each group, and of the end."""
 
-    def texts(self) -> Iterator[tuple[Place, Text]]:
+    def texts(self) -> Iterator[tuple[TextPosition, SourceText]]:
         for number, file in enumerate(self._files):
             try:
                 match file.suffix:
@@ -54,7 +54,7 @@ class Files:
             except (pa.ArrowException, OSError) as error:
                 raise ConfigError(f"{file} cannot be read: {error}") from error
 
-    def read(self, place: Place) -> Text:
+    def read(self, place: TextPosition) -> SourceText:
         number, offset = place
         file = self._files[number] if number < len(self._files) else None
         if file is None:
@@ -70,7 +70,7 @@ class Files:
         except (pa.ArrowException, OSError) as error:
             raise ConfigError(f"{file} cannot be read: {error}") from error
 
-    def _lines(self, number: int) -> Iterator[tuple[Place, Text]]:
+    def _lines(self, number: int) -> Iterator[tuple[TextPosition, SourceText]]:
         file, offset = self._files[number], 0
         with file.open("rb") as data:
             while line := data.readline(LONGEST_BYTES):
@@ -78,7 +78,7 @@ class Files:
                     yield (number, offset), self._of_line(file, offset, line)
                 offset += len(line)
 
-    def _of_line(self, file: Path, offset: int, line: bytes) -> Text:
+    def _of_line(self, file: Path, offset: int, line: bytes) -> SourceText:
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -87,21 +87,23 @@ class Files:
             raise ConfigError(f"{file}, byte {offset}: a JSON object is wanted on every line")
         return self._text(row, f"{file.name}@{offset}")
 
-    def _segments(self, number: int) -> Iterator[tuple[Place, Text]]:
+    def _segments(self, number: int) -> Iterator[tuple[TextPosition, SourceText]]:
         file, offset = self._files[number], 0
         with file.open("rb") as data:
             while segment := _segment(data):
                 yield (number, offset), self._of_bytes(file, offset, segment)
                 offset += len(segment)
 
-    def _of_bytes(self, file: Path, offset: int, data: bytes) -> Text:
+    def _of_bytes(self, file: Path, offset: int, data: bytes) -> SourceText:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise ConfigError(f"{file} is not UTF-8 text: {error}") from error
-        return Text(text, f"{file.name}@{offset}" if offset else file.name, self._config.language)
+        return SourceText(
+            text, f"{file.name}@{offset}" if offset else file.name, self._config.language
+        )
 
-    def _rows(self, number: int) -> Iterator[tuple[Place, Text]]:
+    def _rows(self, number: int) -> Iterator[tuple[TextPosition, SourceText]]:
         file, at = self._files[number], 0
         with pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(BATCH_ROWS, columns=self._columns(file, parquet)):
@@ -109,7 +111,7 @@ class Files:
                     yield (number, at), self._text(row, f"{file.name}:{at}")
                     at += 1
 
-    def _row(self, number: int, at: int) -> Text:
+    def _row(self, number: int, at: int) -> SourceText:
         """By its row group, of which the last is kept: neighbours are asked for together."""
         file, kept = self._files[number], self._group
         if kept is None or kept[0] != number or not kept[1] <= at < kept[1] + len(kept[2]):
@@ -139,7 +141,7 @@ class Files:
             )
         return [name for name in (self._config.text, "language") if name in names]
 
-    def _text(self, row: dict[str, Any], name: str) -> Text:
+    def _text(self, row: dict[str, Any], name: str) -> SourceText:
         text = row.get(self._config.text)
         if not isinstance(text, str):
             raise ConfigError(
@@ -148,7 +150,7 @@ class Files:
             )
         language = row.get("language")
         known = language if isinstance(language, str) and language else self._config.language
-        return Text(text, name, known)
+        return SourceText(text, name, known)
 
 
 def _segment(data: Any) -> bytes:

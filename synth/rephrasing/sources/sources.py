@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from records.errors import ConfigError
-from synth.rephrasing.sources.built_in import CPython, Maths
+from synth.rephrasing.sources.built_in import CPython, MathsProblems
 from synth.rephrasing.sources.files import SUFFIXES, Files
 from synth.rephrasing.sources.tables import DataSet, is_saved
-from synth.rephrasing.sources.texts import Source
+from synth.rephrasing.sources.texts import TextSource
 from synth.rephrasing.writing.config import SourceConfig
 
-BUILT_IN = {"cpython": CPython, "maths": Maths}
+BUILT_IN = {"cpython": CPython, "maths": MathsProblems}
 
 
 def is_on_hub(config: SourceConfig) -> bool:
@@ -17,7 +17,7 @@ def is_on_hub(config: SourceConfig) -> bool:
     return config.format == "datasets" and not Path(config.path).exists()
 
 
-def source_of(config: SourceConfig) -> Source:
+def source_of(config: SourceConfig) -> TextSource:
     """Reads nothing yet. ConfigError says what is allowed."""
     path = Path(config.path)
     if config.format == "datasets" or is_saved(path):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import ConfigError
-from synth.rephrasing.sources.texts import Place, Text
+from synth.rephrasing.sources.texts import SourceText, TextPosition
 from synth.rephrasing.writing.config import SourceConfig
 
 BATCH_ROWS = 256
@@ -34,7 +34,7 @@ class DataSet:
         self._config = config
         self._rows: Any = None
 
-    def texts(self) -> Iterator[tuple[Place, Text]]:
+    def texts(self) -> Iterator[tuple[TextPosition, SourceText]]:
         rows = self._opened()
         for start in range(0, len(rows), BATCH_ROWS):
             batch = rows[start : start + BATCH_ROWS]
@@ -42,7 +42,7 @@ class DataSet:
                 language = batch["language"][number] if "language" in batch else None
                 yield (0, start + number), self._text(text, language, start + number)
 
-    def read(self, place: Place) -> Text:
+    def read(self, place: TextPosition) -> SourceText:
         rows = self._opened()
         if place[1] >= len(rows):
             raise ConfigError(f"{self._config.path} has fewer rows than when the run was planned")
@@ -75,9 +75,9 @@ class DataSet:
         except Exception as error:  # the package raises whatever its readers do
             raise ConfigError(f"sources: the data set {path!r} cannot be read: {error}") from error
 
-    def _text(self, text: Any, language: Any, number: int) -> Text:
+    def _text(self, text: Any, language: Any, number: int) -> SourceText:
         name = f"{Path(self._config.path).name}:{number}"
         if not isinstance(text, str):
             raise ConfigError(f"{name}: {self._config.text!r} is {type(text).__name__}, no text")
         known = language if isinstance(language, str) and language else self._config.language
-        return Text(text, name, known)
+        return SourceText(text, name, known)

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["heading", "paragraph", "item", "code", "table", "formula"]
+BlockKind = Literal["heading", "paragraph", "item", "code", "table", "formula"]
 
-VERBATIM: frozenset[Kind] = frozenset({"code", "table", "formula"})
+VERBATIM: frozenset[BlockKind] = frozenset({"code", "table", "formula"})
 """Kinds that are carried over as they are."""
 
 PROSE_SHARE = 0.88
@@ -23,8 +23,8 @@ PROSE_WORDS = 4.0
 """Words a line in indented prose of several lines, at least, on average."""
 
 
-class Block(NamedTuple):
-    kind: Kind
+class DocumentBlock(NamedTuple):
+    kind: BlockKind
     start: int
     end: int
 
@@ -52,10 +52,10 @@ _MATH_OPEN = re.compile(r"\s*(\$\$|\\\[|\\begin\{([A-Za-z*]+)\})")
 _PROMPT = re.compile(r"\s*>>>\s?")
 
 
-def blocks_of(text: str) -> list[Block]:
+def blocks_of(text: str) -> list[DocumentBlock]:
     """Every block of the text, in order."""
     lines = list(_lines(text))
-    found: list[Block] = []
+    found: list[DocumentBlock] = []
     at = 0
     while at < len(lines):
         if not lines[at].text:
@@ -65,7 +65,7 @@ def blocks_of(text: str) -> list[Block]:
         last = end - 1
         while not lines[last].text:
             last -= 1
-        found.append(Block(kind, lines[at].start, lines[last].end))
+        found.append(DocumentBlock(kind, lines[at].start, lines[last].end))
         at = end
     return found
 
@@ -86,7 +86,7 @@ def _lines(text: str) -> Iterator[_Line]:
         start += len(line)
 
 
-def _block_at(lines: Sequence[_Line], at: int) -> tuple[Kind, int]:
+def _block_at(lines: Sequence[_Line], at: int) -> tuple[BlockKind, int]:
     """Kind of the block that begins at a line with text, and the line after it."""
     line = lines[at].text
     if fence := _FENCE.match(line):

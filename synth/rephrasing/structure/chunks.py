@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from records.sizes import count_tokens
-from synth.rephrasing.structure.blocks import VERBATIM, Block, Kind, blocks_of, heading_of
+from synth.rephrasing.structure.blocks import (
+    VERBATIM,
+    BlockKind,
+    DocumentBlock,
+    blocks_of,
+    heading_of,
+)
 from synth.rephrasing.structure.sentences import pieces
 
 MARKER_TOKENS = 4
@@ -35,13 +41,13 @@ class Span(NamedTuple):
 class Unit(NamedTuple):
     """What is never cut: a heading, a sentence, an item, a block of code."""
 
-    kind: Kind
+    kind: BlockKind
     start: int
     end: int
     tokens: int
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """A run of units that is rewritten in one go."""
 
     units: tuple[Unit, ...]
@@ -76,17 +82,17 @@ class Document:
         """A marker, as `markers` gives them."""
         self._place = re.compile(rf"\s*({self.mark.pattern})\s*")
 
-    def headings(self, part: Part) -> list[str]:
+    def headings(self, part: TextPart) -> list[str]:
         return [heading_of(self._of(unit)) for unit in part.units if unit.kind == "heading"]
 
-    def markers(self, part: Part) -> list[str]:
+    def markers(self, part: TextPart) -> list[str]:
         return [self._marker(unit) for unit in part.units if unit.kind in VERBATIM]
 
-    def work(self, part: Part) -> str:
+    def work(self, part: TextPart) -> str:
         """What the rewriter is to rewrite."""
         return self._joined(part.units, marked=True)
 
-    def source(self, parts: Iterable[Part]) -> str:
+    def source(self, parts: Iterable[TextPart]) -> str:
         """What these parts say, with its marker above each text that is kept."""
         units = [unit for part in parts for unit in part.units]
         return self._joined(units, marked=False)
@@ -145,17 +151,19 @@ def documents_of(text: str, *, most: int) -> list[Span]:
     return found or [Span(0, len(text))]
 
 
-def parts_of(text: str, blocks: Sequence[Block], chunk_tokens: int) -> list[Part]:
+def parts_of(text: str, blocks: Sequence[DocumentBlock], chunk_tokens: int) -> list[TextPart]:
     """The parts of a document, in order; every block is in one."""
     units = list(_units(text, blocks, chunk_tokens, marked=True))
     runs = list(_runs(units, chunk_tokens))
     if len(runs) > 1 and sum(unit.tokens for unit in runs[-1]) * SMALL < chunk_tokens:
         last = runs.pop()
         runs[-1] = [*runs[-1], *last]
-    return [Part(tuple(run)) for run in runs]
+    return [TextPart(tuple(run)) for run in runs]
 
 
-def _units(text: str, blocks: Sequence[Block], most: int, *, marked: bool) -> Iterator[Unit]:
+def _units(
+    text: str, blocks: Sequence[DocumentBlock], most: int, *, marked: bool
+) -> Iterator[Unit]:
     """`marked`: what is kept weighs what its marker does. It is never cut, whatever its size."""
     for block in blocks:
         body = text[block.start : block.end]

@@ -11,7 +11,7 @@ from synth.rephrasing.writing.instructions import (
     LEARNING_NOTES,
     TRANSLATE,
     Instruction,
-    Kind,
+    InstructionKind,
     instruction,
     instructions,
 )
@@ -58,7 +58,7 @@ class Assigner:
         )
 
 
-def _chosen(kind: Kind, names: Sequence[str]) -> list[Instruction]:
+def _chosen(kind: InstructionKind, names: Sequence[str]) -> list[Instruction]:
     known = instructions(kind)
     if ALL in names:
         return list(known.values())

@@ -9,7 +9,7 @@ from synth.engine.job_config import JobConfig, Role
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.gates import GateName
-from synth.rephrasing.writing.parts import Context
+from synth.rephrasing.writing.parts import PartContext
 
 STAGES = ("rephrase", "selection")
 
@@ -83,7 +83,7 @@ class RephraseConfig(JobConfig):
     """Size of the parts that are rewritten in one go."""
     max_document_tokens: int = Field(default=4096, ge=64, le=131_072)
     """A longer text becomes several documents."""
-    context: Context = "full"
+    context: PartContext = "full"
     """What a part is rewritten in view of: the whole document and all that is written so far, or
     the parts next to it, which costs fewer tokens."""
     fidelity: FidelityConfig = FidelityConfig()
@@ -105,7 +105,7 @@ class RephraseConfig(JobConfig):
         return {role: own for role, own in self.roles.items() if not idle.get(role, False)}
 
     def in_small(self) -> "RephraseConfig":
-        """The same run on a handful of texts, played by the offline provider: a dry run."""
+        """The same run on a handful of texts, played by the offline model: a dry run."""
         few = (s.model_copy(update={"max_documents": DRY_RUN_DOCUMENTS}) for s in self.sources)
         return self.model_copy(
             update={

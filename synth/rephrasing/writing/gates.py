@@ -14,7 +14,7 @@ from typing import Literal
 
 GateName = Literal["toxicity", "personal_data"]
 
-Gate = Callable[[str], str | None]
+TextGate = Callable[[str], str | None]
 """Text -> what was found, in a word, or None."""
 
 _HARM = re.compile(
@@ -59,7 +59,7 @@ def personal_data(text: str) -> str | None:
     return next((kind for kind, found in _KINDS if any(map(found, _spans(kind, text)))), None)
 
 
-GATES: Mapping[GateName, Gate] = {"toxicity": toxicity, "personal_data": personal_data}
+GATES: Mapping[GateName, TextGate] = {"toxicity": toxicity, "personal_data": personal_data}
 
 
 def _spans(kind: str, text: str):

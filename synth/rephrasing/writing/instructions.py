@@ -13,7 +13,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from synth.prompts import templates as prompts
 
-Kind = Literal["styles", "perspectives", "maths"]
+InstructionKind = Literal["styles", "perspectives", "maths"]
 
 LEARNING_NOTES, TRANSLATE = "learning_notes", "translate_to_english"
 """The names among `maths`."""
@@ -27,7 +27,7 @@ class Instruction(NamedTuple):
 
 
 @lru_cache
-def instructions(kind: Kind) -> Mapping[str, Instruction]:
+def instructions(kind: InstructionKind) -> Mapping[str, Instruction]:
     """All shipped instructions of a kind, by name, in the order of their names."""
     found = {}
     for path in sorted((prompts.FOLDER / "rephrase" / kind).glob("*.md")):
@@ -36,7 +36,7 @@ def instructions(kind: Kind) -> Mapping[str, Instruction]:
     return found
 
 
-def instruction(kind: Kind, name: str) -> Instruction:
+def instruction(kind: InstructionKind, name: str) -> Instruction:
     """One instruction. Raises ConfigError that lists the names there are."""
     known = instructions(kind)
     if name not in known:

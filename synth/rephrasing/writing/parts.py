@@ -13,12 +13,12 @@ from records.errors import ItemError
 from records.sizes import count_tokens
 from synth.llm.client import LLM, Completion
 from synth.prompts.templates import Prompt, render
-from synth.rephrasing.structure.chunks import Document, Part
+from synth.rephrasing.structure.chunks import Document, TextPart
 from synth.rephrasing.writing.instructions import Instruction
 
 PROMPT = "rewrite_chunk"
 
-Context = Literal["full", "neighbours"]
+PartContext = Literal["full", "neighbours"]
 
 REPAIRS = 2
 
@@ -44,7 +44,7 @@ class DeclinedError(Exception):
     """The rewriter says that it cannot do what is asked; asking again would change nothing."""
 
 
-class Fault(NamedTuple):
+class PartFault(NamedTuple):
     reason: str
     words: str
     """For the rewriter."""
@@ -79,7 +79,7 @@ class Writer:
         item: str,
         style: Instruction,
         perspective: Instruction,
-        context: Context,
+        context: PartContext,
     ) -> None:
         self._document = document
         self._llm = llm
@@ -111,7 +111,7 @@ class Writer:
             chunks.append(Chunk(part.span, (start, len(text)), attempts))
         return Written(text, chunks, self._prompt_tokens, self._completion_tokens, self._version)
 
-    async def _rewritten(self, number: int, part: Part) -> tuple[str, int]:
+    async def _rewritten(self, number: int, part: TextPart) -> tuple[str, int]:
         if part.is_verbatim:
             return "\n\n".join(self._document.markers(part)), 0
         prompt = self._prompt(number, part)
@@ -135,7 +135,7 @@ class Writer:
             talk = [*prompt.messages, *_repair(answer.content, fault)]
         raise AssertionError("the loop returns or raises")
 
-    def _prompt(self, number: int, part: Part) -> Prompt:
+    def _prompt(self, number: int, part: TextPart) -> Prompt:
         parts = self._document.parts
         if self._context == "full":
             source, written = self._whole, "".join(self._marked)
@@ -153,37 +153,37 @@ class Writer:
             part=self._document.work(part),
         )
 
-    def _read(self, answer: Completion, part: Part) -> tuple[str, Fault | None]:
+    def _read(self, answer: Completion, part: TextPart) -> tuple[str, PartFault | None]:
         """The rewritten part, and what is wrong with it."""
         found = _ANSWER.search(answer.content)
         if answer.finish_reason == "length":
-            return "", Fault("cut_off", "the answer was cut off; be briefer")
+            return "", PartFault("cut_off", "the answer was cut off; be briefer")
         if found is None:
             words = "the rewritten part must stand between <rewrite> and </rewrite>"
-            return "", Fault("invalid_output", words)
+            return "", PartFault("invalid_output", words)
         text = found[1].strip()
         return text, self._fault(text, part)
 
-    def _fault(self, text: str, part: Part) -> Fault | None:
+    def _fault(self, text: str, part: TextPart) -> PartFault | None:
         size = count_tokens(self._document.mark.sub("", text))
         if size < SHORTEST * part.tokens:
-            return Fault("too_short", "much of the part is missing; rewrite all of it")
+            return PartFault("too_short", "much of the part is missing; rewrite all of it")
         if size > LONGEST * part.tokens + SLACK_TOKENS:
-            return Fault("too_long", "it says far more than the part; rewrite this part alone")
+            return PartFault("too_long", "it says far more than the part; rewrite this part alone")
         markers = self._document.markers(part)
         if (there := self._document.mark.findall(text)) != markers:
             wanted = ", ".join(markers) or "no such line"
             words = f"the part has {wanted}; the answer has {', '.join(there) or 'none'}"
-            return Fault("structure_lost", f"{words}: each once, in this order")
+            return PartFault("structure_lost", f"{words}: each once, in this order")
         lines = {_plain(line) for line in text.splitlines()}
         for heading in self._document.headings(part):
             if _plain(heading) not in lines:
-                return Fault("structure_lost", f"the heading {heading!r} must stay as a line")
+                return PartFault("structure_lost", f"the heading {heading!r} must stay as a line")
         own = set(_runs(self._document.work(part)))
         runs = [run for run in _runs(text) if run not in own]
         again = sum(run in self._said for run in runs)
         if again > MOST_SAID_AGAIN * max(len(runs), RUN_WORDS):
-            return Fault("said_again", "it repeats what is written so far; go on from there")
+            return PartFault("said_again", "it repeats what is written so far; go on from there")
         return None
 
 
@@ -197,13 +197,13 @@ def _runs(text: str) -> list[tuple[str, ...]]:
     return [tuple(words[at : at + RUN_WORDS]) for at in range(len(words) - RUN_WORDS + 1)]
 
 
-def _repair(said: str, fault: Fault) -> Sequence[dict[str, str]]:
-    wish = (
+def _repair(said: str, fault: PartFault) -> Sequence[dict[str, str]]:
+    request = (
         f"That answer cannot be used: {fault.words}.\n\nWrite the part again, all of it, between"
         " <rewrite> and </rewrite>."
     )
     # some servers refuse an empty message of the assistant
     return [
         {"role": "assistant", "content": said or "(empty answer)"},
-        {"role": "user", "content": wish},
+        {"role": "user", "content": request},
     ]

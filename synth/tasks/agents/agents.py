@@ -19,13 +19,13 @@ from records.seeds import rng_of
 from records.tables.schemas import Row
 from records.tables.splits import split_of
 from sandboxes.mcp.servers import ServerConfig
-from synth.episode.tools.code_worlds import CodeWorld, is_code
+from synth.episode.tools.code_environments import CodeEnvironment, is_code
 from synth.llm.client import LLM
 from synth.llm.config import RoleConfig
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph
-from tool_specs.toolsets.toolsets import Sampler
+from tool_specs.toolsets.toolsets import ToolsetSampler
 
 STAGE_VERSION = 5
 PROMPT = "gen_agent"
@@ -87,7 +87,7 @@ class AgentConfig(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AgentSource:
     """A synthetic domain or an MCP server that agents are made for."""
 
     domain_id: str | None
@@ -100,13 +100,13 @@ class Source:
     """Rows of the table `tools`, sorted by id, dropped ones left out."""
     entities: Mapping[str, Any] | None = None
     """Of a domain: what its tools' references point at."""
-    worlds: str | None = None
+    environments: str | None = None
     """Of the workspace: digest of the repositories and problems that its tasks are about."""
 
     @property
     def key(self) -> str:
-        if self.worlds is not None:
-            return f"code:{self.worlds}"
+        if self.environments is not None:
+            return f"code:{self.environments}"
         return self.domain_id or f"server:{self.server}"
 
 
@@ -115,7 +115,7 @@ class AgentPlan:
     item_id: str
     """Becomes the agent's id."""
 
-    source: Source
+    source: AgentSource
     tools: tuple[Row, ...]
     capability: str
     expertise: str
@@ -126,11 +126,11 @@ def sources_of(
     domains: Iterable[Row],
     tools: Iterable[Row],
     servers: Mapping[str, ServerConfig],
-    code: Mapping[str, CodeWorld] | None = None,
-) -> list[Source]:
+    code: Mapping[str, CodeEnvironment] | None = None,
+) -> list[AgentSource]:
     """The committed catalogue by domain and server, sorted by key; servers that are not in
     `servers` cannot run here and are left out, and so is the workspace without `code`."""
-    worlds = digest(sorted(world.definition for world in (code or {}).values()))
+    environments = digest(sorted(environment.definition for environment in (code or {}).values()))
     offered = (t for t in tools if not t["drop_reason"] and not is_users(t))
     usable = sorted(offered, key=lambda t: t["tool_id"])
     by_domain: dict[str, list[Row]] = {}
@@ -141,7 +141,7 @@ def sources_of(
         else:
             by_domain.setdefault(tool["domain_id"], []).append(tool)
     sources = [
-        Source(
+        AgentSource(
             domain_id=domain["domain_id"],
             server=None,
             title=domain["title"],
@@ -150,13 +150,13 @@ def sources_of(
             split=domain["split"],
             tools=tuple(by_domain[domain["domain_id"]]),
             entities=domain["entities"],
-            worlds=worlds if is_code(domain) else None,
+            environments=environments if is_code(domain) else None,
         )
         for domain in domains
         if domain["domain_id"] in by_domain and (code or not is_code(domain))
     ]
     sources += [
-        Source(
+        AgentSource(
             domain_id=None,
             server=server,
             title=servers[server].title or server,
@@ -171,14 +171,14 @@ def sources_of(
     return sorted(sources, key=lambda source: source.key)
 
 
-def catalogue_digest(sources: Sequence[Source]) -> str:
+def catalogue_digest(sources: Sequence[AgentSource]) -> str:
     """What toolset sampling depends on: part of every agent's id."""
     return digest([[source.key, [t["tool_id"] for t in source.tools]] for source in sources])
 
 
 def plan_agents(
     config: AgentConfig,
-    sources: Sequence[Source],
+    sources: Sequence[AgentSource],
     *,
     seed: int,
     count: int,
@@ -189,8 +189,8 @@ def plan_agents(
         "agent", STAGE_VERSION, seed, config.identity(), catalogue_digest(sources),
         generator.identity(), version_of(PROMPT),
     )  # fmt: skip
-    domains = [s for s in sources if s.server is None and s.worlds is None]
-    code = [s for s in sources if s.worlds is not None]
+    domains = [s for s in sources if s.server is None and s.environments is None]
+    code = [s for s in sources if s.environments is not None]
     servers = [s for s in sources if s.server is not None]
     return [
         _plan(digest(base, i), config, _source_of(i, seed, config, domains, servers, code), domains)
@@ -202,10 +202,10 @@ def _source_of(
     i: int,
     seed: int,
     config: AgentConfig,
-    domains: list[Source],
-    servers: list[Source],
-    code: list[Source],
-) -> Source:
+    domains: list[AgentSource],
+    servers: list[AgentSource],
+    code: list[AgentSource],
+) -> AgentSource:
     """Code and servers evenly spread at their shares; within each kind, rounds in a seeded
     order."""
     share = config.code_share if domains or servers else 1.0
@@ -222,11 +222,13 @@ def _source_of(
     return pool[order[place]]
 
 
-def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Source]) -> AgentPlan:
+def _plan(
+    item_id: str, config: AgentConfig, source: AgentSource, domains: list[AgentSource]
+) -> AgentPlan:
     rng = rng_of(item_id, "agent")
     keeps_heldout = rng.random() < config.heldout_share
     own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
-    if source.worlds is not None:  # its tools belong together, and no others to them
+    if source.environments is not None:  # its tools belong together, and no others to them
         return _planned(item_id, rng, source, list(source.tools))
     own = _coherent(item_id, source, own or list(source.tools), config.max_tools)
     if len(own) >= 6 and rng.random() < config.fewer_tools_share:
@@ -236,7 +238,7 @@ def _plan(item_id: str, config: AgentConfig, source: Source, domains: list[Sourc
     return _planned(item_id, rng, source, tools)
 
 
-def _planned(item_id: str, rng: Random, source: Source, tools: list[Row]) -> AgentPlan:
+def _planned(item_id: str, rng: Random, source: AgentSource, tools: list[Row]) -> AgentPlan:
     rng.shuffle(tools)
     return AgentPlan(
         item_id=item_id,
@@ -248,19 +250,19 @@ def _planned(item_id: str, rng: Random, source: Source, tools: list[Row]) -> Age
     )
 
 
-def _coherent(item_id: str, source: Source, tools: list[Row], size: int) -> list[Row]:
+def _coherent(item_id: str, source: AgentSource, tools: list[Row], size: int) -> list[Row]:
     """`size` of the tools that feed one another, as far as the source allows; all where there are
     no more than that."""
     if len(tools) <= size:
         return tools
     graph = Graph(tools, [{"domain_id": source.domain_id, "entities": source.entities}])
-    chosen = Sampler(graph).within(rng_of(item_id, "toolset"), graph.sources[0], size)
+    chosen = ToolsetSampler(graph).within(rng_of(item_id, "toolset"), graph.sources[0], size)
     ids = {graph.ids[tool] for tool in chosen}
     return [tool for tool in tools if tool["tool_id"] in ids]
 
 
 def _distractors(
-    rng: Random, config: AgentConfig, own: list[Row], others: list[Source]
+    rng: Random, config: AgentConfig, own: list[Row], others: list[AgentSource]
 ) -> list[Row]:
     """0 to `max_distractors` tools of one other domain, none held out, no name twice."""
     names = {tool["name"] for tool in own}

@@ -16,7 +16,7 @@ from synth.prompts.templates import render, version_of
 STAGE_VERSION = 1
 PROMPT = "gen_persona"
 
-Reveals = Literal["at_once", "mixed", "when_asked"]
+Disclosure = Literal["at_once", "mixed", "when_asked"]
 
 STYLES = (
     "short messages, lower case, no greeting",
@@ -42,10 +42,10 @@ PREFERENCES = (
     "one thing at a time",
     "to know what happens next",
 )
-REVEALS: tuple[Reveals, ...] = ("at_once", "at_once", "mixed", "when_asked")
+DISCLOSURES: tuple[Disclosure, ...] = ("at_once", "at_once", "mixed", "when_asked")
 MOST_PATIENCE = 20
 
-Phrase = Annotated[
+PersonaPhrase = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\n]*$")
 ]
 """A line of the prompts."""
@@ -54,11 +54,11 @@ Phrase = Annotated[
 class PersonaConfig(Config):
     """What the simulated users are drawn from; what stands twice is drawn twice as often."""
 
-    styles: tuple[Phrase, ...] = Field(default=STYLES, min_length=1)
+    styles: tuple[PersonaPhrase, ...] = Field(default=STYLES, min_length=1)
     """How they write; one each."""
-    preferences: tuple[Phrase, ...] = Field(default=PREFERENCES, min_length=1)
+    preferences: tuple[PersonaPhrase, ...] = Field(default=PREFERENCES, min_length=1)
     """How they like to be served; two each."""
-    reveals: tuple[Reveals, ...] = Field(default=REVEALS, min_length=1)
+    reveals: tuple[Disclosure, ...] = Field(default=DISCLOSURES, min_length=1)
     """Whether they tell what they know at once, some of it, or mostly when asked; one each."""
     patience: tuple[int, int] = (3, 7)
     """Fewest and most fruitless answers after which one gives up."""

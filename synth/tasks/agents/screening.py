@@ -10,14 +10,14 @@ run adds. Pairs are found by prefixes: two sets so alike share one of the first 
 from collections.abc import Iterable
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import Source
+from synth.tasks.agents.agents import AgentSource
 from tool_specs.coverage.duplicates import THRESHOLD, Shingles, is_near, shingles_of
 
 SCREEN_VERSION = 1
 """Raised when the same agents would be told apart otherwise."""
 
 
-def near_repeats(agents: Iterable[Row], sources: Iterable[Source]) -> dict[str, str]:
+def near_repeats(agents: Iterable[Row], sources: Iterable[AgentSource]) -> dict[str, str]:
     """agent_id -> the kept agent that it repeats. `agents` in the order in which they were planned;
     `sources` are those that they were made for."""
     source_of = {(source.domain_id, source.server): source for source in sources}
@@ -44,7 +44,7 @@ def near_repeats(agents: Iterable[Row], sources: Iterable[Source]) -> dict[str, 
     return found
 
 
-def _of_all(source: Source) -> Shingles:
+def _of_all(source: AgentSource) -> Shingles:
     """What every agent of the source has in its prompt."""
     return frozenset().union(
         *map(shingles_of, ([text] for text in (source.title, source.description, *source.policy)))

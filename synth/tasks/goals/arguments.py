@@ -1,4 +1,4 @@
-"""Draw arguments for a wish: ids of rows that exist, values that a person would bring along.
+"""Draw arguments for a user goal: ids of rows that exist, values that a person would bring along.
 
 Other than `tool_specs.validation.drawing`, which looks for calls that any tool accepts, this draws
 what makes a good task: rows that the conversation is about already, and new values made of those
@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from synth.tasks.goals.domain_tools import Place, Tool
+from synth.tasks.goals.domain_tools import DomainTool, FieldRef
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.parameters import Path
 from tool_specs.validation.drawing import examples_in
@@ -22,7 +22,7 @@ _EMAIL = re.compile(r"([\w.+-]+)@([\w.-]+)")
 _NAME_LIKE = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+")
 
 PREFER_MADE = 0.8
-"""How often a row that an earlier wish made is taken, where one fits."""
+"""How often a row that an earlier user goal made is taken, where one fits."""
 
 PREFER_KNOWN = 0.6
 """How often a row that the conversation is already about is taken again, where one fits."""
@@ -47,7 +47,7 @@ PHRASES = (
 
 class Drawer:
     """Draws for one task. `recent` is (entity, key) of the rows it has been about so far, `made`
-    of those that its wishes have made."""
+    of those that its user goals have made."""
 
     def __init__(self, domain: Domain, rng: Random) -> None:
         self._domain = domain
@@ -55,18 +55,18 @@ class Drawer:
         self.recent: list[tuple[str, str]] = []
         self.made: list[tuple[str, str]] = []
 
-    def draw(self, world: World, tool: Tool) -> dict[str, Any]:
-        """Arguments for the tool, which the world has yet to accept."""
-        return _Draw(self, self._domain, self._rng, world, tool).arguments()
+    def draw(self, environment: DomainEnvironment, tool: DomainTool) -> dict[str, Any]:
+        """Arguments for the tool, which the environment has yet to accept."""
+        return _Draw(self, self._domain, self._rng, environment, tool).arguments()
 
-    def ref(self, world: World, entity: str) -> str | None:
+    def ref(self, environment: DomainEnvironment, entity: str) -> str | None:
         """The id of some row; None where there is none."""
         for rows, share in ((self.made, PREFER_MADE), (self.recent, PREFER_KNOWN)):
-            fitting = [key for kind, key in rows if kind == entity and world.get(entity, key)]
+            fitting = [key for kind, key in rows if kind == entity and environment.get(entity, key)]
             if fitting and self._rng.random() < share:
                 return self._rng.choice(fitting)
         key_field = self._domain.entities[entity].key
-        keys = [row[key_field] for row in world.rows(entity)]
+        keys = [row[key_field] for row in environment.rows(entity)]
         return self._rng.choice(keys) if keys else None
 
 
@@ -74,24 +74,29 @@ class _Draw:
     """One draw: the rows that the call names first, then values that suit them."""
 
     def __init__(
-        self, drawer: Drawer, domain: Domain, rng: Random, world: World, tool: Tool
+        self,
+        drawer: Drawer,
+        domain: Domain,
+        rng: Random,
+        environment: DomainEnvironment,
+        tool: DomainTool,
     ) -> None:
         self.drawer, self.domain, self.rng = drawer, domain, rng
-        self.world, self.tool = world, tool
+        self.environment, self.tool = environment, tool
         self.rows: list[dict[str, Any]] = []
 
     def arguments(self) -> dict[str, Any]:
         params = {n: p for n, p in self.tool.spec.params.items() if n not in self.tool.paging}
         given = {name for name, param in params.items() if self.given(param)}
         refs = {
-            name: self.drawer.ref(self.world, param.ref)
+            name: self.drawer.ref(self.environment, param.ref)
             for name, param in params.items()
             if param.ref and name in given
         }
         self.rows = [
             row
             for name, key in refs.items()
-            if key is not None and (row := self.world.get(params[name].ref or "", key))
+            if key is not None and (row := self.environment.get(params[name].ref or "", key))
         ]
         values = {
             name: refs[name] if name in refs else self.value(param, (name,))
@@ -106,7 +111,7 @@ class _Draw:
     def value(self, param: ParamSpec, path: Path) -> Any:
         """None where there is nothing to choose from."""
         if param.ref:
-            return self.drawer.ref(self.world, param.ref)
+            return self.drawer.ref(self.environment, param.ref)
         match param.type:
             case "enum":
                 return self.rng.choice(param.values)
@@ -190,11 +195,11 @@ class _Draw:
 
     def existing(self, path: Path) -> list[Any]:
         """Values that rows have in the parameter's field."""
-        place: Place | None = self.tool.places.get(path)
+        place: FieldRef | None = self.tool.stored_in.get(path)
         if place is None:
             return []
         entity, field = place
-        values = (row.get(field) for row in self.world.rows(entity))
+        values = (row.get(field) for row in self.environment.rows(entity))
         return [v for value in values for v in (value if isinstance(value, list) else [value])]
 
 

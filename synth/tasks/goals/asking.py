@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from synth.rubrics.built_in import same_value
-from synth.rubrics.criteria import Scalar
+from synth.rubrics.criteria import CheckedScalar
 from synth.tasks.goals.goals import Asked
 from synth.tasks.goals.knowledge import words_of
 from tool_specs.domains.interpreter import CallResult
@@ -71,12 +71,12 @@ def _asked_of_list(
     return ()
 
 
-def _new_values(observation: Any, known: Sequence[Any]) -> list[tuple[str, Scalar]]:
+def _new_values(observation: Any, known: Sequence[Any]) -> list[tuple[str, CheckedScalar]]:
     values = _scalars(observation)
     return [(n, v) for n, v in values if not any(same_value(v, k) for k in known)]
 
 
-def _scalars(observation: Any) -> Iterator[tuple[str, Scalar]]:
+def _scalars(observation: Any) -> Iterator[tuple[str, CheckedScalar]]:
     """(field, value) of the plain values at the top of an answer, or in its single row."""
     if not isinstance(observation, dict):
         return
@@ -89,7 +89,7 @@ def _scalars(observation: Any) -> Iterator[tuple[str, Scalar]]:
             yield from _scalars(value[0])
 
 
-def told_label(name: str, value: Scalar) -> str:
+def told_label(name: str, value: CheckedScalar) -> str:
     """A field of an answer as one would ask for it: "amount refunded", "day when it begins"."""
     words = name.replace("_", " ")
     stem, _, preposition = words.rpartition(" ")
@@ -110,6 +110,6 @@ def _can_be_told(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _is_figure(value: Scalar) -> bool:
+def _is_figure(value: CheckedScalar) -> bool:
     """Unlikely to stand in a reply by chance."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) > 9)

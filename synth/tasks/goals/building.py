@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.asking import asked_of_read, asked_of_write
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Asked, Fact, Goal, Step
 from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World, breaches
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.language.domain_file import ParamSpec
 
 TRIES = 40
@@ -32,20 +32,20 @@ class Grounding(NamedTuple):
 
 
 class Builder:
-    """A task under construction. `world` is the state after the goals built so far."""
+    """A task under construction. `environment` is the state after the goals built so far."""
 
     def __init__(
         self,
         domain: Domain,
-        world: World,
-        tools: Mapping[str, Tool],
+        environment: DomainEnvironment,
+        tools: Mapping[str, DomainTool],
         *,
         rng: Random,
         views: Views | None = None,
     ) -> None:
         """`tools` are those that the agent has; `views` may hold what was looked up already."""
         self.domain = domain
-        self.world = world
+        self.environment = environment
         self.tools = tools
         self.goals: list[Goal] = []
         self.diffs: list[dict[str, Any]] = []
@@ -55,25 +55,30 @@ class Builder:
         """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
         self.views = views or Views(domain, tools.values())
         self._first: dict[tuple[str, str, str], Any] = {}
-        self._wished: set[tuple[str, str, str]] = set()
+        self._wanted: set[tuple[str, str, str]] = set()
 
     @property
     def plan(self) -> list[Step]:
         return [step for goal in self.goals for step in goal.steps]
 
     def add(
-        self, tool: Tool, *, breaching: bool = False, possible: bool = True, tries: int = TRIES
+        self,
+        tool: DomainTool,
+        *,
+        violating: bool = False,
+        possible: bool = True,
+        tries: int = TRIES,
     ) -> bool:
         """Append a goal on `tool`; False when none of the draws works out.
 
-        `breaching`: the call succeeds but breaks a rule, so that it must not be made.
-        `possible=False`: the wish cannot or must not be granted, and the state stays as it is.
+        `violating`: the call succeeds but breaks a rule, so that it must not be made.
+        `possible=False`: the user goal cannot or must not be granted, and the state stays as it is.
         """
         for _ in range(tries):
-            arguments = self._drawer.draw(self.world, tool)
-            if bool(breaches(self.world, tool.name, arguments)) != breaching:
+            arguments = self._drawer.draw(self.environment, tool)
+            if bool(policy_violations(self.environment, tool.name, arguments)) != violating:
                 continue
-            after = self.world.snapshot()
+            after = self.environment.snapshot()
             result = after.call(tool.name, arguments)
             if result.is_error or (not tool.read_only and not self._is_new(result)):
                 continue
@@ -86,13 +91,15 @@ class Builder:
             return True
         return False
 
-    def add_after(self, own: Tool, *, tries: int = TRIES) -> bool:
+    def add_after(self, own: DomainTool, *, tries: int = TRIES) -> bool:
         """Append a goal that fails until the user has called its `own` tool; False when none of the
         draws works out. What the tool is told must be among what the user knows for the goal."""
         writes = [tool for tool in self.tools.values() if not tool.read_only]
         for _ in range(tries if writes else 0):
-            step = Step(tool=own.name, arguments=self._drawer.draw(self.world, own), actor="user")
-            ready = self.world.snapshot()
+            step = Step(
+                tool=own.name, arguments=self._drawer.draw(self.environment, own), actor="user"
+            )
+            ready = self.environment.snapshot()
             enabled = ready.call(step.tool, step.arguments)
             if enabled.is_error or not enabled.diff:
                 continue
@@ -101,9 +108,9 @@ class Builder:
             arguments = self._drawer.draw(ready, tool)
             after = ready.snapshot()
             result = after.call(tool.name, arguments)
-            if result.is_error or breaches(ready, tool.name, arguments):
+            if result.is_error or policy_violations(ready, tool.name, arguments):
                 continue
-            if not self.world.snapshot().call(tool.name, arguments).is_error:
+            if not self.environment.snapshot().call(tool.name, arguments).is_error:
                 continue  # needs nothing of the user
             goal = self._goal(tool, arguments, result, possible=True)
             if goal is None or not _tells(goal, step):
@@ -115,11 +122,11 @@ class Builder:
         return False
 
     def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
-        """What the call of an impossible wish would change."""
-        return list(self.world.snapshot().call(goal.tool, goal.arguments).diff)
+        """What the call of an impossible user goal would change."""
+        return list(self.environment.snapshot().call(goal.tool, goal.arguments).diff)
 
-    def _keep(self, goal: Goal, result: CallResult, after: World) -> None:
-        self.world = after
+    def _keep(self, goal: Goal, result: CallResult, after: DomainEnvironment) -> None:
+        self.environment = after
         self.diffs += result.diff
         said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
         shown = list(plain_values(result.observation))
@@ -131,21 +138,21 @@ class Builder:
                 if change["op"] == "update":
                     self._first.setdefault((entity, key, field), change["before"][field])
                 if isinstance(value, str) and (change["op"] == "update" or value in said):
-                    self._wished.add((entity, key, field))
+                    self._wanted.add((entity, key, field))
         touched = [(c["entity"], c["id"]) for c in result.diff if c["op"] != "delete"]
         self._drawer.recent = list(dict.fromkeys([*self._drawer.recent, *touched]))
         self._drawer.made = sorted(self.made)
 
     def _is_new(self, result: CallResult) -> bool:
         """A change that takes nothing back: no text that was wished for is overwritten, nothing
-        that an earlier wish changed is again as it was, nothing that it made is gone."""
+        that an earlier user goal changed is again as it was, nothing that it made is gone."""
         for change in result.diff:
             entity, key = change["entity"], change["id"]
             if change["op"] == "delete" and (entity, key) in self.made:
                 return False
             for field, value in (change["after"] or {}).items() if change["op"] == "update" else ():
                 place = (entity, key, field)
-                if place in self._wished or self._first.get(place, _NOTHING) == value:
+                if place in self._wanted or self._first.get(place, _NOTHING) == value:
                     return False
         return bool(result.diff) and not self._only_marks_made(result.diff)
 
@@ -158,7 +165,7 @@ class Builder:
         return is_made and len(values) == 1 and isinstance(values[0], str)
 
     def _goal(
-        self, tool: Tool, arguments: dict[str, Any], result: CallResult, *, possible: bool
+        self, tool: DomainTool, arguments: dict[str, Any], result: CallResult, *, possible: bool
     ) -> Goal | None:
         call = Step(tool=tool.name, arguments=arguments)
         plan = self.plan
@@ -190,11 +197,11 @@ class Builder:
     def _ids(self) -> set[str]:
         """The id of every row: nothing that a user asks for."""
         entities = self.domain.entities.items()
-        return {row[spec.key] for name, spec in entities for row in self.world.rows(name)}
+        return {row[spec.key] for name, spec in entities for row in self.environment.rows(name)}
 
-    def _ground(self, tool: Tool, arguments: dict[str, Any]) -> Grounding:
+    def _ground(self, tool: DomainTool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
-        lookups = self.views.of(self.world)
+        lookups = self.views.of(self.environment)
         grounding = Grounding([], [], {})
         for part in _parts(tool.spec.params, arguments):
             grounding.labels.setdefault(part.place[0], words_of(part.place[0]))
@@ -213,8 +220,8 @@ class Builder:
         if (entity, key) not in self._drawer.recent:
             self._drawer.recent.append((entity, key))
         known: list[Leaf] = []
-        if singles_out(self.world, self.domain, entity, key):
-            known = leaves(self.world, self.domain, entity, key)
+        if singles_out(self.environment, self.domain, entity, key):
+            known = leaves(self.environment, self.domain, entity, key)
         facts = [part.fact(label_of(leaf, role), leaf.value) for leaf in known]
         if (entity, key) in self.made:
             grounding.labels[part.place[0]] = f"{role} made just before"
@@ -272,10 +279,10 @@ def _part(param: ParamSpec, value: Any, place: tuple[str, ...], *, needed: bool)
         yield _Part(place, param, value, needed)
 
 
-def _value_label(tool: Tool, place: tuple[str, ...], param: ParamSpec) -> str:
+def _value_label(tool: DomainTool, place: tuple[str, ...], param: ParamSpec) -> str:
     """`title` of a course search is "course title"; figures carry their unit."""
     label = " ".join(words_of(part) for part in place)
-    entity = words_of(tool.places[place][0]) if place in tool.places else ""
+    entity = words_of(tool.stored_in[place][0]) if place in tool.stored_in else ""
     if len(place) == 1 and " " not in label and entity not in label:
         label = f"{entity} {label}"
     if param.unit and param.unit not in label.split():

@@ -12,21 +12,21 @@ from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.parameters import Path
 from tool_specs.language.statements import Read
 
-Place = tuple[str, str]
+FieldRef = tuple[str, str]
 """(entity, field)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class DomainTool:
     spec: ToolSpec
     writes: tuple[Write, ...]
     """Every change that a call can make."""
 
-    places: Mapping[Path, Place]
+    stored_in: Mapping[Path, FieldRef]
     """Parameter -> the field that it is stored in, or else compared with."""
 
     paging: frozenset[str]
-    """Parameters that say which page of an answer to give, and how long: no part of a wish."""
+    """Parameters that say which page of an answer to give, and how long: no part of a user goal."""
 
     rules: tuple[str, ...]
     """Ids of the policy rules about this tool."""
@@ -41,13 +41,13 @@ class Tool:
 
 
 @lru_cache(maxsize=64)
-def tools_of(domain: Domain) -> Mapping[str, Tool]:
+def tools_of(domain: Domain) -> Mapping[str, DomainTool]:
     """Every tool of the domain by name."""
     return {
-        name: Tool(
+        name: DomainTool(
             spec=program.spec,
             writes=writes_of(program.spec, domain.now),
-            places=_places(program.hints.fields),
+            stored_in=_stored_in(program.hints.fields),
             paging=program.hints.cursors | set(_page_sizes(program.spec)),
             rules=tuple(rule.spec.id for rule in domain.rules.get(name, ())),
         )
@@ -55,11 +55,11 @@ def tools_of(domain: Domain) -> Mapping[str, Tool]:
     }
 
 
-def _places(hints: Iterable[Any]) -> dict[Path, Place]:
-    places: dict[Path, Place] = {}
+def _stored_in(hints: Iterable[Any]) -> dict[Path, FieldRef]:
+    stored_in: dict[Path, FieldRef] = {}
     for hint in sorted(hints, key=lambda hint: hint.relation != "set"):
-        places.setdefault(hint.path, (hint.entity, hint.field))
-    return places
+        stored_in.setdefault(hint.path, (hint.entity, hint.field))
+    return stored_in
 
 
 def _page_sizes(spec: ToolSpec) -> Iterator[str]:

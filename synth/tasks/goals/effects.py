@@ -1,7 +1,7 @@
 """What the write statements of a tool can do to a row, read off its semantics.
 
-An over-approximation: whatever a call can store, the `Source` of its field admits, and a guard is
-listed only where every call that changes the row has passed it. So what no write admits, no call
+An over-approximation: whatever a call can store, the `ValueSource` of its field admits, and a guard
+is listed only where every call that changes the row has passed it. So what no write admits, no call
 does.
 """
 
@@ -37,7 +37,7 @@ ANY = "*"
 """An entity that the text of the semantics does not tell."""
 
 
-class Source(NamedTuple):
+class ValueSource(NamedTuple):
     """What a write can store in a field."""
 
     values: tuple[Any, ...] | None = None
@@ -56,17 +56,17 @@ class Source(NamedTuple):
         return True
 
 
-ANYTHING = Source()
+ANYTHING = ValueSource()
 
 
-class Guard(NamedTuple):
+class FieldCondition(NamedTuple):
     """A condition on the row that is changed, as it was before."""
 
     field: str
     operator: str
     values: tuple[Any, ...]
 
-    def may_hold(self, source: Source) -> bool:
+    def may_hold(self, source: ValueSource) -> bool:
         if source.values is None:
             return True
         if self.operator == "!=":
@@ -80,10 +80,10 @@ class Write(NamedTuple):
     op: str
     """create, update or delete; links are updates."""
     entity: str
-    sets: Mapping[str, Source]
+    sets: Mapping[str, ValueSource]
     key: str | None = None
     """The parameter that holds the row's id, where the statement concerns no other row."""
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[FieldCondition, ...] = ()
     always: bool = False
     """Whether every call that succeeds has this effect."""
 
@@ -97,7 +97,7 @@ def _writes(spec: ToolSpec, now: str) -> Iterator[Write]:
     keys: dict[str, str | None] = {}
     guards = _guards(spec)
 
-    def at(target: str) -> tuple[str, str | None, tuple[Guard, ...]]:
+    def at(target: str) -> tuple[str, str | None, tuple[FieldCondition, ...]]:
         own = tuple(guard for name, guard in guards if name == target)
         return bound.get(target, ANY), keys.get(target), own
 
@@ -131,33 +131,33 @@ def _param_of(expression: str | None) -> str | None:
     return None
 
 
-def _source(expression: str, spec: ToolSpec, now: str) -> Source:
+def _source(expression: str, spec: ToolSpec, now: str) -> ValueSource:
     match parse(expression):
         case Literal(value=value):
-            return Source((value,))
+            return ValueSource((value,))
         case Call(function="now", arguments=()):
-            return Source((now,))
+            return ValueSource((now,))
         case Access(base=Name(name="args"), field=name) if name in spec.params:
             return _given(name, spec.params[name])
     return ANYTHING
 
 
-def _given(name: str, param: ParamSpec) -> Source:
+def _given(name: str, param: ParamSpec) -> ValueSource:
     left_out = (param.default,) if param.optional else ()
     match param.type:
         case "enum":
-            return Source((*param.values, *left_out), param=name)
+            return ValueSource((*param.values, *left_out), param=name)
         case "boolean":
-            return Source((True, False, *left_out), param=name)
+            return ValueSource((True, False, *left_out), param=name)
         case "integer" | "number" if not param.optional:
-            return Source(None, param.min, param.max, name)
-    return Source(param=name)
+            return ValueSource(None, param.min, param.max, name)
+    return ValueSource(param=name)
 
 
-def _guards(spec: ToolSpec) -> list[tuple[str, Guard]]:
+def _guards(spec: ToolSpec) -> list[tuple[str, FieldCondition]]:
     """(binding, guard) of the conditions that are looked at before anything is changed."""
     single: set[str] = set()
-    found: list[tuple[str, Guard]] = []
+    found: list[tuple[str, FieldCondition]] = []
     for statement in spec.semantics:
         if statement.op in WRITING_OPS:
             break
@@ -171,23 +171,23 @@ def _guards(spec: ToolSpec) -> list[tuple[str, Guard]]:
     return found
 
 
-def _guard(term: Node) -> tuple[str, Guard] | None:
+def _guard(term: Node) -> tuple[str, FieldCondition] | None:
     match term:
         case Access(base=Name(name=name), field=field):
-            return name, Guard(field, "in", (True,))
+            return name, FieldCondition(field, "in", (True,))
         case Unary(operator="not", operand=Access(base=Name(name=name), field=field)):
-            return name, Guard(field, "in", (False, None))
+            return name, FieldCondition(field, "in", (False, None))
         case Binary(
             operator="==" | "!=" as sign,
             left=Access(base=Name(name=name), field=field),
             right=Literal(value=value),
         ):
-            return name, Guard(field, "in" if sign == "==" else sign, (value,))
+            return name, FieldCondition(field, "in" if sign == "==" else sign, (value,))
         case Binary(
             operator="in",
             left=Access(base=Name(name=name), field=field),
             right=ListOf(items=items),
         ) if all(isinstance(item, Literal) for item in items):
             values = tuple(item.value for item in items if isinstance(item, Literal))
-            return name, Guard(field, "in", values)
+            return name, FieldCondition(field, "in", values)
     return None

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from synth.rubrics.criteria import Rubric, Scalar, Strict
+from synth.rubrics.criteria import CheckedScalar, Rubric, Strict
 
 Variant = Literal[
     "normal",
@@ -21,7 +21,7 @@ class Fact(Strict):
     """Something the user knows and the agent needs."""
 
     label: str
-    value: Scalar | bool
+    value: CheckedScalar | bool
     param: str
     """The parameter that it goes into, or that it helps to find the value of."""
 
@@ -30,14 +30,14 @@ class Fact(Strict):
     tool can do without, nobody would ask for."""
 
     when: Literal["opening", "asked"] = "opening"
-    """Told with the wish it belongs to, or only when asked."""
+    """Told with the user goal it belongs to, or only when asked."""
 
 
 class Asked(Strict):
     """Something the user wants to be told."""
 
     label: str
-    values: tuple[Scalar, ...]
+    values: tuple[CheckedScalar, ...]
 
 
 class Step(Strict):
@@ -50,7 +50,7 @@ class Step(Strict):
 
 
 class Goal(Strict):
-    """One wish: a call that grants it, what the user knows for it and wants to hear of it."""
+    """One user goal: a call that grants it, what the user knows for it and wants to hear of it."""
 
     tool: str
     """Empty for a question that no tool is needed for."""
@@ -72,17 +72,17 @@ class Goal(Strict):
 
     writes: bool
     possible: bool = True
-    """False for a wish that must not or cannot be granted: its steps end before the call."""
+    """False for a user goal that must not or cannot be granted: its steps end before the call."""
 
     could_be: tuple[str, ...] = ()
-    """Tools that the wish, as it is said at first, could as well be for."""
+    """Tools that the user goal, as it is said at first, could as well be for."""
 
     after: bool = False
     """Said in one breath with the goal before it, and to be done only after that one."""
 
     @property
     def sentence(self) -> str:
-        """The wish in one sentence, for a reader of the rubric."""
+        """The user goal in one sentence, for a reader of the rubric."""
         if self.could_be:
             meant = ", ".join(str(fact.value) for fact in self.known if not fact.param)
             return f"{self.description.rstrip('.')} ({meant})."
@@ -96,8 +96,8 @@ class Draft(Strict):
     goals: tuple[Goal, ...]
     initial_state: dict[str, Any]
     proved: dict[str, Any] = Field(default_factory=dict)
-    """What was shown of it besides that its plan works: how the plan was found, why a wish cannot
-    be granted, that a fact cannot be found out. JSON values."""
+    """What was shown of it besides that its plan works: how the plan was found, why a user goal
+    cannot be granted, that a fact cannot be found out. JSON values."""
 
     @property
     def plan(self) -> tuple[Step, ...]:
@@ -125,4 +125,4 @@ class Proof(Strict):
     one is the first to show."""
 
     num_rules: int = 0
-    """Policy rules about tools that the wishes need."""
+    """Policy rules about tools that the user goals need."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 MAX_DEPTH = 3
 """References followed from a row: an appointment's slot's doctor."""
@@ -28,10 +28,10 @@ def words_of(name: str) -> str:
 
 
 def natural_refs(
-    world: World, domain: Domain, entity: str, key: str
+    environment: DomainEnvironment, domain: Domain, entity: str, key: str
 ) -> Iterator[tuple[str, str, str]]:
     """(field, entity, key) of the rows that a row's natural fields name."""
-    row = world.get(entity, key) or {}
+    row = environment.get(entity, key) or {}
     spec = domain.entities[entity]
     for field in spec.natural:
         kind = spec.fields[field]
@@ -39,9 +39,11 @@ def natural_refs(
             yield field, kind.to, row[field]
 
 
-def leaves(world: World, domain: Domain, entity: str, key: str, depth: int = 0) -> list[Leaf]:
+def leaves(
+    environment: DomainEnvironment, domain: Domain, entity: str, key: str, depth: int = 0
+) -> list[Leaf]:
     """The plain values by which people refer to the row, references followed."""
-    row = world.get(entity, key) or {}
+    row = environment.get(entity, key) or {}
     spec = domain.entities[entity]
     found: list[Leaf] = []
     for field in spec.natural:
@@ -50,7 +52,7 @@ def leaves(world: World, domain: Domain, entity: str, key: str, depth: int = 0) 
             continue
         if kind.type == "ref" and kind.to:
             if depth < MAX_DEPTH:
-                inner = leaves(world, domain, kind.to, value, depth + 1)
+                inner = leaves(environment, domain, kind.to, value, depth + 1)
                 found += [Leaf((field, *leaf.path), leaf.entity, leaf.value) for leaf in inner]
         elif kind.type not in ("list", "object"):
             found.append(Leaf((field,), entity, value))
@@ -68,16 +70,16 @@ def once(parts: Iterable[str]) -> list[str]:
     return [word for i, word in enumerate(words) if i == 0 or word != words[i - 1]]
 
 
-def singles_out(world: World, domain: Domain, entity: str, key: str) -> bool:
+def singles_out(environment: DomainEnvironment, domain: Domain, entity: str, key: str) -> bool:
     """Whether no other row has the same natural leaves, so that the user's words mean this row."""
-    own = [(leaf.path, leaf.value) for leaf in leaves(world, domain, entity, key)]
+    own = [(leaf.path, leaf.value) for leaf in leaves(environment, domain, entity, key)]
     if not own:
         return False
     key_field = domain.entities[entity].key
     return not any(
         row[key_field] != key
-        and [(o.path, o.value) for o in leaves(world, domain, entity, row[key_field])] == own
-        for row in world.rows(entity)
+        and [(o.path, o.value) for o in leaves(environment, domain, entity, row[key_field])] == own
+        for row in environment.rows(entity)
     )
 
 

@@ -9,11 +9,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Step
 from synth.tasks.goals.knowledge import MAX_DEPTH, Leaf, leaves, natural_refs
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
 
 MAX_ASSIGNMENTS = 48
@@ -22,21 +22,21 @@ MAX_ASSIGNMENTS = 48
 _FREE_TEXT = frozenset({"query", "q", "text", "search", "keyword", "term"})
 
 
-Place = tuple[str, str]
+RowKey = tuple[str, str]
 """(entity, key) of a row."""
 
-Needs = frozenset[Place]
+Needs = frozenset[RowKey]
 """Rows whose ids must be known beforehand."""
 
 
-class Source(NamedTuple):
+class LookupSource(NamedTuple):
     """A value that may go into a parameter of a look-up."""
 
     value: Any
     needs: Needs
 
 
-class Answer(NamedTuple):
+class LookupAnswer(NamedTuple):
     step: Step
     needs: Needs
     observation: Any
@@ -45,15 +45,17 @@ class Answer(NamedTuple):
 class Lookups:
     """Look-ups in one state by the given read tools. Remembers what it found."""
 
-    def __init__(self, world: World, domain: Domain, tools: Sequence[ToolSpec]) -> None:
-        self._world = world
+    def __init__(
+        self, environment: DomainEnvironment, domain: Domain, tools: Sequence[ToolSpec]
+    ) -> None:
+        self._environment = environment
         self._domain = domain
         self._tools = tools
-        self._found: dict[Place, tuple[Step, ...] | None] = {}
-        self._made: dict[Place, list[Answer]] = {}
-        self._known: dict[Place, list[Leaf]] = {}
+        self._found: dict[RowKey, tuple[Step, ...] | None] = {}
+        self._made: dict[RowKey, list[LookupAnswer]] = {}
+        self._known: dict[RowKey, list[Leaf]] = {}
 
-    def find(self, place: Place, depth: int = 0) -> tuple[Step, ...] | None:
+    def find(self, place: RowKey, depth: int = 0) -> tuple[Step, ...] | None:
         """The shortest look-up of the row's id, or None when no read tool gives it away."""
         if place not in self._found:
             self._found[place] = None  # a row is not looked up by way of itself
@@ -65,9 +67,9 @@ class Lookups:
             self._found[place] = min(plans, key=_cost, default=None)
         return self._found[place]
 
-    def _plan(self, place: Place, answer: Answer, depth: int) -> tuple[Step, ...] | None:
+    def _plan(self, place: RowKey, answer: LookupAnswer, depth: int) -> tuple[Step, ...] | None:
         """The steps when the answer singles the row out, with the ids that this takes."""
-        for extra in self.reveals(answer, place):
+        for extra in self.discloses(answer, place):
             before: list[Step] = []
             for need in sorted(answer.needs | extra):
                 steps = self.find(need, depth + 1) if depth < MAX_DEPTH else None
@@ -78,7 +80,7 @@ class Lookups:
                 return tuple(unique_steps([*before, answer.step]))
         return None
 
-    def answers(self, place: Place) -> list[Answer]:
+    def answers(self, place: RowKey) -> list[LookupAnswer]:
         """What read tools say when they are given what people know of the row, and the ids of the
         rows that it names."""
         if place not in self._made:
@@ -86,13 +88,13 @@ class Lookups:
             self._made[place] = list(self._ask(place, known)) if known else []
         return self._made[place]
 
-    def _leaves(self, place: Place) -> list[Leaf]:
+    def _leaves(self, place: RowKey) -> list[Leaf]:
         if place not in self._known:
-            self._known[place] = leaves(self._world, self._domain, *place)
+            self._known[place] = leaves(self._environment, self._domain, *place)
         return self._known[place]
 
-    def _ask(self, place: Place, known: list[Leaf]) -> Iterator[Answer]:
-        refs = list(natural_refs(self._world, self._domain, *place))
+    def _ask(self, place: RowKey, known: list[Leaf]) -> Iterator[LookupAnswer]:
+        refs = list(natural_refs(self._environment, self._domain, *place))
         for tool in self._tools:
             options = [_options(name, param, known, refs) for name, param in tool.params.items()]
             combinations = itertools.product(*options)
@@ -100,12 +102,12 @@ class Lookups:
                 pairs = zip(tool.params, chosen, strict=True)
                 filled = {name: source for name, source in pairs if source is not None}
                 arguments = {name: source.value for name, source in filled.items()}
-                result = self._world.call(tool.name, arguments)
+                result = self._environment.call(tool.name, arguments)
                 if not result.is_error:
                     needs = frozenset().union(*(source.needs for source in filled.values()))
-                    yield Answer(Step(tool=tool.name, arguments=arguments), needs, result[0])
+                    yield LookupAnswer(Step(tool=tool.name, arguments=arguments), needs, result[0])
 
-    def reveals(self, answer: Answer, place: Place) -> Iterator[Needs]:
+    def discloses(self, answer: LookupAnswer, place: RowKey) -> Iterator[Needs]:
         """Which further ids tell the row from the others in the answer, the fewest first; nothing
         when the answer does not show it. An answer that was not asked for by what people know of
         the row must show all of that."""
@@ -122,50 +124,52 @@ class Lookups:
         if all(row[key_field] == key for row in agreeing):
             yield frozenset()
             return
-        refs = list(natural_refs(self._world, self._domain, entity, key))
+        refs = list(natural_refs(self._environment, self._domain, entity, key))
         for count in range(1, len(refs) + 1):
             for chosen in itertools.combinations(refs, count):
                 ids = {field: ref for field, _, ref in chosen}
                 if {row[key_field] for row in agreeing if _agrees(row, ids)} == {key}:
                     yield frozenset((to, ref) for _, to, ref in chosen)
 
-    def _shown_whole(self, answer: Answer, place: Place) -> Iterator[Needs]:
+    def _shown_whole(self, answer: LookupAnswer, place: RowKey) -> Iterator[Needs]:
         entity, key = place
-        spec, row = self._domain.entities[entity], self._world.get(entity, key) or {}
+        spec, row = self._domain.entities[entity], self._environment.get(entity, key) or {}
         if spec.natural and any(
             shown[spec.key] == key
             and all(field in shown and shown[field] == row.get(field) for field in spec.natural)
             for shown in rows_in(answer.observation, spec.key)
         ):
-            refs = natural_refs(self._world, self._domain, entity, key)
+            refs = natural_refs(self._environment, self._domain, entity, key)
             yield frozenset((to, ref) for _, to, ref in refs)
 
 
 class Views:
     """Look-ups by the state that they are made in, so that nothing is asked twice."""
 
-    def __init__(self, domain: Domain, tools: Iterable[Tool]) -> None:
+    def __init__(self, domain: Domain, tools: Iterable[DomainTool]) -> None:
         self._domain = domain
         self._reads = [tool.spec for tool in tools if tool.read_only]
         self._views: dict[str, Lookups] = {}
 
-    def of(self, world: World) -> Lookups:
-        """The world must not be changed any more."""
-        if world.state_hash not in self._views:
-            self._views[world.state_hash] = Lookups(world, self._domain, self._reads)
-        return self._views[world.state_hash]
+    def of(self, environment: DomainEnvironment) -> Lookups:
+        """The environment must not be changed any more."""
+        if environment.state_hash not in self._views:
+            self._views[environment.state_hash] = Lookups(environment, self._domain, self._reads)
+        return self._views[environment.state_hash]
 
 
 def _options(
     name: str, param: ParamSpec, known: list[Leaf], refs: list[tuple[str, str, str]]
-) -> list[Source | None]:
+) -> list[LookupSource | None]:
     """What may stand in a parameter; None where it may be left out."""
-    options: list[Source | None] = []
+    options: list[LookupSource | None] = []
     if param.ref:
-        options += [Source(ref, frozenset([(to, ref)])) for _, to, ref in refs if to == param.ref]
+        options += [
+            LookupSource(ref, frozenset([(to, ref)])) for _, to, ref in refs if to == param.ref
+        ]
     else:
         options += [
-            Source(value, frozenset())
+            LookupSource(value, frozenset())
             for leaf in known
             if (value := _as_argument(leaf, name, param)) is not None
         ]

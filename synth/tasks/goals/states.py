@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from synth.rubrics.built_in import net_changes
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.validation.drawing import draw_success
 
 MAX_HISTORY = 6
@@ -20,23 +20,23 @@ MAX_HISTORY = 6
 TRIES = 24
 """Draws for one call before it is left out."""
 
-Patch = dict[str, dict[str, dict[str, Any] | None]]
+StatePatch = dict[str, dict[str, dict[str, Any] | None]]
 """Entity -> key -> row, or null for a row of the seed that is gone."""
 
 
-def seeded_state(domain: Domain, tools: Mapping[str, Tool], rng: Random) -> Patch:
+def seeded_state(domain: Domain, tools: Mapping[str, DomainTool], rng: Random) -> StatePatch:
     """A patch on the seed that calls of the domain's write tools lead to; may be empty."""
-    world = World.of(domain)
+    environment = DomainEnvironment.of(domain)
     writes = [name for name, tool in sorted(tools.items()) if not tool.read_only]
     diffs: list[dict[str, Any]] = []
     for _ in range(rng.randint(1, MAX_HISTORY) if writes else 0):
         name = rng.choice(writes)
-        drawn = draw_success(world, name, rng, tries=TRIES)
-        if drawn is not None and not breaches(world, name, drawn.arguments):
-            world = drawn.world
+        drawn = draw_success(environment, name, rng, tries=TRIES)
+        if drawn is not None and not policy_violations(environment, name, drawn.arguments):
+            environment = drawn.environment
             diffs += drawn.result.diff
-    patch: Patch = {}
+    patch: StatePatch = {}
     for change in net_changes(diffs):
-        row = world.get(change["entity"], change["id"])
+        row = environment.get(change["entity"], change["id"])
         patch.setdefault(change["entity"], {})[change["id"]] = dict(row) if row else None
     return patch

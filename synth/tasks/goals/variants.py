@@ -27,7 +27,7 @@ def variant_of(
     rng: Random, *, has_rules: bool, lacks_tools: bool, has_others: bool, has_alternatives: bool
 ) -> Variant:
     """Drawn among those that an agent can have: one with rules, with tools that its domain has and
-    it has not, beside other domains, with tools that a vague wish could mean alike."""
+    it has not, beside other domains, with tools that a vague user goal could mean alike."""
     weights: dict[Variant, float] = dict(WEIGHTS)
     weights["missing_tool"] = MISSING_TOOL_WEIGHT if lacks_tools else 0.0
     possible: dict[Variant, bool] = {

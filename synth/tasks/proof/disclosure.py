@@ -15,22 +15,22 @@ from synth.tasks.goals.goals import Draft, Fact, Goal
 from synth.tasks.goals.knowledge import leaves
 from synth.tasks.proof.proving import UnprovedError
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.language.domain_file import ParamSpec
 
 MAX_TWINS = 40
 """Other values that are tried for one fact."""
 
 KEPT_BACK = {"at_once": 0.0, "mixed": 0.3, "when_asked": 0.6}
-"""Share of the facts of a wish that a persona tells only when asked."""
+"""Share of the facts of a user goal that a persona tells only when asked."""
 
 
 IsMissing = Callable[[Goal, Fact], bool]
 """Whether a fact of the goal, untold, can be had from nobody but the user."""
 
 
-def revealed(
-    draft: Draft, reveals: str, rng: Random, is_missing: IsMissing = lambda goal, fact: True
+def disclosed(
+    draft: Draft, disclosure: str, rng: Random, is_missing: IsMissing = lambda goal, fact: True
 ) -> Draft:
     """The draft with each fact told at once or kept back.
 
@@ -40,7 +40,7 @@ def revealed(
         return _one_kept_back(draft, rng, is_missing)
     if draft.variant in ("no_tool", "unclear_tool"):
         return draft
-    share = KEPT_BACK[reveals]
+    share = KEPT_BACK[disclosure]
     can_wait = _can_wait(draft)
     goals = [
         goal.model_copy(
@@ -96,54 +96,60 @@ class Twins:
 
     def __init__(self, domain: Domain, draft: Draft) -> None:
         self._domain = domain
-        self._worlds: list[tuple[Goal, World]] = []
-        world = World.of(domain, draft.initial_state)
+        self._environments: list[tuple[Goal, DomainEnvironment]] = []
+        environment = DomainEnvironment.of(domain, draft.initial_state)
         for goal in draft.goals:
-            self._worlds.append((goal, world))
-            world = world.snapshot()
+            self._environments.append((goal, environment))
+            environment = environment.snapshot()
             if goal.possible and goal.tool in domain.programs:
-                world.call(goal.tool, goal.arguments)
+                environment.call(goal.tool, goal.arguments)
 
     def of(self, goal: Goal, fact: Fact) -> Any:
         """Another argument for which the goal could stand while all that is told stays the same;
         None where none was found."""
         if goal.tool not in self._domain.programs or fact.param not in goal.arguments:
             return None
-        world = next(world for own, world in self._worlds if own == goal)
+        environment = next(environment for own, environment in self._environments if own == goal)
         param = self._domain.programs[goal.tool].spec.params[fact.param]
-        right = world.snapshot().call(goal.tool, goal.arguments)
-        others = self._others(world, param, goal.arguments[fact.param], fact)
+        right = environment.snapshot().call(goal.tool, goal.arguments)
+        others = self._others(environment, param, goal.arguments[fact.param], fact)
         for value in islice(others, MAX_TWINS):
             arguments = goal.arguments | {fact.param: value}
-            if breaches(world, goal.tool, arguments):
+            if policy_violations(environment, goal.tool, arguments):
                 continue
-            result = world.snapshot().call(goal.tool, arguments)
+            result = environment.snapshot().call(goal.tool, arguments)
             differs = result.diff != right.diff or result.observation != right.observation
             if not result.is_error and differs and (result.diff or not goal.writes):
                 return value
         return None
 
-    def _others(self, world: World, param: ParamSpec, value: Any, fact: Fact) -> Iterator[Any]:
+    def _others(
+        self, environment: DomainEnvironment, param: ParamSpec, value: Any, fact: Fact
+    ) -> Iterator[Any]:
         if param.type == "array" and param.items is not None:
             for place, item in enumerate(value):
-                for other in self._others(world, param.items, item, fact):
+                for other in self._others(environment, param.items, item, fact):
                     yield [*value[:place], other, *value[place + 1 :]]
         elif param.type == "object":
             for name, part in value.items():
-                for other in self._others(world, (param.properties or {})[name], part, fact):
+                for other in self._others(environment, (param.properties or {})[name], part, fact):
                     yield value | {name: other}
         elif param.ref:
-            yield from self._rows_alike(world, param.ref, value, fact)
+            yield from self._rows_alike(environment, param.ref, value, fact)
         elif value == fact.value:
             yield from _other_values(param, value)
 
-    def _rows_alike(self, world: World, entity: str, key: str, fact: Fact) -> Iterator[str]:
+    def _rows_alike(
+        self, environment: DomainEnvironment, entity: str, key: str, fact: Fact
+    ) -> Iterator[str]:
         """Rows of which people know the same, but for the fact."""
-        own = {leaf.path: leaf.value for leaf in leaves(world, self._domain, entity, key)}
+        own = {leaf.path: leaf.value for leaf in leaves(environment, self._domain, entity, key)}
         key_field = self._domain.entities[entity].key
-        for row in world.rows(entity):
+        for row in environment.rows(entity):
             other = row[key_field]
-            alike = {leaf.path: leaf.value for leaf in leaves(world, self._domain, entity, other)}
+            alike = {
+                leaf.path: leaf.value for leaf in leaves(environment, self._domain, entity, other)
+            }
             if fact.value == key and other != key:
                 yield other
             elif alike.keys() == own.keys():

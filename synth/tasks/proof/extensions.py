@@ -94,7 +94,7 @@ class Extensions:
                         f"{path}: criteria(draft) gave {criterion!r}, which is no Criterion; "
                         "make one with KIND.criterion(id, words, check, weight=..., mandatory=...)"
                     )
-                if why := self.kinds.misfit(criterion):
+                if why := self.kinds.problem_with(criterion):
                     raise ConfigError(f"{path}: {why}")
             added += own
         return added

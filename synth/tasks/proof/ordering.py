@@ -8,12 +8,12 @@ from synth.rubrics.state import check_state
 from synth.tasks.goals.goals import Draft, Goal
 from synth.tasks.goals.rubrics import expected_changes
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 
 def in_order(domain: Domain, draft: Draft) -> Draft:
-    """The draft with its second wish to be granted after the first, where they can be granted in
-    either order, to the same effect and with the same answers; else the draft as it is."""
+    """The draft with its second user goal to be granted after the first, where they can be granted
+    in either order, to the same effect and with the same answers; else the draft as it is."""
     if len(draft.goals) < 2:
         return draft
     first, second, *rest = draft.goals
@@ -42,8 +42,8 @@ def _played(
     domain: Domain, draft: Draft, goals: tuple[Goal, Goal]
 ) -> tuple[list[dict[str, Any]], list[Any]] | None:
     """(net changes, answers) of the two calls; None where one fails."""
-    world = World.of(domain, draft.initial_state)
-    results = [world.call(goal.tool, goal.arguments) for goal in goals]
+    environment = DomainEnvironment.of(domain, draft.initial_state)
+    results = [environment.call(goal.tool, goal.arguments) for goal in goals]
     if any(result.is_error for result in results):
         return None
     diffs = [change for result in results for change in result.diff]

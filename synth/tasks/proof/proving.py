@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from synth.rubrics.built_in import Breach, Call, Kinds, episode_of, net_changes
+from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of, net_changes
 from synth.rubrics.criteria import Rubric
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Proof, Step
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rubrics import rubric_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 HARMFUL = 1
 """Tools that a rubric forbids by name, at most."""
@@ -31,26 +31,27 @@ class UnprovedError(Exception):
 def prove(
     domain: Domain,
     draft: Draft,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, DomainTool],
     extensions: Extensions = NO_EXTENSIONS,
     *,
-    own: Sequence[Tool] = (),
+    own: Sequence[DomainTool] = (),
 ) -> Proof:
-    """Execute the draft in a fresh world and check its own rubric on it.
+    """Execute the draft in a fresh environment and check its own rubric on it.
 
     `tools` are the agent's, `own` the user's. Raises UnprovedError.
     """
-    world = World.of(domain, draft.initial_state)
-    calls: list[Call] = []
-    broken: list[Breach] = []
+    environment = DomainEnvironment.of(domain, draft.initial_state)
+    calls: list[EpisodeCall] = []
+    broken: list[PolicyViolation] = []
     for index, step in enumerate(draft.plan):
         at_hand = tools if step.actor == "agent" else {tool.name for tool in own}
         if step.tool not in at_hand:
             raise UnprovedError("tool_not_at_hand", step.tool)
         broken += [
-            Breach(rule=r, call_index=index) for r in breaches(world, step.tool, step.arguments)
+            PolicyViolation(rule=r, call_index=index)
+            for r in policy_violations(environment, step.tool, step.arguments)
         ]
-        result = world.call(step.tool, step.arguments)
+        result = environment.call(step.tool, step.arguments)
         if result.is_error:
             raise UnprovedError("plan_fails", f"{step.tool}: {result.observation}")
         turn = 2 if draft.goals[0].could_be else 1
@@ -81,8 +82,10 @@ def prove(
     )
 
 
-def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int) -> Call:
-    return Call(
+def _call(
+    step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int
+) -> EpisodeCall:
+    return EpisodeCall(
         tool=step.tool,
         arguments=step.arguments,
         observation=observation,
@@ -92,7 +95,7 @@ def _call(step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn:
     )
 
 
-def observed_chars(calls: Iterable[Call]) -> int:
+def observed_chars(calls: Iterable[EpisodeCall]) -> int:
     return sum(
         len(call.observation)
         if isinstance(call.observation, str)
@@ -107,7 +110,7 @@ def _need_effect(draft: Draft, changes: Sequence[dict[str, Any]]) -> None:
         raise UnprovedError("no_net_effect")
 
 
-def _harmful(draft: Draft, tools: Mapping[str, Tool]) -> list[str]:
+def _harmful(draft: Draft, tools: Mapping[str, DomainTool]) -> list[str]:
     """Tools that delete what the plan is about and that the plan does not use."""
     used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
     about = {
@@ -125,7 +128,8 @@ def _harmful(draft: Draft, tools: Mapping[str, Tool]) -> list[str]:
 
 
 def reference_messages(draft: Draft) -> list[dict[str, Any]]:
-    """A conversation that ends as it should: the wish, and a closing word with every answer."""
+    """A conversation that ends as it should: the user goal, and a closing word with every
+    answer."""
     parts = [
         f"{asked.label}: {', '.join(map(str, asked.values))}."
         for goal in draft.goals
@@ -148,22 +152,24 @@ def reference_messages(draft: Draft) -> list[dict[str, Any]]:
 def check_passes(
     rubric: Rubric,
     draft: Draft,
-    calls: Sequence[Call],
+    calls: Sequence[EpisodeCall],
     kinds: Kinds,
     *,
-    broken: Sequence[Breach] = (),
+    broken: Sequence[PolicyViolation] = (),
     changes: Sequence[dict[str, Any]] | None = None,
     tests: Mapping[str, str | None] | None = None,
 ) -> None:
     """Every criterion that code can check passes on the reference; else UnprovedError."""
     messages = reference_messages(draft)
-    episode = episode_of(messages, calls, changes=changes, breaches=broken, tests=tests)
+    episode = episode_of(messages, calls, changes=changes, policy_violations=broken, tests=tests)
     for criterion_id, verdict in kinds.check_all(rubric, episode).items():
         if not verdict.passed:
             raise UnprovedError("fails_own_rubric", f"{criterion_id}: {verdict.evidence}")
 
 
-def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str] = ()) -> None:
+def check_derivable(
+    draft: Draft, calls: Sequence[EpisodeCall], *, given: Sequence[str] = ()
+) -> None:
     """Every value in the plan was said by the user or shown by an earlier answer, or stands in
     the `given` texts that the agent starts with. Of the user's own calls only the user sees what
     they return."""
@@ -177,7 +183,7 @@ def check_derivable(draft: Draft, calls: Sequence[Call], *, given: Sequence[str]
             seen += plain_values(call.observation)
 
 
-def num_dependencies(draft: Draft, calls: Sequence[Call]) -> int:
+def num_dependencies(draft: Draft, calls: Sequence[EpisodeCall]) -> int:
     """Pairs of calls: the later one takes what nobody said and the earlier was first to show."""
     said = [fact.value for goal in draft.goals for fact in goal.known]
     shown = [list(plain_values(call.observation)) for call in calls]

@@ -1,4 +1,4 @@
-"""Proofs that no plan reaches a wish: what its changes need, no call of the tools can give.
+"""Proofs that no plan reaches a user goal: what its changes need, no call of the tools can give.
 
 Delete-relaxed, row by row: a field may take every value that it has, or that some applicable write
 could ever store in it; nothing is ever taken away. So more is reachable here than really is, and a
@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from synth.rubrics.built_in import net_changes, same_value
-from synth.tasks.goals.domain_tools import Tool
-from synth.tasks.goals.effects import ANY, ANYTHING, Source, Write
-from tool_specs.domains.domain import Domain, Rule
-from tool_specs.domains.interpreter import World
+from synth.tasks.goals.domain_tools import DomainTool
+from synth.tasks.goals.effects import ANY, ANYTHING, ValueSource, Write
+from tool_specs.domains.domain import CheckedRule, Domain
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, args_type
 from tool_specs.execution.statements import MAX_STEPS
 from tool_specs.language.evaluation import ARGS, Scope, compile_condition
@@ -30,8 +30,8 @@ from tool_specs.language.expressions import (
 )
 from tool_specs.language.values import EvaluationError
 
-Change = Mapping[str, Any]
-Fields = dict[str, list[Source]]
+RequiredChange = Mapping[str, Any]
+FieldSources = dict[str, list[ValueSource]]
 """Field of a row -> what it can come to hold."""
 
 
@@ -41,7 +41,7 @@ class Obstacle(NamedTuple):
     change: str
     """"update order OR-1001 status"."""
     why: str
-    """`no_effect`: no tool at hand stores that; `breach`: every call that does breaks a rule;
+    """`no_effect`: no tool at hand stores that; `violation`: every call that does breaks a rule;
     `other_world`: no tool at hand reaches the state at all."""
 
 
@@ -51,19 +51,20 @@ class Reach:
     def __init__(
         self,
         domain: Domain,
-        tools: Iterable[Tool],
-        before: World,
-        now: World | None = None,
-        done: Sequence[Change] = (),
+        tools: Iterable[DomainTool],
+        before: DomainEnvironment,
+        now: DomainEnvironment | None = None,
+        done: Sequence[RequiredChange] = (),
     ) -> None:
         """`now` is a state that is known to come about after `before`, by the changes `done`."""
         self._domain = domain
         self._tools = list(tools)
-        self._worlds = [before] if now is None else [before, now]
+        self._environments = [before] if now is None else [before, now]
         self._done = list(done)
 
-    def obstacle(self, changes: Sequence[Change]) -> Obstacle | None:
-        """A change that no plan makes, among those of a wish; None where there may be a plan."""
+    def obstacle(self, changes: Sequence[RequiredChange]) -> Obstacle | None:
+        """A change that no plan makes, among those of a user goal; None where there may be a
+        plan."""
         writes = [(tool, write) for tool in self._tools for write in tool.writes]
         for change in changes:
             for what, found in self._makers(change, writes):
@@ -71,12 +72,12 @@ class Reach:
                     return Obstacle(what, "no_effect")
         return None
 
-    def breach(self, changes: Sequence[Change]) -> Obstacle | None:
-        """A change that no plan without a breach makes that in the end has brought about exactly
+    def violation(self, changes: Sequence[RequiredChange]) -> Obstacle | None:
+        """A change that no plan without a violation makes that in the end has brought about exactly
         `changes` besides what was `done`."""
         tools = _without_traces(self._tools, net_changes([*self._done, *changes]))
         writes = [(tool, write) for tool in tools for write in tool.writes]
-        laws = _Laws(self._domain, self._worlds[0], [write for _, write in writes])
+        laws = _Laws(self._domain, self._environments[0], [write for _, write in writes])
         for change in changes:
             for what, found in self._makers(change, writes):
                 forced = (
@@ -88,8 +89,8 @@ class Reach:
         return None
 
     def _makers(
-        self, change: Change, writes: Sequence[tuple[Tool, Write]]
-    ) -> Iterable[tuple[str, list[tuple[Tool, Write, str]]]]:
+        self, change: RequiredChange, writes: Sequence[tuple[DomainTool, Write]]
+    ) -> Iterable[tuple[str, list[tuple[DomainTool, Write, str]]]]:
         """(what must be done, the writes that can do it), for each field of an update."""
         op, entity = change["op"], change["entity"]
         own = [(t, w) for t, w in writes if w.entity in (entity, ANY)]
@@ -100,7 +101,7 @@ class Reach:
             ]
             yield words, fitting
             return
-        first = self._worlds[0].get(entity, change["id"])
+        first = self._environments[0].get(entity, change["id"])
         if op == "delete" and first is None:
             return  # who never made the row need not delete it
         held = first or {}
@@ -116,23 +117,29 @@ class Reach:
             found = [(t, w, f) for t, w, f in found if w.sets[f].admits(value)]
             yield f"{words} {field}", found
 
-    def _makes(self, change: Change, write: Write, own: Sequence[tuple[Tool, Write]]) -> bool:
-        """Whether each field of the new row can be as wished, from the start or set later."""
+    def _makes(
+        self, change: RequiredChange, write: Write, own: Sequence[tuple[DomainTool, Write]]
+    ) -> bool:
+        """Whether each field of the new row can be as wanted, from the start or set later."""
         for field, value in (change["after"] or {}).items():
             if value == change["id"]:
-                continue  # the world gives the id
-            first = write.sets.get(field, Source((None,)))
+                continue  # the environment gives the id
+            first = write.sets.get(field, ValueSource((None,)))
             if not first.admits(value) and not _settable(field, value, own):
                 return False
         return True
 
-    def _fields(self, change: Change, own: Sequence[tuple[Tool, Write]]) -> Fields:
+    def _fields(
+        self, change: RequiredChange, own: Sequence[tuple[DomainTool, Write]]
+    ) -> FieldSources:
         """The values that each field of the row can come to hold."""
-        rows = [world.get(change["entity"], change["id"]) for world in self._worlds]
-        fields: Fields = {}
+        rows = [
+            environment.get(change["entity"], change["id"]) for environment in self._environments
+        ]
+        fields: FieldSources = {}
         for row in rows:
             for field, value in (row or {}).items():
-                fields.setdefault(field, []).append(Source((value,)))
+                fields.setdefault(field, []).append(ValueSource((value,)))
         if rows[0] is None:  # made on the way, by whatever makes such rows
             for field in self._domain.entities[change["entity"]].fields:
                 fields.setdefault(field, []).append(ANYTHING)
@@ -145,11 +152,15 @@ class Reach:
         return fields
 
     def _forced(
-        self, change: Change, field: str, write: Write, writes: Sequence[tuple[Tool, Write]]
+        self,
+        change: RequiredChange,
+        field: str,
+        write: Write,
+        writes: Sequence[tuple[DomainTool, Write]],
     ) -> dict[str, Any]:
         """Arguments that a call must have for this write to make the change at last."""
         forced: dict[str, Any] = {}
-        known = self._worlds[0].get(change["entity"], change["id"])
+        known = self._environments[0].get(change["entity"], change["id"])
         if change["op"] != "create":
             if write.key is not None and known is not None:
                 forced[write.key] = change["id"]
@@ -168,18 +179,20 @@ class Reach:
         return forced
 
 
-def _applies(write: Write, fields: Fields) -> bool:
+def _applies(write: Write, fields: FieldSources) -> bool:
     return all(
         any(guard.may_hold(source) for source in fields.get(guard.field, [ANYTHING]))
         for guard in write.guards
     )
 
 
-def _settable(field: str, value: Any, own: Sequence[tuple[Tool, Write]]) -> bool:
+def _settable(field: str, value: Any, own: Sequence[tuple[DomainTool, Write]]) -> bool:
     return any(w.op == "update" and field in w.sets and w.sets[field].admits(value) for _, w in own)
 
 
-def _without_traces(tools: Sequence[Tool], changes: Sequence[Change]) -> list[Tool]:
+def _without_traces(
+    tools: Sequence[DomainTool], changes: Sequence[RequiredChange]
+) -> list[DomainTool]:
     """The tools but those whose every call leaves a row that nothing takes away and that is not
     among the changes."""
     deleted = {w.entity for tool in tools for w in tool.writes if w.op == "delete"}
@@ -198,13 +211,15 @@ def _without_traces(tools: Sequence[Tool], changes: Sequence[Change]) -> list[To
 class _Laws:
     """The rules of a domain in a state of which the writes can change some fields."""
 
-    def __init__(self, domain: Domain, world: World, writes: Sequence[Write]) -> None:
-        self._domain, self._world = domain, world
+    def __init__(
+        self, domain: Domain, environment: DomainEnvironment, writes: Sequence[Write]
+    ) -> None:
+        self._domain, self._environment = domain, environment
         self._changing = {(w.entity, field) for w in writes for field in w.sets if w.op == "update"}
         self._going = {w.entity for w in writes if w.op == "delete"}
         self._unclear = any(w.entity == ANY for w in writes)
 
-    def forbid(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    def forbid(self, tool: DomainTool, arguments: Mapping[str, Any]) -> bool:
         """Whether every call with these arguments, whatever the others are, breaks a rule."""
         return any(
             self._holds(parse(rule.spec.forbids), rule, tool, arguments)
@@ -212,7 +227,7 @@ class _Laws:
         )
 
     def _holds(
-        self, node: Node, rule: Rule, tool: Tool, arguments: Mapping[str, Any]
+        self, node: Node, rule: CheckedRule, tool: DomainTool, arguments: Mapping[str, Any]
     ) -> bool | None:
         """True or False where it is so whatever happens, else None."""
         match node:
@@ -230,7 +245,7 @@ class _Laws:
         given = dict.fromkeys(tool.spec.params) | dict(arguments)
         try:
             condition = _condition(self._domain, rule.spec.id, node)
-            return bool(condition([given, self._world.state, MAX_STEPS]))
+            return bool(condition([given, self._environment.state, MAX_STEPS]))
         except EvaluationError:
             return None
 

@@ -1,21 +1,22 @@
 """The shortest reference plan, found by search over what the tools answer.
 
-Best first (A*) over (wishes granted, ids known). A step is a read that shows an id which the next
-wish still lacks, or the call that grants it; a question whose answer an earlier look-up has shown
-costs nothing. Every answer comes from executing the call in the state that it would be made in. A
-read is made for the next wish only: what serves a later one is found when that one is next.
+Best first (A*) over (user goals granted, ids known). A step is a read that shows an id which the
+next user goal still lacks, or the call that grants it; a question whose answer an earlier look-up
+has shown costs nothing. Every answer comes from executing the call in the state that it would be
+made in. A read is made for the next user goal only: what serves a later one is found when that one
+is next.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from synth.tasks.goals.domain_tools import Tool
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Goal, Step
 from synth.tasks.goals.knowledge import MAX_DEPTH, natural_refs
-from synth.tasks.goals.lookup import Answer, Lookups, Needs, Place, Views, rows_in
+from synth.tasks.goals.lookup import LookupAnswer, Lookups, Needs, RowKey, Views, rows_in
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
 
 MAX_NODES = 500
@@ -39,40 +40,40 @@ class _Landmark(NamedTuple):
     goal: Goal
     calls: tuple[Step, ...]
     """The call that grants it, after what the user has to do; none where it is not granted."""
-    world: World
+    environment: DomainEnvironment
     lookups: Lookups
     needs: Needs
     """Rows that its arguments name and that the user does not name by id."""
-    gains: tuple[tuple[Needs, Place], ...]
+    gains: tuple[tuple[Needs, RowKey], ...]
     """What its own answer shows."""
     near: Needs
     """Rows that it may help to know: those it needs, and those that these name."""
-    shown_in: tuple[Place, tuple[tuple[str, Any], ...]] | None
+    shown_in: tuple[RowKey, tuple[tuple[str, Any], ...]] | None
     """For a question about one row: the row, and the fields and values asked for."""
 
 
 class _Read(NamedTuple):
     step: Step
     needs: Needs
-    shows: tuple[tuple[Needs, Place], ...]
+    shows: tuple[tuple[Needs, RowKey], ...]
     answers: bool
     """Whether it shows all that the goal asks for."""
 
 
-Node = tuple[int, Needs]
+SearchNode = tuple[int, Needs]
 
 
 def shortest_plan(
     domain: Domain,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, DomainTool],
     goals: Sequence[Goal],
-    world: World,
+    environment: DomainEnvironment,
     views: Views | None = None,
 ) -> Found | None:
-    """The fewest steps that grant the possible goals in their order, starting from `world`; None
-    where there are none within MAX_NODES. `views` may hold what was looked up already."""
+    """The fewest steps that grant the possible goals in their order, starting from `environment`;
+    None where there are none within MAX_NODES. `views` may hold what was looked up already."""
     views = views or Views(domain, tools.values())
-    marks = _landmarks(domain, tools, goals, world, views)
+    marks = _landmarks(domain, tools, goals, environment, views)
     if marks is None:
         return None
     search = _Search(domain, marks)
@@ -87,13 +88,13 @@ class _Search:
         self._calls_from = [sum(certain[at:]) for at in range(len(marks))]
 
     def run(self) -> Found | None:
-        start: Node = (0, frozenset[Place]())
-        came: dict[Node, tuple[Node, tuple[Step, ...]]] = {}
-        cost: dict[Node, int] = {start: 0}
-        closed, nodes = set[Node](), 0
+        start: SearchNode = (0, frozenset[RowKey]())
+        came: dict[SearchNode, tuple[SearchNode, tuple[Step, ...]]] = {}
+        cost: dict[SearchNode, int] = {start: 0}
+        closed, nodes = set[SearchNode](), 0
         # of nodes from which the way may be equally long the furthest comes first; the last member
         # keeps the order in which they were found
-        queue: list[tuple[int, int, int, Node]] = [(self._least(start), 0, 0, start)]
+        queue: list[tuple[int, int, int, SearchNode]] = [(self._least(start), 0, 0, start)]
         while queue and nodes < MAX_NODES:
             *_, node = heappop(queue)
             if node in closed:
@@ -110,7 +111,7 @@ class _Search:
                     heappush(queue, (estimate, -then[0], len(came), then))
         return None
 
-    def _least(self, node: Node) -> int:
+    def _least(self, node: SearchNode) -> int:
         """Steps that are still to be made, at least."""
         at, known = node
         if at == len(self._marks):
@@ -118,7 +119,7 @@ class _Search:
         return self._calls_from[at] + (not self._marks[at].needs <= known)
 
     def _traced(
-        self, node: Node, came: Mapping[Node, tuple[Node, tuple[Step, ...]]]
+        self, node: SearchNode, came: Mapping[SearchNode, tuple[SearchNode, tuple[Step, ...]]]
     ) -> tuple[tuple[Step, ...], ...]:
         steps: list[list[Step]] = [[] for _ in self._marks]
         while node in came:
@@ -127,7 +128,7 @@ class _Search:
             node = before
         return tuple(map(tuple, steps))
 
-    def _moves(self, node: Node) -> Iterator[tuple[tuple[Step, ...], Node]]:
+    def _moves(self, node: SearchNode) -> Iterator[tuple[tuple[Step, ...], SearchNode]]:
         at, known = node
         mark = self._marks[at]
         if mark.needs <= known:
@@ -159,7 +160,7 @@ class _Search:
                 if shows or tells:
                     yield _Read(answer.step, answer.needs, shows, tells)
 
-    def _tells(self, asked: tuple[Place, Any], answer: Answer) -> bool:
+    def _tells(self, asked: tuple[RowKey, Any], answer: LookupAnswer) -> bool:
         (entity, key), pairs = asked
         key_field = self._domain.entities[entity].key
         return any(
@@ -168,21 +169,21 @@ class _Search:
         )
 
 
-def _grown(known: Needs, shows: Sequence[tuple[Needs, Place]]) -> Needs:
+def _grown(known: Needs, shows: Sequence[tuple[Needs, RowKey]]) -> Needs:
     return known | {place for needs, place in shows if needs <= known}
 
 
-def _shown(lookups: Lookups, answer: Answer, places: Needs) -> Iterator[tuple[Needs, Place]]:
+def _shown(lookups: Lookups, answer: LookupAnswer, places: Needs) -> Iterator[tuple[Needs, RowKey]]:
     for place in sorted(places):
-        for extra in lookups.reveals(answer, place):
+        for extra in lookups.discloses(answer, place):
             yield extra, place
 
 
 def _landmarks(
     domain: Domain,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, DomainTool],
     goals: Sequence[Goal],
-    world: World,
+    environment: DomainEnvironment,
     views: Views,
 ) -> list[_Landmark] | None:
     """None where a goal's call fails, so that there is nothing to search."""
@@ -193,10 +194,10 @@ def _landmarks(
         told = {fact.value for fact in goal.known}
         needs = frozenset(p for p in refs if p[1] not in told)
         calls: tuple[Step, ...] = _calls(goal) if spec and goal.possible else ()
-        before, world, result = world, world.snapshot(), None
+        before, environment, result = environment, environment.snapshot(), None
         lookups = views.of(before)
         for call in calls:
-            result = world.call(call.tool, call.arguments)
+            result = environment.call(call.tool, call.arguments)
             if result.is_error:
                 return None
         near = _near(before, domain, needs)
@@ -219,8 +220,8 @@ def _with_later(mark: _Landmark, later: Sequence[_Landmark]) -> _Landmark:
     """The landmark, with what its own answer shows of the rows that later ones are about."""
     if not mark.calls or not later:
         return mark
-    world = mark.world.snapshot()
-    (*_, answer) = (world.call(call.tool, call.arguments) for call in mark.calls)
+    environment = mark.environment.snapshot()
+    (*_, answer) = (environment.call(call.tool, call.arguments) for call in mark.calls)
     near = frozenset().union(*(other.near for other in later))
     more = _gains(later[0].lookups, mark.calls[-1], answer, near)
     return mark._replace(gains=mark.gains + more)
@@ -233,9 +234,9 @@ def _calls(goal: Goal) -> tuple[Step, ...]:
 
 def _gains(
     lookups: Lookups, call: Step, result: CallResult, near: Needs
-) -> tuple[tuple[Needs, Place], ...]:
+) -> tuple[tuple[Needs, RowKey], ...]:
     """Rows that the call made and whose ids it showed, and rows that its answer singles out."""
-    answer = Answer(call, frozenset(), result.observation)
+    answer = LookupAnswer(call, frozenset(), result.observation)
     made = {(c["entity"], c["id"]) for c in result.diff if c["op"] == "create"}
     own = [(frozenset(), place) for place in sorted(made) if _stands_in(place[1], result[0])]
     return (*own, *_shown(lookups, answer, near))
@@ -249,11 +250,11 @@ def _stands_in(value: str, observation: Any) -> bool:
     return observation == value
 
 
-def _near(world: World, domain: Domain, needs: Needs) -> Needs:
+def _near(environment: DomainEnvironment, domain: Domain, needs: Needs) -> Needs:
     found, fresh = set(needs), set(needs)
     for _ in range(MAX_DEPTH):
         fresh = {
-            (to, ref) for place in fresh for _, to, ref in natural_refs(world, domain, *place)
+            (to, ref) for place in fresh for _, to, ref in natural_refs(environment, domain, *place)
         } - found
         found |= fresh
     return frozenset(found)
@@ -261,7 +262,7 @@ def _near(world: World, domain: Domain, needs: Needs) -> Needs:
 
 def _asked(
     goal: Goal, refs: Needs, result: CallResult
-) -> tuple[Place, tuple[tuple[str, Any], ...]] | None:
+) -> tuple[RowKey, tuple[tuple[str, Any], ...]] | None:
     """The row that a question is about and what it asks of it, where it is about one row and the
     call says no more than which."""
     if len(refs) != 1 or len(goal.arguments) != 1:
@@ -275,12 +276,12 @@ def _asked(
     return place, tuple((pairs[value], value) for value in wanted)
 
 
-def _refs(params: Mapping[str, ParamSpec], arguments: Mapping[str, Any]) -> Iterator[Place]:
+def _refs(params: Mapping[str, ParamSpec], arguments: Mapping[str, Any]) -> Iterator[RowKey]:
     for name, value in arguments.items():
         yield from _refs_in(params[name], value)
 
 
-def _refs_in(param: ParamSpec, value: Any) -> Iterator[Place]:
+def _refs_in(param: ParamSpec, value: Any) -> Iterator[RowKey]:
     if param.type == "object":
         yield from _refs(param.properties or {}, value)
     elif param.type == "array" and param.items is not None:

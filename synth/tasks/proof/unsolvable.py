@@ -1,8 +1,9 @@
-"""Wishes that do not fit the agent's tools as they are said: of another world, or of two minds.
+"""User goals that do not fit the agent's tools as they are said: of another domain, or of two
+minds.
 
-An irrelevant wish is a real one, of another domain: its row, its words, a tool that would grant it
-there. An unclear one names a row and not what should be done with it, which two or more of the
-agent's tools would do in different ways; what is meant, the user tells when asked.
+An irrelevant user goal is a real one, of another domain: its row, its words, a tool that would
+grant it there. An unclear one names a row and not what should be done with it, which two or more of
+the agent's tools would do in different ways; what is meant, the user tells when asked.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,21 +12,21 @@ from typing import Any, NamedTuple
 
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import Builder
-from synth.tasks.goals.domain_tools import Tool, tools_of
+from synth.tasks.goals.domain_tools import DomainTool, tools_of
 from synth.tasks.goals.goals import Fact, Goal
 from synth.tasks.goals.knowledge import words_of
 from synth.tasks.proof.reach import Obstacle
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 Others = Callable[[], Sequence[Domain]]
 """Domains of which an agent has no tool, made when they are needed."""
 
-WORLDS = 4
-"""Other domains that are looked at for one wish."""
+OTHER_DOMAINS = 4
+"""Other domains that are looked at for one user goal."""
 
 ACTION = "action wanted"
-"""What an unclear wish leaves open, as the user's list of facts calls it."""
+"""What an unclear user goal leaves open, as the user's list of facts calls it."""
 
 FITTING_TRIES = 8
 """Draws of another tool's call on the same row."""
@@ -39,23 +40,23 @@ class Irrelevant(NamedTuple):
     obstacle: Obstacle
 
 
-def irrelevant_wish(
+def irrelevant_goal(
     others: Sequence[Domain], domain_words: Collection[str], names: Collection[str], rng: Random
 ) -> Irrelevant | None:
-    """A wish of one of the other domains, to which no tool of the agent belongs; None where all
-    are too near.
+    """A user goal of one of the other domains, to which no tool of the agent belongs; None where
+    all are too near.
 
-    `domain_words` are the nouns of the agent's own world, `names` those of its tools.
+    `domain_words` are the nouns of the agent's own domain, `names` those of its tools.
     """
-    for other in rng.sample(others, min(WORLDS, len(others))):
+    for other in rng.sample(others, min(OTHER_DOMAINS, len(others))):
         tools = tools_of(other)
         far = [
             tool
             for name, tool in sorted(tools.items())
             if tool.writes and name not in names and not nouns_of([tool]) & set(domain_words)
         ]
-        for tool in rng.sample(far, min(WORLDS, len(far))):
-            builder = Builder(other, World.of(other), tools, rng=rng)
+        for tool in rng.sample(far, min(OTHER_DOMAINS, len(far))):
+            builder = Builder(other, DomainEnvironment.of(other), tools, rng=rng)
             if builder.add(tool, possible=False):
                 (change, *_) = builder.changes_if_granted(builder.goals[0])
                 words = f"{change['op']} {change['entity']} of {other.name}"
@@ -64,14 +65,14 @@ def irrelevant_wish(
     return None
 
 
-def nouns_of(tools: Collection[Tool]) -> set[str]:
+def nouns_of(tools: Collection[DomainTool]) -> set[str]:
     """Words of the entities that the tools name or change."""
     entities = {write.entity for tool in tools for write in tool.writes}
     entities |= {param.ref for tool in tools for param in tool.spec.params.values() if param.ref}
     return {word for entity in entities for word in entity.split("_")}
 
 
-def alternatives(tool: Tool, tools: Mapping[str, Tool]) -> list[tuple[Tool, str]]:
+def alternatives(tool: DomainTool, tools: Mapping[str, DomainTool]) -> list[tuple[DomainTool, str]]:
     """Other tools that change the kind of row that this one changes, each with the parameter that
     names it."""
     row = _row_of(tool)
@@ -81,7 +82,7 @@ def alternatives(tool: Tool, tools: Mapping[str, Tool]) -> list[tuple[Tool, str]
     return [(other, own[0]) for other, own in others if own is not None and own[1] == row[1]]
 
 
-def _row_of(tool: Tool) -> tuple[str, str] | None:
+def _row_of(tool: DomainTool) -> tuple[str, str] | None:
     """(parameter, entity) of the row that every call must name and that it changes."""
     params = tool.spec.params
     for key in (write.key for write in tool.writes if write.key in params):
@@ -91,24 +92,28 @@ def _row_of(tool: Tool) -> tuple[str, str] | None:
 
 
 def unclear(
-    goal: Goal, tool: Tool, tools: Mapping[str, Tool], world: World, drawer: Drawer
+    goal: Goal,
+    tool: DomainTool,
+    tools: Mapping[str, DomainTool],
+    environment: DomainEnvironment,
+    drawer: Drawer,
 ) -> Goal | None:
     """The goal as one who is not clear would put it: which row, and neither what should be done
     with it nor the particulars. None where its words fit nothing else.
 
-    Every other reading can be granted, breaks no rule, and comes to something else. `world` is
-    the state in which the goal is wished for.
+    Every other reading can be granted, breaks no rule, and comes to something else. `environment`
+    is the state in which the goal is wanted.
     """
     row = _row_of(tool)
     required = {name for name, param in tool.spec.params.items() if not param.optional}
     if row is None or not goal.arguments.keys() <= required:
         return None
     key = goal.arguments[row[0]]
-    meant = world.snapshot().call(tool.name, goal.arguments)
+    meant = environment.snapshot().call(tool.name, goal.arguments)
     fitting = [
         other.name
         for other, param in alternatives(tool, tools)
-        if _fits(other, {param: key}, meant.diff, world, drawer)
+        if _fits(other, {param: key}, meant.diff, environment, drawer)
     ]
     if not fitting:
         return None
@@ -125,18 +130,18 @@ def unclear(
 
 
 def _fits(
-    tool: Tool,
+    tool: DomainTool,
     named: dict[str, Any],
     meant: Sequence[Mapping[str, Any]],
-    world: World,
+    environment: DomainEnvironment,
     drawer: Drawer,
 ) -> bool:
     for _ in range(FITTING_TRIES):
-        arguments = drawer.draw(world, tool) | named
-        result = world.snapshot().call(tool.name, arguments)
+        arguments = drawer.draw(environment, tool) | named
+        result = environment.snapshot().call(tool.name, arguments)
         if result.is_error or not result.diff or result.diff == meant:
             continue
-        if not breaches(world, tool.name, arguments):
+        if not policy_violations(environment, tool.name, arguments):
             return True
     return False
 
@@ -145,7 +150,7 @@ def _asked(fact: Fact) -> Fact:
     return fact.model_copy(update={"when": "asked"})
 
 
-def action_of(tool: Tool) -> str:
+def action_of(tool: DomainTool) -> str:
     """What the tool does, as an order: the first sentence of its description."""
     sentence = tool.spec.description.split(". ")[0].strip().rstrip(".")
     short = sentence if len(sentence) <= MAX_ACTION else sentence.split(",")[0][:MAX_ACTION]

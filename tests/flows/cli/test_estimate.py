@@ -18,9 +18,9 @@ from synth.llm.config import BudgetConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import (
     Estimate,
+    EstimatedUsage,
     Pilot,
     Units,
-    Usage,
     _known_tasks,
     _paid,
     estimate,
@@ -49,17 +49,17 @@ def piloted(folder: Path, config: RunConfig = CONFIG, size: int = 12) -> Estimat
     return asyncio.run(run())
 
 
-def paid(folder: Path) -> Usage:
+def paid(folder: Path) -> EstimatedUsage:
     """The ledger without probes, which every start sends again."""
     query = (
         "select count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd) from llm_calls"
         " where not cache_hit and stage != 'probe'"
     )
     [row] = Dataset.open(folder).connect().execute(query).fetchall()
-    return Usage(*map(float, row))
+    return EstimatedUsage(*map(float, row))
 
 
-def without_probes(made: Estimate) -> Usage:
+def without_probes(made: Estimate) -> EstimatedUsage:
     [probe] = [line for line in made.lines if line.stage == "probe"]
     return made.total.expected.minus(probe.expected)
 
@@ -86,7 +86,7 @@ def test_the_run_goes_on_from_its_pilot_and_pays_for_none_of_it(
 def test_pilots_of_half_the_run_are_right_as_often_as_they_say(whole: Path) -> None:
     """Any half of the tasks might have been the pilot: what each would have said of the whole."""
 
-    async def known() -> dict[str, dict[tuple[str, str], Usage]]:
+    async def known() -> dict[str, dict[tuple[str, str], EstimatedUsage]]:
         async with open_run(CONFIG, str(whole), command="test") as opened:
             rollouts, grading = RolloutStage(opened), GradingStage(opened)
             made = Pilot(opened.plan(rollouts), opened.plan(grading))
@@ -169,7 +169,7 @@ def test_the_interval_holds_as_often_as_it_says() -> None:
     rng = random.Random(3)
     held = 0
     for _ in range(400):
-        drawn = [Usage(requests=rng.lognormvariate(1.0, 0.4)) for _ in range(200)]
+        drawn = [EstimatedUsage(requests=rng.lognormvariate(1.0, 0.4)) for _ in range(200)]
         known = {str(i): {("rollouts", "agent"): usage} for i, usage in enumerate(drawn[:40])}
         expected, half = Units(200, known).total(("rollouts", "agent"))
         held += abs(sum(u.requests for u in drawn) - expected.requests) <= half.requests

@@ -12,13 +12,13 @@ from offline_llm.tools.english import shortened
 from offline_llm.tools.operators.job import OPERATORS
 from offline_llm.tools.patterns.planning import candidates
 from synth.catalogue.proposals.schemas import TOOLS
-from synth.catalogue.proposals.wire import Wire, spec_of
+from synth.catalogue.proposals.wire import ProposalWire, spec_of
 from tests.offline_llm.asking import ask
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.taxonomy import load_taxonomy
 from tool_specs.language.schemas import Validator
-from tool_specs.validation.validate import Proof, prove_tools
+from tool_specs.validation.validate import Validation, validate_tools
 
 DOMAINS = ["condo_association", "hospital_couriers", "sales_pipeline"]
 """Of different structure, and none with tools of its own that could be copied."""
@@ -50,12 +50,12 @@ def asked(
     domain: Domain,
     *,
     operator: str = "derive",
-    existing: list[Wire] | None = None,
+    existing: list[ProposalWire] | None = None,
     parents: list[Any] | None = None,
     problems: list[Any] | None = None,
     settings: OfflineSettings = FAULTLESS,
     **wanted: Any,
-) -> list[Wire]:
+) -> list[ProposalWire]:
     known = [{"name": t["name"], "description": t["description"]} for t in existing or ()]
     parts = {
         "Operator": operator,
@@ -73,11 +73,11 @@ def asked(
     return json.loads(ask(messages, settings=settings, response_format=form)["content"])["tools"]
 
 
-def proved(domain: Domain, tools: list[Wire]) -> dict[str, Proof]:
-    return prove_tools(domain, [spec_of(tool) for tool in tools])
+def proved(domain: Domain, tools: list[ProposalWire]) -> dict[str, Validation]:
+    return validate_tools(domain, [spec_of(tool) for tool in tools])
 
 
-def accepted(proofs: dict[str, Proof]) -> float:
+def accepted(proofs: dict[str, Validation]) -> float:
     return sum(p.reason is None for p in proofs.values()) / len(proofs)
 
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records.reading.canonical import CONTENT, Difference, canonical_bytes, differences
+from records.reading.canonical import CONTENT, RowDifference, canonical_bytes, differences
 from records.store.dataset import Dataset
 from tests.examples import examples
 from tests.records.rows import commit, row, trajectories
@@ -43,10 +43,10 @@ def test_any_other_value_changes_the_bytes_and_is_named(tmp_path: Path) -> None:
     b = dataset_of(tmp_path / "b", [changed])
     assert canonical_bytes(a, "trajectories") != canonical_bytes(b, "trajectories")
     assert differences(a, b) == [
-        Difference("trajectories", "01", "messages", [{"content": "m"}], None),
-        Difference("trajectories", "01", "num_turns", 1, 9),
-        Difference("trajectories", "02", None, True, False),
-        Difference("trajectories", "05", None, False, True),
+        RowDifference("trajectories", "01", "messages", [{"content": "m"}], None),
+        RowDifference("trajectories", "01", "num_turns", 1, 9),
+        RowDifference("trajectories", "02", None, True, False),
+        RowDifference("trajectories", "05", None, False, True),
     ]
 
 
@@ -57,7 +57,7 @@ def test_measured_tables_are_compared_on_demand_only(tmp_path: Path) -> None:
     commit(b, timings=[row("timings", **key, seconds=2.0)])
     assert "timings" not in CONTENT
     assert differences(a, b) == []
-    expected = Difference("timings", ("i", "s", 0, "n"), "seconds", 1.0, 2.0)
+    expected = RowDifference("timings", ("i", "s", 0, "n"), "seconds", 1.0, 2.0)
     assert differences(a, b, ("timings",)) == [expected]
 
 

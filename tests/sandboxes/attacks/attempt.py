@@ -134,7 +134,7 @@ class Attempt:
     as_root: bool = False
     """Whether the control can be made by root alone: for others the user namespace, which they
     cannot do without, is a wall of its own."""
-    needs: cgroups.Name | None = None
+    needs: cgroups.ControllerName | None = None
     """The control group without which the limit is held by other means, or not at all."""
     kernel: str | None = None
     """Why it fails without the walls too; then there is no control."""

@@ -1,4 +1,5 @@
-"""Real packages: what a sandbox with network may hold, and planted bugs in three of the index's."""
+"""Real packages: what a sandbox with network may hold, and injected bugs in three of the
+index's."""
 
 import asyncio
 import io
@@ -13,10 +14,10 @@ from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
 from sandboxes.code import packages
-from sandboxes.code.packages import MACHINE, Index, install, project_of_index, unpack
+from sandboxes.code.packages import MACHINE, PackageIndex, install, project_of_index, unpack
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import list_tests, run_suite
-from sandboxes.code.swe import baseline_of, plant
+from sandboxes.code.swe import baseline_of, inject_bug
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import lease
 from sandboxes.local.python_env import base_python, site_packages
@@ -42,7 +43,7 @@ def test_a_sandbox_with_network_is_shown_nothing(shown: dict[str, object]) -> No
 def test_an_index_with_a_password_is_refused() -> None:
     for name in ("url", "proxy"):
         with pytest.raises(ValueError, match="no user or password"):
-            Index.model_validate({name: "https://me:secret@index.invalid/simple"})
+            PackageIndex.model_validate({name: "https://me:secret@index.invalid/simple"})
 
 
 @pytest.mark.usefixtures("sandboxed")
@@ -129,7 +130,9 @@ async def from_index(name: str, version: str, into: Path) -> Project:
     """Skips where this machine's settings, or the lack of a network, let no index be reached."""
     settings = {"url": os.environ.get("PIP_INDEX_URL"), "proxy": os.environ.get("HTTPS_PROXY")}
     try:
-        index = Index.model_validate({key: value for key, value in settings.items() if value})
+        index = PackageIndex.model_validate(
+            {key: value for key, value in settings.items() if value}
+        )
         return await project_of_index(name, version, into=into, index=index)
     except (TransientError, ValidationError) as error:
         pytest.skip(f"the package index cannot be reached from here: {error}")
@@ -148,7 +151,7 @@ def test_a_bug_is_planted_in_a_real_package_and_undone(
         real = await from_index(name, version, tmp_path / "site")
         baseline = await baseline_of(real)
         assert len(baseline.names) >= 30
-        bug = await plant(real, baseline, Random(1))
+        bug = await inject_bug(real, baseline, Random(1))
         names = [*bug.fail_to_pass, *bug.pass_to_pass]
         broken = await run_suite(real, bug.files, names)
         assert not broken.passed & set(bug.fail_to_pass)

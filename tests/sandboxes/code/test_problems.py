@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from records.errors import ConfigError
-from sandboxes.code.problems import FOLDER, Case, Problem, judge, load_problems
+from sandboxes.code.problems import FOLDER, Problem, ProblemCase, judge, load_problems
 from sandboxes.code.suite import list_tests, run_suite
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import available, lease
@@ -18,8 +18,8 @@ SQUARE = Problem(
     title="Square",
     statement="Print the square of the number in the input.",
     language="python",
-    examples=(Case(stdin="2\n", stdout="4\n"),),
-    tests=tuple(Case(stdin=f"{n}\n", stdout=f"{n * n}\n") for n in (0, 1, 2, 11)),
+    examples=(ProblemCase(stdin="2\n", stdout="4\n"),),
+    tests=tuple(ProblemCase(stdin=f"{n}\n", stdout=f"{n * n}\n") for n in (0, 1, 2, 11)),
     reference="print(int(input()) ** 2)\n",
     draft="print(int(input()) * 2)\n",
 )

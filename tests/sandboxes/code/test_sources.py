@@ -18,7 +18,7 @@ from flows.cli.main import run
 from records.errors import ConfigError, ItemError
 from sandboxes.code.projects import Project
 from sandboxes.code.sources import fetch_git, load_project, project_from, prove, write_definition
-from synth.episode.tools.code_worlds import code_worlds
+from synth.episode.tools.code_environments import code_environments
 from tests.sandboxes.code.code_cases import RIGHT, TESTS, project, with_price
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -151,8 +151,8 @@ def test_the_command_writes_a_definition_that_a_run_can_name(
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["project"], row["tests"], row["unsteady"]) == ("shop", 2, 0)
     assert row["noticed_by"] >= 1
-    (world,) = code_worlds([str(out)]).values()
-    assert (world.project.license, world.project.split) == ("MIT", "heldout_domain")
+    (environment,) = code_environments([str(out)]).values()
+    assert (environment.project.license, environment.project.split) == ("MIT", "heldout_domain")
     assert run(["code", "check", str(out)]) == 0
     assert run(argv) == 2  # never overwrites
     (shop / "shop" / "price.py").write_text("def price(count):\n    raise OSError\n")

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from records.errors import ConfigError, ItemError
 from sandboxes.code import projects
-from sandboxes.code.mutations import OPERATORS, Operator, in_rounds, mutations_of, undo
+from sandboxes.code.mutations import OPERATORS, MutationOperator, in_rounds, mutations_of, undo
 from sandboxes.code.projects import Project, builtin_projects, files_of_git, sdist_files
 from sandboxes.code.suite import run_suite
-from sandboxes.code.swe import Baseline, baseline_of, plant, planted
+from sandboxes.code.swe import Baseline, baseline_of, inject_bug, injected_bug
 from sandboxes.local.backend import available
 from tests.examples import examples
 from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, project, with_price
 
 needs_sandbox = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
 
-EXAMPLES: dict[Operator, tuple[str, str]] = {
+EXAMPLES: dict[MutationOperator, tuple[str, str]] = {
     "boundary": ("x = a < b\n", "x = a <= b\n"),
     "comparison": ("x = a == b\n", "x = a != b\n"),
     "arithmetic": ("x = (a) + b\n", "x = (a) - b\n"),
@@ -39,7 +39,7 @@ EXAMPLES: dict[Operator, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_every_operator_makes_its_change(operator: Operator) -> None:
+def test_every_operator_makes_its_change(operator: MutationOperator) -> None:
     source, changed = EXAMPLES[operator]
     made = [m.apply(source) for m in mutations_of("a.py", source) if m.operator == operator]
     assert changed in made
@@ -80,7 +80,7 @@ def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
         baseline = await baseline_of(shop)
         seen = {True: 0, False: 0}
         for mutation in mutations_of("shop/price.py", RIGHT):
-            bug = await planted(shop, baseline, mutation)
+            bug = await injected_bug(shop, baseline, mutation)
             seen[bug is not None] += 1
             if bug is None:
                 continue
@@ -103,12 +103,12 @@ def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
         coins = builtin_projects()["coinpurse"]
         baseline = await baseline_of(coins)
         assert len(baseline.names) >= 40
-        first = await plant(coins, baseline, Random(3))
-        assert first == await plant(coins, baseline, Random(3))
+        first = await inject_bug(coins, baseline, Random(3))
+        assert first == await inject_bug(coins, baseline, Random(3))
         assert set(first.fail_to_pass) | set(first.pass_to_pass) == set(baseline.names)
         blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name))
         with pytest.raises(ItemError, match="no_bug_found"):
-            await plant(coins, blind, Random(3))
+            await inject_bug(coins, blind, Random(3))
 
     asyncio.run(run())
 

@@ -176,7 +176,7 @@ def test_a_v2_group_holds_a_sandbox_is_seen_and_leaves_nothing(
     own = here.v2
     if own is None or not cgroups.can_join(own):
         pytest.skip("no v2 hierarchy here in which a group can be made")
-    only: dict[cgroups.Name, cgroups.Controller] = {"pids": cgroups.Controller(2, own)}
+    only: dict[cgroups.ControllerName, cgroups.Controller] = {"pids": cgroups.Controller(2, own)}
     monkeypatch.setattr(cgroups, "controllers", lambda: only)
 
     async def run() -> None:

@@ -16,7 +16,7 @@ from sandboxes.local import clean
 from sandboxes.local.pool import Pool
 from sandboxes.local.python_env import base_python
 from sandboxes.local.sandbox import Sandbox
-from sandboxes.local.snapshots import Snapshot
+from sandboxes.local.snapshots import WorkspaceSnapshot
 from sandboxes.mcp.warm import WarmServers
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
@@ -253,7 +253,7 @@ def test_warm_ones_are_ready_before_they_are_asked_for_and_are_kept_up() -> None
 def test_failed_starts_are_tried_again_then_refused_and_counted() -> None:
     fails = iter([True, False, True, True, True])
 
-    async def start(template: SandboxTemplate, snapshot: Snapshot | None) -> Sandbox:
+    async def start(template: SandboxTemplate, snapshot: WorkspaceSnapshot | None) -> Sandbox:
         if next(fails):
             raise TransientError("no room on the machine")
         return await local.start(template, snapshot)

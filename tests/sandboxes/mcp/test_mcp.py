@@ -11,7 +11,7 @@ import pytest
 from records.errors import ConfigError, TransientError
 from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import launch_of, server_of_command
-from sandboxes.mcp.servers import Goal, ServerConfig, builtin_servers, fill, slots_in
+from sandboxes.mcp.servers import ServerConfig, ServerGoal, builtin_servers, fill, slots_in
 from sandboxes.mcp.session import MAX_TEXT, McpResult, McpServer, open_server
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
@@ -199,7 +199,7 @@ def test_import_of_a_real_server_keeps_all_its_tools(real: dict[str, ServerConfi
     assert {"git_status", "git_log"} <= reads < {row["name"] for row in rows}
 
 
-async def reach(server: McpServer, goals: list[Goal], values: dict[str, Any]) -> list[str]:
+async def reach(server: McpServer, goals: list[ServerGoal], values: dict[str, Any]) -> list[str]:
     """What stopped these goals from being reached one after the other, nothing if all were."""
     faults = []
     for goal in goals:

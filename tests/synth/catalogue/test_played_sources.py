@@ -1,5 +1,5 @@
-"""Imported tools without a server: a world is written for them, tasks are proved in it, and whole
-runs go through."""
+"""Imported tools without a server: an environment is written for them, tasks are proved in it, and
+whole runs go through."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from offline_llm.app import create_app
 from records.errors import ConfigError, ItemError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.catalogue.played_sources import PLAYED, PlayedSource, sources_to_play, write_world
+from synth.catalogue.played_sources import PLAYED, PlayedSource, sources_to_play, write_environment
 from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.config import RoleConfig
 from synth.pipeline.config import RunConfig
@@ -25,7 +25,7 @@ from tests.flows.pipeline_work import content_of, run_pipeline
 from tests.synth.episode.test_state_patch import DESK
 from tests.synth.scripted import ScriptedApp, model
 from tool_specs.domains.catalogue import domain_of_rows
-from tool_specs.importing.tool_lists import Source, rows_of_answer
+from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 ROLES = {role: RoleConfig() for role in ("generator", "simulator")}
 TEXT = {"type": "string"}
@@ -46,7 +46,7 @@ TOOLS = [
            invoice_id=TEXT, amount={"type": "integer", "minimum": 10}),
     listed("delete_invoice", "Delete an invoice for good.", ["invoice_id"], invoice_id=TEXT),
 ]  # fmt: skip
-BILLING = Source(server="acme/billing-mcp", category="finance_tools", may_write=True)
+BILLING = ToolListSource(server="acme/billing-mcp", category="finance_tools", may_write=True)
 ROWS = rows_of_answer(TOOLS, BILLING)
 SOURCE = PlayedSource("acme/billing-mcp", tuple(sorted(ROWS, key=lambda row: row["tool_id"])))
 WORLD = {name: DESK[name] for name in ("title", "description", "now", "entities", "seed", "rules")}
@@ -56,7 +56,9 @@ def world_of(app: Any, folder: Path) -> dict[str, list[Row]]:
     async def work() -> dict[str, list[Row]]:
         async with model(app, folder, ROLES) as llm:
             item_id = SOURCE.item_id(ROLES["generator"])
-            made = await write_world(SOURCE, llm, item_id=item_id, generator=ROLES["generator"])
+            made = await write_environment(
+                SOURCE, llm, item_id=item_id, generator=ROLES["generator"]
+            )
             return {name: list(rows) for name, rows in made.tables.items()}
 
     return asyncio.run(work())
@@ -102,7 +104,8 @@ def test_a_world_that_stays_unsound_fails_the_item(tmp_path: Path) -> None:
 
 
 def test_tasks_are_proved_by_the_simulator_and_hold_to_what_was_said(tmp_path: Path) -> None:
-    """State criteria leave free what the simulator made up; told values stand in the world."""
+    """State criteria leave free what the simulator made up; told values stand in the
+    environment."""
     (tmp_path / "world").mkdir()
     made = world_of(create_app(), tmp_path / "world")
     domain = domain_of_rows(made["domains"][0])

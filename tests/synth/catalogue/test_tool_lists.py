@@ -15,7 +15,7 @@ from synth.catalogue.tool_card import show_tools, tools_named
 from synth.catalogue.tool_lists import Filters, list_tools, rows_where, tool_stats
 from tests.synth.task_cases import domains
 from tool_specs.domains.catalogue import domain_row, tool_rows
-from tool_specs.importing.tool_lists import Source, rows_of_answer
+from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 HUGE = "x" * 5000
 
@@ -28,7 +28,9 @@ def rows() -> list[Row]:
         {"name": "get_issue", "description": HUGE, "inputSchema": {"type": "object"}},
         {"name": "cancel_appointment", "description": "Cancel one.", "inputSchema": {}},
     ]
-    source = Source(server="tracker", category="Development Tools", license="MIT", may_write=True)
+    source = ToolListSource(
+        server="tracker", category="Development Tools", license="MIT", may_write=True
+    )
     return [*synthetic, *rows_of_answer(listed, source)]
 
 

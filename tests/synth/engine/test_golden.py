@@ -13,7 +13,7 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.episode import rollout
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
-from synth.episode.tools import code_worlds as worlds
+from synth.episode.tools import code_environments as worlds
 from synth.judging import curation, grading
 from synth.judging.curation import CurationConfig
 from synth.llm.client import LLM, Gateway
@@ -88,7 +88,12 @@ def test_golden_curation() -> None:
     trajectories = [trajectory(f"t{i}") for i in range(8)]
     trajectories += [trajectory("again", opening="hello from T1!")]
     trajectories += [trajectory("late", reason="max_turns")]
-    scores = {"t2": {"told": 0.0}, "t3": {"goal": 0.0}, "t4": {"tone": 0.0}, "t5": {"hack": False}}
+    scores = {
+        "t2": {"told": 0.0},
+        "t3": {"goal": 0.0},
+        "t4": {"tone": 0.0},
+        "t5": {"supported": False},
+    }
     ids = [t["trajectory_id"] for t in trajectories]
     rows = curate(
         grading_id="g",

@@ -24,7 +24,7 @@ from synth.episode.tools.calls import CallRecord
 from synth.episode.tools.cassette import Cassette, CassetteServer, NotRecordedError, Tape
 from synth.episode.tools.cassette import _Start as Start
 from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from tests.synth.clinic import QUIET, ScriptedUser, calls, says
 from tests.synth.episode.test_mcp_episode import (
     ADD,
@@ -42,7 +42,9 @@ from tool_specs.importing.tool_lists import rows_of_answer
 NEEDS_SANDBOX = pytest.mark.skipif(bool(available()), reason=str(available()))
 ACTIONS = [calls(STATUS, BRANCH, STATUS), calls(NO_BRANCH), calls(ADD, COMMIT), says("Done.")]
 STORMY = QUIET.model_copy(
-    update={"outcomes": OutcomeConfig(weights={"success": 2, "transient_error": 1, "partial": 1})}
+    update={
+        "outcomes": FaultInjectionConfig(weights={"success": 2, "transient_error": 1, "partial": 1})
+    }
 )
 
 
@@ -91,9 +93,9 @@ def test_a_live_trajectory_replays_without_its_server(seed: int) -> None:
     """To the byte: every column of every call, messages, hashes and reward, outcomes included."""
     made = recorded(STORMY, seed)
     assert {call["fidelity"] for call in made.calls} == {"mcp"}
-    world = without_the_server(made.tools)
+    environment = without_the_server(made.tools)
     report = asyncio.run(
-        replay_rows(made.trajectory, made.calls, TASK, world, STORMY, cassette=True)
+        replay_rows(made.trajectory, made.calls, TASK, environment, STORMY, cassette=True)
     )
     assert report.differences == []
     assert report.num_calls == len(made.calls) > 4
@@ -114,9 +116,11 @@ def test_a_record_that_does_not_hang_together_is_found(tape: Recording, column: 
 
 @NEEDS_SANDBOX
 def test_a_call_that_is_not_on_the_tape_ends_the_replay_and_says_so(tape: Recording) -> None:
-    world = without_the_server(tape.tools)
+    environment = without_the_server(tape.tools)
     rows = [call for call in tape.calls if call["name"] != "git_create_branch"]
-    report = asyncio.run(replay_rows(tape.trajectory, rows, TASK, world, QUIET, cassette=True))
+    report = asyncio.run(
+        replay_rows(tape.trajectory, rows, TASK, environment, QUIET, cassette=True)
+    )
     assert "number of calls" in {found.where for found in report.differences}
 
 
@@ -129,10 +133,10 @@ def cassette_of(tape: Recording) -> Cassette:
 
 def episode(tape: Recording, *actions: dict[str, Any]) -> tuple[EpisodeEnvironment, list[Any]]:
     """A new episode whose server is answered from the cassette."""
-    world = replace(
+    environment = replace(
         without_the_server(tape.tools), cassette=cassette_of(tape), recorded=frozenset(["git"])
     )
-    env = EpisodeEnvironment(world, QUIET, user=lambda *_: ScriptedUser())
+    env = EpisodeEnvironment(environment, QUIET, user=lambda *_: ScriptedUser())
 
     async def run() -> list[Any]:
         await env.reset(TASK, 7)

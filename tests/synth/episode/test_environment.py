@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from records.errors import BudgetError, TransientError
 from records.store.journal import ShardJournal
 from synth.episode.environment import EpisodeConfig, EpisodeEnvironment, message_tokens
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.users.user import UserError
 from tests.examples import examples
 from tests.synth.clinic import (
@@ -31,7 +31,7 @@ from tests.synth.clinic import (
 )
 
 STORMY = EpisodeConfig(
-    outcomes=OutcomeConfig(weights={"success": 2, "transient_error": 1, "rate_limit": 1})
+    outcomes=FaultInjectionConfig(weights={"success": 2, "transient_error": 1, "rate_limit": 1})
 )
 
 
@@ -258,7 +258,7 @@ MOVES = [
 def test_a_restored_snapshot_goes_on_like_the_original(
     before: list[int], after: list[int], seed: int
 ):
-    """Also into another environment, and injected outcomes included."""
+    """Also into another environment, and injected faults included."""
     config = STORMY.model_copy(update={"max_format_errors": 99})
 
     def env() -> EpisodeEnvironment:
@@ -285,7 +285,7 @@ def test_a_restored_snapshot_goes_on_like_the_original(
 
 def test_injected_errors_never_touch_state():
     env = environment(
-        EpisodeConfig(outcomes=OutcomeConfig(weights={"transient_error": 1}, max_in_a_row=5))
+        EpisodeConfig(outcomes=FaultInjectionConfig(weights={"transient_error": 1}, max_in_a_row=5))
     )
     steps = run(env, *[calls(CANCEL)] * 6)
     records = env.state.caller.records
@@ -300,7 +300,9 @@ def test_injected_errors_never_touch_state():
 
 def test_a_stale_read_shows_the_state_at_the_start():
     booked = ("list_appointments", {"patient_id": "PT-1003"})
-    env = environment(EpisodeConfig(outcomes=OutcomeConfig(weights={"stale": 1}, max_in_a_row=9)))
+    env = environment(
+        EpisodeConfig(outcomes=FaultInjectionConfig(weights={"stale": 1}, max_in_a_row=9))
+    )
     before, cancelled, after = run(env, calls(booked), calls(CANCEL), calls(booked))
     assert observed(cancelled)[0]["status"] == "cancelled"
     assert observed(after) == observed(before)

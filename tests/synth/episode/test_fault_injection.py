@@ -13,15 +13,15 @@ from synth.episode.tools.fault_injection import (
     BEFORE_EXECUTION,
     FAULTS,
     Draw,
-    Kind,
-    OutcomeConfig,
-    Outcomes,
-    RecordedOutcomes,
+    FaultInjectionConfig,
+    FaultInjector,
+    OutcomeKind,
+    RecordedFaults,
     fault_of,
     reshaped,
 )
 
-ALL_KINDS = OutcomeConfig(
+ALL_KINDS = FaultInjectionConfig(
     weights={
         "success": 0.5,
         "transient_error": 0.1,
@@ -36,10 +36,10 @@ ALL_KINDS = OutcomeConfig(
 )
 
 
-def drawn(config: OutcomeConfig, num: int, *, read_only: bool = True) -> list[str]:
+def drawn(config: FaultInjectionConfig, num: int, *, read_only: bool = True) -> list[str]:
     """First draws of `num` different calls of one episode."""
-    outcomes = Outcomes(config, seed=7)
-    return [outcomes.draw("t", {"i": i}, read_only=read_only).kind for i in range(num)]
+    faults = FaultInjector(config, seed=7)
+    return [faults.draw("t", {"i": i}, read_only=read_only).kind for i in range(num)]
 
 
 def test_each_kind_comes_at_its_declared_rate():
@@ -53,15 +53,15 @@ def test_each_kind_comes_at_its_declared_rate():
 def test_by_default_three_in_ten_episodes_of_five_calls_meet_an_error():
     met = 0
     for seed in range(4000):
-        outcomes = Outcomes(OutcomeConfig(), seed)
-        draws = [outcomes.draw("t", {"i": i}, read_only=False) for i in range(5)]
+        faults = FaultInjector(FaultInjectionConfig(), seed)
+        draws = [faults.draw("t", {"i": i}, read_only=False) for i in range(5)]
         met += any(draw.kind in ("transient_error", "rate_limit") for draw in draws)
     assert 0.27 < met / 4000 < 0.34
 
 
 def test_by_default_every_kind_occurs_and_mostly_what_another_call_gets_over():
-    weights = OutcomeConfig().weights
-    assert weights.keys() == set(get_args(Kind))
+    weights = FaultInjectionConfig().weights
+    assert weights.keys() == set(get_args(OutcomeKind))
     hard = weights.keys() - {"success", "transient_error", "rate_limit"}
     assert all(0 < weights[kind] <= 0.005 for kind in hard)
     assert sum(weights.values()) == pytest.approx(1.0)
@@ -74,51 +74,52 @@ def test_a_call_that_may_write_is_only_ever_refused_before_it_runs():
 @given(order=st.permutations(range(12)))
 def test_draws_do_not_depend_on_the_order_of_calls(order: list[int]):
     config = ALL_KINDS
-    outcomes = Outcomes(config, seed=3)
-    kinds = {i: outcomes.draw(f"tool_{i}", {"i": i}, read_only=True).kind for i in order}
+    faults = FaultInjector(config, seed=3)
+    kinds = {i: faults.draw(f"tool_{i}", {"i": i}, read_only=True).kind for i in order}
     assert [kinds[i] for i in range(12)] == [
-        Outcomes(config, seed=3).draw(f"tool_{i}", {"i": i}, read_only=True).kind for i in range(12)
+        FaultInjector(config, seed=3).draw(f"tool_{i}", {"i": i}, read_only=True).kind
+        for i in range(12)
     ]
 
 
 def test_another_seed_draws_otherwise():
     def kinds(seed: int) -> list[str]:
-        outcomes = Outcomes(ALL_KINDS, seed)
-        return [outcomes.draw("t", {"i": i}, read_only=True).kind for i in range(50)]
+        faults = FaultInjector(ALL_KINDS, seed)
+        return [faults.draw("t", {"i": i}, read_only=True).kind for i in range(50)]
 
     assert kinds(1) == kinds(1) != kinds(2)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3])
 def test_a_tool_goes_through_after_so_many_errors_in_a_row(limit: int):
-    config = OutcomeConfig(weights={"transient_error": 1.0}, max_in_a_row=limit)
-    outcomes = Outcomes(config, seed=1)
-    kinds = [outcomes.draw("t", {"a": 1}, read_only=False).kind for _ in range(3 * (limit + 1))]
+    config = FaultInjectionConfig(weights={"transient_error": 1.0}, max_in_a_row=limit)
+    faults = FaultInjector(config, seed=1)
+    kinds = [faults.draw("t", {"a": 1}, read_only=False).kind for _ in range(3 * (limit + 1))]
     assert kinds == (["transient_error"] * limit + ["success"]) * 3
 
 
 def test_restored_counters_go_on_as_if_nothing_had_happened():
-    outcomes = Outcomes(ALL_KINDS, seed=5)
+    faults = FaultInjector(ALL_KINDS, seed=5)
     for _ in range(3):
-        outcomes.draw("t", {}, read_only=True)
-    snapshot = outcomes.snapshot()
+        faults.draw("t", {}, read_only=True)
+    snapshot = faults.snapshot()
 
     def further() -> list[tuple[str, float]]:
-        draws = [outcomes.draw("t", {}, read_only=True) for _ in range(20)]
+        draws = [faults.draw("t", {}, read_only=True) for _ in range(20)]
         return [(draw.kind, draw.rng.random()) for draw in draws]
 
     first = further()
-    outcomes.restore(snapshot)
+    faults.restore(snapshot)
     assert further() == first
 
 
 def test_recorded_outcomes_take_the_same_form_again():
-    config = OutcomeConfig(weights={"success": 1, "transient_error": 2, "rate_limit": 2})
+    config = FaultInjectionConfig(weights={"success": 1, "transient_error": 2, "rate_limit": 2})
     calls = [("a", {"x": i % 3}) for i in range(30)]
-    first = Outcomes(config, seed=9)
+    first = FaultInjector(config, seed=9)
     draws = [first.draw(tool, arguments, read_only=False) for tool, arguments in calls]
     recorded = [(*call, draw.kind) for call, draw in zip(calls, draws, strict=True)]
-    again = RecordedOutcomes(recorded, seed=9)
+    again = RecordedFaults(recorded, seed=9)
     for (tool, arguments), draw in zip(calls, draws, strict=True):
         other = again.draw(tool, arguments, read_only=False)
         assert other.kind == draw.kind
@@ -127,11 +128,13 @@ def test_recorded_outcomes_take_the_same_form_again():
 
 
 def test_error_messages_vary_and_are_well_formed():
-    config = OutcomeConfig(weights={"transient_error": 1, "rate_limit": 1}, max_in_a_row=1000)
-    outcomes = Outcomes(config, seed=2)
+    config = FaultInjectionConfig(
+        weights={"transient_error": 1, "rate_limit": 1}, max_in_a_row=1000
+    )
+    faults = FaultInjector(config, seed=2)
     texts = set()
     for i in range(200):
-        draw = outcomes.draw("book_room", {"i": i}, read_only=False)
+        draw = faults.draw("book_room", {"i": i}, read_only=False)
         code, text = fault_of(draw, "book_room")
         error = json.loads(text)["error"]
         assert error["code"] == code
@@ -141,8 +144,8 @@ def test_error_messages_vary_and_are_well_formed():
 
 
 def draw_of(kind: str) -> Draw:
-    config = OutcomeConfig(weights={kind: 1.0}, max_in_a_row=1)  # pyright: ignore[reportArgumentType]
-    return Outcomes(config, seed=1).draw("t", {}, read_only=True)
+    config = FaultInjectionConfig(weights={kind: 1.0}, max_in_a_row=1)  # pyright: ignore[reportArgumentType]
+    return FaultInjector(config, seed=1).draw("t", {}, read_only=True)
 
 
 def test_partial_results_are_the_first_half_and_say_so():
@@ -184,4 +187,4 @@ def test_a_malformed_result_is_a_piece_that_does_not_parse(value: dict[str, list
 )
 def test_weights_that_are_no_distribution_are_refused(weights: dict[str, float]):
     with pytest.raises(ValidationError, match="weights"):
-        OutcomeConfig(weights=weights)  # pyright: ignore[reportArgumentType]
+        FaultInjectionConfig(weights=weights)  # pyright: ignore[reportArgumentType]

@@ -10,7 +10,7 @@ import pytest
 from records.errors import ItemError
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES, Row
-from synth.episode.replay import Difference, replay, replay_rows
+from synth.episode.replay import ReplayDifference, replay, replay_rows
 from tests.synth.clinic import TASK, catalogue
 from tests.synth.rollout_work import rollouts
 
@@ -22,7 +22,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return asyncio.run(rollouts(tmp_path_factory.mktemp("played"), "offline", 6, 3))
 
 
-def differences(trajectory: Row, rows: Rows) -> list[Difference]:
+def differences(trajectory: Row, rows: Rows) -> list[ReplayDifference]:
     own = [c for c in rows["tool_calls"] if c["trajectory_id"] == trajectory["trajectory_id"]]
     report = asyncio.run(replay_rows(trajectory, own, TASK, catalogue()))
     assert report.num_calls == len(own)
@@ -81,7 +81,7 @@ def test_another_seed_or_a_missing_call_is_found(played: Rows):
     }
 
 
-def differences_of_calls(trajectory: Row, rows: Rows) -> list[Difference]:
+def differences_of_calls(trajectory: Row, rows: Rows) -> list[ReplayDifference]:
     own = [c for c in rows["tool_calls"] if c["trajectory_id"] == trajectory["trajectory_id"]]
     return asyncio.run(replay_rows(trajectory, own, TASK, catalogue())).differences
 

@@ -235,7 +235,7 @@ def test_results_that_drift_from_the_journal_are_counted(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Server]:
-    """The offline provider on loopback, in a thread, counting what it answers."""
+    """The offline model on loopback, in a thread, counting what it answers."""
     settings = OfflineSettings()
     started: Any = threading.Event()
     loop = asyncio.new_event_loop()

@@ -21,9 +21,9 @@ from synth.episode.tools.simulator import (
     SIMULATION_FAILED,
     ModelAnswers,
     Note,
-    Played,
     Question,
     SimulateConfig,
+    SimulatedAnswer,
 )
 from synth.llm.config import RoleConfig
 from tests.synth.clinic import QUIET, TASK, catalogue
@@ -31,7 +31,7 @@ from tests.synth.episode.test_state_patch import DOMAIN, sound
 from tests.synth.scripted import ScriptedApp, model
 from tool_specs.domains.catalogue import tool_rows
 from tool_specs.domains.domain import load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 
 ROLES = {role: RoleConfig() for role in ("agent", "user", "simulator", "judge")}
 PLAYED = replace(catalogue(), simulate=SimulateConfig(tools="all"))
@@ -61,13 +61,13 @@ def patched(**parts: Any) -> str:
 
 def ask(
     folder: Path, said: Iterable[str], *, read_only: bool = False
-) -> tuple[Played | None, Note, ScriptedApp]:
+) -> tuple[SimulatedAnswer | None, Note, ScriptedApp]:
     """What comes of one call when the endpoint says these things, one after another."""
     words = iter(said)
     app = ScriptedApp(lambda body: next(words))
-    question = Question(TOOL, {"thing": "TH-1001"}, read_only, World.of(DOMAIN), (), 0)
+    question = Question(TOOL, {"thing": "TH-1001"}, read_only, DomainEnvironment.of(DOMAIN), (), 0)
 
-    async def work() -> tuple[Played | None, Note]:
+    async def work() -> tuple[SimulatedAnswer | None, Note]:
         async with model(app, folder, ROLES) as llm:
             answers = ModelAnswers(llm, item="item")
             return await answers.answer(question), answers.notes[0]
@@ -121,7 +121,7 @@ def test_a_read_only_tool_may_not_patch(tmp_path: Path) -> None:
     played, _, app = ask(tmp_path, said, read_only=True)
     assert "read_only: patch must be empty" in app.requests[1]["messages"][-1]["content"]
     assert played is not None
-    assert played.after.state_hash == World.of(DOMAIN).state_hash
+    assert played.after.state_hash == DomainEnvironment.of(DOMAIN).state_hash
 
 
 def test_an_error_that_is_well_formed_counts(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_model_sees_rows_that_bear_on_the_call_and_no_program(tmp_path: Path
     domain = load_domains(["clinic_desk"])[0]
     tool = next(t for t in tool_rows(domain) if t["name"] == "cancel_appointment")
     arguments = {"appointment_id": "AP-1004", "reason": "travel"}
-    question = Question(tool, arguments, False, World.of(domain), (), 0)
+    question = Question(tool, arguments, False, DomainEnvironment.of(domain), (), 0)
     app = ScriptedApp(lambda body: changed(patch=[], observation={}, is_error=False))
 
     async def work() -> None:
@@ -176,7 +176,7 @@ def play(folder: Path, app: Any, num: int = 4) -> list[ItemResult]:
 
 
 class Counted:
-    """The offline provider with a count of requests by the schema that they ask for."""
+    """The offline model with a count of requests by the schema that they ask for."""
 
     def __init__(self, spoil: bool = False) -> None:
         self._app, self._spoil, self.asked = create_app(), spoil, 0
@@ -265,12 +265,14 @@ def test_tools_are_routed_by_name_and_share_their_state() -> None:
     tools = mixed.tools_of(mixed.agents["agent"])
 
     class Nobody:
-        async def answer(self, question: Question) -> Played | None:
-            return Played({"done": True}, False, None, [], question.world.snapshot(), 0)
+        async def answer(self, question: Question) -> SimulatedAnswer | None:
+            return SimulatedAnswer(
+                {"done": True}, False, None, [], question.environment.snapshot(), 0
+            )
 
     routes = executors_for(mixed, TASK, tools, answers=Nobody())
-    assert routes["cancel_appointment"].fidelity == "llm"
-    others = {e.fidelity for name, e in routes.items() if name != "cancel_appointment"}
+    assert routes["cancel_appointment"].executed_by == "llm"
+    others = {e.executed_by for name, e in routes.items() if name != "cancel_appointment"}
     assert others == {"state_machine"}
     book = {"patient_id": "PT-1001", "amount": 5}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synth.episode.tools.state_patch import PatchError, apply_patch
 from tests.examples import examples
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import RowCheck, ids_in, refs_of
 from tool_specs.execution.invariants import broken_in
 from tool_specs.validation.drawing import draw_success
@@ -77,11 +77,11 @@ def op(kind: str, entity: str, key: str, **fields: Any) -> dict[str, Any]:
     return {"op": kind, "entity": entity, "id": key, "set": fields}
 
 
-def sound(world: World) -> None:
+def sound(environment: DomainEnvironment) -> None:
     """Everything that the domain declares of a state, read from scratch."""
-    domain, state = world.domain, world.state
+    domain, state = environment.domain, environment.state
     for name, entity in domain.entities.items():
-        for row in world.rows(name):
+        for row in environment.rows(name):
             assert RowCheck(entity).row(row) == row
             for field, target in refs_of(entity).items():
                 assert all(state.get(target, key) for key in ids_in(row[field]))
@@ -114,57 +114,57 @@ def sound(world: World) -> None:
 def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(
     patch: dict[str, Any], words: str
 ) -> None:
-    world = World.of(DOMAIN)
-    before = world.state_hash
+    environment = DomainEnvironment.of(DOMAIN)
+    before = environment.state_hash
     good = op("update", "thing", "TH-1002", name="steps")
     with pytest.raises(PatchError, match=words):
-        apply_patch(DOMAIN, world.state, [good, patch])
-    assert world.state_hash == before
-    assert world.rows("thing")[1]["name"] == "ladder"
+        apply_patch(DOMAIN, environment.state, [good, patch])
+    assert environment.state_hash == before
+    assert environment.rows("thing")[1]["name"] == "ladder"
 
 
 def test_all_faults_of_the_rows_are_named_at_once() -> None:
     patch = [op("delete", "thing", "TH-9"), op("update", "loan", "LO-1001", due="soon")]
     with pytest.raises(PatchError) as refused:
-        apply_patch(DOMAIN, World.of(DOMAIN).state, patch)
+        apply_patch(DOMAIN, DomainEnvironment.of(DOMAIN).state, patch)
     assert len(refused.value.problems) == 2
 
 
 def test_a_patch_counts_as_a_whole() -> None:
     """Rows of one patch may refer to each other, and an invariant is asked at the end."""
-    world = World.of(DOMAIN)
+    environment = DomainEnvironment.of(DOMAIN)
     patch = [
         op("update", "thing", "TH-1001", lent=3),
         op("update", "thing", "TH-1001", copies=3),
         op("create", "loan", "LO-1003", thing_id="TH-1003", status="open"),
         op("create", "thing", "TH-1003", name="saw", copies=1, lent=0),
     ]
-    diff = apply_patch(DOMAIN, world.state, patch)
+    diff = apply_patch(DOMAIN, environment.state, patch)
     assert [(c["op"], c["id"]) for c in diff] == [
         ("update", "TH-1001"),
         ("create", "LO-1003"),
         ("create", "TH-1003"),
     ]
-    sound(world)
+    sound(environment)
 
 
 @pytest.mark.parametrize("domain", BUILT_IN, ids=lambda domain: domain.name)
 def test_what_a_program_does_is_accepted_as_a_patch(domain: Domain) -> None:
     """Its own diff, as a patch, leads to the same state: the validator refuses no truth."""
-    rng, world = random.Random(7), World.of(domain)
+    rng, environment = random.Random(7), DomainEnvironment.of(domain)
     writing = [name for name, program in domain.programs.items() if not program.read_only]
     for name in [rng.choice(writing) for _ in range(40)]:
-        drawn = draw_success(world, name, rng, tries=20)
+        drawn = draw_success(environment, name, rng, tries=20)
         if drawn is None:
             continue
-        other = world.snapshot()
+        other = environment.snapshot()
         patch = [
             {"op": c["op"], "entity": c["entity"], "id": c["id"], "set": c["after"] or {}}
             for c in drawn.result.diff
         ]
         apply_patch(domain, other.state, patch)
         assert other.state_hash == drawn.result.hash_after
-        world = drawn.world
+        environment = drawn.environment
 
 
 KEYS = st.sampled_from(
@@ -192,13 +192,13 @@ OPS = st.builds(
 def test_no_accepted_patch_leaves_a_state_that_the_domain_forbids(
     patches: list[list[dict[str, Any]]],
 ) -> None:
-    world = World.of(DOMAIN)
+    environment = DomainEnvironment.of(DOMAIN)
     for patch in patches:
-        before = world.state_hash
+        before = environment.state_hash
         try:
-            diff = apply_patch(DOMAIN, world.state, patch)
+            diff = apply_patch(DOMAIN, environment.state, patch)
         except PatchError:
-            assert world.state_hash == before
+            assert environment.state_hash == before
         else:
-            assert bool(diff) == (world.state_hash != before)
-        sound(world)
+            assert bool(diff) == (environment.state_hash != before)
+        sound(environment)

@@ -8,18 +8,18 @@ from typing import Any
 
 from records.tables.schemas import Row
 from synth.judging.judge import transcript_of
-from synth.judging.perturbation.episodes import Source
+from synth.judging.perturbation.episodes import PassedEpisode
 from synth.tasks.proof.proving import reference_messages
 from tests.synth.task_cases import Case, cases
 
 
 @cache
-def sources() -> tuple[Source, ...]:
+def sources() -> tuple[PassedEpisode, ...]:
     """One that passed by code for each task of the built-in domains that are tried here."""
     return tuple(source_of(number, case) for number, case in enumerate(cases()))
 
 
-def source_of(number: int, case: Case) -> Source:
+def source_of(number: int, case: Case) -> PassedEpisode:
     episode = case.play()
     rows: list[Row] = []
     talk: list[Row] = []
@@ -63,7 +63,7 @@ def source_of(number: int, case: Case) -> Source:
         }
         for name, program in case.tools.items()
     ]
-    return Source(trajectory, rows, task, tools)
+    return PassedEpisode(trajectory, rows, task, tools)
 
 
 class Oracle:

@@ -1,4 +1,5 @@
-"""The judge on trial: the meter measures declared rates, and the floor catches a useless judge."""
+"""The judge on trial: the meter measures declared rates, and the minimum quality catches a useless
+judge."""
 
 import asyncio
 from pathlib import Path
@@ -16,19 +17,19 @@ from synth.judging.calibration import JudgingConfig, plan_calibration, sample, t
 from synth.judging.curation import candidate_of
 from synth.judging.judge import judge
 from synth.judging.judge_rates import (
-    FloorConfig,
+    MinimumQuality,
     Rates,
     as_table,
     attack_rates,
-    hack_rates,
     judge_rates,
-    judged_standing,
+    judge_status_of,
     rates_of,
-    standing_of,
+    status_on_judged,
+    unsupported_claim_rates,
     warning_of,
 )
-from synth.judging.perturbation.episodes import Source
-from synth.judging.perturbation.registry import plant
+from synth.judging.perturbation.episodes import PassedEpisode
+from synth.judging.perturbation.registry import perturb
 from synth.render.intervals import wilson
 from synth.rubrics.built_in import BUILT_IN
 from synth.rubrics.criteria import Rubric
@@ -51,9 +52,9 @@ def tried(folder: Path, false_accept: float, false_reject: float) -> list[Row]:
     by_id = {source.trajectory["trajectory_id"]: source for source in sources()}
     items = planned()
     for item in items:
-        planted = plant(item.data["plant"], source) if (source := _of(item, by_id)) else None
-        if planted is not None:
-            oracle.learn(planted.messages, planted.criterion.id)
+        negative = perturb(item.data["plant"], source) if (source := _of(item, by_id)) else None
+        if negative is not None:
+            oracle.learn(negative.messages, negative.criterion.id)
 
     async def run() -> list[Row]:
         rows: list[Row] = []
@@ -74,11 +75,11 @@ def tried(folder: Path, false_accept: float, false_reject: float) -> list[Row]:
     return asyncio.run(run())
 
 
-def _of(item: Item, by_id: dict[str, Source]) -> Source | None:
+def _of(item: Item, by_id: dict[str, PassedEpisode]) -> PassedEpisode | None:
     return None if item.data["plant"] == "control" else by_id[item.data["trajectory_id"]]
 
 
-def _verdicts(source: Source, oracle: Oracle) -> list[Row]:
+def _verdicts(source: PassedEpisode, oracle: Oracle) -> list[Row]:
     """What grading left on the untouched episode."""
     rows = []
     for c in source.rubric.criteria:
@@ -111,40 +112,40 @@ def test_measured_rates_agree_with_declared_ones(
     assert len(held) >= 10
     assert sum(held) >= 0.85 * len(held)  # each misses one time in twenty
     assert rates["nl"].num_failures >= 50
-    assert hack_rates(rows).num_failures >= 10
+    assert unsupported_claim_rates(rows).num_failures >= 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("false_accept", "false_reject", "standing"),
+    ("false_accept", "false_reject", "status"),
     [(1.0, 0.0, "below_floor"), (0.0, 1.0, "below_floor"), (0.05, 0.05, "measured")],
 )
 def test_a_judge_that_passes_everything_or_nothing_is_caught(
-    false_accept: float, false_reject: float, standing: str, tmp_path: Path
+    false_accept: float, false_reject: float, status: str, tmp_path: Path
 ) -> None:
     rows = tried(tmp_path, false_accept, false_reject)
-    floor = FloorConfig()
-    found = judged_standing(rows, floor)
-    assert found == standing
+    floor = MinimumQuality()
+    found = status_on_judged(rows, floor)
+    assert found == status
     warning = warning_of(found, judge_rates(rows))
-    assert ("BELOW THE FLOOR" in (warning or "")) == (standing == "below_floor")
+    assert ("BELOW THE FLOOR" in (warning or "")) == (status == "below_floor")
     by_kind = {r["kind"]: r["standing"] for r in as_table(rows, floor) if r["who"] == "judge"}
-    assert by_kind["state"] == standing
+    assert by_kind["state"] == status
 
 
-def test_without_plants_a_kind_is_unmeasured() -> None:
+def test_without_negatives_a_kind_is_unmeasured() -> None:
     assert sample(["a", "b"], graded=2, seed=0, config=JudgingConfig(plant_share=0.0)) == []
     assert planned(JudgingConfig(plant_share=0.0)) == []
-    assert judged_standing([], FloorConfig()) == "unmeasured"
-    assert standing_of(Rates(9, 0, 9, 9), FloorConfig()) == "unmeasured"
-    assert standing_of(Rates(10, 0, 9, 9), FloorConfig()) == "uncertain"
-    assert standing_of(Rates(16, 0, 9, 9), FloorConfig()) == "measured"
+    assert status_on_judged([], MinimumQuality()) == "unmeasured"
+    assert judge_status_of(Rates(9, 0, 9, 9), MinimumQuality()) == "unmeasured"
+    assert judge_status_of(Rates(10, 0, 9, 9), MinimumQuality()) == "uncertain"
+    assert judge_status_of(Rates(16, 0, 9, 9), MinimumQuality()) == "measured"
 
 
-def test_a_rate_within_the_floor_by_chance_is_uncertain_and_said() -> None:
+def test_a_rate_within_the_minimum_by_chance_is_uncertain_and_said() -> None:
     few, many = Rates(20, 3, 40, 38), Rates(400, 60, 40, 38)
-    assert standing_of(few, FloorConfig()) == "uncertain"
-    assert standing_of(many, FloorConfig()) == "measured"
+    assert judge_status_of(few, MinimumQuality()) == "uncertain"
+    assert judge_status_of(many, MinimumQuality()) == "measured"
     assert "up to 0.36 cannot be ruled out" in (warning_of("uncertain", {"nl": few}) or "")
 
 
@@ -154,7 +155,7 @@ def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> 
         return row | {"judge_passed": passed}
 
     rows = [tried_with(None, passed=False)] * 30 + [tried_with("file", passed=True)] * 5
-    table = {(row["who"], row["kind"]): row for row in as_table(rows, FloorConfig())}
+    table = {(row["who"], row["kind"]): row for row in as_table(rows, MinimumQuality())}
     counts = {
         who: (row["false_accepts"], row["num_failures"])
         for (who, kind), row in table.items()
@@ -167,7 +168,7 @@ def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> 
     }
 
 
-def test_plants_are_spread_over_failures_and_bounded() -> None:
+def test_negatives_are_spread_over_failures_and_bounded() -> None:
     items = planned(JudgingConfig(plant_share=1.0, max_of_one=3))
     counts: dict[str, int] = {}
     for item in items:
@@ -190,18 +191,18 @@ def test_the_sample_is_the_same_for_every_judge_and_keeps_its_order() -> None:
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60))
-def test_standing_is_what_the_floor_says(fa: int, tr: int, ta: int, fr: int) -> None:
-    rates, floor = Rates(fa + tr, fa, ta + fr, ta), FloorConfig()
-    standing = standing_of(rates, floor)
+def test_the_status_is_what_the_minimum_quality_says(fa: int, tr: int, ta: int, fr: int) -> None:
+    rates, floor = Rates(fa + tr, fa, ta + fr, ta), MinimumQuality()
+    status = judge_status_of(rates, floor)
     if fa + tr < floor.min_plants or ta + fr == 0:
-        assert standing == "unmeasured"
+        assert status == "unmeasured"
     elif fa > floor.max_false_accept * (fa + tr):
-        assert standing == "below_floor"
-    elif standing != "below_floor":
+        assert status == "below_floor"
+    elif status != "below_floor":
         assert rates.kappa is not None
         assert rates.kappa >= floor.min_kappa
         _, high = wilson(fa, fa + tr)
-        assert (standing == "measured") == (high <= floor.max_false_accept)
+        assert (status == "measured") == (high <= floor.max_false_accept)
 
 
 NL = {"id": "tone", "kind": "nl", "words": "w", "weight": 1.0}
@@ -212,7 +213,7 @@ GOAL = {"id": "goal", "kind": "call", "words": "w", "weight": 3.0, "mandatory": 
     ("mandatory", "weight", "reason"),
     [(True, 1.0, "judge_below_floor"), (False, 3.0, "judge_below_floor"), (False, 1.0, None)],
 )
-def test_below_the_floor_nothing_is_accepted_by_the_judges_word(
+def test_below_the_minimum_quality_nothing_is_accepted_by_the_judges_word(
     mandatory: bool, weight: float, reason: str | None
 ) -> None:
     criteria = [GOAL, NL | {"mandatory": mandatory, "weight": weight}]
@@ -227,11 +228,11 @@ def test_below_the_floor_nothing_is_accepted_by_the_judges_word(
         "messages": [],
     }
     task = {"rubric": {"criteria": criteria}}
-    for standing in ("measured", "unmeasured", "below_floor"):
-        found = candidate_of(trajectory, [], verdicts, task, standing)
+    for status in ("measured", "unmeasured", "below_floor"):
+        found = candidate_of(trajectory, [], verdicts, task, status)
         assert found is not None
-        assert found.drop_reason == (reason if standing == "below_floor" else None)
-        assert found.judge_standing == standing
+        assert found.drop_reason == (reason if status == "below_floor" else None)
+        assert found.judge_status == status
 
 
 def test_the_offline_judge_errs_as_often_as_it_declares(tmp_path: Path) -> None:
@@ -248,12 +249,12 @@ def test_the_offline_judge_errs_as_often_as_it_declares(tmp_path: Path) -> None:
 
 
 def offline_rates(folder: Path, settings: OfflineSettings) -> Rates:
-    """Of planted failures of manner, which the judge knows as `other`."""
+    """Of perturbed negatives of manner, which the judge knows as `other`."""
     made = [
-        planted
+        negative
         for source in sources()[1::8]
         for name in ("nl_rude", "nl_curt", "nl_jargon", "nl_rambling")
-        if (planted := plant(name, source))
+        if (negative := perturb(name, source))
     ]
 
     async def run() -> Rates:
@@ -261,10 +262,10 @@ def offline_rates(folder: Path, settings: OfflineSettings) -> Rates:
         own.mkdir()
         async with model(create_app(settings), own) as llm:
             outcomes = []
-            for number, planted in enumerate(made):
-                rubric = Rubric(criteria=(planted.criterion,))
-                opinions = await judge(llm, rubric, planted.messages, item=str(number))
-                outcomes.append((False, opinions[planted.criterion.id].passed))
+            for number, negative in enumerate(made):
+                rubric = Rubric(criteria=(negative.criterion,))
+                opinions = await judge(llm, rubric, negative.messages, item=str(number))
+                outcomes.append((False, opinions[negative.criterion.id].passed))
         return rates_of(outcomes)
 
     return asyncio.run(run())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from records.tables.schemas import TABLES
 from synth.judging.curation import (
     CurationConfig,
-    opening_words,
+    first_words,
     sequence_quota,
     train_turns,
 )
@@ -69,13 +69,13 @@ def calls_of(name: str, *tools: str) -> list[dict[str, Any]]:
     ]
 
 
-def verdicts_of(name: str, *, hack: bool = True, **scores: float) -> list[dict[str, Any]]:
+def verdicts_of(name: str, *, supported: bool = True, **scores: float) -> list[dict[str, Any]]:
     """Code's verdicts on goal and told, the judge's on all; the judge is kinder than code."""
     scores = {"goal": 1.0, "told": 1.0, "tone": 1.0} | scores
     kinds = {"goal": "call", "told": "communicate", "tone": "nl"}
     rows = [(c, kinds[c], "code", s) for c, s in scores.items() if kinds[c] != "nl"]
     rows += [(c, kinds[c], "judge", s if kinds[c] == "nl" else 1.0) for c, s in scores.items()]
-    rows.append(("hack_check", "hack_check", "code", float(hack)))
+    rows.append(("hack_check", "hack_check", "code", float(supported)))
     return [
         {
             "trajectory_id": name,
@@ -109,8 +109,8 @@ def curated(trajectories: list, calls: list, verdicts: list, **config: Any) -> d
         ("user_done", {"goal": 0.0, "tone": 0.0}, "failed_call"),
         ("user_done", {"tone": 0.0}, "failed_nl"),
         ("user_done", {"told": 0.0}, None),
-        ("user_done", {"hack": False}, "failed_hack_check"),
-        ("user_done", {"hack": False, "goal": 0.0}, "failed_call"),
+        ("user_done", {"supported": False}, "failed_hack_check"),
+        ("user_done", {"supported": False, "goal": 0.0}, "failed_call"),
         ("refused", {}, None),
         ("infra_error", {}, "infra_error"),
         ("user_error", {"goal": 0.0}, "user_error"),
@@ -260,7 +260,7 @@ def test_loss_is_on_what_the_agent_wrote_but_its_mistakes():
 
 def test_openings_compare_by_their_words():
     def opening(text: str) -> str:
-        return opening_words([{"role": "user", "content": text}])
+        return first_words([{"role": "user", "content": text}])
 
     assert opening("Hi!  Please, book room 4.") == opening("hi please book room 4")
     assert opening("book room 4") != opening("book room 5")

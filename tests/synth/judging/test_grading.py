@@ -95,7 +95,7 @@ def opinions(body: dict[str, Any], passed: bool = True, quote: str = "appointmen
 
 
 @pytest.mark.parametrize("name", EPISODES)
-def test_planted_failures_fail_what_is_meant(name: str, tmp_path: Path):
+def test_perturbed_negatives_fail_what_is_meant(name: str, tmp_path: Path):
     actions, failing = EPISODES[name]
     result, trajectory, records = graded(actions, tmp_path, ScriptedApp(opinions))
     rows = result.tables["verdicts"]

@@ -6,7 +6,7 @@ from synth.episode.tools.simulator import SimulateConfig
 from synth.judging.config import GradeConfig
 from synth.llm.config import RoleConfig
 from synth.pipeline.config import RunConfig
-from synth.pipeline.sources import calls_tools, template_simulator
+from synth.pipeline.sources import calls_tools, offline_simulator
 from synth.tasks.stage import TaskConfig
 
 HOSTED = RoleConfig(base_url="http://127.0.0.1:9/v1")
@@ -51,7 +51,7 @@ def test_a_hosted_user_is_tried_where_it_may_have_tools(config: RunConfig, tried
     ids=["nothing", "all offline", "no tool played", "all hosted"],
 )
 def test_nothing_is_said_where_rules_play_no_tool_of_hosted_roles(config: RunConfig) -> None:
-    assert template_simulator(config) is None
+    assert offline_simulator(config) is None
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_nothing_is_said_where_rules_play_no_tool_of_hosted_roles(config: RunCon
     [EVERY_TOOL, SimulateConfig(tools=("scene_run",)), SimulateConfig(sources=("weather",))],
 )
 def test_rules_that_play_tools_among_hosted_roles_are_told(simulate: SimulateConfig) -> None:
-    words = template_simulator(of(roles=hosted("agent", "user"), simulate=simulate)) or ""
+    words = offline_simulator(of(roles=hosted("agent", "user"), simulate=simulate)) or ""
     assert "roles.simulator is the offline provider" in words
     assert "agent, user are hosted" in words

@@ -11,14 +11,14 @@ from synth.rephrasing.writing.instructions import (
     LEARNING_NOTES,
     TRANSLATE,
     Instruction,
-    Kind,
+    InstructionKind,
     instruction,
     instructions,
 )
 
 MAX_SHARED = 0.2
 """Of two instructions' pairs of neighbouring words: texts that say the same have far more."""
-ALL = [(kind, found) for kind in get_args(Kind) for found in instructions(kind).values()]
+ALL = [(kind, found) for kind in get_args(InstructionKind) for found in instructions(kind).values()]
 
 
 def pairs_of_words(text: str) -> set[tuple[str, str]]:

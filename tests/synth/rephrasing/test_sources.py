@@ -10,7 +10,7 @@ import pytest
 from records.errors import ConfigError
 from synth.rephrasing.sources.files import SEGMENT_BYTES
 from synth.rephrasing.sources.sources import source_of
-from synth.rephrasing.sources.texts import Text
+from synth.rephrasing.sources.texts import SourceText
 from synth.rephrasing.writing.config import SourceConfig
 
 TEXTS = [f"Text {n} holds \u00e9 and \u4e2d, {'much ' * n}indeed." for n in range(700)]
@@ -88,9 +88,9 @@ def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "ignored.csv").write_text("no")
     source = source_of(SourceConfig(path=str(tmp_path)))
     assert [text for _, text in source.texts()] == [
-        Text("A", "a.txt"),
-        Text("# Z", "z.md"),
-        Text("C", "c.jsonl@0"),
+        SourceText("A", "a.txt"),
+        SourceText("# Z", "z.md"),
+        SourceText("C", "c.jsonl@0"),
     ]
 
 

@@ -17,7 +17,7 @@ from synth.rephrasing.fidelity.checks import fidelity_of
 from synth.rephrasing.structure.blocks import blocks_of
 from synth.rephrasing.structure.chunks import Document, documents_of
 from synth.rephrasing.writing.instructions import instruction
-from synth.rephrasing.writing.parts import Context, DeclinedError, Writer, Written
+from synth.rephrasing.writing.parts import DeclinedError, PartContext, Writer, Written
 from tests.synth.rephrasing.test_structure import MIXED
 from tests.synth.scripted import Answer, ScriptedApp, model
 
@@ -45,7 +45,7 @@ def echo(body: dict[str, Any]) -> str:
     return said(blocks(body)[2])
 
 
-async def _written(app: ScriptedApp, folder: Path, text: str, context: Context) -> Written:
+async def _written(app: ScriptedApp, folder: Path, text: str, context: PartContext) -> Written:
     async with model(app, folder, ROLES) as llm:
         return await Writer(
             Document(text, chunk_tokens=128),
@@ -58,7 +58,7 @@ async def _written(app: ScriptedApp, folder: Path, text: str, context: Context) 
 
 
 def written(
-    answer: Answer, folder: Path, text: str, context: Context = "full"
+    answer: Answer, folder: Path, text: str, context: PartContext = "full"
 ) -> tuple[Written, list[dict[str, Any]]]:
     app = ScriptedApp(answer)
     return asyncio.run(_written(app, folder, text, context)), app.requests

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.rubrics.built_in import BUILT_IN, Breach, Call, episode_of, net_changes
+from synth.rubrics.built_in import BUILT_IN, EpisodeCall, PolicyViolation, episode_of, net_changes
 from synth.rubrics.criteria import Rubric, decide
 
 Row = dict[str, Any]
@@ -36,7 +36,7 @@ def passes(kind: str, spec: Row | None, **episode: Any) -> bool:
             episode.get("messages", [says("Done.")]),
             episode.get("calls", []),
             changes=episode.get("changes"),
-            breaches=episode.get("breaches", []),
+            policy_violations=episode.get("breaches", []),
         ),
     )
     assert found is not None
@@ -165,12 +165,12 @@ def test_a_create_undone_is_no_change() -> None:
         change("create", "order", "OR-1", None, row),
         change("delete", "order", "OR-1", row, None),
     ]
-    calls = [Call(tool="t", arguments={}, diff=(diff,)) for diff in diffs]
+    calls = [EpisodeCall(tool="t", arguments={}, diff=(diff,)) for diff in diffs]
     assert passes("state", {"changes": []}, calls=calls)
 
 
-def call(tool: str, *, is_error: bool = False, **arguments: Any) -> Call:
-    return Call(tool=tool, arguments=arguments, is_error=is_error)
+def call(tool: str, *, is_error: bool = False, **arguments: Any) -> EpisodeCall:
+    return EpisodeCall(tool=tool, arguments=arguments, is_error=is_error)
 
 
 def test_calls_by_arguments_success_and_order() -> None:
@@ -189,7 +189,7 @@ def test_calls_by_arguments_success_and_order() -> None:
 
 
 def test_malformed_arguments_are_no_match_and_no_crash() -> None:
-    broken = Call(tool="pay", arguments="{amount:", is_error=True)
+    broken = EpisodeCall(tool="pay", arguments="{amount:", is_error=True)
     assert not passes("call", {"tool": "pay", "must": "occur"}, calls=[broken])
 
 
@@ -209,8 +209,8 @@ def test_only_words_to_the_user_tell_them() -> None:
 
 def test_policy_counts_only_its_rules() -> None:
     spec = {"rules": ["no_refund"]}
-    assert passes("policy", spec, breaches=[Breach(rule="other", call_index=0)])
-    assert not passes("policy", spec, breaches=[Breach(rule="no_refund", call_index=3)])
+    assert passes("policy", spec, breaches=[PolicyViolation(rule="other", call_index=0)])
+    assert not passes("policy", spec, breaches=[PolicyViolation(rule="no_refund", call_index=3)])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from synth.rubrics.unsupported_claims import hack_check
+from synth.rubrics.unsupported_claims import unsupported_claims_check
 
 
 def tool(name: str, description: str, *, reads: bool | None = None) -> dict[str, Any]:
@@ -61,9 +61,9 @@ def conversation(
     ],
 )
 def test_a_claim_without_any_successful_write_fails(reply: str):
-    assert not hack_check(*conversation(reply), TOOLS).passed
-    assert not hack_check(*conversation(reply, FOUND), TOOLS).passed
-    assert not hack_check(*conversation(reply, CANCELLED, failed=True), TOOLS).passed
+    assert not unsupported_claims_check(*conversation(reply), TOOLS).passed
+    assert not unsupported_claims_check(*conversation(reply, FOUND), TOOLS).passed
+    assert not unsupported_claims_check(*conversation(reply, CANCELLED, failed=True), TOOLS).passed
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_a_claim_without_any_successful_write_fails(reply: str):
     ],
 )
 def test_words_that_claim_no_work_pass(reply: str):
-    assert hack_check(*conversation(reply, FOUND, "convert_time"), TOOLS).passed
+    assert unsupported_claims_check(*conversation(reply, FOUND, "convert_time"), TOOLS).passed
 
 
 def two_segments(first: str, then: str, ask: str = "And now the parcel, please.") -> bool:
     """The appointment is really cancelled in the first segment, no call is made in the second."""
     messages, rows = conversation(first, CANCELLED)
     messages += [{"role": "user", "content": ask}, {"role": "assistant", "content": then}]
-    return hack_check(messages, rows, TOOLS).passed
+    return unsupported_claims_check(messages, rows, TOOLS).passed
 
 
 def test_work_of_an_earlier_segment_backs_only_what_tells_it_again():
@@ -111,12 +111,12 @@ def test_work_of_an_earlier_segment_backs_only_what_tells_it_again():
 
 def test_a_backed_claim_passes():
     reply = "I have cancelled your appointment."
-    assert hack_check(*conversation(reply, "cancel_appointment"), TOOLS).passed
+    assert unsupported_claims_check(*conversation(reply, "cancel_appointment"), TOOLS).passed
 
 
 def test_the_work_of_another_tool_does_not_back_a_claim():
     reply = "I have cancelled your appointment."
-    verdict = hack_check(*conversation(reply, "book_appointment"), TOOLS)
+    verdict = unsupported_claims_check(*conversation(reply, "book_appointment"), TOOLS)
     assert not verdict.passed
     assert "cancel_appointment" in verdict.evidence
 
@@ -124,18 +124,20 @@ def test_the_work_of_another_tool_does_not_back_a_claim():
 def test_a_claim_made_before_the_work_is_found():
     messages, rows = conversation("Done.", "cancel_appointment")
     early = {"role": "assistant", "content": "I have cancelled your appointment."}
-    assert not hack_check([messages[0], early, *messages[1:]], rows, TOOLS).passed
+    assert not unsupported_claims_check([messages[0], early, *messages[1:]], rows, TOOLS).passed
 
 
 def test_a_state_that_a_tool_reported_is_no_claim():
     reply = "That appointment has been cancelled by the clinic."
     found = '{"status": "cancelled"}'
-    assert hack_check(*conversation(reply, "find_appointments", result=found), TOOLS).passed
-    assert not hack_check(*conversation(reply, "find_appointments"), TOOLS).passed
+    assert unsupported_claims_check(
+        *conversation(reply, "find_appointments", result=found), TOOLS
+    ).passed
+    assert not unsupported_claims_check(*conversation(reply, "find_appointments"), TOOLS).passed
 
 
 def test_text_beside_a_call_is_thinking_aloud():
     messages, rows = conversation("Done.", "find_appointments")
     messages[1]["content"] = "I have cancelled your appointment."
     messages[-1]["content"] = "There is one at noon."
-    assert hack_check(messages, rows, TOOLS).passed
+    assert unsupported_claims_check(messages, rows, TOOLS).passed

@@ -13,11 +13,11 @@ from records.errors import ConfigError, ItemError
 from records.tables.schemas import TABLES
 from records.tables.splits import split_of
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
-from synth.episode.tools import code_worlds as coding
+from synth.episode.tools import code_environments as coding
 from synth.llm.config import ModelConfig, RoleConfig
 from synth.pipeline.config_files import validate
 from synth.tasks.agents import agents, personas
-from synth.tasks.agents.agents import AgentConfig, AgentPlan, Source, plan_agents, sources_of
+from synth.tasks.agents.agents import AgentConfig, AgentPlan, AgentSource, plan_agents, sources_of
 from synth.tasks.agents.personas import PersonaConfig, plan_personas
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.golden import assert_golden
@@ -49,7 +49,7 @@ def server_rows(name: str, count: int) -> list[dict[str, Any]]:
 
 
 @cache
-def catalogue() -> tuple[Source, ...]:
+def catalogue() -> tuple[AgentSource, ...]:
     rows = [row for domain in domains() for row in tool_rows(domain)]
     rows += server_rows("git", 8) + server_rows("time", 2) + server_rows("gone", 3)
     servers = {name: builtin_servers()[name] for name in ("git", "time")}
@@ -88,9 +88,9 @@ def test_every_source_has_agents_and_servers_their_share() -> None:
     assert max(in_domains) - min(in_domains) <= 1
 
 
-def with_code() -> list[Source]:
+def with_code() -> list[AgentSource]:
     rows = [row for domain in domains() for row in tool_rows(domain)]
-    code = coding.code_worlds(["coinpurse"])
+    code = coding.code_environments(["coinpurse"])
     rows += server_rows("git", 8) + coding.tool_rows()
     about = [*map(domain_row, domains()), coding.domain_row()]
     return sources_of(about, rows, {"git": builtin_servers()["git"]}, code)
@@ -102,7 +102,7 @@ def test_a_run_of_few_agents_has_one_on_code_and_the_share_holds(
 ) -> None:
     config = AgentConfig(code_share=share)
     planned = plan_agents(config, with_code(), seed=1, count=200, generator=GENERATOR)
-    on_code = [plan.source.worlds is not None for plan in planned]
+    on_code = [plan.source.environments is not None for plan in planned]
     assert sum(on_code[:3]) == few  # a dry run has three agents
     assert sum(on_code) == many
 
@@ -228,9 +228,9 @@ def test_a_generator_that_fails_fails_the_item() -> None:
         asyncio.run(agents.make_agent(plans(1)[0], Broken().llm, generator=GENERATOR))
 
 
-def tiny_source() -> Source:
+def tiny_source() -> AgentSource:
     tools = tuple(server_rows("shop", 7))
-    return Source(
+    return AgentSource(
         domain_id=None,
         server="shop",
         title="Shop",

@@ -19,10 +19,10 @@ from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.simulator import Question, SimulateConfig
 from synth.episode.users.faults import UserFault, was_spoken_of
 from synth.episode.users.user import LlmUser, Scene, UserCall, UserTurn, conversation_for_user
-from synth.judging.perturbation.episodes import Source
-from synth.judging.perturbation.registry import ATTACKS, BY_CODE, BY_WORDS, plant
+from synth.judging.perturbation.episodes import PassedEpisode
+from synth.judging.perturbation.registry import ATTACKS, BY_CODE, BY_WORDS, perturb
 from synth.render.transcript import OWN_TOOLS, turns_of
-from synth.rubrics.built_in import CALL, Call, episode_of
+from synth.rubrics.built_in import CALL, EpisodeCall, episode_of
 from synth.rubrics.criteria import CallCheck
 from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals.goals import Draft, Proof
@@ -49,7 +49,7 @@ def tools() -> list[Row]:
 def made() -> tuple[Draft, Proof]:
     own = domain().file.user_tools
     tasks = DomainTasks(domain(), domain().programs.keys() - set(own), own=own)
-    _, draft, proof = tasks.make("lamp", shares=SHARES, reveals="at_once", dual_control=1.0)
+    _, draft, proof = tasks.make("lamp", shares=SHARES, disclosure="at_once", dual_control=1.0)
     return draft, proof
 
 
@@ -391,16 +391,16 @@ def test_no_call_of_the_user_is_planted_into_the_agents_messages():
     good_run(env)
     trajectory, rows = rows_of(env)
     offered = [tool for tool in tools() if not is_users(tool)]
-    source = Source(trajectory, rows, task(), offered)
-    planted = [p for name in (*BY_CODE, *BY_WORDS, *ATTACKS) if (p := plant(name, source))]
-    assert len(planted) >= 8
+    source = PassedEpisode(trajectory, rows, task(), offered)
+    negatives = [p for name in (*BY_CODE, *BY_WORDS, *ATTACKS) if (p := perturb(name, source))]
+    assert len(negatives) >= 8
     names = {tool["name"] for tool in offered}
-    for one in planted:
+    for one in negatives:
         asked = [call for m in one.messages for call in m.get("tool_calls") or ()]
-        assert {call["function"]["name"] for call in asked} <= names, one.plant
+        assert {call["function"]["name"] for call in asked} <= names, one.perturbation
         assert [c for c in one.calls if c["actor"] == "user"] == [
             r for r in rows if r["actor"] == "user"
-        ], one.plant
+        ], one.perturbation
 
 
 def test_own_calls_stand_before_the_words_that_followed_them():
@@ -414,8 +414,8 @@ def test_own_calls_stand_before_the_words_that_followed_them():
 
 
 def test_whose_calls_a_criterion_counts():
-    def call(actor: str) -> Call:
-        return Call(tool="restart", arguments={}, actor=actor)  # type: ignore[arg-type]
+    def call(actor: str) -> EpisodeCall:
+        return EpisodeCall(tool="restart", arguments={}, actor=actor)  # type: ignore[arg-type]
 
     check = CallCheck(tool="restart", must="occur", actor="user")
     assert CALL.verdict(check, episode_of([], [call("user")])).passed

@@ -8,7 +8,7 @@ import pytest
 from records.errors import ConfigError
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import validate
-from synth.rubrics.built_in import BUILT_IN, Call, Episode, episode_of
+from synth.rubrics.built_in import BUILT_IN, Episode, EpisodeCall, episode_of
 from synth.rubrics.criteria import Criterion, Rubric
 from synth.tasks.composing import DomainTasks
 from synth.tasks.proof.extensions import Extensions, load_extensions
@@ -56,7 +56,7 @@ def loaded(*files: Path) -> Extensions:
 
 
 def episode(calls: int) -> Episode:
-    made = [Call(tool="t", arguments={}) for _ in range(calls)]
+    made = [EpisodeCall(tool="t", arguments={}) for _ in range(calls)]
     return episode_of([{"role": "assistant", "content": "Done."}], made)
 
 
@@ -83,11 +83,11 @@ def test_its_criteria_stand_in_the_rubric_and_the_reference_passes_them(file: Pa
     more = DomainTasks(domain, names, extensions=loaded(file))
     same = DomainTasks(domain, names)
     for number in range(5):
-        _, draft, proof = more.make(str(number), shares=SHARES, reveals="mixed")
+        _, draft, proof = more.make(str(number), shares=SHARES, disclosure="mixed")
         *built_in, own = proof.rubric.criteria
         assert own.kind == "few_calls"
         assert own.check == {"limit": len(draft.plan) + 2}
-        _, _, without = same.make(str(number), shares=SHARES, reveals="mixed")
+        _, _, without = same.make(str(number), shares=SHARES, disclosure="mixed")
         assert tuple(built_in) == without.rubric.criteria
 
 
@@ -96,7 +96,7 @@ def test_a_task_whose_reference_fails_an_added_criterion_is_no_task(file: Path) 
     domain = domains()[0]
     tasks = DomainTasks(domain, domain.programs, extensions=loaded(file))
     with pytest.raises(UnprovedError, match="fails_own_rubric: few_calls"):
-        tasks.make("1", shares=SHARES, reveals="mixed")
+        tasks.make("1", shares=SHARES, disclosure="mixed")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_fault_is_told_with_its_file_and_line(file: Path, old: str, new: str, 
 
 def test_a_check_that_does_not_fit_its_kind_is_refused_by_name(file: Path) -> None:
     wrong = FEW.model_copy(update={"check": {"limit": "many"}})
-    why = loaded(file).kinds.misfit(wrong)
+    why = loaded(file).kinds.problem_with(wrong)
     assert why is not None
     assert "check.limit = 'many'" in why
     assert "at most so many calls" in why

@@ -13,7 +13,7 @@ from synth.tasks.goals.rubrics import expected_changes
 from synth.tasks.proof.proving import reference_messages
 from tests.synth.task_cases import PER_DOMAIN, Case, cases, domains
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.validation.drawing import draw_arguments, draw_success
 
 
@@ -57,13 +57,13 @@ def test_wrong_argument_fails_the_state() -> None:
     for number, case in enumerate(writing()):
         place = writes_of(case)[-1]
         step, rng = case.draft.plan[place], Random(number)
-        before = case.world(case.draft.plan[:place])
+        before = case.environment(case.draft.plan[:place])
         for _ in range(20):
             drawn = draw_success(before, step.tool, rng, tries=5)
             right = before.snapshot().call(step.tool, step.arguments)
             if drawn is None or drawn.result.diff == right.diff:
                 continue
-            if breaches(before, step.tool, drawn.arguments):
+            if policy_violations(before, step.tool, drawn.arguments):
                 continue
             wrong = Step(tool=step.tool, arguments=drawn.arguments)
             plan = [*case.draft.plan[:place], wrong]
@@ -76,7 +76,7 @@ def test_wrong_argument_fails_the_state() -> None:
 def test_collateral_change_fails_the_state() -> None:
     planted = 0
     for number, case in enumerate(writing()):
-        world = case.world(case.draft.plan)
+        environment = case.environment(case.draft.plan)
         allowed = [
             name
             for name, tool in case.tools.items()
@@ -84,8 +84,8 @@ def test_collateral_change_fails_the_state() -> None:
             and not any(f"calls {name}," in c.words for c in case.rubric.criteria)
         ]
         name = Random(number).choice(allowed)
-        drawn = draw_success(world, name, Random(number))
-        if drawn is None or breaches(world, name, drawn.arguments):
+        drawn = draw_success(environment, name, Random(number))
+        if drawn is None or policy_violations(environment, name, drawn.arguments):
             continue
         extra = Step(tool=name, arguments=drawn.arguments)
         episode = case.play([*case.draft.plan, extra])
@@ -100,7 +100,7 @@ def test_extra_reads_and_failed_calls_cost_nothing() -> None:
     for number, case in enumerate(writing()):
         reads = [name for name, tool in case.tools.items() if tool.read_only]
         name = Random(number).choice(reads)
-        arguments = draw_arguments(case.world(), name, Random(number)) or {}
+        arguments = draw_arguments(case.environment(), name, Random(number)) or {}
         extra = Step(tool=name, arguments=arguments)
         failing = Step(tool=case.draft.plan[-1].tool, arguments={"nothing": 1})
         assert case.failed(case.play([extra, failing, *case.draft.plan])) == set()
@@ -140,13 +140,13 @@ def test_a_breach_without_effect_fails_the_policy_alone() -> None:
     """A call that breaks a rule but is then refused by the tool changes nothing."""
     planted = 0
     for number, case in enumerate(c for c in writing() if c.domain.rules):
-        world, rng = case.world(case.draft.plan), Random(number)
+        environment, rng = case.environment(case.draft.plan), Random(number)
         for name in sorted(set(case.domain.rules) & set(case.tools)):
             for _ in range(60):
-                arguments = draw_arguments(world, name, rng)
-                if arguments is None or not breaches(world, name, arguments):
+                arguments = draw_arguments(environment, name, rng)
+                if arguments is None or not policy_violations(environment, name, arguments):
                     continue
-                if world.snapshot().call(name, arguments).is_error:
+                if environment.snapshot().call(name, arguments).is_error:
                     attempt = Step(tool=name, arguments=arguments)
                     failed = case.failed(case.play([*case.draft.plan, attempt]))
                     assert failed - {"never_1"} == {"policy"}
@@ -173,7 +173,8 @@ def test_calls_where_none_is_needed_fail_their_criterion() -> None:
 
 
 def test_wrong_order_fails_the_order_alone() -> None:
-    """Both wishes granted, to the same effect and with the same answers, the second one first."""
+    """Both user goals granted, to the same effect and with the same answers, the second one
+    first."""
     ordered = [c for c in writing() if any(goal.after for goal in c.draft.goals)]
     for case in ordered:
         first, second, *rest = case.draft.goals
@@ -217,13 +218,13 @@ def test_rows_made_in_another_order_are_the_same_rows(domain: Domain) -> None:
     for name, program in domain.programs.items():
         if not any(statement.op == "create" for statement in program.spec.semantics):
             continue
-        world, rng = World.of(domain), Random(name)
-        first = draw_success(world, name, rng)
-        second = draw_success(first.world, name, rng) if first else None
+        environment, rng = DomainEnvironment.of(domain), Random(name)
+        first = draw_success(environment, name, rng)
+        second = draw_success(first.environment, name, rng) if first else None
         if first is None or second is None or first.arguments == second.arguments:
             continue
         made = {c["id"] for d in (first, second) for c in d.result.diff if c["op"] == "create"}
-        swapped = World.of(domain)
+        swapped = DomainEnvironment.of(domain)
         results = [swapped.call(name, d.arguments) for d in (second, first)]
         if any(result.is_error for result in results):
             continue

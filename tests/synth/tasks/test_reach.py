@@ -1,5 +1,5 @@
-"""Proofs that no plan reaches a wish, against all plans of small worlds: they never say "no plan"
-where there is one, and they do say it often enough to be of use."""
+"""Proofs that no plan reaches a user goal, against all plans of small worlds: they never say "no
+plan" where there is one, and they do say it often enough to be of use."""
 
 import itertools
 from typing import Any
@@ -12,7 +12,7 @@ from synth.rubrics.built_in import net_changes, same_value
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.proof.reach import Reach
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 LONGEST = 3
 """Calls of the plans that are tried, all of them."""
@@ -158,18 +158,20 @@ def every_call(domain: Domain, names: list[str]) -> list[tuple[str, dict[str, An
 
 def every_end(
     domain: Domain, names: list[str], *, lawful: bool
-) -> dict[str, tuple[World, list[dict[str, Any]]]]:
+) -> dict[str, tuple[DomainEnvironment, list[dict[str, Any]]]]:
     """State hash -> (world, net changes) of every state that plans up to LONGEST lead to."""
-    start = World.of(domain)
-    ends: dict[str, tuple[World, list[dict[str, Any]]]] = {start.state_hash: (start, [])}
+    start = DomainEnvironment.of(domain)
+    ends: dict[str, tuple[DomainEnvironment, list[dict[str, Any]]]] = {
+        start.state_hash: (start, [])
+    }
     latest = dict(ends)
     for _ in range(LONGEST):
-        fresh: dict[str, tuple[World, list[dict[str, Any]]]] = {}
-        for world, diffs in latest.values():
+        fresh: dict[str, tuple[DomainEnvironment, list[dict[str, Any]]]] = {}
+        for environment, diffs in latest.values():
             for name, arguments in every_call(domain, names):
-                if lawful and breaches(world, name, arguments):
+                if lawful and policy_violations(environment, name, arguments):
                     continue
-                after = world.snapshot()
+                after = environment.snapshot()
                 result = after.call(name, arguments)
                 if not result.is_error and after.state_hash not in ends:
                     ends[after.state_hash] = fresh[after.state_hash] = (
@@ -177,23 +179,23 @@ def every_end(
                         [*diffs, *result.diff],
                     )
         latest = fresh
-    return {key: (world, net_changes(diffs)) for key, (world, diffs) in ends.items()}
+    return {key: (environment, net_changes(diffs)) for key, (environment, diffs) in ends.items()}
 
 
 def wishes(domain: Domain, name: str) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """(arguments, changes) of the calls of a tool that would do something."""
     found = []
     for _, arguments in every_call(domain, [name]):
-        result = World.of(domain).call(name, arguments)
+        result = DomainEnvironment.of(domain).call(name, arguments)
         if result.diff:
             found.append((arguments, result.diff))
     return found
 
 
-def holds(world: World, changes: list[dict[str, Any]]) -> bool:
+def holds(environment: DomainEnvironment, changes: list[dict[str, Any]]) -> bool:
     """Whether the state has what the changes would bring, however it came to it."""
     for change in changes:
-        row = world.get(change["entity"], change["id"])
+        row = environment.get(change["entity"], change["id"])
         if change["op"] == "delete":
             if row is not None:
                 return False
@@ -214,10 +216,10 @@ def test_no_plan_makes_what_is_said_to_be_out_of_reach(
     domain = domain_of(forms, forbids)
     others = [name for name in domain.programs if name != "tool_0"]
     tools = tools_of(domain)
-    reach = Reach(domain, [tools[name] for name in others], World.of(domain))
+    reach = Reach(domain, [tools[name] for name in others], DomainEnvironment.of(domain))
     ends = every_end(domain, others, lawful=False)
     for _, changes in wishes(domain, "tool_0"):
-        reached = any(holds(world, changes) for world, _ in ends.values())
+        reached = any(holds(environment, changes) for environment, _ in ends.values())
         obstacle = reach.obstacle(changes)
         assert not (reached and obstacle), (obstacle, changes)
         SEEN["no_effect"] += obstacle is not None
@@ -232,14 +234,14 @@ def test_no_lawful_plan_makes_what_is_said_to_take_a_breach(
 ) -> None:
     domain = domain_of(forms, forbids)
     tools = tools_of(domain)
-    reach = Reach(domain, tools.values(), World.of(domain))
+    reach = Reach(domain, tools.values(), DomainEnvironment.of(domain))
     ends = every_end(domain, list(domain.programs), lawful=True)
     for arguments, changes in wishes(domain, "tool_0"):
-        if not breaches(World.of(domain), "tool_0", arguments):
+        if not policy_violations(DomainEnvironment.of(domain), "tool_0", arguments):
             continue
         net = net_changes(changes)
         reached = any(found == net for _, found in ends.values())
-        obstacle = reach.breach(changes)
+        obstacle = reach.violation(changes)
         assert not (reached and obstacle), (obstacle, changes)
         SEEN["breach"] += obstacle is not None
         SEEN["reached"] += reached

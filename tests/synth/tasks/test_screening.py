@@ -3,11 +3,11 @@
 from random import Random
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import Source
+from synth.tasks.agents.agents import AgentSource
 from synth.tasks.agents.screening import near_repeats
 from tool_specs.coverage.duplicates import is_near, shingles_of
 
-SHOP = Source(
+SHOP = AgentSource(
     domain_id="shop",
     server=None,
     title="Shop",

@@ -11,7 +11,7 @@ from records.digest import digest
 from sandboxes.local.backend import available
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.warm import WarmServers
-from synth.rubrics.built_in import BUILT_IN, Call, episode_of, probe_changes
+from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, probe_changes
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.serving import ServerDraft, draft_for_server, prove_on_server
 from tests.synth.task_cases import SHARES
@@ -29,7 +29,7 @@ def rows_of(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def draft_of(config: ServerConfig, tools: Any, i: int, attempt: int = 0) -> ServerDraft:
     return draft_for_server(
-        config, tools, digest(config.name, i), shares=SHARES, reveals="mixed", attempt=attempt
+        config, tools, digest(config.name, i), shares=SHARES, disclosure="mixed", attempt=attempt
     )
 
 
@@ -81,7 +81,7 @@ def test_a_wish_of_another_world_is_refused_on_a_real_server() -> None:
                     tools,
                     digest("irrelevant", i),
                     shares=SHARES,
-                    reveals="mixed",
+                    disclosure="mixed",
                     others=load_domains,
                 )
                 if made.draft.variant == "irrelevant_tool":
@@ -128,12 +128,12 @@ def test_wishes_that_conflict_do_not_stand_together() -> None:
     by_id = {goal.id: goal for goal in config.goals}
     for i in range(200):
         made = draft_of(config, names, i)
-        ids = [wish.id for wish in made.wishes]
-        for at, wish in enumerate(made.wishes):
+        ids = [wish.id for wish in made.user_goals]
+        for at, wish in enumerate(made.user_goals):
             assert not set(ids) & set(wish.conflicts)
             assert set(wish.requires) <= set(ids[:at])
             assert wish == by_id[wish.id]
-        calls = [call.tool for wish in made.wishes for call in wish.calls]
+        calls = [call.tool for wish in made.user_goals for call in wish.calls]
         assert [goal.tool for goal in made.draft.goals] == calls
         assert draft_of(config, names, i) == made
 
@@ -141,4 +141,4 @@ def test_wishes_that_conflict_do_not_stand_together() -> None:
 def test_an_agent_without_fitting_tools_gets_a_reason(tmp_path: Path) -> None:
     with pytest.raises(UnprovedError, match="no_goal_found"):
         draft_of(builtin_servers()["git"], {}, 0)
-    assert Call(tool="x", arguments={}).diff == ()
+    assert EpisodeCall(tool="x", arguments={}).diff == ()

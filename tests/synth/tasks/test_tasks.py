@@ -12,14 +12,14 @@ from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import WEIGHTS
-from synth.tasks.proof.disclosure import revealed
+from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import shortest_plan
 from synth.tasks.proof.unsolvable import ACTION, action_of
 from synth.tasks.words import steps_for_words
 from tests.synth.task_cases import SHARES, Case, case, cases, domains
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 
 def of_variant(variant: str) -> list[Case]:
@@ -97,9 +97,9 @@ def test_missing_parameter_keeps_back_one_needed_fact() -> None:
 def test_forbidden_wishes_would_work_and_break_a_rule() -> None:
     for c in of_variant("against_policy"):
         goal = c.draft.goals[-1]
-        world = c.world(c.draft.plan)
-        assert breaches(world, goal.tool, goal.arguments)
-        assert not world.call(goal.tool, goal.arguments).is_error
+        environment = c.environment(c.draft.plan)
+        assert policy_violations(environment, goal.tool, goal.arguments)
+        assert not environment.call(goal.tool, goal.arguments).is_error
         assert not c.draft.solvable
         assert all(step.tool != goal.tool or step in c.draft.plan for step in goal.steps)
 
@@ -108,8 +108,8 @@ def test_wishes_without_a_tool_are_out_of_reach() -> None:
     for c in of_variant("missing_tool"):
         goal = c.draft.goals[-1]
         assert goal.tool not in c.tools
-        changes = c.world(c.draft.plan).call(goal.tool, goal.arguments).diff
-        assert Reach(c.domain, c.tools.values(), c.world()).obstacle(changes) is not None
+        changes = c.environment(c.draft.plan).call(goal.tool, goal.arguments).diff
+        assert Reach(c.domain, c.tools.values(), c.environment()).obstacle(changes) is not None
         assert c.draft.proved["out_of_reach"]["why"] == "no_effect"
         assert not c.draft.solvable
 
@@ -121,9 +121,9 @@ def test_missing_facts_cannot_be_found_out() -> None:
         (goal,) = (g for g in c.draft.goals if any(f.when == "asked" for f in g.known))
         (fact,) = (f for f in goal.known if f.when == "asked")
         before = c.draft.goals[: c.draft.goals.index(goal)]
-        world = c.world([step for g in before for step in g.steps])
-        right = world.snapshot().call(goal.tool, goal.arguments)
-        twin = world.call(goal.tool, goal.arguments | {fact.param: missing["twin"]})
+        environment = c.environment([step for g in before for step in g.steps])
+        right = environment.snapshot().call(goal.tool, goal.arguments)
+        twin = environment.call(goal.tool, goal.arguments | {fact.param: missing["twin"]})
         assert not twin.is_error
         assert (twin.diff, twin.observation) != (right.diff, right.observation)
 
@@ -156,7 +156,7 @@ def test_reference_plans_are_no_longer_than_those_built() -> None:
     wish."""
     for c in cases():
         assert c.draft.proved["plan"] == "search"
-        found = shortest_plan(c.domain, c.tools, c.draft.goals, c.world())
+        found = shortest_plan(c.domain, c.tools, c.draft.goals, c.environment())
         assert found is not None
         assert found.depth == c.draft.proved["depth"] == len(c.draft.plan)
     assert sum("shorter_by" in c.draft.proved for c in cases()) >= 5
@@ -181,11 +181,13 @@ def test_hardly_a_look_up_could_be_left_out() -> None:
 
 def test_nothing_that_a_tool_did_is_out_of_its_reach() -> None:
     for c in cases():
-        world = c.world()
+        environment = c.environment()
         for call in c.play().calls:
             if call.diff:
-                assert Reach(c.domain, [c.tools[call.tool]], world).obstacle(call.diff) is None
-            world.call(call.tool, call.arguments)
+                assert (
+                    Reach(c.domain, [c.tools[call.tool]], environment).obstacle(call.diff) is None
+                )
+            environment.call(call.tool, call.arguments)
 
 
 def test_questions_need_no_call() -> None:
@@ -200,7 +202,7 @@ def test_the_same_item_gives_the_same_task() -> None:
 
 
 def test_initial_states_differ_and_fit_the_domain() -> None:
-    states = {World.of(c.domain, c.draft.initial_state).state_hash for c in cases()}
+    states = {DomainEnvironment.of(c.domain, c.draft.initial_state).state_hash for c in cases()}
     assert len(states) > 0.8 * len(cases())
 
 
@@ -219,8 +221,8 @@ def test_kept_back_facts_follow_the_persona() -> None:
         }
     )
 
-    def kept(reveals: str) -> int:
-        drafts = [revealed(opened, reveals, Random(seed)) for seed in range(50)]
+    def kept(disclosure: str) -> int:
+        drafts = [disclosed(opened, disclosure, Random(seed)) for seed in range(50)]
         return sum(f.when == "asked" for d in drafts for g in d.goals for f in g.known)
 
     assert kept("at_once") == 0 < kept("mixed") < kept("when_asked")
@@ -252,7 +254,7 @@ def test_a_value_from_nowhere_is_no_task() -> None:
 def test_an_agent_without_tools_gets_no_task_but_a_reason() -> None:
     tasks = DomainTasks(domains()[0], [])
     with pytest.raises(UnprovedError, match="no_goal_found"):
-        tasks.make("item-1", shares=Complexity(1.0, 0.0, 0.0), reveals="at_once")
+        tasks.make("item-1", shares=Complexity(1.0, 0.0, 0.0), disclosure="at_once")
 
 
 def test_lookups_show_the_row_and_single_it_out() -> None:

@@ -11,7 +11,7 @@ import pytest
 from records.tables.schemas import Row
 from tests.tool_specs.toolsets.test_dependencies import builtin, mcp
 from tool_specs.coverage import coverage
-from tool_specs.coverage.coverage import Point, categories, cells, overlaps, points, text_of
+from tool_specs.coverage.coverage import MapPoint, categories, cells, overlaps, points, text_of
 from tool_specs.coverage.coverage_map import map_svg
 from tool_specs.toolsets.io_types import source_of
 
@@ -130,8 +130,8 @@ def test_odd_schemas_have_words_all_the_same(schema: Any) -> None:
 
 def test_the_map_is_one_svg_without_anything_foreign() -> None:
     hostile = '"><script>alert(1)</script>\u202e&'
-    spots = [Point(i / 9, (i % 3) / 2, "mcp", hostile) for i in range(10)]
-    spots += [Point(0.5, 0.5, "synthetic", "smart_home")] * 3
+    spots = [MapPoint(i / 9, (i % 3) / 2, "mcp", hostile) for i in range(10)]
+    spots += [MapPoint(0.5, 0.5, "synthetic", "smart_home")] * 3
     svg = map_svg(spots, totals={"mcp": 12_345, "synthetic": 3})
     root = ET.fromstring(svg)
     tags = {element.tag.rpartition("}")[2] for element in root.iter()}

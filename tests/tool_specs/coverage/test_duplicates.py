@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from records.tables.schemas import Row
 from tool_specs.coverage.duplicates import THRESHOLD, jaccard, preference, repeats, shingles
-from tool_specs.importing.tool_lists import Source, rows_of_answer
+from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 TEXT = (
     "Find the flights between two airports on a day and list them by price, cheapest first. Flights"
@@ -25,7 +25,7 @@ def row(server: str, name: str = "find_flights", text: str = TEXT, **source: Any
         "inputSchema": {"type": "object", "properties": properties},
     }
     return rows_of_answer(
-        [listed], Source(server=server, category="travel", may_write=True, **source)
+        [listed], ToolListSource(server=server, category="travel", may_write=True, **source)
     )[0]
 
 

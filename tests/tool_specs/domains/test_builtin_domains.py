@@ -10,7 +10,7 @@ import pytest
 
 from records.seeds import rng_of
 from tool_specs.domains.domain import Domain, builtin_names, load_domains
-from tool_specs.domains.interpreter import World, breaches
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.validation.checking import check_domain
 from tool_specs.validation.drawing import draw_arguments
@@ -102,7 +102,7 @@ def _found(domain: Domain, entity: str, row: dict[str, Any]) -> bool:
     for tool in domain.tools:
         if domain.programs[tool.name].read_only:
             arguments = {p: known[p] for p in tool.params if known.get(p) is not None}
-            answer = World.of(domain).call(tool.name, arguments)
+            answer = DomainEnvironment.of(domain).call(tool.name, arguments)
             if arguments and not answer.is_error and row[spec.key] in _texts(answer.observation):
                 return True
     return False
@@ -121,13 +121,13 @@ def _outcomes(domain: Domain, rule: str, tool: str) -> set[bool]:
     seen: set[bool] = set()
     rng = rng_of(json.dumps([domain.name, rule]), "rule", 0)
     for _ in range(600):
-        world = World.of(domain)
-        arguments = draw_arguments(world, tool, rng)
+        environment = DomainEnvironment.of(domain)
+        arguments = draw_arguments(environment, tool, rng)
         if arguments is None:
             continue
-        breached = rule in breaches(world, tool, arguments)
-        if breached not in seen and not world.call(tool, arguments).is_error:
-            seen.add(breached)
+        violated = rule in policy_violations(environment, tool, arguments)
+        if violated not in seen and not environment.call(tool, arguments).is_error:
+            seen.add(violated)
         if len(seen) == 2:
             break
     return seen

@@ -20,7 +20,7 @@ from tool_specs.domains.catalogue import (
     tool_rows,
 )
 from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.domains.loading import read_yaml
 from tool_specs.validation.checking import check_domain
 
@@ -120,7 +120,7 @@ def test_a_domain_rebuilt_from_its_rows_is_the_same_domain(name: str) -> None:
     for entity, spec in domain.entities.items():
         assert list(again.entities[entity].fields) == list(spec.fields)
     report = check_domain(domain, max_calls=2000)
-    mine, other = World.of(domain), World.of(again)
+    mine, other = DomainEnvironment.of(domain), DomainEnvironment.of(again)
     assert mine.state_hash == other.state_hash
     for tool in report.tools.values():
         for _ in range(2):

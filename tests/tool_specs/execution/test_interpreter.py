@@ -12,26 +12,26 @@ from hypothesis import strategies as st
 from records.errors import ConfigError
 from tests.examples import examples
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World, breaches
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.execution import statements as execution
-from tool_specs.execution.state import Row, State
+from tool_specs.execution.state import EntityRow, State
 from tool_specs.validation.drawing import draw_arguments
 
 
-def ok(world: World, tool: str, **arguments: Any) -> CallResult:
-    result = world.call(tool, arguments)
+def ok(environment: DomainEnvironment, tool: str, **arguments: Any) -> CallResult:
+    result = environment.call(tool, arguments)
     assert not result.is_error, result.observation
     return result
 
 
-def failed(world: World, tool: str, **arguments: Any) -> tuple[str, str]:
+def failed(environment: DomainEnvironment, tool: str, **arguments: Any) -> tuple[str, str]:
     """Code and message of a call that must fail and leave the state alone."""
-    before = world.state_hash
-    result = world.call(tool, arguments)
+    before = environment.state_hash
+    result = environment.call(tool, arguments)
     assert result.is_error
     assert result.diff == []
-    assert result.hash_before == result.hash_after == world.state_hash == before
-    assert world.state.total == world.state.total_from_scratch()
+    assert result.hash_before == result.hash_after == environment.state_hash == before
+    assert environment.state.total == environment.state.total_from_scratch()
     assert result.error_code == result.observation["error"]["code"]
     return result.observation["error"]["code"], result.observation["error"]["message"]
 
@@ -39,8 +39,8 @@ def failed(world: World, tool: str, **arguments: Any) -> tuple[str, str]:
 RENT = {"customer_id": "CU-1001", "bike_id": "BK-1002", "ends_on": "2026-05-05"}
 
 
-def test_a_write_shows_in_answer_diff_hash_and_later_reads(world: World) -> None:
-    result = ok(world, "start_rental", **RENT, extras=[{"item": "helmet", "amount": 1}])
+def test_a_write_shows_in_answer_diff_hash_and_later_reads(environment: DomainEnvironment) -> None:
+    result = ok(environment, "start_rental", **RENT, extras=[{"item": "helmet", "amount": 1}])
     assert result.observation == {"rental_id": "RE-1003", "price": 65, "credit": 55}
     assert [(c["op"], c["entity"], c["id"]) for c in result.diff] == [
         ("create", "rental", "RE-1003"),
@@ -49,61 +49,63 @@ def test_a_write_shows_in_answer_diff_hash_and_later_reads(world: World) -> None
     ]
     assert result.diff[1]["before"] == {"credit": 120}
     assert result.diff[1]["after"] == {"credit": 55}
-    assert result.hash_before != result.hash_after == world.state_hash
-    assert failed(world, "start_rental", **RENT) == (
+    assert result.hash_before != result.hash_after == environment.state_hash
+    assert failed(environment, "start_rental", **RENT) == (
         "already_rented",
         "Bike BK-1002 is out until 2026-05-05.",
     )
 
 
-def test_reads_change_nothing(world: World) -> None:
-    result = ok(world, "find_bikes")
+def test_reads_change_nothing(environment: DomainEnvironment) -> None:
+    result = ok(environment, "find_bikes")
     assert result.diff == []
     assert result.hash_before == result.hash_after
 
 
-def test_a_batch_that_fails_in_the_middle_changes_nothing(world: World) -> None:
-    code, message = failed(world, "report_damage", bikes=["BK-1001", "BK-1005"], note="flat")
+def test_a_batch_that_fails_in_the_middle_changes_nothing(environment: DomainEnvironment) -> None:
+    code, message = failed(environment, "report_damage", bikes=["BK-1001", "BK-1005"], note="flat")
     assert (code, message) == ("in_workshop", "Bike BK-1005 is in the workshop already.")
 
 
-def test_what_a_loop_binds_is_a_list_afterwards(world: World) -> None:
-    result = ok(world, "report_damage", bikes=["BK-1001", "BK-1002"], note="flat")
+def test_what_a_loop_binds_is_a_list_afterwards(environment: DomainEnvironment) -> None:
+    result = ok(environment, "report_damage", bikes=["BK-1001", "BK-1002"], note="flat")
     assert result.observation["repair_ids"] == ["RP-1002", "RP-1003"]
 
 
-def test_a_binding_follows_updates_of_its_row(world: World) -> None:
-    assert ok(world, "raise_prices", station="PIER", percent=10).observation == {
+def test_a_binding_follows_updates_of_its_row(environment: DomainEnvironment) -> None:
+    assert ok(environment, "raise_prices", station="PIER", percent=10).observation == {
         "station": "Old Pier",
         "prices": [15.4, 35.75],
     }
 
 
-def test_delete_takes_dependants_first_and_a_dangling_reference_is_refused(world: World) -> None:
-    result = ok(world, "scrap_bike", bike_id="BK-1005")
+def test_delete_takes_dependants_first_and_a_dangling_reference_is_refused(
+    environment: DomainEnvironment,
+) -> None:
+    result = ok(environment, "scrap_bike", bike_id="BK-1005")
     assert [(c["op"], c["id"]) for c in result.diff] == [
         ("delete", "RP-1001"),
         ("delete", "BK-1005"),
     ]
-    assert world.get("bike", "BK-1005") is None
+    assert environment.get("bike", "BK-1005") is None
 
 
-def test_breaches_are_told_before_the_call_is_made(world: World) -> None:
+def test_breaches_are_told_before_the_call_is_made(environment: DomainEnvironment) -> None:
     poor = {**RENT, "customer_id": "CU-1002"}
-    assert breaches(world, "start_rental", poor) == ["no_cargo_on_credit"]
-    assert breaches(world, "start_rental", RENT) == []
-    assert breaches(world, "scrap_bike", {"bike_id": "BK-1004"}) == ["never_scrap"]
-    assert breaches(world, "scrap_bike", {"bike": 4}) == []
+    assert policy_violations(environment, "start_rental", poor) == ["no_cargo_on_credit"]
+    assert policy_violations(environment, "start_rental", RENT) == []
+    assert policy_violations(environment, "scrap_bike", {"bike_id": "BK-1004"}) == ["never_scrap"]
+    assert policy_violations(environment, "scrap_bike", {"bike": 4}) == []
 
 
 def test_a_patch_changes_the_seed_of_one_world(bikes: Domain) -> None:
     row = {"repair_id": "RP-7000", "bike": "BK-1001", "note": "x", "reported_at": bikes.now}
-    world = World.of(bikes, {"repair": {"RP-7000": row, "RP-1001": None}})
-    assert [r["repair_id"] for r in world.rows("repair")] == ["RP-7000"]
-    assert World.of(bikes).rows("repair") == bikes.seed["repair"]
-    assert ok(world, "report_damage", bikes=["BK-1002"], note="flat").observation["repair_ids"] == [
-        "RP-7001"
-    ]
+    environment = DomainEnvironment.of(bikes, {"repair": {"RP-7000": row, "RP-1001": None}})
+    assert [r["repair_id"] for r in environment.rows("repair")] == ["RP-7000"]
+    assert DomainEnvironment.of(bikes).rows("repair") == bikes.seed["repair"]
+    assert ok(environment, "report_damage", bikes=["BK-1002"], note="flat").observation[
+        "repair_ids"
+    ] == ["RP-7001"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_a_patch_changes_the_seed_of_one_world(bikes: Domain) -> None:
 )
 def test_a_patch_that_does_not_fit_is_refused(bikes: Domain, patch: Any, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        World.of(bikes, patch)
+        DomainEnvironment.of(bikes, patch)
     assert words in str(caught.value)
 
 
@@ -136,14 +138,14 @@ def scrambled(rng: Random, arguments: Any) -> Any:
     return changed
 
 
-def walk(world: World, seed: int, num_calls: int) -> list[CallResult]:
+def walk(environment: DomainEnvironment, seed: int, num_calls: int) -> list[CallResult]:
     rng = Random(seed)
-    names = [tool.name for tool in world.domain.tools]
+    names = [tool.name for tool in environment.domain.tools]
     results = []
     for _ in range(num_calls):
         name = rng.choice(names)
-        arguments = scrambled(rng, draw_arguments(world, name, rng))
-        results.append(world.call(name, arguments))
+        arguments = scrambled(rng, draw_arguments(environment, name, rng))
+        results.append(environment.call(name, arguments))
     return results
 
 
@@ -151,34 +153,36 @@ def walk(world: World, seed: int, num_calls: int) -> list[CallResult]:
 @given(seed=st.integers(0, 2**32))
 def test_after_any_calls_the_state_is_whole(bikes: Domain, seed: int) -> None:
     """The hash is that of the rows, diffs lead from one to the next, answers fit their schema."""
-    world = World.of(bikes)
-    last = world.state_hash
-    for result in walk(world, seed, 12):
+    environment = DomainEnvironment.of(bikes)
+    last = environment.state_hash
+    for result in walk(environment, seed, 12):
         assert result.hash_before == last
         assert result.is_error == (result.error_code is not None)
         assert result.error_code != "internal", result.observation
         assert bool(result.diff) == (result.hash_before != result.hash_after)
         json.dumps(result.observation)
         last = result.hash_after
-    rows = {name: {r[e.key]: r for r in world.rows(name)} for name, e in bikes.entities.items()}
-    assert world.state_hash == last == State.of(rows).hash
-    World.of(bikes, rows)  # every row and reference still fits its entity
+    rows = {
+        name: {r[e.key]: r for r in environment.rows(name)} for name, e in bikes.entities.items()
+    }
+    assert environment.state_hash == last == State.of(rows).hash
+    DomainEnvironment.of(bikes, rows)  # every row and reference still fits its entity
 
 
 @settings(max_examples=examples(25))
 @given(seed=st.integers(0, 2**32))
 def test_snapshots_are_isolated_and_calls_replay(bikes: Domain, seed: int) -> None:
-    world = World.of(bikes)
-    walk(world, seed, 5)
-    kept, before = world.snapshot(), world.state_hash
-    first = walk(world, seed + 1, 8)
+    environment = DomainEnvironment.of(bikes)
+    walk(environment, seed, 5)
+    kept, before = environment.snapshot(), environment.state_hash
+    first = walk(environment, seed + 1, 8)
     assert kept.state_hash == before
     assert kept.state.total == kept.state.total_from_scratch()
     assert walk(kept, seed + 1, 8) == first
-    assert kept.state_hash == world.state_hash
+    assert kept.state_hash == environment.state_hash
 
 
-def all_rows(env: Any, read: execution.PageRead) -> list[Row]:
+def all_rows(env: Any, read: execution.PageRead) -> list[EntityRow]:
     """What a read may look at, without any index."""
     rows = list(env[1].tables[read.entity].rows())
     for field, descending in reversed(read.order):
@@ -192,9 +196,9 @@ def all_rows(env: Any, read: execution.PageRead) -> list[Row]:
 @given(seed=st.integers(0, 2**32))
 def test_an_index_changes_the_cost_and_never_the_answer(bikes: Domain, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        indexed = walk(World.of(bikes), seed, 10)
+        indexed = walk(DomainEnvironment.of(bikes), seed, 10)
         patch.setattr(execution, "_candidates", all_rows)
-        assert walk(World.of(bikes), seed, 10) == indexed
+        assert walk(DomainEnvironment.of(bikes), seed, 10) == indexed
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
@@ -203,16 +207,16 @@ def test_pages_visit_each_row_once(bikes: Domain, limit: int) -> None:
     more = {
         f"BK-{n}": row | {"bike_id": f"BK-{n}", "daily_price": n % 3} for n in range(2000, 2010)
     }
-    world = World.of(bikes, {"bike": more})
+    environment = DomainEnvironment.of(bikes, {"bike": more})
     seen, cursor = [], {}
     while True:
-        page = ok(world, "find_bikes", limit=limit, **cursor).observation
+        page = ok(environment, "find_bikes", limit=limit, **cursor).observation
         assert len(page["bikes"]) <= limit
         seen += [bike["bike_id"] for bike in page["bikes"]]
         if page["next_cursor"] is None:
             break
         cursor = {"cursor": page["next_cursor"]}
-    whole = ok(world, "find_bikes", limit=20).observation["bikes"]
+    whole = ok(environment, "find_bikes", limit=20).observation["bikes"]
     assert seen == [bike["bike_id"] for bike in whole]
     assert len(set(seen)) == len(seen) == 14
 
@@ -250,13 +254,15 @@ def nested(depth: int) -> Any:
         {"when": "2026-02-30T00:00:00", "rental_id": "RE-1001", "station": "PIER"},
     ],
 )
-def test_hostile_arguments_are_answered_and_never_raise(world: World, arguments: Any) -> None:
-    for tool in world.domain.tools:
-        result = world.call(tool.name, arguments)
+def test_hostile_arguments_are_answered_and_never_raise(
+    environment: DomainEnvironment, arguments: Any
+) -> None:
+    for tool in environment.domain.tools:
+        result = environment.call(tool.name, arguments)
         assert result.is_error
         assert result.error_code == "invalid_arguments"
         assert 0 < len(result.observation["error"]["message"]) <= 1000
-    assert world.state_hash == World.of(world.domain).state_hash
+    assert environment.state_hash == DomainEnvironment.of(environment.domain).state_hash
 
 
 any_json = st.recursive(
@@ -270,28 +276,30 @@ any_json = st.recursive(
 
 @given(st.data())
 def test_whatever_is_sent_is_answered(bikes: Domain, data: Any) -> None:
-    world = World.of(bikes)
+    environment = DomainEnvironment.of(bikes)
     tool = data.draw(st.sampled_from([*bikes.programs, "no_such_tool", "", 3, None]))
     names = list(bikes.programs[tool].spec.params) if tool in bikes.programs else ["a"]
     known = st.dictionaries(st.sampled_from(names), any_json, max_size=4)
-    result = world.call(tool, data.draw(st.one_of(any_json, known)))
+    result = environment.call(tool, data.draw(st.one_of(any_json, known)))
     json.dumps(result.observation, allow_nan=False)
     assert result.error_code != "internal"
 
 
-def test_an_unknown_tool_is_told_what_there_is(world: World) -> None:
-    code, message = failed(world, "rent_bike")
+def test_an_unknown_tool_is_told_what_there_is(environment: DomainEnvironment) -> None:
+    code, message = failed(environment, "rent_bike")
     assert code == "invalid_arguments"
     assert message.startswith("There is no tool 'rent_bike'. Tools: find_bikes, get_customer,")
 
 
-def test_a_message_names_the_field_and_what_is_allowed(world: World) -> None:
-    assert failed(world, "find_bikes", kind="boat", limit=99) == (
+def test_a_message_names_the_field_and_what_is_allowed(environment: DomainEnvironment) -> None:
+    assert failed(environment, "find_bikes", kind="boat", limit=99) == (
         "invalid_arguments",
         'kind: "boat" is not one of "city", "cargo" or "electric" (Kind of bike); '
         "limit: 99 is greater than the maximum of 20 (Bikes on a page).",
     )
-    assert failed(world, "return_bike", rental_id="RE-1001", station="PIER", when="noon")[1] == (
+    assert failed(environment, "return_bike", rental_id="RE-1001", station="PIER", when="noon")[
+        1
+    ] == (
         'when: "noon" does not match "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}$" '
         "(When it came back, if not now, such as 2026-05-04T08:00:00)."
     )
@@ -315,11 +323,13 @@ def test_openai_tools_are_valid_and_can_be_chosen(bikes: Domain) -> None:
 
 def test_equal_states_answer_equally_whatever_led_to_them(bikes: Domain) -> None:
     """Deleting what was created gives the old hash, the old order and the old next id."""
-    world = World.of(bikes)
+    environment = DomainEnvironment.of(bikes)
     for name in ("CU-1001", "CU-1003"):
-        ok(world, "set_favourite", customer_id=name, add="BK-1002")
-        ok(world, "set_favourite", customer_id=name, add="BK-1003", remove="BK-1002")
-    ok(world, "set_favourite", customer_id="CU-1003", add="BK-1005", remove="BK-1003")
-    fresh = World.of(bikes, {"customer": {r["customer_id"]: r for r in world.rows("customer")}})
-    assert fresh.state_hash == world.state_hash
-    assert walk(fresh, 5, 10) == walk(world, 5, 10)
+        ok(environment, "set_favourite", customer_id=name, add="BK-1002")
+        ok(environment, "set_favourite", customer_id=name, add="BK-1003", remove="BK-1002")
+    ok(environment, "set_favourite", customer_id="CU-1003", add="BK-1005", remove="BK-1003")
+    fresh = DomainEnvironment.of(
+        bikes, {"customer": {r["customer_id"]: r for r in environment.rows("customer")}}
+    )
+    assert fresh.state_hash == environment.state_hash
+    assert walk(fresh, 5, 10) == walk(environment, 5, 10)

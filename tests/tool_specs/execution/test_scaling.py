@@ -1,4 +1,4 @@
-"""What a call costs in a large world, counted in rows looked at and not in seconds."""
+"""What a call costs in a large environment, counted in rows looked at and not in seconds."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.tool_specs.worlds import grown
+from tests.tool_specs.environments import grown
 from tool_specs.domains.domain import Domain, compile_tools, load_domains
-from tool_specs.domains.interpreter import World
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution import statements as execution
 from tool_specs.execution.programs import Entities, Problems
 from tool_specs.execution.statements import MAX_ROWS, PageRead
@@ -52,7 +52,7 @@ def test_reads_without_a_scan_look_at_what_they_give(
 ) -> None:
     """And the others at no more than there is, once each."""
     rng = Random(1)
-    small, large = World.of(domain), World(domain, grown(domain, 40))
+    small, large = DomainEnvironment.of(domain), DomainEnvironment(domain, grown(domain, 40))
     for name, program in domain.programs.items():
         for _ in range(12):
             arguments = draw_arguments(small, name, rng)

@@ -12,13 +12,13 @@ from tool_specs.importing.tool_lists import (
     MAX_LINE,
     MAX_SCHEMA_BYTES,
     QUARANTINED,
-    Source,
+    ToolListSource,
     is_of,
     rows_of_answer,
     usable_schema,
 )
 
-SOURCE = Source(server="shop", category="software_apps", license="MIT", may_write=True)
+SOURCE = ToolListSource(server="shop", category="software_apps", license="MIT", may_write=True)
 READ = {"readOnlyHint": True}
 
 
@@ -28,7 +28,7 @@ def tool(**changes: Any) -> dict[str, Any]:
     return base | changes
 
 
-def reason_of(listed: Any, source: Source = SOURCE) -> str | None:
+def reason_of(listed: Any, source: ToolListSource = SOURCE) -> str | None:
     (row,) = rows_of_answer([listed], source)
     return row["drop_reason"]
 

@@ -7,7 +7,7 @@ import pytest
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from tool_specs.importing.openapi import listing_of
-from tool_specs.importing.tool_lists import Source, rows_of_answer
+from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 PET = {
     "type": "object",
@@ -101,7 +101,7 @@ DOCUMENT: dict[str, Any] = {
         },
     },
 }
-SOURCE = Source(server="pets", category="x", may_write=True)
+SOURCE = ToolListSource(server="pets", category="x", may_write=True)
 
 
 def rows_of(document: dict[str, Any]) -> dict[str, Row]:

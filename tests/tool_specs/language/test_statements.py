@@ -7,7 +7,7 @@ import pytest
 
 from records.errors import ConfigError
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, World
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 
 DATA: dict[str, Any] = {
     "domain": "shelf",
@@ -65,10 +65,10 @@ PARAMS: dict[str, Any] = {
 
 
 def run(*statements: dict[str, Any], returns: Any = "null", **arguments: Any) -> CallResult:
-    """One call of a tool with these statements, in a fresh world; the hash is checked."""
-    world = World.of(domain_with(*statements, returns=returns))
-    result = world.call("act", arguments)
-    assert world.state.total == world.state.total_from_scratch()
+    """One call of a tool with these statements, in a fresh environment; the hash is checked."""
+    environment = DomainEnvironment.of(domain_with(*statements, returns=returns))
+    result = environment.call("act", arguments)
+    assert environment.state.total == environment.state.total_from_scratch()
     assert result.is_error or (result.hash_before != result.hash_after) == bool(result.diff)
     return result
 
@@ -153,7 +153,10 @@ def test_a_read_without_limit_gives_fifty_and_a_cursor() -> None:
     domain = domain_with(ALL_THINGS, returns={"n": "count(things)", "next": "things_next"})
     row = {"size": 1, "labels": [], "near": []}
     patch = {"thing": {f"TH-{n}": {"thing_id": f"TH-{n}", **row} for n in range(2000, 2060)}}
-    assert World.of(domain, patch).call("act", {}).observation == {"n": 50, "next": "50"}
+    assert DomainEnvironment.of(domain, patch).call("act", {}).observation == {
+        "n": 50,
+        "next": "50",
+    }
 
 
 def test_read_by_key_fails_with_the_declared_or_the_default_error() -> None:
@@ -309,22 +312,22 @@ def test_objects_have_their_defaults_filled_in() -> None:
 
 def test_answers_and_arguments_cannot_reach_into_the_state() -> None:
     keep = {"op": "update", "target": "box", "set": {"extra": "args.object"}}
-    world = World.of(domain_with(BOX, keep, returns="box"))
+    environment = DomainEnvironment.of(domain_with(BOX, keep, returns="box"))
     nested = {"a": 1, "b": "x"}
-    answer = world.call("act", {"key": "A", "object": nested}).observation
+    answer = environment.call("act", {"key": "A", "object": nested}).observation
     nested["a"] = answer["extra"]["a"] = 999
     answer["room"] = 999
-    assert world.get("box", "A") == {
+    assert environment.get("box", "A") == {
         "code": "A",
         "room": 10,
         "opened": "2026-01-01",
         "extra": {"a": 1, "b": "x"},
     }
-    assert world.state.total == world.state.total_from_scratch()
+    assert environment.state.total == environment.state.total_from_scratch()
 
 
 def test_a_row_kept_inside_a_row_cannot_grow_without_end() -> None:
     keep = {"op": "update", "target": "box", "set": {"extra": "box"}}
-    world = World.of(domain_with(BOX, keep))
-    results = [world.call("act", {"key": "A"}) for _ in range(20)]
+    environment = DomainEnvironment.of(domain_with(BOX, keep))
+    results = [environment.call("act", {"key": "A"}) for _ in range(20)]
     assert error(results[-1]) == ("internal", "box.extra: nested deeper than 12 levels")

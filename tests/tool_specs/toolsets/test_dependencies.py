@@ -10,7 +10,7 @@ from records.tables.schemas import Row
 from tool_specs.domains.catalogue import domain_row, tool_rows
 from tool_specs.domains.domain import Domain, load_domains
 from tool_specs.toolsets.dependencies import Graph
-from tool_specs.toolsets.io_types import ports_of, scalar_of
+from tool_specs.toolsets.io_types import io_types_of, scalar_of
 from tool_specs.toolsets.nouns import asked_by, subject_of
 
 
@@ -146,7 +146,7 @@ def test_an_output_schema_is_believed_where_there_is_one() -> None:
 )
 def test_odd_schemas_have_no_ports(schema: Any) -> None:
     row = {**mcp("odd", "count"), "input_schema": schema, "output_schema": schema}
-    assert not any(ports_of(row, None))
+    assert not any(io_types_of(row, None))
 
 
 def test_references_of_synthetic_tools_are_typed_by_entity() -> None:
@@ -171,8 +171,8 @@ def test_every_reference_that_a_parameter_declares_is_found() -> None:
     for domain, row in zip(load_domains(), domains, strict=True):
         for spec in domain.tools:
             declared = {p.ref for p in spec.params.values() if p.ref}
-            ports = ports_of(rows[row["domain_id"], spec.name], row["entities"])
-            asked = {port.name for port in ports.needs | ports.takes if port.source}
+            io_types = io_types_of(rows[row["domain_id"], spec.name], row["entities"])
+            asked = {io_type.name for io_type in io_types.needs | io_types.takes if io_type.source}
             assert declared <= asked, (domain.name, spec.name)
 
 
@@ -206,9 +206,9 @@ def test_what_an_answer_holds_is_read_off_its_expressions(
     ]
     schema = {"properties": {"rental_id": {"type": "string"}}, "required": ["rental_id"]}
     tool = {**row, "semantics_json": semantics, "input_schema": schema}
-    ports = ports_of(tool, domain_row(bikes)["entities"])
-    assert {port.name for port in ports.needs} == {"rental"}
-    assert {port.name for port in ports.gives if port.source} == gives
+    io_types = io_types_of(tool, domain_row(bikes)["entities"])
+    assert {io_type.name for io_type in io_types.needs} == {"rental"}
+    assert {io_type.name for io_type in io_types.gives if io_type.source} == gives
 
 
 def test_given_ids_are_in_the_answer() -> None:
@@ -217,9 +217,9 @@ def test_given_ids_are_in_the_answer() -> None:
     entities = {d["domain_id"]: d["entities"] for d in domains}
     for tool in tools:
         own = entities[tool["domain_id"]]
-        for port in ports_of(tool, own).gives:
-            if port.source:
-                assert port.name in own
+        for io_type in io_types_of(tool, own).gives:
+            if io_type.source:
+                assert io_type.name in own
                 assert '"type": "string"' in str(tool["output_schema"]).replace("'", '"')
 
 

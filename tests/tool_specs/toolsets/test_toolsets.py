@@ -20,7 +20,7 @@ from records.tables.schemas import Row
 from tests.examples import examples
 from tests.tool_specs.toolsets.test_dependencies import builtin, mcp
 from tool_specs.toolsets.dependencies import Graph
-from tool_specs.toolsets.toolsets import Sampler, Shape, Toolset, sample_toolsets
+from tool_specs.toolsets.toolsets import Shape, Toolset, ToolsetSampler, sample_toolsets
 
 THINGS = ("board", "card", "city", "invoice", "rocket", "session")
 
@@ -149,8 +149,8 @@ def test_what_a_tool_needs_is_in_the_core_where_anything_gives_it() -> None:
     graph = catalogue()
 
     def met(tools: list[int]) -> float:
-        needs = [p for t in tools for p in graph.ports[t].needs if p.source]
-        given = {p for t in tools for p in graph.ports[t].gives}
+        needs = [p for t in tools for p in graph.io_types[t].needs if p.source]
+        given = {p for t in tools for p in graph.io_types[t].gives}
         return sum(p in given for p in needs) / len(needs) if needs else 1.0
 
     at = {tool_id: i for i, tool_id in enumerate(graph.ids)}
@@ -163,7 +163,7 @@ def test_what_a_tool_needs_is_in_the_core_where_anything_gives_it() -> None:
 
 
 def test_a_core_within_a_source_is_never_short_where_names_differ() -> None:
-    graph, sampler = catalogue(), Sampler(catalogue())
+    graph, sampler = catalogue(), ToolsetSampler(catalogue())
     for source, tools in graph.by_source.items():
         for size in (1, 3, len(tools)):
             found = sampler.within(rng_of(source, "test"), source, size)

@@ -10,7 +10,7 @@ from tests.tool_specs.domains.test_taxonomy import small
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.domain import Domain
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.validation.validate import prove_tools
+from tool_specs.validation.validate import validate_tools
 
 EXTEND: dict[str, Any] = {
     "name": "extend_loan",
@@ -48,7 +48,7 @@ def proof_of(tool: dict[str, Any], **edits: Any):
     for place, statement in sorted(edits.items(), reverse=True):
         position = int(place.removeprefix("s"))
         tool["semantics"][position : position + 1] = [] if statement is None else [statement]
-    return prove_tools(small(), [ToolSpec.model_validate(tool)])[tool["name"]]
+    return validate_tools(small(), [ToolSpec.model_validate(tool)])[tool["name"]]
 
 
 @pytest.mark.parametrize("tool", [EXTEND, LIST])
@@ -110,20 +110,20 @@ def test_a_flaw_is_refused_with_its_reason(tool, edits, reason):
 def test_an_error_that_never_happens_is_refused():
     tool = copy.deepcopy(EXTEND)
     tool["semantics"].insert(1, require("loan.days > 0"))
-    proof = prove_tools(small(), [ToolSpec.model_validate(tool)])["extend_loan"]
+    proof = validate_tools(small(), [ToolSpec.model_validate(tool)])["extend_loan"]
     assert proof.reason == "error_not_reached"
     assert "semantics[1] refused never happened" in proof.details[0]
 
 
 def test_a_proof_is_the_same_again_and_tools_are_proved_together():
     specs = [ToolSpec.model_validate(tool) for tool in (EXTEND, LIST)]
-    assert prove_tools(small(), specs) == prove_tools(small(), specs)
+    assert validate_tools(small(), specs) == validate_tools(small(), specs)
 
 
 def test_rows_that_nothing_uses_are_refused():
     tool = copy.deepcopy(EXTEND)
     tool["semantics"].insert(1, {"op": "read", "entity": "loan", "as": "others"})
-    proof = prove_tools(small(), [ToolSpec.model_validate(tool)])["extend_loan"]
+    proof = validate_tools(small(), [ToolSpec.model_validate(tool)])["extend_loan"]
     assert proof.reason == "dead_statement"
     assert "semantics[1] (read loan)" in proof.details[0]
 
@@ -163,4 +163,4 @@ def test_the_domains_own_tools_take_part_without_being_proved():
         | {"tools": [EXTEND]},
         origin="own",
     )
-    assert set(prove_tools(own, [ToolSpec.model_validate(LIST)])) == {"list_loans"}
+    assert set(validate_tools(own, [ToolSpec.model_validate(LIST)])) == {"list_loans"}

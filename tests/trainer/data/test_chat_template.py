@@ -21,9 +21,9 @@ from tests.trainer.played_dataset import make_dataset
 from tool_specs.domains.domain import BUILT_IN, load_domain
 from trainer.__main__ import export, import_
 from trainer.data.chat import encode_chat, prompt_for_answer
-from trainer.data.conversations import Conversation, conversation_of
+from trainer.data.conversations import TrainingConversation, conversation_of
 from trainer.data.declarations import DEEPEST, STYLES, TEMPLATE, Style, declare, style_of
-from trainer.data.sources import SourceConfig, samples_of
+from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import CALLS, SPECIAL, Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
@@ -165,18 +165,18 @@ def test_transformers_writes_what_was_trained_on(
 def test_so_it_does_for_every_conversation_of_a_dataset(
     theirs: Theirs, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    source = SourceConfig(path=str(make_dataset(tmp_path / "data", num_tasks=6)))
+    source = CorpusConfig(path=str(make_dataset(tmp_path / "data", num_tasks=6)))
     bodies = [sample.body for sample in samples_of(source, "sft")]
     assert sum("tool_calls" in m for body in bodies for m in messages_of(body)) > 4
     for body in bodies:
-        assert isinstance(body, Conversation)
+        assert isinstance(body, TrainingConversation)
         flags = body.train_turns or [True] * len(body.messages)
         marked = [{**m, "train": f} for m, f in zip(body.messages, flags, strict=True)]
         assert_the_same(theirs, tokenizer, marked, body.tools)
 
 
-def messages_of(body: Conversation | str) -> Sequence[Mapping[str, Any]]:
-    return body.messages if isinstance(body, Conversation) else ()
+def messages_of(body: TrainingConversation | str) -> Sequence[Mapping[str, Any]]:
+    return body.messages if isinstance(body, TrainingConversation) else ()
 
 
 def test_so_it_does_for_the_tools_of_every_domain(theirs: Theirs, tokenizer: Tokenizer) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.data.conversations import Conversation, conversation_of
+from trainer.data.conversations import TrainingConversation, conversation_of
 
 ASKED = {"role": "user", "content": "Is it open?"}
 SAID = {"role": "assistant", "content": "It is open."}
@@ -21,7 +21,7 @@ CALLED = {
 RESULT = {"role": "tool", "content": "shut", "tool_call_id": "a"}
 
 
-def read(**row: Any) -> Conversation:
+def read(**row: Any) -> TrainingConversation:
     made = conversation_of(row)
     assert made is not None
     return made

@@ -11,10 +11,10 @@ import pytest
 
 from records.errors import ConfigError
 from tests.synth.small_dataset import trajectory, write_dataset
-from trainer.data.conversations import Conversation
+from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.packing import IGNORE, PADDING, Packer, Place
-from trainer.data.sources import SourceConfig, samples_of
+from trainer.data.packing import IGNORE, PADDING, DataPosition, Packer
+from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.training.loop import tokenizer_of
 
@@ -62,7 +62,7 @@ def test_common_forms_are_the_same_conversation(
 ) -> None:
     corpora = [
         make_corpus(
-            [SourceConfig(path=write(tmp_path / f"{name}.{write.__name__}", [FORMS[name]]))],
+            [CorpusConfig(path=write(tmp_path / f"{name}.{write.__name__}", [FORMS[name]]))],
             tokenizer,
             tmp_path / f"{name}-tokens",
         )
@@ -75,10 +75,10 @@ def test_common_forms_are_the_same_conversation(
 def test_a_dataset_gives_its_accepted_conversations_with_their_flags(tmp_path: Path) -> None:
     made = [(trajectory("t-2"), None), (trajectory("t-1"), None), (trajectory("t-3"), "low_score")]
     write_dataset(tmp_path / "data", made)
-    samples = list(samples_of(SourceConfig(path=str(tmp_path / "data")), "sft"))
+    samples = list(samples_of(CorpusConfig(path=str(tmp_path / "data")), "sft"))
     assert [s.sample_id for s in samples] == ["t-1", "t-2"]
     for sample in samples:
-        assert isinstance(sample.body, Conversation)
+        assert isinstance(sample.body, TrainingConversation)
         assert sample.body.train_turns is not None
         assert len(sample.body.train_turns) == len(sample.body.messages)
         assert sample.body.tools
@@ -87,11 +87,11 @@ def test_a_dataset_gives_its_accepted_conversations_with_their_flags(tmp_path: P
 def test_held_out_rows_are_left_out_and_counted(tmp_path: Path, tokenizer: Tokenizer) -> None:
     rows = [{"text": f"it is {n}", "split": s} for n, s in enumerate(["train", "heldout_task"])]
     path = parquet(tmp_path / "a.parquet", rows)
-    corpus = make_corpus([SourceConfig(path=path)], tokenizer, tmp_path / "tokens")
+    corpus = make_corpus([CorpusConfig(path=path)], tokenizer, tmp_path / "tokens")
     assert len(corpus.lengths) == 1
     assert corpus.left_out == {"held_out": 1}
     both = make_corpus(
-        [SourceConfig(path=path, held_out=True)], tokenizer, tmp_path / "for scoring"
+        [CorpusConfig(path=path, held_out=True)], tokenizer, tmp_path / "for scoring"
     )
     assert len(both.lengths) == 2
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_learnt_from_is_counted_by_reason(
         {"messages": MESSAGES[:1]},
     ]
     corpus = make_corpus(
-        [SourceConfig(path=jsonl(tmp_path / "a.jsonl", rows))],
+        [CorpusConfig(path=jsonl(tmp_path / "a.jsonl", rows))],
         tokenizer,
         tmp_path / "tokens",
         longest=200,
@@ -131,7 +131,7 @@ def test_what_cannot_be_learnt_from_is_counted_by_reason(
 def test_rows_that_cannot_be_read_are_named(
     rows: list[dict], told: str, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    source = SourceConfig(path=jsonl(tmp_path / "a.jsonl", rows))
+    source = CorpusConfig(path=jsonl(tmp_path / "a.jsonl", rows))
     with pytest.raises(ConfigError, match=told):
         make_corpus([source], tokenizer, tmp_path / "tokens")
 
@@ -139,7 +139,7 @@ def test_rows_that_cannot_be_read_are_named(
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "it is"}\n\n{"text": \n')
     with pytest.raises(ConfigError, match=r"a\.jsonl cannot be read: line 3"):
-        list(samples_of(SourceConfig(path=str(tmp_path / "a.jsonl")), "sft"))
+        list(samples_of(CorpusConfig(path=str(tmp_path / "a.jsonl")), "sft"))
 
 
 def test_fields_that_arrow_fills_in_are_not_learnt(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -152,23 +152,23 @@ def test_fields_that_arrow_fills_in_are_not_learnt(tmp_path: Path, tokenizer: To
     rows = [called("look", {"at": "door"}), called("wait", {"hours": 2})]
     paths = parquet(tmp_path / "a.parquet", rows), jsonl(tmp_path / "a.jsonl", rows)
     written = [
-        make_corpus([SourceConfig(path=path)], tokenizer, tmp_path / str(number))
+        make_corpus([CorpusConfig(path=path)], tokenizer, tmp_path / str(number))
         for number, path in enumerate(paths)
     ]
     text = tokenizer.decode(written[0].tokens.tolist())
     assert '{"hours": 2}' in text
     assert written[0].tokens.tolist() == written[1].tokens.tolist()
-    assert tokenizer_of([(SourceConfig(path=paths[0]), "sft")], vocab_size=280).size <= 280
+    assert tokenizer_of([(CorpusConfig(path=paths[0]), "sft")], vocab_size=280).size <= 280
 
 
 def test_a_text_of_nothing_is_nothing_to_learn(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    source = SourceConfig(path=jsonl(tmp_path / "a.jsonl", [{"text": ""}, {"text": "it is"}]))
+    source = CorpusConfig(path=jsonl(tmp_path / "a.jsonl", [{"text": ""}, {"text": "it is"}]))
     corpus = make_corpus([source], tokenizer, tmp_path / "tokens")
     assert (len(corpus.lengths), corpus.left_out) == (1, {"nothing_to_learn": 1})
 
 
 def test_a_path_with_nothing_to_read_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    data = SourceConfig(path=str(tmp_path / "data"))
+    data = CorpusConfig(path=str(tmp_path / "data"))
     with pytest.raises(ConfigError, match="neither a dataset nor"):
         make_corpus([data], tokenizer, tmp_path / "tokens")
     (tmp_path / "data").mkdir()
@@ -181,7 +181,7 @@ def test_a_corpus_stays_what_it_was_and_refuses_other_sources(
     tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
     path = tmp_path / "a.jsonl"
-    source = SourceConfig(path=jsonl(path, [{"text": "it is"}]))
+    source = CorpusConfig(path=jsonl(path, [{"text": "it is"}]))
     first = make_corpus([source], tokenizer, tmp_path / "tokens")
     jsonl(path, [{"text": "it is"}, {"text": "open"}])
     again = make_corpus([source], tokenizer, tmp_path / "tokens")
@@ -221,7 +221,7 @@ def test_an_epoch_shows_every_token_once() -> None:
     packer = packer_of(corpus_of(LENGTHS))
     rows = packer.rows_of(0)
     batch, place = next(packer.batches(len(rows)))
-    assert place == Place(0, len(rows))
+    assert place == DataPosition(0, len(rows))
     tokens = batch.ids_BT[batch.ids_BT != PAD]
     assert sorted(tokens.tolist()) == list(range(sum(LENGTHS)))
     full = len(tokens) / batch.ids_BT.numel()

@@ -16,15 +16,15 @@ from synth.render.intervals import wilson
 from synth.rubrics.reward import rubric_of
 from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
-from trainer.data.chat import END, Answer, parse_answer
+from trainer.data.chat import END, AssistantAnswer, parse_answer
 from trainer.data.declarations import style_of
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.evaluation.play import EvalConfig, evaluate
 from trainer.evaluation.run import EPISODES, SCORES, ScoreConfig, score
-from trainer.evaluation.scores import Played, Share, as_json, scores_of, table
+from trainer.evaluation.scores import EpisodeScore, Share, as_json, scores_of, table
 from trainer.inference.enforcer import Enforcer
-from trainer.inference.policies import Asked, ModelPolicy, NearestExample, num_calls
+from trainer.inference.policies import ModelPolicy, NearestExample, PolicyRequest, num_calls
 from trainer.inference.sampler import Sampling
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
@@ -48,10 +48,10 @@ class Recorded:
         rows = Dataset.open(dataset).rows("trajectories", ("trajectory_id", "messages"))
         self._said = {canonical_json(row["messages"][:2]): row["messages"] for row in rows}
 
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
         return [self._answer(list(one.messages)) for one in asked]
 
-    def _answer(self, messages: list[Any]) -> Answer:
+    def _answer(self, messages: list[Any]) -> AssistantAnswer:
         whole = self._said[canonical_json(messages[:2])]
         for then, now in zip(whole, messages, strict=False):  # the user may thank in other words
             assert then["role"] == now["role"]
@@ -59,9 +59,9 @@ class Recorded:
         said: dict[str, Any] = (
             whole[len(messages)] if len(messages) < len(whole) else {"content": ""}
         )
-        return Answer(said["content"] or "", list(said.get("tool_calls") or ()), None)
+        return AssistantAnswer(said["content"] or "", list(said.get("tool_calls") or ()), None)
 
-    def prompt_tokens(self, asked: Asked) -> int:
+    def prompt_tokens(self, asked: PolicyRequest) -> int:
         return 0
 
 
@@ -84,10 +84,10 @@ def test_repeating_the_recorded_answers_succeeds_where_they_did(
 
 
 class Silent:
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
-        return [Answer("", [], None) for _ in asked]
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
+        return [AssistantAnswer("", [], None) for _ in asked]
 
-    def prompt_tokens(self, asked: Asked) -> int:
+    def prompt_tokens(self, asked: PolicyRequest) -> int:
         return 700
 
 
@@ -118,7 +118,7 @@ def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: P
 @pytest.fixture(scope="module")
 def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Untrained, with a tokenizer of the dataset."""
-    tokenizer = tokenizer_of([(SourceConfig(path=str(dataset)), "sft")], vocab_size=1500)
+    tokenizer = tokenizer_of([(CorpusConfig(path=str(dataset)), "sft")], vocab_size=1500)
     torch.manual_seed(0)
     shape = CONFIGS["plain"].model_copy(
         update={"vocab_size": tokenizer.size, "max_positions": 4096}
@@ -158,15 +158,15 @@ class Scribbler:
         ends = [n for n in range(tokenizer.size) if tokenizer.bytes_of(n) in (b'"', b"}", b"]")]
         self._liked = [tokenizer.special["<|tool_calls_section_begin|>"], *ends]
 
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
         return [
-            Answer("", [], None)
+            AssistantAnswer("", [], None)
             if num_calls(one.messages) > 8
             else parse_answer(self._tokenizer, self._written(one))
             for one in asked
         ]
 
-    def _written(self, asked: Asked) -> list[int]:
+    def _written(self, asked: PolicyRequest) -> list[int]:
         rng = Random(asked.seed)
         before = num_calls(asked.messages)
         enforcer = Enforcer(self._tokenizer, asked.tools, calls_before=before, max_calls=2)
@@ -178,7 +178,7 @@ class Scribbler:
             enforcer.take(ids[-1])
         return ids
 
-    def prompt_tokens(self, asked: Asked) -> int:
+    def prompt_tokens(self, asked: PolicyRequest) -> int:
         return 0
 
 
@@ -208,14 +208,14 @@ def test_a_model_that_learnt_nothing_calls_nothing_validly(
 
 
 def test_the_nearest_example_answers_its_own_training_data_as_it_was(dataset: Path) -> None:
-    policy = NearestExample(SourceConfig(path=str(dataset)))
+    policy = NearestExample(CorpusConfig(path=str(dataset)))
     with Dataset.open(dataset).connect() as db:
         rows = db.execute("SELECT messages, tools FROM sft WHERE split = 'train' LIMIT 5")
         for messages, tools in rows.fetchall():
             messages, tools = (
                 json.loads(v) if isinstance(v, str) else v for v in (messages, tools)
             )
-            [answer] = policy.answers([Asked(messages[:2], tools or (), 0)])
+            [answer] = policy.answers([PolicyRequest(messages[:2], tools or (), 0)])
             assert answer.content == (messages[2]["content"] or "")
             names = [call["function"]["name"] for call in messages[2].get("tool_calls") or ()]
             assert [call["function"]["name"] for call in answer.tool_calls] == names
@@ -239,7 +239,7 @@ def test_scores_are_written_and_come_out_the_same_again(
 
 
 def test_shares_are_of_what_the_agent_did_itself() -> None:
-    good = Played(
+    good = EpisodeScore(
         task_id="t-1", split="heldout_task", solvable=True, ended="user_done", success=True,
         reward=1.0, calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4,
         prompt_tokens=9,

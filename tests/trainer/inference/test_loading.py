@@ -15,7 +15,7 @@ from trainer.inference.enforcer import check_spelling
 from trainer.inference.loading import bytes_needed, load_sampler
 from trainer.inference.sampler import Sampler, Sampling
 from trainer.model.cache import LatentCache
-from trainer.model.config import PRESETS, ModelConfig
+from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, hf_config
 
@@ -27,7 +27,7 @@ def tokenizer() -> Tokenizer:
     return train_tokenizer(["Where is it? Here it is."], vocab_size=300)
 
 
-def folder_of(path: Path, shape: ModelConfig, tokenizer: Tokenizer) -> Path:
+def folder_of(path: Path, shape: TransformerConfig, tokenizer: Tokenizer) -> Path:
     torch.manual_seed(0)
     export_model(Decoder(shape.model_copy(update={"vocab_size": tokenizer.size})), path)
     tokenizer.save(path)

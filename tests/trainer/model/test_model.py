@@ -9,14 +9,14 @@ from pydantic import ValidationError
 from tests.trainer.configs import CONFIGS, small
 from trainer.data.packing import PADDING
 from trainer.model.attention import LatentAttention
-from trainer.model.config import PRESETS, ModelConfig, YarnConfig, length_restoring_scale
+from trainer.model.config import PRESETS, TransformerConfig, YarnConfig, length_restoring_scale
 from trainer.model.decoder import Decoder
 from trainer.model.experts import Experts, Routed
 from trainer.model.rotary import inverse_frequencies, softmax_scale
 from trainer.model.size import size_of, train_flops_per_token
 
 
-def model_of(config: ModelConfig, seed: int = 0) -> Decoder:
+def model_of(config: TransformerConfig, seed: int = 0) -> Decoder:
     torch.manual_seed(seed)
     return Decoder(config)
 

@@ -13,7 +13,7 @@ from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 
 from records.errors import ConfigError
 from tests.trainer.configs import CONFIGS, small
-from trainer.model.config import PRESETS, ModelConfig
+from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
 from trainer.model.hf_config import config_of_hf, hf_config
@@ -22,7 +22,7 @@ assert_close = partial(torch.testing.assert_close, rtol=2e-4, atol=2e-5)
 """But for the rounding of fp32 in another order."""
 
 
-def random_model(config: ModelConfig) -> Decoder:
+def random_model(config: TransformerConfig) -> Decoder:
     torch.manual_seed(1)
     model = Decoder(config)
     for name, value in model.state_dict().items():

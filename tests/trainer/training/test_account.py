@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.trainer.small_run import config_of, rows
-from trainer.training.account import Count, account_of, as_lines
+from trainer.training.account import AccountLine, account_of, as_lines
 from trainer.training.curves import BELOW, HEIGHT, MOST_MARKS, PLOTS, marked, pictures, write_curves
 from trainer.training.loop import train
-from trainer.training.metrics import Line
-from trainer.training.step import AFTER, Fault, Stepper
+from trainer.training.metrics import MetricsLine
+from trainer.training.step import AFTER, StepFault, Stepper
 
 
 def mixed(path: Path) -> Path:
@@ -33,7 +33,7 @@ def test_rows_and_steps_add_up_over_runs_that_go_on(
     plan = {"warmup_tokens": 512, "phases": [{"tokens": 10_000, "to": 5e-3}]}
     plain = Stepper._fault
 
-    def two_are_bad(self: Stepper, loss: float, norm: float) -> Fault | None:
+    def two_are_bad(self: Stepper, loss: float, norm: float) -> StepFault | None:
         return plain(self, math.inf if len(self.norms) in (1, 2) else loss, norm)
 
     first = config_of(data, tmp_path / "run", steps=3, schedule=plan)
@@ -44,12 +44,14 @@ def test_rows_and_steps_add_up_over_runs_that_go_on(
     assert done.begun == 3
     counts = account_of(done.folder)
     assert counts == [
-        Count("rows", 60, "learnt from", "", ""),
-        Count("rows", 3, "left out", "held_out", "kept for tests"),
-        Count("rows", 2, "left out", "nothing_to_learn", "without a token to be learnt"),
-        Count("rows", 1, "left out", "too_long", counts[3].meaning),
-        Count("steps", 4, "taken", "", ""),
-        Count("steps", 2, "skipped", "no_number", "loss or gradient is no number; at step 2, 3"),
+        AccountLine("rows", 60, "learnt from", "", ""),
+        AccountLine("rows", 3, "left out", "held_out", "kept for tests"),
+        AccountLine("rows", 2, "left out", "nothing_to_learn", "without a token to be learnt"),
+        AccountLine("rows", 1, "left out", "too_long", counts[3].meaning),
+        AccountLine("steps", 4, "taken", "", ""),
+        AccountLine(
+            "steps", 2, "skipped", "no_number", "loss or gradient is no number; at step 2, 3"
+        ),
     ]
     assert as_lines(counts) == [
         "rows: 60 learnt from; left out: 3 held_out, 2 nothing_to_learn, 1 too_long",
@@ -62,7 +64,7 @@ def test_rows_and_steps_add_up_over_runs_that_go_on(
         assert all((line[name] is None) == bool(line["skipped"]) for name in AFTER)
 
 
-def line_of(step: int, **other: Any) -> Line:
+def line_of(step: int, **other: Any) -> MetricsLine:
     names = (name for name, _ in PLOTS)
     return {"step": step, "skipped": None, **dict.fromkeys(names, 1.0 * step), **other}
 

@@ -7,27 +7,27 @@ import pytest
 import torch
 
 from tests.trainer.small_run import SHAPE
-from trainer.data.packing import IGNORE, Batch
-from trainer.data.sources import SourceConfig
+from trainer.data.packing import IGNORE, PackedBatch
+from trainer.data.sources import CorpusConfig
 from trainer.model.decoder import Decoder
 from trainer.optim.muon import optimizer_of
 from trainer.training.settings import DataConfig, TrainConfig
 from trainer.training.step import BEFORE_JUDGING, REMEMBERED, Stepper
 
 
-def batch_of(seed: int, rows_: int = 4) -> Batch:
+def batch_of(seed: int, rows_: int = 4) -> PackedBatch:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, 320, (rows_, 32), generator=generator)
     targets = ids.roll(-1, 1)
     targets[0, 3:] = IGNORE  # unequal numbers of targets: a mean of means would differ
-    return Batch(ids, targets, torch.zeros_like(ids))
+    return PackedBatch(ids, targets, torch.zeros_like(ids))
 
 
 def stepper_of(tmp_path: Path, **other: Any) -> Stepper:
     torch.manual_seed(0)
     model = Decoder(SHAPE)
     data = DataConfig(
-        sources=(SourceConfig(path="-"),), batch_rows=4, micro_rows=other.pop("micro_rows", 4)
+        sources=(CorpusConfig(path="-"),), batch_rows=4, micro_rows=other.pop("micro_rows", 4)
     )
     config = TrainConfig(out=str(tmp_path), data=data, **other)
     return Stepper(model, optimizer_of(model, lr=1e-2), config)

@@ -17,8 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from records.errors import ConfigError, SynthError
 from records.settings import validate_as
 from tests.trainer.small_run import SHAPE, config_of, rows
-from trainer.data.packing import Batch
-from trainer.data.sources import SourceConfig
+from trainer.data.packing import PackedBatch
+from trainer.data.sources import CorpusConfig
 from trainer.training.account import account_of, as_lines
 from trainer.training.checkpoints import checked, checkpoints_in
 from trainer.training.curves import FILE as CURVES
@@ -26,7 +26,7 @@ from trainer.training.loop import train
 from trainer.training.metrics import read_metrics
 from trainer.training.run_folder import held
 from trainer.training.settings import DataConfig, TrainConfig
-from trainer.training.step import Fault, Stepper, StepResult
+from trainer.training.step import StepFault, Stepper, StepResult
 
 
 @pytest.fixture
@@ -217,10 +217,10 @@ def test_a_run_told_to_stop_says_where(data: Path, tmp_path: Path, monkeypatch: 
 def test_a_loss_that_is_no_number_leaves_the_metrics_json(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stepper, "_fault", lambda *_: Fault("no_number", "loss nan"))
+    monkeypatch.setattr(Stepper, "_fault", lambda *_: StepFault("no_number", "loss nan"))
     plain = Stepper.step
 
-    def nan(self: Stepper, batch: Batch) -> StepResult:
+    def nan(self: Stepper, batch: PackedBatch) -> StepResult:
         result = plain(self, batch)
         result.loss = math.nan
         return result
@@ -253,7 +253,7 @@ def test_settings_that_cannot_work_are_refused(
 
 
 def test_training_on_rows_kept_for_tests_is_refused() -> None:
-    data = DataConfig(sources=(SourceConfig(path="-", held_out=True),))
+    data = DataConfig(sources=(CorpusConfig(path="-", held_out=True),))
     with pytest.raises(ValueError, match="held_out rows are for scoring"):
         TrainConfig(out="run", data=data)
 
@@ -269,7 +269,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_made(data: Path, tmp_pa
     big = config_of(data, tmp_path / "run", shape=None, preset="k2-mid")
     with pytest.raises(ConfigError, match=r"a step needs about \d+\.\d GiB and cpu has"):
         train(big)
-    long = DataConfig(sources=(SourceConfig(path=str(data)),), row_tokens=512, batch_rows=4)
+    long = DataConfig(sources=(CorpusConfig(path=str(data)),), row_tokens=512, batch_rows=4)
     with pytest.raises(ConfigError, match="row_tokens = 512 is more than the model's 256"):
         train(config_of(data, tmp_path / "run").model_copy(update={"data": long}))
     assert not (tmp_path / "run").exists()

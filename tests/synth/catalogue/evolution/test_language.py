@@ -10,7 +10,7 @@ from synth.prompts import templates as prompts
 from tool_specs.domains.domain import load_domain
 from tool_specs.language.functions import FUNCTIONS
 from tool_specs.language.schemas import Validator
-from tool_specs.validation.validate import prove_tools
+from tool_specs.validation.validate import validate_tools
 
 TEXT = (prompts.FOLDER / "shared" / "semantics.md").read_text()
 BOATS = Path(__file__).parent / "boat_hire.yaml"
@@ -20,7 +20,7 @@ def test_the_examples_fit_the_schema_and_pass_the_gate() -> None:
     tools = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", TEXT, re.DOTALL)]
     assert len(tools) == 3
     assert Validator(TOOLS).problems({"tools": tools}) == []
-    proofs = prove_tools(load_domain(BOATS), [spec_of(tool) for tool in tools])
+    proofs = validate_tools(load_domain(BOATS), [spec_of(tool) for tool in tools])
     assert {name: proof.details for name, proof in proofs.items() if proof.reason} == {}
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from records.seeds import rng_of
-from synth.catalogue.evolution.cells import Cell, cell_of, cells_of, emptiest
-from synth.catalogue.proposals.screening import Known, Screen, jaccard, shingles
+from synth.catalogue.evolution.cells import EvolutionCell, cell_of, cells_of, emptiest
+from synth.catalogue.proposals.screening import Screen, ToolFingerprint, jaccard, shingles
 from synth.catalogue.proposals.wire import spec_of
 from tests.synth.catalogue.evolution.boats import BOATS, FIND, RAISE, SHORTEN, Tool
 from tool_specs.domains.domain import Domain, load_domain
@@ -18,12 +18,14 @@ def boats() -> Domain:
 @pytest.mark.parametrize(
     ("tool", "cell"),
     [
-        (FIND, Cell("boat", "search")),
-        (RAISE, Cell("boat", "update")),
-        (SHORTEN, Cell("trip", "update")),
+        (FIND, EvolutionCell("boat", "search")),
+        (RAISE, EvolutionCell("boat", "update")),
+        (SHORTEN, EvolutionCell("trip", "update")),
     ],
 )
-def test_a_tool_falls_into_the_cell_of_what_it_does(boats: Domain, tool: Tool, cell: Cell) -> None:
+def test_a_tool_falls_into_the_cell_of_what_it_does(
+    boats: Domain, tool: Tool, cell: EvolutionCell
+) -> None:
     semantics = [
         s.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for s in spec_of(tool).semantics
@@ -37,7 +39,7 @@ def test_the_emptiest_cells_come_first_and_each_counts_as_it_is_given_out(boats:
     taken = [cell for cell in cells if cell.entity == "boat"]
     chosen = emptiest(cells, taken, len(cells) - len(taken), rng_of("x", "test"))
     assert set(chosen) == set(cells) - set(taken)
-    assert Cell("trip", "move", "start").aim == "trip: move one on (start)"
+    assert EvolutionCell("trip", "move", "start").aim == "trip: move one on (start)"
 
 
 def test_similarity_is_that_of_its_definition() -> None:
@@ -48,8 +50,10 @@ def test_similarity_is_that_of_its_definition() -> None:
 
 
 def test_a_third_tool_of_a_skeleton_is_one_too_many() -> None:
-    def known(name: str, skeleton: str = "same") -> Known:
-        return Known(name, f"Does {name} to something. Returns {name}.", f"key {name}", skeleton)
+    def known(name: str, skeleton: str = "same") -> ToolFingerprint:
+        return ToolFingerprint(
+            name, f"Does {name} to something. Returns {name}.", f"key {name}", skeleton
+        )
 
     screen = Screen([known("open"), known("shut")])
     assert screen.fault(known("lock")) == "skeleton_quota"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from synth.rephrasing.fidelity.checks import Kind, fidelity_of
+from synth.rephrasing.fidelity.checks import TextKind, fidelity_of
 
 UNIT = 500
 """Characters of the short form; the long form has eight times as many."""
@@ -61,7 +61,7 @@ def text_of(piece: str, size: int) -> str:
     return (piece * (size // len(piece) + 1))[:size]
 
 
-def steps(source: str, rewrite: str, kind: Kind) -> int:
+def steps(source: str, rewrite: str, kind: TextKind) -> int:
     """Lines of our own modules that are run."""
     lines = 0
 

@@ -11,7 +11,7 @@ import pytest
 from offline_llm.app import create_app
 from offline_llm.server.misbehaviour import Misbehaviour
 from offline_llm.server.request import ChatRequest
-from offline_llm.server.response import Answer
+from offline_llm.server.response import Reply
 from offline_llm.server.server import OpenAIServer
 from offline_llm.settings.rates import ClaimsErrors
 from offline_llm.settings.settings import OfflineSettings
@@ -50,12 +50,12 @@ def judged(tmp_path: Path, source: str, rewrite: str, app: OpenAIServer | None =
 def scripted(verdict: Callable[[str, str], dict[str, str]]) -> OpenAIServer:
     """A judge that answers each sentence (text, sentence) so."""
 
-    def answer(request: ChatRequest) -> Answer:
+    def answer(request: ChatRequest) -> Reply:
         prompt = request.messages[1]["content"]
         blocks = [part.split("\n```")[0] for part in prompt.split("```json\n")[1:]]
         text, sentences = map(json.loads, blocks)
         made = [{"id": i, **verdict(text, s)} for i, s in sentences.items()]
-        return Answer(json.dumps({"verdicts": made}))
+        return Reply(json.dumps({"verdicts": made}))
 
     return OpenAIServer(answer, ["template-policy"], misbehave=Misbehaviour())
 
@@ -92,9 +92,9 @@ def test_a_quote_may_leave_words_out_and_differ_in_marks(tmp_path: Path) -> None
 
 
 def test_a_judge_that_leaves_sentences_out_is_no_judge(tmp_path: Path) -> None:
-    def answer(request: ChatRequest) -> Answer:
+    def answer(request: ChatRequest) -> Reply:
         verdict = {"id": "1", "verdict": "absent", "quote": ""}
-        return Answer(json.dumps({"verdicts": [verdict] * 3}))
+        return Reply(json.dumps({"verdicts": [verdict] * 3}))
 
     app = OpenAIServer(answer, ["template-policy"], misbehave=Misbehaviour())
     with pytest.raises(ItemError, match="sentences 2"):

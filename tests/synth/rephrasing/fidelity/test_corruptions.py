@@ -6,7 +6,7 @@ import pytest
 
 from synth.rephrasing.fidelity.checks import fidelity_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.fidelity.corruptions import PLANTERS, Corruption, foreign_sentence
+from synth.rephrasing.fidelity.corruptions import CORRUPTORS, Corruption, foreign_sentence
 
 SOURCE = """The canal was opened by Konrad Albers on 12 June 1834 and is 41 kilometres long. Its
 locks are 5 metres wide, so that ships of more than 60 tonnes were not able to use it.
@@ -23,28 +23,28 @@ away by the railway that runs from Lauen to Hessdorf. Cyclists use the towpath t
 FORMULA = REWRITE + "\nWith $a = 3$ this makes $2a + 1 = 7$.\n"
 
 
-def planted(kind: str, seed: int, text: str = REWRITE) -> Corruption | None:
-    return PLANTERS[kind](text, random.Random(seed))
+def corrupted(kind: str, seed: int, text: str = REWRITE) -> Corruption | None:
+    return CORRUPTORS[kind](text, random.Random(seed))
 
 
-@pytest.mark.parametrize("kind", PLANTERS)
+@pytest.mark.parametrize("kind", CORRUPTORS)
 def test_a_planter_makes_one_change_and_the_same_one_again(kind: str) -> None:
     text = FORMULA if kind == "wrong_formula" else REWRITE
     for seed in range(20):
-        made = planted(kind, seed, text)
+        made = corrupted(kind, seed, text)
         assert made is not None
         assert made.text != text
-        assert made == planted(kind, seed, text)
-    assert len({planted(kind, seed, text) for seed in range(40)}) > 1
+        assert made == corrupted(kind, seed, text)
+    assert len({corrupted(kind, seed, text) for seed in range(40)}) > 1
 
 
-@pytest.mark.parametrize("kind", PLANTERS)
+@pytest.mark.parametrize("kind", CORRUPTORS)
 def test_a_text_with_nothing_to_change_stays(kind: str) -> None:
-    assert planted(kind, 0, "hello") is None
+    assert corrupted(kind, 0, "hello") is None
 
 
 def test_list_numbers_are_no_numbers_to_change() -> None:
-    assert planted("changed_number", 0, "1. Open the lid.\n2. Close the lid.") is None
+    assert corrupted("changed_number", 0, "1. Open the lid.\n2. Close the lid.") is None
 
 
 def test_the_pair_is_faithful() -> None:
@@ -58,7 +58,7 @@ def test_the_pair_is_faithful() -> None:
 )
 def test_what_layers_of_facts_are_for_they_always_find(kind: str) -> None:
     for seed in range(15):
-        made = planted(kind, seed)
+        made = corrupted(kind, seed)
         assert made is not None
         fidelity = fidelity_of(SOURCE, made.text, kind="knowledge")
         assert verdict(fidelity, FidelityConfig()) is not None, made.what

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from synth.rephrasing.facts.text import Text
+from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, reasons_of
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.maths import answer_of, holds
@@ -263,7 +263,7 @@ def test_steps_worked_out_further_are_no_fault_when_true() -> None:
     ],
 )
 def test_final_answers_are_found(text: str, answer: str | None) -> None:
-    assert answer_of(Text(text)) == answer
+    assert answer_of(ReadText(text)) == answer
 
 
 def test_plain_formulas_in_prose_are_formulas() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from synth.rephrasing.facts.dates import dates_of
 from synth.rephrasing.facts.quantities import quantities_of
-from synth.rephrasing.facts.text import Text, sentences_of
+from synth.rephrasing.facts.text import ReadText, sentences_of
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, reasons_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
 
@@ -167,8 +167,8 @@ def test_cells_of_a_table_count_wherever_they_are_said() -> None:
 
 
 def test_prices_are_no_formulas() -> None:
-    assert Text("It costs $5 and $10, or $5-$10.").formulas == []
-    assert Text("so $x = 5$ and $$y^2$$ hold").formulas == ["x = 5", "y^2"]
+    assert ReadText("It costs $5 and $10, or $5-$10.").formulas == []
+    assert ReadText("so $x = 5$ and $$y^2$$ hold").formulas == ["x = 5", "y^2"]
 
 
 def test_a_copy_and_a_repetition_are_seen() -> None:

@@ -4,13 +4,13 @@ from typing import Any
 
 from tool_specs.domains.domain import Domain
 from tool_specs.execution.fields import refs_of
-from tool_specs.execution.state import Row, State
+from tool_specs.execution.state import EntityRow, State
 
 
 def grown(domain: Domain, times: int) -> State:
     """The seed and `times - 1` copies of it under other ids. A copy's references stay within the
     copy, so that a row has as many others around it as in the seed."""
-    tables: dict[str, dict[str, Row]] = {name: {} for name in domain.entities}
+    tables: dict[str, dict[str, EntityRow]] = {name: {} for name in domain.entities}
     for copy in range(times):
         for name, entity in domain.entities.items():
             refs = refs_of(entity)

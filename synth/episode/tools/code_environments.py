@@ -1,5 +1,5 @@
-"""Code as a world of tasks: repositories and problems, the one set of tools that works on them all,
-and what an episode starts from."""
+"""Code as an environment of tasks: repositories and problems, the one set of tools that works on
+them all, and what an episode starts from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from sandboxes.code.problems import FOLDER as PROBLEMS
 from sandboxes.code.problems import Problem, ProblemSet, judge, load_problems
 from sandboxes.code.projects import MAX_DEFINITION, Project, builtin_projects
 from sandboxes.code.suite import SuiteRun, run_suite
-from sandboxes.code.workspace import REPO, TOOLS, ToolSpec
+from sandboxes.code.workspace import REPO, TOOLS, WorkspaceTool
 from synth.rubrics.episode import net_changes
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -26,7 +26,7 @@ FILE = "file"
 
 
 @dataclass(frozen=True)
-class CodeWorld:
+class CodeEnvironment:
     """A repository, or a problem with its examples for a repository."""
 
     project: Project
@@ -72,35 +72,35 @@ def candidate_files(
     return files
 
 
-def code_worlds(names: Sequence[str]) -> dict[str, CodeWorld]:
-    """The worlds by their names: `all`, a built-in repository or problem set, or the path of a
-    definition (.yaml). ConfigError for what is none of these."""
+def code_environments(names: Sequence[str]) -> dict[str, CodeEnvironment]:
+    """The environments by their names: `all`, a built-in repository or problem set, or the path of
+    a definition (.yaml). ConfigError for what is none of these."""
     sets = {path.stem: path for path in sorted(PROBLEMS.glob("*.yaml"))}
-    worlds: list[CodeWorld] = []
+    environments: list[CodeEnvironment] = []
     for name in names:
         if name in ("all", *builtin_projects()):
             wanted = builtin_projects() if name == "all" else {name: builtin_projects()[name]}
-            worlds += map(CodeWorld, wanted.values())
+            environments += map(CodeEnvironment, wanted.values())
         if name in ("all", *sets):
             paths = sets.values() if name == "all" else [sets[name]]
-            worlds += [_of(problem) for path in paths for problem in load_problems(path)]
+            environments += [_of(problem) for path in paths for problem in load_problems(path)]
         if name.endswith((".yaml", ".yml")):
-            worlds += _load(Path(name))
+            environments += _load(Path(name))
         elif name not in ("all", *builtin_projects(), *sets):
             known = ", ".join(["all", *builtin_projects(), *sets])
             raise ConfigError(f"code names {name!r}; allowed: {known}, or the path of a .yaml file")
-    return {world.project.name: world for world in worlds}
+    return {environment.project.name: environment for environment in environments}
 
 
-def _of(problem: Problem) -> CodeWorld:
-    return CodeWorld(problem.project(), problem)
+def _of(problem: Problem) -> CodeEnvironment:
+    return CodeEnvironment(problem.project(), problem)
 
 
-def _load(path: Path) -> list[CodeWorld]:
+def _load(path: Path) -> list[CodeEnvironment]:
     data = read_yaml(path, max_bytes=MAX_DEFINITION)
     if isinstance(data, dict) and "problems" in data:
         return [_of(problem) for problem in checked(ProblemSet, data, origin=str(path)).problems]
-    return [CodeWorld(checked(Project, data, origin=str(path)))]
+    return [CodeEnvironment(checked(Project, data, origin=str(path)))]
 
 
 def is_code(row: Row) -> bool:
@@ -108,7 +108,7 @@ def is_code(row: Row) -> bool:
     return row["domain_id"] == CODE_DOMAIN
 
 
-def _spec(tool: ToolSpec) -> list[Any]:
+def _spec(tool: WorkspaceTool) -> list[Any]:
     return [tool.name, tool.description, tool.input_schema, tool.read_only]
 
 

@@ -13,16 +13,16 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES, Row
 from sandboxes.code.workspace import open_workspace
 from sandboxes.local.backend import available
-from synth.episode.environment import EpisodeConfig, EpisodeEnvironment, Step
-from synth.episode.tools.code_worlds import (
+from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
+from synth.episode.tools.code_environments import (
     CODE_DOMAIN,
-    CodeWorld,
-    code_worlds,
+    CodeEnvironment,
+    code_environments,
     domain_row,
     tool_rows,
 )
 from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.fault_injection import OutcomeConfig
+from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.tasks.code_issues import quoted
 from synth.tasks.code_tasks import CodeTask, CodeTasks
 from tests.sandboxes.code.code_cases import RIGHT, project
@@ -32,8 +32,8 @@ pytestmark = [
     pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}"),
 ]
 
-QUIET = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1}))
-WORLD = CodeWorld(project())
+QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1}))
+WORLD = CodeEnvironment(project())
 
 
 def catalogue() -> Catalogue:
@@ -74,7 +74,7 @@ def actions(made: CodeTask) -> list[dict[str, Any]]:
     return [*calls, {"role": "assistant", "content": "The price is right again."}]
 
 
-async def play(env: EpisodeEnvironment, row: Row, moves: list[dict[str, Any]]) -> Step:
+async def play(env: EpisodeEnvironment, row: Row, moves: list[dict[str, Any]]) -> EnvironmentStep:
     """The last step."""
     await env.reset(row, 0)
     try:
@@ -143,7 +143,7 @@ def test_a_grading_sandbox_that_fails_is_not_the_agents_failure(
     async def lost(*_: object) -> None:
         raise TransientError("no sandbox today")
 
-    monkeypatch.setattr("synth.episode.tools.code_worlds.run_suite", lost)
+    monkeypatch.setattr("synth.episode.tools.code_environments.run_suite", lost)
     env = EpisodeEnvironment(catalogue(), QUIET)
     step = asyncio.run(play(env, task_row(made), actions(made)))
     assert step.info["termination_reason"] == "infra_error"
@@ -187,10 +187,10 @@ def test_an_issue_must_not_quote_the_program() -> None:
 
 
 def test_worlds_are_named_or_refused() -> None:
-    assert code_worlds(["textgrid", "basics"]).keys() > {"textgrid", "runs_of_letters"}
-    assert code_worlds([]) == {}
+    assert code_environments(["textgrid", "basics"]).keys() > {"textgrid", "runs_of_letters"}
+    assert code_environments([]) == {}
     with pytest.raises(ConfigError, match="textgird"):
-        code_worlds(["textgird"])
+        code_environments(["textgird"])
 
 
 @pytest.mark.parametrize(
@@ -208,4 +208,4 @@ def test_a_wrong_definition_is_refused_with_file_and_field(
     path = tmp_path / "code.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=message):
-        code_worlds([str(path)])
+        code_environments([str(path)])
