@@ -12,7 +12,7 @@ from synth.judging.config import JudgedConfig
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.tasks.agents.agents import AgentConfig
 from synth.tasks.agents.personas import PersonaConfig
-from synth.tasks.stage import TaskConfig
+from synth.tasks.config import TaskConfig
 
 STAGES = (
     "tools",

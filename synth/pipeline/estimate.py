@@ -180,7 +180,7 @@ async def make_pilot(run: Run[RunConfig], size: int) -> None:
     await _make(run, agents, [planned[number] for number in sorted(numbers)])
 
     personas = PersonaStage(run)
-    numbers = {persona_number(i, config.seed) for i in chosen}
+    numbers = {persona_number(i, config.seed, config.tasks) for i in chosen}
     planned = personas.plan()
     await _make(run, personas, [planned[number] for number in sorted(numbers)])
 
