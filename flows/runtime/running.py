@@ -176,6 +176,7 @@ def _write_event(
         "detail": detail,
         "cost_usd": run.gateway.budget.run.spent.usd,
         "host": platform.node(),
+        "kind": run.config.KIND,
     }
     run.dataset.commit(
         run_id=run.run_id,
