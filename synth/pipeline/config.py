@@ -57,6 +57,15 @@ class RunConfig(JudgedConfig):
     """How many tasks are tried; agents and personas follow from it. No part of an identity:
     raising it adds items and changes none."""
 
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        """Those that the settings give something to do: no tool may be there that is played."""
+        return {role: own for role, own in self.roles.items() if role != "simulator" or self.plays}
+
+    @property
+    def plays(self) -> bool:
+        """Whether a model is told to play tools. Those of domain files all have programs."""
+        return bool(self.simulate.sources) or self.simulate.tools != "without_semantics"
+
     def in_small(self) -> Self:
         """The same run on a handful of items, played by the offline provider: a dry run. It has a
         dataset of its own, so built-in domains stand in for evolved ones and imported sources."""

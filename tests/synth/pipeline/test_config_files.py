@@ -94,8 +94,6 @@ def test_a_run_of_another_kind_names_its_command(
 @pytest.mark.parametrize(
     "config", [*CONFIGS, GradeConfig(), EvolveConfig()], ids=lambda config: config.KIND
 )
-    "config", [*CONFIGS, GradeConfig(), EvolveConfig()], ids=lambda config: config.KIND
-)
 def test_a_configuration_without_newer_settings_fits_its_kind(config: JobConfig) -> None:
     """As an older version has written it."""
     values = config.model_dump(mode="json")
