@@ -57,6 +57,7 @@ PROMPT = "agent"
 
 class EpisodeConfig(Config):
     outcomes: OutcomeConfig = OutcomeConfig()
+    """Faults that are injected into calls of tools."""
 
     max_format_errors: int = Field(default=3, ge=1)
     """Assistant messages in a row with a call that no tool could take; the last one ends the
