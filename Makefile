@@ -12,7 +12,7 @@ TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
-.PHONY: help setup system npm-servers demo test test-fast check format bench ablations serve lock clean
+.PHONY: help setup system npm-servers demo test test-fast check format bench ablations settings serve lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ bench: setup ## measure, and run what is marked scale
 
 ablations: setup ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
 	@$(BIN)/python -m benchmarks.ablations --seeds $(SEEDS) $(ARGS)
+
+settings: .venv/ready ## write docs/settings.md from the models
+	@$(BIN)/python -m flows.settings_page
 
 serve: setup ## Prefect server with its UI, and the deployments
 	@$(BIN)/synth serve

@@ -64,11 +64,11 @@ class RubricPatch(Config):
     accept_at: float | None = Field(default=None, ge=0.0, le=1.0)
     """Weighted share from which an episode passes, of every rubric; None: each keeps its own."""
     drop: tuple[str, ...] = ()
-    """Ids of criteria."""
+    """Ids of criteria that the rubrics lose."""
     change: tuple[Change, ...] = ()
     """Criteria that are put otherwise; what is not given stays."""
     add: tuple[Addition, ...] = ()
-    """A criterion of the same id is replaced."""
+    """Criteria that the rubrics get; one of the same id is replaced."""
 
     def of(self, task: Row) -> Row:
         """The task's row with the rubric that it gets. ConfigError where nothing would be left."""
