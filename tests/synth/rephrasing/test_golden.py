@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from records.digest import digest
 from records.sizes import count_tokens
@@ -23,7 +24,7 @@ def answer(body) -> str:
     return said(re.sub(r"\bopens\b", "is opened", blocks(body)[2]))
 
 
-async def _rows(folder: Path) -> list[dict]:
+async def _rows(folder: Path, **settings: Any) -> list[dict]:
     (folder / "t.md").write_text(MIXED)
     (folder / "u.md").write_text(LONG)
     config = RephraseConfig(
@@ -32,6 +33,7 @@ async def _rows(folder: Path) -> list[dict]:
         max_document_tokens=700,
         chunk_tokens=128,
         fidelity=FidelityConfig(max_copied=1.0),
+        **settings,
     )
     made = RephraseStage(SimpleNamespace(config=config))  # type: ignore[arg-type]
     rows = []
@@ -55,3 +57,11 @@ def test_golden(tmp_path: Path) -> None:
         f"the stage `rephrase` makes something else of the same input: raise its version, then set "
         f"GOLDEN in {__file__} to {made}"
     )
+
+
+def test_the_share_of_held_out_texts(tmp_path: Path) -> None:
+    splits = {
+        share: {row["split"] for row in asyncio.run(_rows(tmp_path, heldout_share=share))}
+        for share in (0.0, 1.0)
+    }
+    assert splits == {0.0: {"train"}, 1.0: {"heldout_document"}}
