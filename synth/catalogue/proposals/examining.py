@@ -45,6 +45,8 @@ class Job(NamedTuple):
     accepted: tuple[ToolSpec, ...]
     """Tools of this batch that are proved already: they move the world while others are proved."""
     drafts: tuple[Draft, ...]
+    per_skeleton: int
+    """Tools of one domain that may share a skeleton."""
 
 
 class Finding(NamedTuple):
@@ -63,7 +65,7 @@ class Finding(NamedTuple):
 def examine(job: Job) -> list[Finding]:
     """A finding for each draft, in their order."""
     domain = _domain(job.domain)
-    screen = Screen([_known(domain, tool) for tool in job.known])
+    screen = Screen([_known(domain, tool) for tool in job.known], per_skeleton=job.per_skeleton)
     findings: dict[int, Finding] = {}
     open_: dict[str, tuple[Draft, ToolSpec, Known]] = {}
     for draft in job.drafts:

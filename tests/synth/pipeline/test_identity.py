@@ -47,7 +47,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.heldout_share=0.2",
     ],
     RephraseConfig: ["heldout_share=0.2", "neighbours=2"],
-    EvolveConfig: [],
+    EvolveConfig: ["derived_share=0.5", "max_generation=3", "per_skeleton=1"],
 }
 
 
