@@ -14,7 +14,7 @@ MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
 .PHONY: help setup setup-all system npm-servers chromium demo test test-fast proof check format bench \
-  ablations serve lock clean
+  ablations settings serve lock clean
 
 # Install this checkout with the extras $(1), as constraints.txt has their versions.
 define install
@@ -96,6 +96,9 @@ bench: setup-all ## measure, and run what is marked scale
 
 ablations: setup-all ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
 	@$(BIN)/python -m benchmarks.ablations --seeds $(SEEDS) $(ARGS)
+
+settings: setup-all ## write docs/settings.md from the models
+	@$(BIN)/python -m flows.settings_page
 
 serve: setup ## Prefect server with its UI, and the deployments (those that train after setup-all)
 	@$(BIN)/synth serve

@@ -25,7 +25,7 @@ from synth.episode.rollout import RolloutConfig
 from synth.llm.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import Estimate, estimate, make_pilot
-from synth.tasks.stage import TaskConfig
+from synth.tasks.config import TaskConfig
 from tests.flows.pipeline_work import content_of, run_pipeline
 
 PRICED = RoleConfig(usd_per_million_prompt=0.6, usd_per_million_completion=2.5)

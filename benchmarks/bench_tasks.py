@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.measured import show
 from records.digest import digest
 from synth.tasks.composing import DomainTasks
+from synth.tasks.config import TaskConfig
 from synth.tasks.goals.goals import Draft
 from synth.tasks.proof.proving import UnprovedError
-from synth.tasks.stage import TaskConfig
 from tool_specs.domains.domain import Domain, load_domains
 
 

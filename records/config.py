@@ -1,5 +1,7 @@
 """Base of every configuration: frozen, strict, and clear about what decides the output."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -7,18 +9,31 @@ from pydantic import BaseModel, ConfigDict
 
 class Config(BaseModel):
     """A typo in a key is an error. `NOT_IDENTITY` names the fields that change how a run goes
-    (URLs, prices, budgets, concurrency, counts) but not what a row says."""
+    (URLs, prices, budgets, concurrency, counts) but not what a row says. `ADDED_LATER` names those
+    that rows were made without."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset()
 
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Settings that are younger than stored rows, each with what `identity` gives for the value
+    that the program had before there was the setting. They are part of the identity only where
+    they differ from it, so every id that was made before stays what it is. An entry is written out
+    and stays, also when the default becomes another; a subclass takes over its parent's entries."""
+
     def identity(self) -> dict[str, Any]:
         """The settings that decide rows, as JSON values: what ids are digests of."""
-        return {
+        values = {
             name: _identity_value(getattr(self, name))
             for name in type(self).model_fields
             if name not in self.NOT_IDENTITY
+        }
+        before = self.ADDED_LATER
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in before or value != before[name]
         }
 
 

@@ -3,15 +3,17 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from records.errors import ConfigError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+_MOST_HINTS = 3
 
 _SECRET = re.compile(
     r"(api|access|secret|private)_?key|password|secret|bearer|token\b|\bsk-", re.IGNORECASE
@@ -66,14 +68,33 @@ def _apply(values: dict[str, Any], override: str) -> None:
 def _explain(problem: Any, kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in problem["loc"]) or "the file"
     if problem["type"] == "extra_forbidden":
-        known = _fields_at(problem["loc"][:-1], kind)
-        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known settings: {', '.join(known)}"
+        hint = _hint(problem["loc"], kind)
         return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
     words = problem["msg"].removeprefix("Value error, ")
     if isinstance(problem["input"], dict):  # a table: what is wrong is one setting in it, or two
         return f"{place}: {words}"
     return f"{place} = {_shown(place, problem['input'])}: {words}"
+
+
+def _hint(location: Sequence[int | str], kind: type[BaseModel]) -> str:
+    """What an unknown setting may stand for: names much like it in the same table, or the same
+    name in other tables; else all that the table has."""
+    name, known = str(location[-1]), _fields_at(location[:-1], kind)
+    elsewhere = [place for place in dotted_names(kind) if place.rpartition(".")[2] == name]
+    found = difflib.get_close_matches(name, known, n=_MOST_HINTS) or elsewhere[:_MOST_HINTS]
+    if not found:
+        return f"known settings: {', '.join(known)}"
+    return f"did you mean {' or '.join(map(repr, found))}?"
+
+
+def dotted_names(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every setting that a file may hold, tables before what is in them. NAME stands for a key of
+    a table of tables, an index is left out."""
+    for name, field in kind.model_fields.items():
+        yield f"{prefix}{name}"
+        if inner := model_in(field.annotation):
+            key = ".NAME" if get_origin(field.annotation) is dict else ""
+            yield from dotted_names(inner, f"{prefix}{name}{key}.")
 
 
 def _shown(place: str, value: Any) -> str:
@@ -89,13 +110,13 @@ def _fields_at(location: Sequence[int | str], kind: type[BaseModel]) -> list[str
         if isinstance(part, int) or not hasattr(model, "model_fields"):
             continue
         if part in model.model_fields:  # else it is a key of a dict of models
-            model = _model_in(model.model_fields[part].annotation)
+            model = model_in(model.model_fields[part].annotation)
     return sorted(model.model_fields) if hasattr(model, "model_fields") else []
 
 
-def _model_in(annotation: Any) -> Any:
+def model_in(annotation: Any) -> Any:
     """The pydantic model named by an annotation, also inside `dict[str, M]` or `M | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    inner = [_model_in(argument) for argument in getattr(annotation, "__args__", ())]
+    inner = [model_in(argument) for argument in getattr(annotation, "__args__", ())]
     return next((model for model in inner if model is not None), None)

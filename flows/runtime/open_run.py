@@ -130,7 +130,9 @@ def _dataset_at(path: str) -> Iterator[Dataset]:
 
 
 def _check(config: JobConfig) -> None:
-    """ConfigError for a domain, server or source that cannot be used."""
+    """ConfigError for a role without an endpoint among others that have one, and for a domain,
+    server or source that cannot be used."""
+    config.check_roles()
     match config:
         case RunConfig():
             check_sources(config)
@@ -177,6 +179,7 @@ def _write_event(
         "detail": detail,
         "cost_usd": run.gateway.budget.run.spent.usd,
         "host": platform.node(),
+        "kind": run.config.KIND,
     }
     run.dataset.commit(
         run_id=run.run_id,

@@ -44,7 +44,9 @@ class Misbehaviour(Config):
     prose: Rate = 0.0
     """A whole response that talks instead of calling a tool or filling the schema."""
     hang_s: float = Field(default=30.0, ge=0.0, le=3600.0)
+    """Seconds that a hanging request takes until its 504."""
     retry_after_s: float = Field(default=0.05, ge=0.0, le=3600.0)
+    """Seconds that a 429 names in `Retry-After`."""
     tool_calls: BrokenCalls | None = None
     """Tool calling is broken in this way, at every request: what the probe is there to refuse."""
     verbosity: float = Field(default=1.0, ge=1.0, le=20.0)

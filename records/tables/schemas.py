@@ -487,8 +487,10 @@ TABLES: dict[str, TableSpec] = {
                 "detail": STR,
                 "cost_usd": FLOAT,
                 "host": STR,
+                "kind": STR,
             },
             content=False,
+            defaults={"kind": None},
         ),
     )
 }

@@ -17,7 +17,8 @@ SPLITS: tuple[Split, ...] = (
 """From weakest to strongest: a stronger one says that more of the row is new to a model."""
 
 HELDOUT_SHARE = 0.1
-"""Share of tools, of tasks and of source texts that their own digest holds out."""
+"""Share of tools, tasks and source texts that their own digest holds out. Runs may set another for
+their tasks and texts. Of tools it is fixed: a tool is one row for all runs of a dataset."""
 
 _HELD_OUT: dict[str, Split] = {
     "document": "heldout_document",
@@ -26,9 +27,11 @@ _HELD_OUT: dict[str, Split] = {
 }
 
 
-def own_split(kind: Literal["document", "tool", "task"], item_id: str) -> Split:
+def own_split(
+    kind: Literal["document", "tool", "task"], item_id: str, *, heldout_share: float = HELDOUT_SHARE
+) -> Split:
     """What the digest of a text, tool or task says of it, whatever its parents say."""
-    held_out = share_of(item_id, f"heldout_{kind}") < HELDOUT_SHARE
+    held_out = share_of(item_id, f"heldout_{kind}") < heldout_share
     return _HELD_OUT[kind] if held_out else "train"
 
 

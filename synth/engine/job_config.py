@@ -8,7 +8,8 @@ from offline_llm.server.misbehaviour import Misbehaviour
 from offline_llm.settings.settings import OfflineSettings
 from records.config import Config
 from records.digest import digest
-from synth.llm.config import BudgetConfig, RoleConfig
+from records.errors import ConfigError
+from synth.llm.config import OFFLINE, BudgetConfig, RoleConfig
 
 Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
 
@@ -16,6 +17,10 @@ Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "
 class OfflineConfig(Config):
     """How the embedded provider behaves as an endpoint; what it answers is its model's matter."""
 
+    roles: tuple[Role, ...] = ()
+    """Roles that the offline model is meant to play in a run whose other roles have an endpoint.
+    Without them such a run is refused: its rules are no measure of anything, and easily overlooked
+    among models."""
     misbehave: Misbehaviour = Misbehaviour()
     """Shares of requests that fail in declared ways, to see a run survive them."""
     latency_s: float = Field(default=0.0, ge=0.0, le=60.0)
@@ -45,7 +50,7 @@ class JobConfig(Config):
         ]
     )
     KIND: ClassVar[str] = "run"
-    """Keeps runs of different kinds apart, whatever their settings."""
+    """Keeps runs of different kinds apart, whatever their settings; stored with each start."""
     STAGES: ClassVar[tuple[str, ...]] = ()
     """Names of the stages in their order, as budgets and reports use them."""
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {}
@@ -56,7 +61,7 @@ class JobConfig(Config):
     seed: int = Field(default=0, ge=0)
     """Another seed makes other draws everywhere, and so other rows."""
     roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
-    """Who plays what; a role that is not named is played by the offline provider."""
+    """Who plays what; where no role has an endpoint, the offline provider plays all of them."""
     budget: BudgetConfig = BudgetConfig()
     """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
     concurrency: int = Field(default=16, ge=1, le=4096)
@@ -90,6 +95,27 @@ class JobConfig(Config):
                     f"stages: {', '.join(self.STAGES)}"
                 )
         return self
+
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        """Those that the settings give something to do."""
+        return dict(self.roles)
+
+    def check_roles(self) -> None:
+        """ConfigError where some roles have an endpoint and one that is needed has none, unless
+        `offline.roles` says that it is meant."""
+        hosted = [role for role, own in self.roles.items() if own.base_url != OFFLINE]
+        left_out = [role for role, own in self.roles_asked().items() if own.base_url == OFFLINE]
+        missing = [role for role in left_out if role not in self.offline.roles]
+        if not hosted or not missing:
+            return
+        names = ", ".join(f"roles.{role}" for role in missing)
+        have, lack = (" has" if len(those) == 1 else " have" for those in (hosted, missing))
+        meant = ", ".join(f'"{role}"' for role in (*self.offline.roles, *missing))
+        raise ConfigError(
+            f"{names}{lack} no endpoint, and {', '.join(hosted)}{have} one: the offline provider "
+            f"would play {', '.join(missing)} by its rules. Give {names} a base_url, or say that "
+            f"it is meant: [offline] roles = [{meant}]"
+        )
 
     @property
     def run_id(self) -> str:

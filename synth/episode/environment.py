@@ -56,6 +56,7 @@ PROMPT = "agent"
 
 class EpisodeConfig(Config):
     outcomes: FaultInjectionConfig = FaultInjectionConfig()
+    """Faults that are injected into calls of tools."""
 
     max_format_errors: int = Field(default=3, ge=1)
     """Assistant messages in a row with a call that no tool could take; the last one ends the

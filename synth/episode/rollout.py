@@ -65,6 +65,7 @@ class RolloutConfig(Config):
     attempts: int = Field(default=1, ge=1, le=256)
     """Trajectories for each task."""
     episode: EpisodeConfig = EpisodeConfig()
+    """The limits of an episode, and the faults that are injected."""
 
 
 def prompt_versions() -> dict[str, str]:

@@ -49,6 +49,7 @@ class JudgingConfig(Config):
     max_of_one: int = Field(default=40, ge=1, le=10_000)
     """Perturbed negatives of one failure, such as wrong_argument, at most."""
     floor: MinimumQuality = MinimumQuality()
+    """What the judge must reach on perturbed negatives for its word to count."""
     rubric: RubricPatch | None = None
     """What to judge by instead of the rubrics that the tasks were made with."""
 

@@ -35,6 +35,7 @@ _SET_BY_US = frozenset(
 
 class ModelConfig(Config):
     name: str = Field(min_length=1)
+    """As the endpoint knows the model."""
     weight: float = Field(default=1.0, gt=0.0)
     """Share of the items that this model plays, relative to the other weights of the role."""
 
@@ -63,9 +64,12 @@ class RoleConfig(Config):
     models: tuple[ModelConfig, ...] = Field(
         default=(ModelConfig(name=OFFLINE_MODEL),), min_length=1
     )
+    """Models that share the role, each item played by one of them."""
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
     """None leaves it to the server, which some models insist on."""
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
+    """Only the likeliest tokens that make up this share are drawn from; None leaves it to the
+    server."""
     max_tokens: int = Field(default=2048, ge=1)
     """Sent with every request, and part of the worst case that the budget reserves."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -75,7 +79,9 @@ class RoleConfig(Config):
     send_reasoning: bool = False
     """Leave `reasoning_content` of earlier turns in the messages that the model is sent."""
     usd_per_million_prompt: float = Field(default=0.0, ge=0.0)
+    """Price of a million prompt tokens in USD, for budgets, estimates and the ledger."""
     usd_per_million_completion: float = Field(default=0.0, ge=0.0)
+    """Price of a million completion tokens in USD."""
     license: str = "unknown"
     """Terms under which the model's output may be used, for the dataset card."""
     max_in_flight: int = Field(default=128, ge=1, le=4096)
@@ -142,6 +148,7 @@ class RoleConfig(Config):
 
 class LimitConfig(Config):
     usd: float | None = Field(default=None, ge=0.0)
+    """USD at most, by the prices of the roles; None is no limit."""
     tokens: int | None = Field(default=None, ge=0)
     """Prompt and completion tokens together."""
 
@@ -150,3 +157,4 @@ class BudgetConfig(LimitConfig):
     """Hard limits of a run and, within it, of single stages. None is no limit."""
 
     stages: dict[str, LimitConfig] = Field(default_factory=dict)
+    """Limits of single stages by name, within those of the run."""

@@ -12,7 +12,7 @@ from synth.judging.config import JudgedConfig
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.tasks.agents.agents import AgentConfig
 from synth.tasks.agents.personas import PersonaConfig
-from synth.tasks.stage import TaskConfig
+from synth.tasks.config import TaskConfig
 
 STAGES = (
     "tools",
@@ -56,6 +56,15 @@ class RunConfig(JudgedConfig):
     num_tasks: int = Field(default=420, ge=1, le=10_000_000)
     """How many tasks are tried; agents and personas follow from it. No part of an identity:
     raising it adds items and changes none."""
+
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        """Those that the settings give something to do: no tool may be there that is played."""
+        return {role: own for role, own in self.roles.items() if role != "simulator" or self.plays}
+
+    @property
+    def plays(self) -> bool:
+        """Whether a model is told to play tools. Those of domain files all have programs."""
+        return bool(self.simulate.sources) or self.simulate.tools != "without_semantics"
 
     def in_small(self) -> Self:
         """The same run on a handful of items, played by the offline provider: a dry run. It has a

@@ -7,8 +7,17 @@ from typing import Any
 from records.errors import ConfigError
 from records.settings import read_settings, validate_as, with_overrides
 from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.catalogue.evolution.config import EvolveConfig
+from synth.engine.job_config import JobConfig
+from synth.judging.config import GradeConfig
 from synth.pipeline.config import RunConfig
 from synth.rephrasing.writing.config import RephraseConfig
+
+KINDS: dict[str, type[JobConfig]] = {
+    kind.KIND: kind for kind in (RunConfig, GradeConfig, RephraseConfig, EvolveConfig)
+}
+"""What a row of `runs` may hold the configuration of, by its column `kind`."""
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -23,7 +32,7 @@ def recorded_config(
     dataset: Dataset, run_id: str, overrides: Sequence[str] = ()
 ) -> RunConfig | RephraseConfig:
     """The configuration that a run of this dataset was last started with, with `overrides`."""
-    rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config", "command"])
+    rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config", "kind"])
     mine = [row for row in rows if row["run_id"] == run_id and row["event"] == "started"]
     if not mine:
         known = sorted({row["run_id"] for row in rows})
@@ -31,13 +40,42 @@ def recorded_config(
             f"{dataset.root} holds no run {run_id!r}; it holds {', '.join(known) or 'no run'}"
         )
     newest = max(mine, key=lambda row: row["happened_at"])
-    if newest["command"].endswith(("tools evolve", "evolve-tools")):
-        raise ConfigError(
-            f"run {run_id} is an evolution; `synth tools evolve` with the same settings resumes it"
-        )
-    kind = RephraseConfig if "chunk_tokens" in newest["config"] else RunConfig
+    kind = kind_of(newest)
+    if kind not in (RunConfig, RephraseConfig):
+        raise ConfigError(f"run {run_id} is {_CALLED[kind]} with the same settings resumes it")
     values = with_overrides(newest["config"], overrides)
     return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
+
+
+_CALLED: dict[type[JobConfig], str] = {
+    EvolveConfig: "an evolution; `synth tools evolve`",
+    GradeConfig: "a grading; `synth grade`",
+}
+"""Runs that their own command resumes."""
+
+
+def kind_of(started: Row) -> type[JobConfig]:
+    """The model of the configuration in a row of `runs`, by its `kind`. ConfigError for a kind that
+    this version does not know."""
+    name = started["kind"]
+    if name is None:
+        return _kind_before_it_was_stored(started["config"])
+    if name not in KINDS:
+        raise ConfigError(
+            f"run {started['run_id']} is of kind {name!r}; this version of the program knows "
+            f"{', '.join(KINDS)}: use the version that made it"
+        )
+    return KINDS[name]
+
+
+def _kind_before_it_was_stored(values: dict[str, Any]) -> type[JobConfig]:
+    """The model that has the recorded settings, all of which were written; of several, such as a
+    grading's, which a pipeline run has too, the smallest."""
+
+    def misfit(kind: type[JobConfig]) -> tuple[int, int]:
+        return len(values.keys() - kind.model_fields.keys()), len(kind.model_fields)
+
+    return min(KINDS.values(), key=misfit)
 
 
 def validate(values: dict[str, Any], *, where: str) -> RunConfig:

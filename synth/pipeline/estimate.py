@@ -168,7 +168,7 @@ async def make_pilot(run: Run[RunConfig], size: int) -> Pilot:
     await _make(run, CatalogueStage(run))
     numbers = {i // config.tasks.tasks_per_agent for i in chosen}
     await _make(run, AgentStage(run), numbers)
-    await _make(run, PersonaStage(run), {persona_number(i, config.seed) for i in chosen})
+    await _make(run, PersonaStage(run), _personas_of(chosen, config))
     # tasks whose agents are not made yet have ids of no task to be
     tasks = await _make(run, TaskStage(run), chosen)
     rollouts = await _make(
@@ -178,6 +178,11 @@ async def make_pilot(run: Run[RunConfig], size: int) -> Pilot:
         run, GradingStage(run), of=lambda i: i.data["trajectory_id"] in rollouts.items
     )
     return Pilot(rollouts, grading)
+
+
+def _personas_of(tasks: Iterable[int], config: RunConfig) -> set[int]:
+    """Numbers of the personas that these tasks are for."""
+    return {persona_number(i, config.seed, config.tasks) for i in tasks}
 
 
 async def _make(

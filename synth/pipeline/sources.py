@@ -99,9 +99,8 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
 def offline_simulator(config: RunConfig) -> str | None:
     """What is to be said where rules play tools in a run whose other roles are models of an
     endpoint: nobody names the role, and its answers are no model's. None where that is not so."""
-    played = config.simulate.sources or config.simulate.tools != "without_semantics"
     hosted = sorted(role for role, own in config.roles.items() if own.base_url != OFFLINE)
-    if not played or not hosted or config.roles["simulator"].base_url != OFFLINE:
+    if not config.plays or not hosted or config.roles["simulator"].base_url != OFFLINE:
         return None
     return (
         "THE TEMPLATE POLICY PLAYS TOOLS: simulate names tools that a model is to play, and "

@@ -211,7 +211,7 @@ class PersonaStage:
         plans = plan_personas(
             config.personas,
             seed=config.seed,
-            count=num_personas(config.num_tasks),
+            count=num_personas(config.num_tasks, config.tasks),
             generator=config.roles["generator"],
         )
         return [Item(plan.item_id, {"plan": plan}) for plan in plans]

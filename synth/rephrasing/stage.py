@@ -114,6 +114,7 @@ class RephraseStage:
             style=assigned.style,
             perspective=assigned.perspective,
             context=self.config.context,
+            neighbours=self.config.neighbours,
         )
         try:
             written = await writer.write()
@@ -203,7 +204,7 @@ class RephraseStage:
                 "perspective": assigned.perspective.version,
             },
             "license": reader.license,
-            "split": own_split("document", source_id),
+            "split": own_split("document", source_id, heldout_share=self.config.heldout_share),
         }
 
 

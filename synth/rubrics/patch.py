@@ -29,19 +29,30 @@ from tool_specs.domains.loading import load_definition
 
 class CriterionChange(Config):
     id: str = Field(pattern=NAME)
+    """Of the criterion that is changed."""
     words: str | None = None
+    """What the judge reads."""
     weight: float | None = Field(default=None, gt=0)
+    """Its part of the weighted share."""
     mandatory: bool | None = None
+    """Whether an episode that fails it fails."""
     check: dict[str, Any] | None = None
+    """What the code of its kind checks."""
 
 
 class Addition(Config):
     id: str = Field(pattern=NAME)
+    """Of the new criterion."""
     kind: str = Field(default="nl", pattern=NAME)
+    """Which code checks it; nl: only the judge can."""
     words: str = Field(min_length=1)
+    """What the judge reads."""
     weight: float = Field(default=1.0, gt=0)
+    """Its part of the weighted share."""
     mandatory: bool = False
+    """Whether an episode that fails it fails."""
     check: dict[str, Any] | None = None
+    """What the code of its kind checks."""
     variants: tuple[str, ...] = ()
     """Of the tasks that get it; all if empty."""
 
@@ -51,11 +62,13 @@ class Addition(Config):
 
 class RubricPatch(Config):
     accept_at: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Weighted share from which an episode passes, of every rubric; None: each keeps its own."""
     drop: tuple[str, ...] = ()
-    """Ids of criteria."""
+    """Ids of criteria that the rubrics lose."""
     change: tuple[CriterionChange, ...] = ()
+    """Criteria that are put otherwise; what is not given stays."""
     add: tuple[Addition, ...] = ()
-    """A criterion of the same id is replaced."""
+    """Criteria that the rubrics get; one of the same id is replaced."""
 
     def of(self, task: Row) -> Row:
         """The task's row with the rubric that it gets. ConfigError where nothing would be left."""

@@ -26,10 +26,6 @@ from synth.tasks.proof.proving import UnprovedError, check_passes, observed_char
 WORDS_VERSION = 2
 """Raised when the same task would be told of otherwise."""
 
-MAX_TURNS = 48
-TOKEN_BUDGET = 60_000
-"""Of an episode on code: finding a mistake takes looking around and several tries."""
-
 
 class CodeTask(NamedTuple):
     complexity: str

@@ -8,6 +8,9 @@ from collections.abc import Collection, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
+from records.config import Config
 from records.seeds import rng_of
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
@@ -15,7 +18,7 @@ from synth.tasks.goals.domain_tools import DomainTool, tools_of
 from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
 from synth.tasks.goals.lookup import Views
 from synth.tasks.goals.states import seeded_state
-from synth.tasks.goals.variants import question, variant_of
+from synth.tasks.goals.variants import VariantShares, question, variant_of
 from synth.tasks.proof.disclosure import Twins, disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.ordering import in_order
@@ -35,9 +38,6 @@ VAGUE_TOOLS = 4
 VAGUE_TRIES = 6
 """Draws of one tool's call until what it needs fits another tool, too."""
 
-IN_ORDER = 0.35
-"""How often two user goals that can be granted in either order are to be granted in one."""
-
 FORBIDDEN_CALLS = 4
 """Calls of one tool that break a rule and are looked at for a proof."""
 
@@ -55,8 +55,14 @@ class Complexity(NamedTuple):
 
 GOALS: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "complex": (3, 3, 4)}
 
-GO_ON = 0.6
-"""How often the next user goal is about what an earlier one made, where a tool takes it."""
+
+class GoalMix(Config):
+    """How the goals of one task in a domain hang together."""
+
+    in_order: float = Field(default=0.35, ge=0.0, le=1.0)
+    """How often two goals that can be reached in either order are to be reached in one."""
+    follow_up: float = Field(default=0.6, ge=0.0, le=1.0)
+    """How often the next goal is about what an earlier one made, where a tool takes it."""
 
 
 def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
@@ -79,8 +85,12 @@ class DomainTasks:
         others: Others | None = None,
         own: Collection[str] = (),
         extensions: Extensions = NO_EXTENSIONS,
+        variants: VariantShares = VariantShares(),
+        mix: GoalMix = GoalMix(),
     ) -> None:
         self._domain = domain
+        self._variants = variants
+        self._mix = mix
         self._extensions = extensions
         self._all = tools_of(domain)
         self.tools = {name: self._all[name] for name in sorted(names)}
@@ -101,6 +111,7 @@ class DomainTasks:
         complexity, num_goals = complexity_of(shares, rng)
         variant = variant_of(
             rng,
+            shares=self._variants,
             has_rules=bool(self._ruled),
             lacks_tools=any(not tool.read_only for tool in self._lacking),
             has_others=self._others is not None,
@@ -185,7 +196,7 @@ class DomainTasks:
         goals = tuple(builder.goals)
         draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
         draft = self._searched(draft, before, builder.views)
-        if variant == "normal" and not dual and rng.random() < IN_ORDER:
+        if variant == "normal" and not dual and rng.random() < self._mix.in_order:
             return in_order(self._domain, draft)
         return draft
 
@@ -199,7 +210,7 @@ class DomainTasks:
                 wants_write = False
             rng.shuffle(left)
             left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
-            if builder.made and rng.random() < GO_ON:
+            if builder.made and rng.random() < self._mix.follow_up:
                 left.sort(key=lambda tool: not _takes_one_of(tool, builder.made))
             for tool in left:
                 if builder.add(tool):

@@ -15,9 +15,10 @@ from sandboxes.mcp.servers import Communicated, ServerConfig, ServerGoal, fill
 from synth.episode.tools.cassette import ServerForProof
 from synth.rubrics.built_in import EpisodeCall, mentions, probe_changes
 from synth.tasks.composing import Complexity, complexity_of
-from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step, Variant
+from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step
 from synth.tasks.goals.knowledge import plain_values, words_of
 from synth.tasks.goals.rubrics import rubric_of
+from synth.tasks.goals.variants import ServerVariantShares
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import (
@@ -28,13 +29,6 @@ from synth.tasks.proof.proving import (
     observed_chars,
 )
 from synth.tasks.proof.unsolvable import Others, irrelevant_goal
-
-MISSING_PARAMETER = 0.1
-"""Share of the tasks in which one fact is told only when asked."""
-
-
-IRRELEVANT_TOOL = 0.05
-"""Share of the tasks with a user goal of another domain."""
 
 
 class ServerDraft(NamedTuple):
@@ -56,6 +50,7 @@ def draft_for_server(
     *,
     shares: Complexity,
     disclosure: str,
+    variants: ServerVariantShares = ServerVariantShares(),
     attempt: int = 0,
     others: Others | None = None,
 ) -> ServerDraft:
@@ -67,7 +62,7 @@ def draft_for_server(
     """
     rng = rng_of(item_id, "task")
     complexity, count = complexity_of(shares, rng)
-    variant = _variant(rng)
+    variant = variants.variant(rng)
     rng = rng_of(item_id, "draft", attempt)
     user_goals = _choose(config, tools, count, rng)
     slots = {name: rng.choice(values) for name, values in config.slots.items()}
@@ -95,13 +90,6 @@ def draft_for_server(
     except UnprovedError:  # nothing in it that could be kept back
         draft = disclosed(draft.model_copy(update={"variant": "normal"}), disclosure, keep_back)
     return ServerDraft(complexity, draft, told, tuple(user_goals))
-
-
-def _variant(rng: Random) -> Variant:
-    draw = rng.random()
-    if draw < MISSING_PARAMETER:
-        return "missing_parameter"
-    return "irrelevant_tool" if draw < MISSING_PARAMETER + IRRELEVANT_TOOL else "normal"
 
 
 def _choose(

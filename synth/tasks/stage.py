@@ -7,11 +7,8 @@ more tasks change none of those that exist.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from pydantic import Field, model_validator
-
-from records.config import Config
 from records.digest import digest
 from records.seeds import rng_of, seed_of
 from records.tables.schemas import Row
@@ -26,8 +23,9 @@ from synth.llm.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.tasks.code_issues import PROMPT as ISSUE_PROMPT
 from synth.tasks.code_issues import write_issue
-from synth.tasks.code_tasks import MAX_TURNS, TOKEN_BUDGET, WORDS_VERSION, CodeTasks
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.code_tasks import WORDS_VERSION, CodeTasks
+from synth.tasks.composing import DomainTasks
+from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.played import make_played
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
@@ -40,42 +38,12 @@ from tool_specs.domains.domain import Domain
 
 STAGE_VERSION = 5
 
-BLOCK = 64
-"""Tasks that share a set of personas."""
-
-PERSONAS_PER_BLOCK = 16
-
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""
 
 
 OTHER_DOMAINS_TRIED = 6
 """Domains from which a user goal that no tool of the agent grants is drawn."""
-
-
-class TaskConfig(Config):
-    tasks_per_agent: int = Field(default=8, ge=1)
-    simple: float = Field(default=0.3, ge=0.0, le=1.0)
-    """Share of tasks with one user goal."""
-
-    complex: float = Field(default=0.3, ge=0.0, le=1.0)
-    """Share of tasks with three or four user goals; the others have two."""
-
-    dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
-    """Share of tasks of which the user must do a step, in domains whose users own tools."""
-
-    @model_validator(mode="after")
-    def _shares(self) -> Self:
-        if self.simple + self.complex > 1.0:
-            raise ValueError(
-                f"simple and complex are shares of all tasks and may add up to 1 at most, got"
-                f" {self.simple} and {self.complex}"
-            )
-        return self
-
-    @property
-    def shares(self) -> Complexity:
-        return Complexity(self.simple, 1.0 - self.simple - self.complex, self.complex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +100,15 @@ def num_agents(tasks: int, config: TaskConfig) -> int:
     return -(-tasks // config.tasks_per_agent)
 
 
-def num_personas(tasks: int) -> int:
+def num_personas(tasks: int, config: TaskConfig) -> int:
     """Personas that so many tasks need."""
-    return -(-tasks // BLOCK) * PERSONAS_PER_BLOCK
+    return -(-tasks // BLOCK) * config.personas_per_block
 
 
-def persona_number(task: int, seed: int) -> int:
+def persona_number(task: int, seed: int, config: TaskConfig) -> int:
     """Which persona a task is for, by its number in the plan."""
-    draw = rng_of(str(seed), "persona_of_task", task).randrange(PERSONAS_PER_BLOCK)
-    return task // BLOCK * PERSONAS_PER_BLOCK + draw
+    draw = rng_of(str(seed), "persona_of_task", task).randrange(config.personas_per_block)
+    return task // BLOCK * config.personas_per_block + draw
 
 
 def plan_tasks(
@@ -172,7 +140,7 @@ def plan_tasks(
     plans = []
     for i in range(count):
         agent = agents[i // config.tasks_per_agent]
-        persona = personas[persona_number(i, seed)]
+        persona = personas[persona_number(i, seed, config)]
         parents = [
             row[key] if row else None for row, key in ((agent, "agent_id"), (persona, "persona_id"))
         ]
@@ -198,7 +166,7 @@ async def make_task(
         return Dropped("no_agent" if agent is None else "no_persona")
     try:
         if is_code(agent):
-            return await _on_code(plan, agent, persona, llm, sources.code, generator)
+            return await _on_code(plan, agent, persona, llm, sources.code, config, generator)
         if agent["server"]:
             made = await _on_server(plan.item_id, agent, persona, config, sources)
         elif not sources.domains[agent["domain_id"]].programs:
@@ -212,7 +180,7 @@ async def make_task(
     )
     users = _user_tools(agent, sources) if made.draft.user_steps else []
     ids = [tool["tool_id"] for tool in users]
-    return _row(plan, agent, persona, made, brief, generator, ids)
+    return _row(plan, agent, persona, made, brief, config, generator, ids)
 
 
 class _Made(NamedTuple):
@@ -239,6 +207,8 @@ def _in_domain(
         others=_others(item_id, agent, sources),
         own=users,
         extensions=sources.extensions,
+        variants=config.variants,
+        mix=config.goals,
     )
     made = tasks.make(
         item_id,
@@ -282,6 +252,7 @@ async def _on_server(
             item_id,
             shares=config.shares,
             disclosure=persona["reveals"],
+            variants=config.server_variants,
             attempt=attempt,
             others=_others(item_id, agent, sources),
         )
@@ -298,7 +269,13 @@ async def _on_server(
 
 
 async def _on_code(
-    plan: TaskPlan, agent: Row, persona: Row, llm: LLM, code: CodeTasks, generator: RoleConfig
+    plan: TaskPlan,
+    agent: Row,
+    persona: Row,
+    llm: LLM,
+    code: CodeTasks,
+    config: TaskConfig,
+    generator: RoleConfig,
 ) -> Row:
     environment = code.environment_for(plan.item_id)
     task = await code.make(plan.item_id)
@@ -311,10 +288,10 @@ async def _on_code(
         secret=task.secret,
     )
     made = _Made(task.complexity, task.draft, task.proof, {})
-    row = _row(plan, agent, persona, made, brief, generator)
+    row = _row(plan, agent, persona, made, brief, config, generator)
     return row | {
-        "token_budget": TOKEN_BUDGET,
-        "max_turns": MAX_TURNS,
+        "token_budget": config.token_budget.on_code,
+        "max_turns": config.max_turns.on_code,
         "prompt_version": version_of(ISSUE_PROMPT),
         "split": split_of(row["split"], [environment.project.split]),
     }
@@ -353,11 +330,15 @@ def _row(
     persona: Row,
     made: _Made,
     brief: dict[str, Any],
+    config: TaskConfig,
     generator: RoleConfig,
     users: Sequence[str] = (),
 ) -> Row:
     draft, proof = made.draft, made.proof
     steps = len(draft.plan)
+    # every criterion that code checks passes on the reference plan: no threshold undoes the proof
+    rubric = proof.rubric.model_copy(update={"accept_at": config.pass_threshold})
+    own = own_split("task", plan.item_id, heldout_share=config.heldout_share)
     used = {step.tool for step in draft.plan if step.actor == "agent"}
     return {
         "task_id": plan.item_id,
@@ -369,16 +350,16 @@ def _row(
         "num_steps": steps,
         "variant": draft.variant,
         "user_brief": brief,
-        "rubric": proof.rubric.model_dump(mode="json"),
+        "rubric": rubric.model_dump(mode="json"),
         "reference_plan": [step.model_dump(mode="json") for step in draft.plan],
         "initial_state": draft.initial_state,
         "solvable": draft.solvable,
-        "token_budget": 3000 + proof.observed_chars + 500 * steps,
-        "max_turns": 2 * steps + 4 * len(draft.goals) + 8,
+        "token_budget": config.token_budget.of(steps=steps, shown_chars=proof.observed_chars),
+        "max_turns": config.max_turns.of(steps=steps, goals=len(draft.goals)),
         "seed": seed_of(plan.item_id, "episode"),
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
-        "split": split_of(own_split("task", plan.item_id), [agent["split"], persona["split"]]),
+        "split": split_of(own, [agent["split"], persona["split"]]),
         "user_tool_ids": list(users),
         "num_dependencies": proof.num_dependencies,
         "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),

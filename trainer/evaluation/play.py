@@ -62,6 +62,7 @@ class EvalConfig(Config):
     group: int = Field(default=32, ge=1, le=1024)
     """Episodes that go on together."""
     seed: int = Field(default=0, ge=0)
+    """Another seed draws other tasks."""
 
 
 class Evaluated(NamedTuple):

@@ -33,6 +33,7 @@ class Sampling(Config):
     top_p: float = Field(default=1.0, gt=0.0, le=1.0)
     """Only the likeliest tokens that make up this share are drawn from."""
     max_tokens: int = Field(default=256, ge=1)
+    """Tokens of one answer at most."""
 
 
 class Generated(NamedTuple):

@@ -32,6 +32,7 @@ class YarnConfig(Config):
     beta_slow: float = Field(default=1.0, gt=0.0)
     """Frequencies with fewer turns are divided by `factor`; between the two they are blended."""
     mscale: float = Field(default=1.0, gt=0.0)
+    """See `mscale_all_dim`."""
     mscale_all_dim: float = Field(default=1.0, ge=0.0)
     """Strengths of the correction of attention's temperature; equal ones leave sine and cosine at
     length 1 and put all of it into the softmax scale, 0 of the latter puts it into sine and
@@ -55,14 +56,18 @@ class TransformerConfig(Config):
     """Sizes count features unless said otherwise."""
 
     vocab_size: int = Field(ge=2)
+    """Tokens of the tokenizer at least."""
     hidden_size: int = Field(ge=1)
+    """Width of the residual stream."""
     num_layers: int = Field(ge=1)
+    """Layers in all."""
     num_dense_layers: int = Field(default=1, ge=0)
     """First layers with one feed-forward network instead of experts."""
     intermediate_size: int = Field(ge=1)
     """Inside the feed-forward network of a dense layer."""
 
     num_heads: int = Field(ge=1)
+    """Attention heads of a layer."""
     q_lora_rank: int | None = Field(default=None, ge=1)
     """Width to which queries are compressed; None: they are not."""
     kv_lora_rank: int = Field(ge=1)
@@ -73,10 +78,12 @@ class TransformerConfig(Config):
     qk_rope_head_dim: int = Field(ge=2)
     """Part that is rotated by position; its key is shared by all heads."""
     v_head_dim: int = Field(ge=1)
+    """Width of a head's values."""
 
     num_experts: int = Field(ge=1)
     """Routed experts a layer."""
     experts_per_token: int = Field(ge=1)
+    """Routed experts that a token goes through."""
     num_shared_experts: int = Field(default=1, ge=0)
     """Experts that see every token, as one network of so many times the width."""
     moe_intermediate_size: int = Field(ge=1)
@@ -84,6 +91,7 @@ class TransformerConfig(Config):
     num_groups: int = Field(default=1, ge=1)
     """Groups of experts that the router chooses among first."""
     groups_per_token: int = Field(default=1, ge=1)
+    """Groups that a token's experts come from."""
     normalize_weights: bool = True
     """Whether the weights of a token's experts add up to 1 before they are scaled."""
     routed_scale: float = Field(default=0.0, ge=0.0)
@@ -93,9 +101,13 @@ class TransformerConfig(Config):
     max_positions: int = Field(default=4096, ge=2)
     """Tokens of the longest document that the model takes."""
     rope_theta: float = Field(default=50_000.0, gt=1.0)
+    """Base of the rotary frequencies."""
     yarn: YarnConfig | None = None
+    """Stretches the positions beyond the trained length; None: it does not."""
     norm_eps: float = Field(default=1e-6, gt=0.0)
+    """Added to the mean square under the root of each norm."""
     init_std: float = Field(default=0.02, gt=0.0)
+    """Standard deviation of the first weights."""
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:

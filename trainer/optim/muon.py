@@ -30,9 +30,11 @@ class OptimizerConfig(Config):
     muon: bool = True
     """False: AdamW for matrices, too."""
     momentum: float = Field(default=0.95, ge=0.0, lt=1.0)
+    """Of Muon: the share of the old direction that a step keeps."""
     nesterov: bool = False
     """Look one step of momentum ahead. The report's algorithm does not."""
     coefficients: Coefficients = "quintic"
+    """Of the Newton-Schulz iteration that makes a matrix orthogonal."""
     newton_schulz: Literal["auto", "bf16", "fp32"] = "auto"
     """What the iteration is reckoned in. auto: bf16 on CUDA, fp32 on a CPU, where bf16 pays on
     processors that multiply it (AMX)."""
@@ -43,8 +45,11 @@ class OptimizerConfig(Config):
     weight_decay: float = Field(default=0.1, ge=0.0)
     """Per unit of lr, on every parameter: without it on the norms, large runs become unstable."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
+    """Of AdamW's mean of the gradient."""
     beta2: float = Field(default=0.95, ge=0.0, lt=1.0)
+    """Of AdamW's mean of its square."""
     eps: float = Field(default=1e-8, gt=0.0)
+    """Added to AdamW's divisor."""
 
 
 class Blocks(NamedTuple):

@@ -25,6 +25,7 @@ class Schedule(Config):
     warmup_tokens: int = Field(default=0, ge=0)
     """Linear from 0 to the first phase's rate, before the first phase."""
     phases: tuple[Phase, ...] = Field(min_length=1)
+    """One after another; the last one ends the training."""
 
     @model_validator(mode="after")
     def _first_phase_has_a_start(self) -> Self:

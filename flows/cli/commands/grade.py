@@ -100,11 +100,12 @@ def _settings(
 
 def _recorded(store: "Dataset") -> dict[str, Any]:
     """The settings of the newest run that have a say in grading, without its budget."""
-    from synth.judging.config import GradeConfig
+    from synth.judging.config import GradeConfig, JudgedConfig
+    from synth.pipeline.config_files import kind_of
 
-    rows = store.rows("runs", ["event", "happened_at", "config"])
+    rows = store.rows("runs", ["run_id", "event", "happened_at", "config", "kind"])
     judged = [
-        row for row in rows if row["event"] == "started" and "curation" in (row["config"] or {})
+        row for row in rows if row["event"] == "started" and issubclass(kind_of(row), JudgedConfig)
     ]
     if not judged:
         raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")

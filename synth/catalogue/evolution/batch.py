@@ -32,13 +32,6 @@ REPAIR = "tools_repair"
 OFFERED = 2
 """Parents that are shown for each tool wanted."""
 
-DERIVED = 0.36
-"""Share of later batches that is derived from the domain alone. What is made of tools made of
-tools says less that is new with each generation."""
-
-MAX_GENERATION = 2
-"""Of a tool that is made of others: its name and description have to stay sayable."""
-
 WAYS: dict[str, tuple[str, ...]] = {
     "deepen": (
         "optional parameters that change what it does",
@@ -101,11 +94,14 @@ def prompt_version(operator: str) -> str:
 
 
 def base_of(config: EvolveConfig) -> str:
-    """What all item ids of a run hang on: models, sampling, prompts, seed and sizes."""
+    """What all item ids of a run hang on: models, sampling, prompts, seed and sizes, and of newer
+    settings those that are not as they always were."""
     generator = config.roles["generator"]
     prompts = {operator: prompt_version(operator) for operator in OPERATORS}
+    changed = {k: v for k, v in config.identity().items() if k in config.ADDED_LATER}
     return digest(
-        "evolve", STAGE_VERSION, config.seed, config.batch_size, generator.identity(), prompts
+        *("evolve", STAGE_VERSION, config.seed, config.batch_size, generator.identity(), prompts),
+        *([changed] if changed else []),
     )
 
 
@@ -114,13 +110,14 @@ def item_id_of(base: str, domain_id: str, batch: int) -> str:
 
 
 def groups_of(
-    item_id: str, domain: Domain, batch: int, size: int, known: Sequence[KnownTool]
+    item_id: str, domain: Domain, batch: int, known: Sequence[KnownTool], config: EvolveConfig
 ) -> list[RequestGroup]:
     """The requests of a batch. `known` is what the batch may see, in order of ids."""
     rng = rng_of(item_id, "groups")
     taken = [cell_of(domain, tool.semantics) for tool in known]
-    parents = _parents(known, rng)
-    shares = _shares(batch, size) if batch and parents else {}
+    parents = _parents(known, config.max_generation, rng)
+    size = config.batch_size
+    shares = _shares(batch, size, config.derived_share) if batch and parents else {}
     derived = size - sum(shares.values())
     aims = [cell.aim for cell in emptiest(cells_of(domain), taken, derived, rng)]
     groups = [RequestGroup("derive", derived, aims, [], [], _draw(item_id, "derive"))]
@@ -148,22 +145,22 @@ def _draw(item_id: str, operator: str) -> int:
     return seed_of(item_id, f"draw:{operator}") % 1_000_000
 
 
-def _shares(batch: int, size: int) -> dict[EvolveOperator, int]:
+def _shares(batch: int, size: int, derived_share: float) -> dict[EvolveOperator, int]:
     """What the operators on tools get of a batch, the rest being derived: as evenly as it goes,
     what is left over goes round."""
-    least, left = divmod(size - round(size * DERIVED), len(ON_TOOLS))
+    least, left = divmod(size - round(size * derived_share), len(ON_TOOLS))
     order: list[EvolveOperator] = [
         ON_TOOLS[(batch + i) % len(ON_TOOLS)] for i in range(len(ON_TOOLS))
     ]
     return {operator: least + (i < left) for i, operator in enumerate(order)}
 
 
-def _parents(known: Sequence[KnownTool], rng: Random) -> list[_Parent]:
+def _parents(known: Sequence[KnownTool], max_generation: int, rng: Random) -> list[_Parent]:
     """Those that can be shown to a model: fewest children first, then young generations."""
     children = Counter(tool.row["parent_id"] for tool in known)
     order = {tool.tool_id: rng.random() for tool in known}
     ranked = sorted(
-        (tool for tool in known if tool.row["generation"] < MAX_GENERATION),
+        (tool for tool in known if tool.row["generation"] < max_generation),
         key=lambda t: (children[t.tool_id] + t.row["generation"], order[t.tool_id]),
     )
     found: list[_Parent] = []

@@ -1,7 +1,9 @@
 """What `synth tools evolve` is told, and the domains that it starts from."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -24,6 +26,9 @@ class EvolveConfig(JobConfig):
         "specialise",
         "workers",
     }
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"derived_share": 0.36, "max_generation": 2, "per_skeleton": 2}
+    )
     KIND: ClassVar[str] = "evolve"
     STAGES: ClassVar[tuple[str, ...]] = (
         "specialise",
@@ -37,6 +42,13 @@ class EvolveConfig(JobConfig):
     """Domains of the taxonomy by name, `all` of them, or paths of domain files."""
     batch_size: int = Field(default=25, ge=4, le=MAX_TOOLS)
     """Tools that are asked for at a time in one domain."""
+    derived_share: float = Field(default=0.36, ge=0.0, le=1.0)
+    """Share of a domain's later batches that is derived from the domain alone; the others are made
+    of its tools. What is made of tools made of tools says less that is new with each generation."""
+    max_generation: int = Field(default=2, ge=0, le=20)
+    """Generations of tools that are made of others: names and descriptions have to stay sayable."""
+    per_skeleton: int = Field(default=2, ge=1, le=1_000)
+    """Tools of one domain whose programs may be alike but for names and values."""
     concurrency: int = Field(default=8, ge=1, le=4096)
     """Batches in flight at once."""
     shard_size: int = Field(default=8, ge=1, le=100_000)

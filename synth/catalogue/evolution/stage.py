@@ -66,11 +66,11 @@ class EvolveStage:
         # a batch that is made again must not see what it, or a later one, has made
         later = {item_id_of(self.base, place, k) for k in range(self.batch, MAX_BATCHES)}
         known = self.snapshot.before(place, later)
-        size = self.run.config.batch_size
-        groups = groups_of(item.item_id, domain, self.batch, size, known)
+        config = self.run.config
+        groups = groups_of(item.item_id, domain, self.batch, known, config)
         batch = EvolutionBatch(item.item_id, domain, place, self.batch, known, groups)
-        outcomes = await Making(batch, shard.llm, self.run.executor).outcomes()
-        made = rows_of(batch, outcomes, self.run.config)
+        making = Making(batch, shard.llm, self.run.executor, per_skeleton=config.per_skeleton)
+        made = rows_of(batch, await making.outcomes(), config)
         came = self._rows_of_domain(domain)
         tables = made | {"domains": came["domains"], "tools": [*came["tools"], *made["tools"]]}
         status = KEPT if made["tools"] else dropped("nothing_kept").status
@@ -89,8 +89,11 @@ class EvolveStage:
 class Making:
     """One batch on its way through the generator and the gate, with one round of repair."""
 
-    def __init__(self, batch: EvolutionBatch, llm: LLM, executor: ShardExecutor) -> None:
+    def __init__(
+        self, batch: EvolutionBatch, llm: LLM, executor: ShardExecutor, *, per_skeleton: int
+    ) -> None:
         self.batch = batch
+        self.per_skeleton = per_skeleton
         self.llm = llm
         self.executor = executor
         self.domain = packed(batch.domain)
@@ -182,7 +185,11 @@ class Making:
         ]
         accepted = tuple(finding.spec for finding in earlier if finding.spec)
         return ExaminationJob(
-            self.domain, (*known, *map(KnownSpec, accepted)), accepted, tuple(drafts)
+            self.domain,
+            (*known, *map(KnownSpec, accepted)),
+            accepted,
+            tuple(drafts),
+            self.per_skeleton,
         )
 
 

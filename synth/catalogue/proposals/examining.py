@@ -43,9 +43,10 @@ class ExaminationJob(NamedTuple):
     known: tuple[ToolFingerprint | KnownSpec, ...]
     """What the domain has."""
     accepted: tuple[ToolSpec, ...]
-    """Tools of this batch that are proved already: they move the environment while others are
-    proved."""
+    """Valid tools of this batch: they change the environment while others are validated."""
     drafts: tuple[ProposalDraft, ...]
+    per_skeleton: int
+    """Tools of one domain that may share a skeleton."""
 
 
 class ProposalFinding(NamedTuple):
@@ -64,7 +65,7 @@ class ProposalFinding(NamedTuple):
 def examine(job: ExaminationJob) -> list[ProposalFinding]:
     """A finding for each draft, in their order."""
     domain = _domain(job.domain)
-    screen = Screen([_known(domain, tool) for tool in job.known])
+    screen = Screen([_known(domain, tool) for tool in job.known], per_skeleton=job.per_skeleton)
     findings: dict[int, ProposalFinding] = {}
     open_: dict[str, tuple[ProposalDraft, ToolSpec, ToolFingerprint]] = {}
     for draft in job.drafts:

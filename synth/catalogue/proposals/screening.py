@@ -10,8 +10,6 @@ from tool_specs.coverage.duplicates import Shingles
 
 NEAR = 0.8
 """Jaccard similarity from which two descriptions say the same."""
-PER_SKELETON = 2
-"""Tools of one domain that may share a skeleton."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -40,7 +38,9 @@ def jaccard(one: Shingles, other: Shingles) -> float:
 class Screen:
     """The tools of a domain so far. What is admitted counts against what comes after it."""
 
-    def __init__(self, known: Iterable[ToolFingerprint]) -> None:
+    def __init__(self, known: Iterable[ToolFingerprint], *, per_skeleton: int) -> None:
+        """`per_skeleton`: tools of one domain that may share a skeleton."""
+        self._per_skeleton = per_skeleton
         self._shingles: dict[str, Shingles] = {}
         self._keys: set[str] = set()
         self._skeletons: Counter[str] = Counter()
@@ -58,7 +58,7 @@ class Screen:
         own = shingles(tool.name, tool.description)
         if any(jaccard(own, other) >= NEAR for other in self._shingles.values()):
             return "near_duplicate"
-        if self._skeletons[tool.skeleton] >= PER_SKELETON:
+        if self._skeletons[tool.skeleton] >= self._per_skeleton:
             return "skeleton_quota"
         return None
 

@@ -1,10 +1,13 @@
 """What `synth rephrase` is told."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from records.config import Config
+from records.tables.splits import HELDOUT_SHARE
 from synth.engine.job_config import JobConfig, Role
 from synth.llm.config import BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
@@ -52,6 +55,9 @@ class RephraseConfig(JobConfig):
     but for the rewrites that repeat another's."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"rewrites"}
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"heldout_share": 0.1, "neighbours": 1}
+    )
     KIND: ClassVar[str] = "rephrase"
     STAGES: ClassVar[tuple[str, ...]] = STAGES
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
@@ -73,6 +79,9 @@ class RephraseConfig(JobConfig):
         min_length=1,
     )
     """Where the texts come from."""
+    heldout_share: float = Field(default=HELDOUT_SHARE, ge=0.0, le=1.0)
+    """Share of texts that are held out by their own digest: what is written of them trains nothing
+    and is there to score on."""
     rewrites: int = Field(default=2, ge=1, le=100)
     """Rewrites of each text, no two in the same style and perspective while there are others."""
     styles: tuple[str, ...] = Field(default=("all",), min_length=1)
@@ -86,6 +95,9 @@ class RephraseConfig(JobConfig):
     context: PartContext = "full"
     """What a part is rewritten in view of: the whole document and all that is written so far, or
     the parts next to it, which costs fewer tokens."""
+    neighbours: int = Field(default=1, ge=1, le=64)
+    """Parts of the source on each side, and rewritten parts before, that context = "neighbours"
+    shows."""
     fidelity: FidelityConfig = FidelityConfig()
     """How far a rewrite may depart from its source before it is dropped."""
     align: Literal["words", "embedder"] = "words"

@@ -22,9 +22,6 @@ PartContext = Literal["full", "neighbours"]
 
 REPAIRS = 2
 
-NEIGHBOURS = 1
-"""Parts of the source on each side, and rewritten parts before, that `neighbours` shows."""
-
 SHORTEST, LONGEST, SLACK_TOKENS = 0.2, 5.0, 120
 """Bounds of a rewritten part's size as shares of the source's; `SLACK_TOKENS` more are allowed,
 for a short part in a form that takes words."""
@@ -80,12 +77,14 @@ class Writer:
         style: Instruction,
         perspective: Instruction,
         context: PartContext,
+        neighbours: int = 1,
     ) -> None:
         self._document = document
         self._llm = llm
         self._item = item
         self._style, self._perspective = style, perspective
         self._context = context
+        self._neighbours = neighbours
         self._whole = document.source(document.parts)
         self._marked: list[str] = []
         """Rewritten parts with their markers; what stands between them is part of the later."""
@@ -140,9 +139,9 @@ class Writer:
         if self._context == "full":
             source, written = self._whole, "".join(self._marked)
         else:
-            around = parts[max(0, number - NEIGHBOURS) : number + NEIGHBOURS + 1]
+            around = parts[max(0, number - self._neighbours) : number + self._neighbours + 1]
             source = self._document.source(around)
-            written = "".join(self._marked[-NEIGHBOURS:]).strip()
+            written = "".join(self._marked[-self._neighbours :]).strip()
         return render(
             PROMPT,
             whole=self._context == "full",

@@ -1,41 +1,85 @@
 """The variants of tasks: their shares, and the question that takes no tool."""
 
-from collections.abc import Mapping
 from datetime import date, timedelta
 from random import Random
+from typing import Self
 
+from pydantic import Field, model_validator
+
+from records.config import Config
 from synth.tasks.goals.goals import Asked, Fact, Goal, Variant
 from tool_specs.domains.domain import Domain
 
-WEIGHTS: Mapping[Variant, float] = {
-    "normal": 0.65,
-    "missing_parameter": 0.1,
-    "against_policy": 0.1,
-    "missing_tool": 0.05,
-    "irrelevant_tool": 0.03,
-    "unclear_tool": 0.04,
-    "no_tool": 0.03,
-}
-"""Shares of the variants where all are possible. What an agent cannot have goes to the normal."""
 
-MISSING_TOOL_WEIGHT = 0.3
-"""For agents that lack a tool, about a quarter of them, and not always one that proves to be out
-of reach: so the variant comes to its 5%."""
+class _Shares(Config):
+    """Shares of all tasks; what they leave of 1 is normal tasks."""
+
+    @model_validator(mode="after")
+    def _leave_room(self) -> Self:
+        shares = self.model_dump()
+        if sum(shares.values()) > 1.0 + 1e-9:
+            told = ", ".join(f"{name} = {share}" for name, share in shares.items())
+            raise ValueError(f"shares of all tasks may add up to 1 at most, got {told}")
+        return self
+
+
+class VariantShares(_Shares):
+    """How often tasks in a domain are of a variant. What an agent cannot have goes to the normal
+    tasks, and so do the draws that come to no proved task."""
+
+    missing_parameter: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of tasks in which the user leaves out a needed fact until asked."""
+    against_policy: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of tasks with a goal that a rule of the domain forbids, for agents with rules."""
+    missing_tool: float = Field(default=0.3, ge=0.0, le=1.0)
+    """Share of tasks with a goal whose tool the agent lacks, among agents that lack one. These are
+    about a quarter, and not every such goal proves to be out of reach: 0.3 comes to 5% of all."""
+    irrelevant_tool: float = Field(default=0.03, ge=0.0, le=1.0)
+    """Share of tasks with a goal of another domain, for which no tool at hand is any use."""
+    unclear_tool: float = Field(default=0.04, ge=0.0, le=1.0)
+    """Share of tasks whose first goal does not say what should be done, for agents with tools that
+    it could mean alike."""
+    no_tool: float = Field(default=0.03, ge=0.0, le=1.0)
+    """Share of tasks that ask a question which takes no tool."""
+
+
+class ServerVariantShares(_Shares):
+    """How often tasks on a real MCP server are of a variant; what rules forbid and which goals are
+    out of reach is known of domains only."""
+
+    missing_parameter: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of tasks in which the user leaves out a needed fact until asked."""
+    irrelevant_tool: float = Field(default=0.05, ge=0.0, le=1.0)
+    """Share of tasks with a goal of another domain, for which no tool at hand is any use."""
+
+    def variant(self, rng: Random) -> Variant:
+        draw = rng.random()
+        if draw < self.missing_parameter:
+            return "missing_parameter"
+        both = self.missing_parameter + self.irrelevant_tool
+        return "irrelevant_tool" if draw < both else "normal"
 
 
 def variant_of(
-    rng: Random, *, has_rules: bool, lacks_tools: bool, has_others: bool, has_alternatives: bool
+    rng: Random,
+    *,
+    shares: VariantShares,
+    has_rules: bool,
+    lacks_tools: bool,
+    has_others: bool,
+    has_alternatives: bool,
 ) -> Variant:
     """Drawn among those that an agent can have: one with rules, with tools that its domain has and
     it has not, beside other domains, with tools that a vague user goal could mean alike."""
-    weights: dict[Variant, float] = dict(WEIGHTS)
-    weights["missing_tool"] = MISSING_TOOL_WEIGHT if lacks_tools else 0.0
-    possible: dict[Variant, bool] = {
-        "against_policy": has_rules,
-        "irrelevant_tool": has_others,
-        "unclear_tool": has_alternatives,
+    weights: dict[Variant, float] = {
+        "normal": 0.0,
+        "missing_parameter": shares.missing_parameter,
+        "against_policy": shares.against_policy if has_rules else 0.0,
+        "missing_tool": shares.missing_tool if lacks_tools else 0.0,
+        "irrelevant_tool": shares.irrelevant_tool if has_others else 0.0,
+        "unclear_tool": shares.unclear_tool if has_alternatives else 0.0,
+        "no_tool": shares.no_tool,
     }
-    weights |= {v: 0.0 for v, can in possible.items() if not can}
     weights["normal"] = max(0.0, 1.0 - sum(w for v, w in weights.items() if v != "normal"))
     return rng.choices(list(weights), list(weights.values()))[0]
 

@@ -68,8 +68,17 @@ def test_unreachable_endpoint(synth: Synth) -> None:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
-    done = synth("demo", "--set", f"roles.agent.base_url={url}", "--dataset", "d")
+    meant = 'offline.roles=["generator", "user", "simulator", "judge"]'
+    hosted = f"roles.agent.base_url={url}"
+    done = synth("demo", "--set", hosted, "--set", meant, "--dataset", "d")
     assert_refused(done, "roles.agent", str(port))
+
+
+def test_a_run_that_leaves_out_a_role_among_hosted_ones(refusal: Synth, tmp_path: Path) -> None:
+    done = refusal("demo", "--set", "roles.agent.base_url=http://127.0.0.1:9/v1", "--dataset", "d")
+    words = "roles.generator, roles.user, roles.simulator, roles.judge have no endpoint"
+    assert_refused(done, words, "[offline]")
+    assert not (tmp_path / "d").exists()
 
 
 def test_a_prefect_server_that_is_not_there(
@@ -164,6 +173,7 @@ def test_rules_that_would_play_tools_are_told_before_anything_is_asked(
     (tmp_path / "run.toml").write_text(
         'domains = ["home_hub"]\nservers = []\ncode = []\nsimulate.tools = "all"\n'
         '[roles.agent]\nbase_url = "http://127.0.0.1:9/v1"\n'
+        '[offline]\nroles = ["generator", "user", "judge", "simulator"]\n'
     )
     done = refusal("run", "run.toml", "--dataset", "d", *option)
     assert_refused(done, "unreachable")

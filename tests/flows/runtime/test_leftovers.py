@@ -8,6 +8,7 @@ import pytest
 from flows.runtime.open_run import open_run
 from records.errors import ConfigError, TransientError
 from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.judging.curation import CurationConfig
 from synth.llm.config import RoleConfig
@@ -19,7 +20,9 @@ NOWHERE = RoleConfig(base_url="http://127.0.0.1:9/v1")
 
 
 def refused(folder: Path) -> None:
-    config = SMALL.model_copy(update={"roles": SMALL.roles | {"agent": NOWHERE}})
+    offline = OfflineConfig(roles=("generator", "user", "judge"))
+    roles = SMALL.roles | {"agent": NOWHERE}
+    config = SMALL.model_copy(update={"roles": roles, "offline": offline})
     with pytest.raises(ConfigError, match=r"roles\.agent: unreachable"):
         run_pipeline(folder, config)
 

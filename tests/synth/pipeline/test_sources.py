@@ -7,7 +7,7 @@ from synth.judging.config import GradeConfig
 from synth.llm.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import calls_tools, offline_simulator
-from synth.tasks.stage import TaskConfig
+from synth.tasks.config import TaskConfig
 
 HOSTED = RoleConfig(base_url="http://127.0.0.1:9/v1")
 EVERY_TOOL = SimulateConfig(tools="all")

@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from records.sizes import count_tokens
 from synth.rephrasing import stage
@@ -22,7 +23,7 @@ def answer(body) -> str:
     return said(re.sub(r"\bopens\b", "is opened", blocks(body)[2]))
 
 
-async def _rows(folder: Path) -> list[dict]:
+async def _rows(folder: Path, **settings: Any) -> list[dict]:
     (folder / "t.md").write_text(MIXED)
     (folder / "u.md").write_text(LONG)
     config = RephraseConfig(
@@ -31,6 +32,7 @@ async def _rows(folder: Path) -> list[dict]:
         max_document_tokens=700,
         chunk_tokens=128,
         fidelity=FidelityConfig(max_copied=1.0),
+        **settings,
     )
     made = RephraseStage(SimpleNamespace(config=config))  # type: ignore[arg-type]
     rows = []
@@ -51,3 +53,11 @@ def test_golden(tmp_path: Path) -> None:
     assert all(count_tokens(row["source_text"]) <= 770 for row in rows)
     made = [{name: row[name] for name in SHOWN} for row in rows]
     assert_golden(GOLDEN, stage.STAGE_VERSION, made)
+
+
+def test_the_share_of_held_out_texts(tmp_path: Path) -> None:
+    splits = {
+        share: {row["split"] for row in asyncio.run(_rows(tmp_path, heldout_share=share))}
+        for share in (0.0, 1.0)
+    }
+    assert splits == {0.0: {"train"}, 1.0: {"heldout_document"}}

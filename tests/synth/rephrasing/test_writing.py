@@ -45,7 +45,9 @@ def echo(body: dict[str, Any]) -> str:
     return said(blocks(body)[2])
 
 
-async def _written(app: ScriptedApp, folder: Path, text: str, context: PartContext) -> Written:
+async def _written(
+    app: ScriptedApp, folder: Path, text: str, context: PartContext, neighbours: int = 1
+) -> Written:
     async with model(app, folder, ROLES) as llm:
         return await Writer(
             Document(text, chunk_tokens=128),
@@ -54,14 +56,15 @@ async def _written(app: ScriptedApp, folder: Path, text: str, context: PartConte
             style=instruction("styles", "faq"),
             perspective=instruction("perspectives", "beginner"),
             context=context,
+            neighbours=neighbours,
         ).write()
 
 
 def written(
-    answer: Answer, folder: Path, text: str, context: PartContext = "full"
+    answer: Answer, folder: Path, text: str, context: PartContext = "full", neighbours: int = 1
 ) -> tuple[Written, list[dict[str, Any]]]:
     app = ScriptedApp(answer)
-    return asyncio.run(_written(app, folder, text, context)), app.requests
+    return asyncio.run(_written(app, folder, text, context, neighbours)), app.requests
 
 
 def squeezed(text: str) -> str:
@@ -101,6 +104,15 @@ def test_neighbours_show_what_is_near(tmp_path: Path) -> None:
     assert part in source
     assert len(source) < len(LONG)
     assert squeezed(so_far) == squeezed(made.text[slice(*made.chunks[2].text)])
+
+
+def test_as_many_neighbours_are_shown_as_is_asked_for(tmp_path: Path) -> None:
+    made, requests = written(echo, tmp_path, LONG, "neighbours", neighbours=2)
+    source, so_far, _ = blocks(requests[3])
+    around = LONG[made.chunks[1].source[0] : made.chunks[5].source[1]]
+    assert squeezed(source) == squeezed(around)
+    before = made.text[made.chunks[1].text[0] : made.chunks[2].text[1]]
+    assert squeezed(so_far) == squeezed(before)
 
 
 def test_code_tables_and_formulas_are_not_the_rewriters(tmp_path: Path) -> None:

@@ -15,12 +15,11 @@ from records.tables.schemas import TABLES, Row
 from synth.llm.config import RoleConfig
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import Rubric
+from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal
 from synth.tasks.stage import (
-    BLOCK,
     STAGE_VERSION,
     Dropped,
-    TaskConfig,
     TaskPlan,
     TaskSources,
     make_task,
@@ -79,7 +78,7 @@ def plans(count: int, generator: RoleConfig = GENERATOR) -> list[TaskPlan]:
     return plan_tasks(
         settings,
         [agent(i) for i in range(num_agents(count, settings))],
-        [persona(i) for i in range(num_personas(count))],
+        [persona(i) for i in range(num_personas(count, settings))],
         seed=1,
         count=count,
         generator=generator,

@@ -11,7 +11,7 @@ from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.goals.lookup import rows_in
-from synth.tasks.goals.variants import WEIGHTS
+from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach
@@ -76,7 +76,7 @@ def test_shares_of_the_variants() -> None:
     counts = Counter(c.draft.variant for c in cases())
     shares = {variant: n / len(cases()) for variant, n in counts.items()}
     assert 0.55 <= shares["normal"] <= 0.75
-    assert shares.keys() == WEIGHTS.keys()
+    assert shares.keys() == {"normal", *VariantShares.model_fields}
 
 
 def test_declared_complexity_is_the_number_of_wishes() -> None:

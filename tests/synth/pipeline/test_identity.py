@@ -1,0 +1,107 @@
+"""Ids of runs: what they were before there were newer settings, and other where one is changed."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import pytest
+
+from records.config import Config
+from records.settings import validate_as, with_overrides
+from synth.catalogue.evolution.config import EvolveConfig
+from synth.engine.job_config import JobConfig
+from synth.judging.config import GradeConfig
+from synth.pipeline.config import RunConfig
+from synth.rephrasing.writing.config import RephraseConfig
+from synth.tasks.config import TaskConfig
+
+IDS: dict[type[JobConfig], str] = {
+    RunConfig: "e2ebe6b8aff59638",
+    GradeConfig: "a7db84fdc5572052",
+    RephraseConfig: "70d9c10ce317214e",
+    EvolveConfig: "8705d8979be13ad8",
+}
+
+ADDED: dict[type[JobConfig], list[str]] = {
+    RunConfig: [
+        "tasks.variants.missing_parameter=0.2",
+        "tasks.variants.against_policy=0.2",
+        "tasks.variants.missing_tool=0.2",
+        "tasks.variants.irrelevant_tool=0.2",
+        "tasks.variants.unclear_tool=0.2",
+        "tasks.variants.no_tool=0.2",
+        "tasks.server_variants.missing_parameter=0.2",
+        "tasks.server_variants.irrelevant_tool=0.2",
+        "tasks.goals.in_order=0.5",
+        "tasks.goals.follow_up=0.5",
+        "tasks.personas_per_block=32",
+        "tasks.max_turns.base=9",
+        "tasks.max_turns.per_step=3",
+        "tasks.max_turns.per_goal=5",
+        "tasks.max_turns.on_code=50",
+        "tasks.token_budget.base=4000",
+        "tasks.token_budget.per_step=600",
+        "tasks.token_budget.per_shown_char=0.5",
+        "tasks.token_budget.on_code=70000",
+        "tasks.pass_threshold=0.8",
+        "tasks.heldout_share=0.2",
+    ],
+    RephraseConfig: ["heldout_share=0.2", "neighbours=2"],
+    EvolveConfig: ["derived_share=0.5", "max_generation=3", "per_skeleton=1"],
+}
+
+
+@pytest.mark.parametrize("kind", IDS, ids=lambda kind: kind.KIND)
+def test_ids_of_default_runs_are_what_they_always_were(kind: type[JobConfig]) -> None:
+    assert kind().run_id == IDS[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "override"), [(kind, one) for kind, many in ADDED.items() for one in many]
+)
+def test_a_newer_setting_makes_another_run_where_it_is_changed(
+    kind: type[JobConfig], override: str
+) -> None:
+    assert validate_as(kind, with_overrides({}, [override]), where="here").run_id != IDS[kind]
+
+
+def added(config: Config, prefix: str = "") -> list[str]:
+    """Dotted names of the settings that `ADDED_LATER` names, down to plain values."""
+    found = []
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        if isinstance(value, Config):
+            later = name in config.ADDED_LATER
+            found += [
+                f"{prefix}{name}.{inner}"
+                for inner in (type(value).model_fields if later else added(value))
+            ]
+        elif name in config.ADDED_LATER:
+            found.append(f"{prefix}{name}")
+    return found
+
+
+@pytest.mark.parametrize("kind", ADDED, ids=lambda kind: kind.KIND)
+def test_every_newer_setting_is_tried_here(kind: type[JobConfig]) -> None:
+    assert {override.partition("=")[0] for override in ADDED[kind]} == set(added(kind()))
+
+
+def test_the_values_of_before_are_the_defaults_of_today() -> None:
+    assert TaskConfig().identity().keys() == {
+        "tasks_per_agent",
+        "simple",
+        "complex",
+        "dual_control",
+    }
+
+
+class Newer(Config):
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"margin": 1})
+
+    size: int = 3
+    margin: int = 2
+
+
+def test_a_default_that_became_another_is_part_of_the_identity() -> None:
+    assert Newer().identity() == {"size": 3, "margin": 2}
+    assert Newer(margin=1).identity() == {"size": 3}
