@@ -3,7 +3,7 @@
     python benchmarks/bench_agents.py [--count 2000]
 
 Plans and makes agents of all built-in domains with the offline provider, and screens them for
-near-duplicates, all as a run does. Prints one JSON line. The prompts are a template policy's: how
+near-duplicates, all as a run does. Prints one JSON line. The prompts are an offline model's: how
 often a hosted model repeats itself is not shown by it.
 """
 

@@ -6,7 +6,7 @@
 Runs the command in a process of its own, Prefect and worker processes included, into a fresh
 folder, or with `--read` looks at what a dataset holds. Prints one JSON line: tools kept, wall
 clock, CPU of all processes, skeletons, acceptance. `--page` writes the results page with 50 pairs
-of tools drawn at random within a domain. The tools are the template policy's: how many there are
+of tools drawn at random within a domain. The tools are the offline model's: how many there are
 and how they vary says nothing about what a model would write.
 """
 
@@ -88,7 +88,7 @@ def page_of(found: dict[str, Any], summary: dict[str, Any], dataset: Dataset, co
     cells = [f"| {c['category']} | {c['covered']} | {c['tools']} |" for c in summary["cells"]]
     return "\n".join(
         [
-            "# Evolution of synthetic tools (template policy)",
+            "# Evolution of synthetic tools (offline model)",
             "",
             f"`synth {command}`, by `benchmarks/bench_evolution.py`: {said}.",
             "",

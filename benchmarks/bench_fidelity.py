@@ -9,7 +9,7 @@ alarm. Each control that is kept is then spoiled in one place by each planter of
 `synth/rephrasing/fidelity/corruptions.py`, and counts as found when the verdict drops it. Passages
 fall into two halves by the digest of their source: thresholds were chosen on `tune`, the figures
 that are kept come from `report`. Also prints the speed of all layers together. 95% intervals are
-Wilson's. The offline rewriter is a template policy: its words are easier to follow than a model's.
+Wilson's. The offline rewriter is an offline model: its words are easier to follow than a model's.
 
 `--judge` asks the judge of claims instead of the layers of code, on the pairs written by hand: the
 offline one, or the model at `--base-url` under `--model` (key in the variable `--key-env`).
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true", help="print tables for people")
     parser.add_argument("--judge", action="store_true", help="measure the judge of claims instead")
     parser.add_argument("--base-url", default=OFFLINE)
-    parser.add_argument("--model", default="template-policy")
+    parser.add_argument("--model", default="offline-model")
     parser.add_argument("--key-env", help="name of the environment variable with the key")
     given = parser.parse_args()
     if given.judge:
@@ -146,7 +146,7 @@ def mathematics() -> Iterator[Case]:
 def rewritten(part: str, style: str, perspective: str) -> str:
     given = {"whole": True, "source": part, "style": style, "perspective": perspective}
     messages = render("rewrite_chunk", **given, written="", part=part).messages
-    request = parse_chat({"model": "template-policy", "messages": messages})
+    request = parse_chat({"model": "offline-model", "messages": messages})
     answer = answer_of(request, NO_MISTAKES).content
     return answer.partition("<rewrite>\n")[2].rpartition("\n</rewrite>")[0] or answer
 

@@ -6,7 +6,7 @@ Texts are CPython's topics and the set of mathematics, whole, part by part as `s
 it; the checks are those of a run. For each style: the share of rewrites that are kept, how much of
 them is copied, how alike two styles' rewrites of one text are. For each declared mistake, made in
 every part of texts of one part: how many of the rewrites are dropped that were kept without it.
-The rewriter is a template policy: none of these numbers says how a model rewrites.
+The rewriter is an offline model: none of these numbers says how a model rewrites.
 """
 
 import argparse
@@ -129,7 +129,7 @@ def asked(task: Task, document: Document, written: str, part: str) -> Any:
         written=written,
         part=part,
     )
-    return parse_chat({"model": "template-policy", "messages": prompt.messages})
+    return parse_chat({"model": "offline-model", "messages": prompt.messages})
 
 
 def of_style(tasks: list[Task]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ often the simulator's state equals the interpreter's row by row, how often it sa
 often it agrees on success or failure, how many of its answers had to be repaired and how many were
 given up. `exact_after`: the share of sequences whose state, carried on by the simulator alone, is
 still exact after so many calls. Beside it the baseline of a simulator that changes nothing. The
-default endpoint is the offline provider: its figures are those of a template policy and say nothing
+default endpoint is the offline provider: its figures are those of an offline model and say nothing
 of any model.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=8, help="in a sequence")
     parser.add_argument("--domain", action="append", default=[])
     parser.add_argument("--base-url", default=OFFLINE)
-    parser.add_argument("--model", default="template-policy")
+    parser.add_argument("--model", default="offline-model")
     parser.add_argument("--api-key-env")
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
@@ -76,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         samples = asyncio.run(_all(domains, role, Path(folder), given))
     found = {
-        "model": given.model + (" (template policy)" if given.base_url == OFFLINE else ""),
+        "model": given.model + (" (offline model)" if given.base_url == OFFLINE else ""),
         "sequences": given.sequences * len(domains),
         "calls": len(samples),
         "seconds": round(time.perf_counter() - begun, 1),

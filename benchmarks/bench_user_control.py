@@ -8,7 +8,7 @@ provider's own functions; what was found is what `LlmUser` wrote down. Prints on
 (detection: faults of the kind that were found, as any kind; named: found as this kind) and one for
 the false alarms on turns without a fault, with 95% intervals (Wilson). A second false-alarm rate is
 that of turns written by hand, the way people and models put things (`user_turns.json`). The words
-of the first are a template policy's: how a hosted model's faults are found is not shown by it.
+of the first are an offline model's: how a hosted model's faults are found is not shown by it.
 Two more lines are about calls of the user's own tools (`user_acts.json`, written by hand): whether
 the agent's words asked for the act, or only held a word of it in passing.
 """
@@ -54,7 +54,7 @@ from tool_specs.domains.domain import load_domains
 
 CONFIG = RunConfig(domains=("all",), servers=(), code=())
 CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
-EPISODE = EpisodeConfig(outcomes=OutcomeConfig(weights={"success": 1.0}), user_retries=4)
+EPISODE = EpisodeConfig(fault_injection=OutcomeConfig(weights={"success": 1.0}), user_retries=4)
 HAND_WRITTEN = Path(__file__).with_name("user_turns.json")
 ACTS = Path(__file__).with_name("user_acts.json")
 
@@ -174,7 +174,7 @@ def report(meter: Meter, *, show_all: bool) -> None:
         if show_all and (kind is None) != (fault is None):
             print(kind, fault, repr(words), file=sys.stderr)
     clean = rows.pop("none")
-    label = {"label": "template policy", "turns": len(meter.seen)}
+    label = {"label": "offline model", "turns": len(meter.seen)}
     for kind, counts in sorted(rows.items()):
         n = counts.total()
         hits = n - counts["missed"]

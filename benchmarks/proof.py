@@ -68,7 +68,7 @@ POLICIES = {
     "pretrained": TRAINED["pretrained"],
     "pretrained-constrained": f"{TRAINED['pretrained']}, constrained decoding",
     "nearest": "nearest training example",
-    "teacher": "the teacher: template policy, clumsy",
+    "teacher": "the teacher: offline model, clumsy",
 }
 """Rows of the table, in their order."""
 
@@ -263,15 +263,15 @@ def write_unfiltered(dataset: Dataset, path: Path) -> None:
 
 
 def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
-    """Split -> how the template policy itself did on the tasks that the models were scored on."""
+    """Split -> how the offline model itself did on the tasks that the models were scored on."""
     asked = {
         one["task_id"]: one["split"]
         for one in proof.scores("sft")["episodes"]
         if what == "success" or one["solvable"]
     }
     dataset = Dataset.open(proof.data)
-    accept_at = {
-        row["task_id"]: Rubric.model_validate(row["rubric"]).accept_at
+    pass_threshold = {
+        row["task_id"]: Rubric.model_validate(row["rubric"]).pass_threshold
         for row in dataset.rows("tasks", ("task_id", "rubric"))
         if row["task_id"] in asked
     }
@@ -279,7 +279,7 @@ def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
     columns = ("trajectory_id", "task_id", "objective_reward", "termination_reason")
     for row in dataset.rows("trajectories", columns):
         if (task := row["task_id"]) in asked and row["termination_reason"] not in OUTSIDE:
-            good = row["objective_reward"] >= accept_at[task]
+            good = row["objective_reward"] >= pass_threshold[task]
             hits.setdefault(asked[task], []).append(good)
     return {split: Share(sum(found), len(found)) for split, found in hits.items()}
 

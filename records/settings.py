@@ -5,10 +5,11 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from records.config import RENAMED
 from records.errors import ConfigError
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -46,6 +47,24 @@ def validate_as(kind: type[Kind], values: dict[str, Any], *, where: str) -> Kind
         raise ConfigError(f"{where}: " + "; ".join(lines)) from error
 
 
+def renamed_settings(kind: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+    """Settings that a dataset recorded, perhaps under earlier names, under today's."""
+    today = {earlier: name for name, earlier in getattr(kind, "RENAMED", {}).items()}
+    named = {today.get(name, name): value for name, value in values.items()}
+    for name, value in named.items():
+        if name in kind.model_fields:
+            annotation = kind.model_fields[name].annotation
+            inner = _model_in(annotation)
+            if inner is not None and isinstance(value, dict):
+                many = get_origin(annotation) is dict
+                named[name] = (
+                    {key: renamed_settings(inner, one) for key, one in value.items()}
+                    if many
+                    else renamed_settings(inner, value)
+                )
+    return named
+
+
 def _apply(values: dict[str, Any], override: str) -> None:
     """Set one dotted key. The value is read as TOML where it parses, else as plain text."""
     key, equals, text = override.partition("=")
@@ -65,6 +84,12 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 def _explain(problem: Any, kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in problem["loc"]) or "the file"
+    if problem["type"] == RENAMED:
+        earlier, name = (
+            ".".join(str(part) for part in (*problem["loc"], problem["ctx"][which]))
+            for which in ("earlier", "name")
+        )
+        return f"{earlier} is called {name} now"
     if problem["type"] == "extra_forbidden":
         known = _fields_at(problem["loc"][:-1], kind)
         close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)

@@ -27,6 +27,9 @@ STAGE_VERSION = 2
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
 """Ends that leave a conversation unfinished; they are the reason, whatever else failed."""
 
+_IN_DIGESTS: dict[str | None, str] = {"below_minimum": "below_floor"}
+"""Judge status -> what it was called when the first ids were made of it: they stay as they are."""
+
 
 class CurationConfig(Config):
     sequence_share: float = Field(default=0.05, gt=0.0, le=1.0)
@@ -48,7 +51,7 @@ class Candidate(NamedTuple):
     """The tools called, in call order."""
     opening: str
     train_turns: list[bool]
-    judge_standing: Standing | None
+    judge_status: Standing | None
     """Of the kind that only the judge decides; None where the rubric asks nothing of it."""
 
     @property
@@ -90,7 +93,10 @@ def decide_all(
     kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
-    looked_at = [(c.trajectory_id, c.termination_reason, c.judge_standing) for c in candidates]
+    looked_at = [
+        (c.trajectory_id, c.termination_reason, _IN_DIGESTS.get(c.judge_status, c.judge_status))
+        for c in candidates
+    ]
     curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
     return [
         {
@@ -102,7 +108,7 @@ def decide_all(
             "score": c.score,
             "train_turns": c.train_turns,
             "split": c.split,
-            "judge_standing": c.judge_standing,
+            "judge_status": c.judge_status,
         }
         for c in candidates
     ]
@@ -126,7 +132,7 @@ def candidate_of(
     it has yet to be judged.
 
     Where the judge's `standing` is below its floor, what only it passed counts as failed; whoever
-    would be accepted otherwise is dropped as `judge_below_floor`.
+    would be accepted otherwise is dropped as `judge_below_minimum`.
     """
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
@@ -134,19 +140,19 @@ def candidate_of(
     scores = scores_of(verdicts)
     judged = [c.id for c in rubric.criteria if c.kind == JUDGED and c.id in scores]
     decision = by_its_word = decide(rubric, scores)
-    if standing == "below_floor":
+    if standing == "below_minimum":
         decision = decide(rubric, scores | dict.fromkeys(judged, 0.0))
     hacked = any(v["criterion_id"] == HACK_CHECK and not v["passed"] for v in verdicts)
     reason = None
     if trajectory["termination_reason"] in SPOILED:
         reason = trajectory["termination_reason"]
     elif by_its_word.accepted and not decision.accepted and not hacked:
-        reason = "judge_below_floor"
+        reason = "judge_below_minimum"
     elif decision.failed:
         kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
         reason = f"failed_{kinds[decision.failed[0]]}"
     elif hacked:
-        reason = "failed_hack_check"
+        reason = f"failed_{HACK_CHECK}"
     elif not decision.accepted:
         reason = "low_score"
     ordered = sorted(calls, key=lambda call: call["call_index"])
@@ -159,7 +165,7 @@ def candidate_of(
         sequence=tuple(call["name"] for call in ordered),
         opening=opening_words(trajectory["messages"]),
         train_turns=train_turns(trajectory["messages"], ordered),
-        judge_standing=standing if judged else None,
+        judge_status=standing if judged else None,
     )
 
 

@@ -28,7 +28,7 @@ STAGE = "grading"
 STAGE_VERSION = 2
 """Raised when the same trajectory would be graded otherwise."""
 
-HACK_CHECK = "hack_check"
+HACK_CHECK = "unsupported_claims"
 """Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
 
 

@@ -6,7 +6,7 @@ kind may be called calibrated.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -19,21 +19,24 @@ from synth.rubrics.criteria import JUDGED
 CALIBRATED_AT = 50
 """Criteria of one kind that people have labelled, from which on it may be called calibrated."""
 
-Standing = Literal["measured", "uncertain", "below_floor", "unmeasured"]
-"""measured: at the floor, and the upper bound of the rate of false accepts is, too. uncertain: the
-rate itself is, its bound is not: too few plants to be sure. below_floor: it is not. unmeasured: too
-few plants for any rate. Only below_floor takes the judge's word away; each is marked on rows."""
+Standing = Literal["measured", "uncertain", "below_minimum", "unmeasured"]
+"""measured: at the minimum, and the upper bound of the rate of false accepts is, too. uncertain:
+the rate itself is, its bound is not: too few plants to be sure. below_minimum: it is not.
+unmeasured: too few plants for any rate. Only below_minimum takes the judge's word away; each is
+marked on rows."""
 
 
 class FloorConfig(Config):
     """What the judge must reach on planted failures for its word to count."""
+
+    RENAMED: ClassVar[dict[str, str]] = {"min_perturbed": "min_plants"}
 
     max_false_accept: float = Field(default=0.2, ge=0.0, le=1.0)
     """Largest share of the planted failures of a kind that it may pass. The upper bound of its
     interval (Wilson's, 95%) must not lie above, either, for the kind to be called measured."""
     min_kappa: float = Field(default=0.4, ge=-1.0, le=1.0)
     """Least kappa of its verdicts on planted failures and untouched episodes together."""
-    min_plants: int = Field(default=10, ge=1)
+    min_perturbed: int = Field(default=10, ge=1)
     """With fewer of a kind, the kind is unmeasured: accepted by, and marked so."""
 
 
@@ -130,12 +133,12 @@ def hack_rates(rows: Iterable[Row]) -> Rates:
 
 def standing_of(rates: Rates | None, floor: FloorConfig) -> Standing:
     """Whether the judge's word counts in a kind."""
-    if rates is None or rates.num_failures < floor.min_plants or not rates.num_fine:
+    if rates is None or rates.num_failures < floor.min_perturbed or not rates.num_fine:
         return "unmeasured"
     agreed = rates.kappa
     wrong = rates.false_accepts > floor.max_false_accept * rates.num_failures
     if wrong or agreed is None or agreed < floor.min_kappa:
-        return "below_floor"
+        return "below_minimum"
     _, high = wilson(rates.false_accepts, rates.num_failures)
     return "measured" if high <= floor.max_false_accept else "uncertain"
 
@@ -148,7 +151,7 @@ def judged_standing(rows: Iterable[Row], floor: FloorConfig) -> Standing:
 def warning_of(standing: Standing, rates: Mapping[str, Rates]) -> str | None:
     """What a run says loudly."""
     own = rates.get(JUDGED)
-    if standing == "below_floor" and own is not None:
+    if standing == "below_minimum" and own is not None:
         return (
             f"THE JUDGE IS BELOW THE FLOOR on {JUDGED} criteria: it passed {own.false_accepts} of "
             f"{own.num_failures} planted failures and {own.true_accepts} of {own.num_fine} "
@@ -188,7 +191,7 @@ def as_table(rows: Sequence[Row], floor: FloorConfig) -> list[Row]:
     if (attacks := rates_of(_attacked(rows))).num_failures:
         table.append(_line("judge, aimed at", "all", attacks))
     if (hacks := hack_rates(rows)).num_fine:
-        table.append(_line("hack check", HACK_CHECK, hacks))
+        table.append(_line("unsupported-claim check", HACK_CHECK, hacks))
     return table
 
 

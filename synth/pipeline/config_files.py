@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import ConfigError
-from records.settings import read_settings, validate_as, with_overrides
+from records.settings import read_settings, renamed_settings, validate_as, with_overrides
 from records.store.dataset import Dataset
 from synth.pipeline.config import RunConfig
 from synth.rephrasing.writing.config import RephraseConfig
@@ -36,7 +36,7 @@ def recorded_config(
             f"run {run_id} is an evolution; `synth tools evolve` with the same settings resumes it"
         )
     kind = RephraseConfig if "chunk_tokens" in newest["config"] else RunConfig
-    values = with_overrides(newest["config"], overrides)
+    values = with_overrides(renamed_settings(kind, newest["config"]), overrides)
     return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
 
 

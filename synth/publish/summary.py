@@ -14,7 +14,7 @@ from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 from synth.render.intervals import wilson
 from synth.render.yields import yields
 
@@ -26,7 +26,7 @@ TOP_TOOLS = 20
 class Summary:
     dataset: str
     """Name of the dataset's folder."""
-    template_policy: bool
+    offline_model: bool
     """Some text was written by the offline provider: its numbers say so wherever they stand."""
     totals: Row
     yields: list[Row]
@@ -65,8 +65,8 @@ class Summary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline provider played."""
-        return "template policy" if self.template_policy else ""
+        """What quality figures carry: "offline model" where the offline provider played."""
+        return "offline model" if self.offline_model else ""
 
 
 def summarise(dataset: Dataset) -> Summary:
@@ -77,7 +77,7 @@ def summarise(dataset: Dataset) -> Summary:
         models = {model for (model,) in db.execute(_MODELS).fetchall()}
         return Summary(
             dataset=dataset.root.name,
-            template_policy=any(model.startswith(TEMPLATE_POLICY) for model in models if model),
+            offline_model=any(model.startswith(OFFLINE_MODEL) for model in models if model),
             totals=_totals(db, roles),
             yields=yields(dataset),
             outcomes=_rows(db, _count("outcome")),
@@ -213,7 +213,7 @@ GROUP BY ALL ORDER BY accepted DESC, n DESC, name"""
 _TOOLS = """
 SELECT name, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
   count(*) FILTER (is_error) AS errors,
-  coalesce(string_agg(DISTINCT fidelity, ', ' ORDER BY fidelity), 'nothing') AS fidelity
+  coalesce(string_agg(DISTINCT executed_by, ', ' ORDER BY executed_by), 'nothing') AS executed_by
 FROM tool_calls GROUP BY ALL ORDER BY n DESC, name"""
 
 _DISTRIBUTED = {

@@ -7,7 +7,7 @@ import duckdb
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.llm.config import TEMPLATE_POLICY
+from synth.llm.config import OFFLINE_MODEL
 from synth.render.yields import yields
 from synth.rephrasing.writing.config import STAGES
 
@@ -15,7 +15,7 @@ from synth.rephrasing.writing.config import STAGES
 @dataclass(frozen=True, slots=True)
 class Summary:
     dataset: str
-    template_policy: bool
+    offline_model: bool
     """Some text was written by the offline provider: its numbers say so wherever they stand."""
     totals: Row
     """`rewrites`, `kept`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
@@ -33,8 +33,8 @@ class Summary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline provider played."""
-        return "template policy" if self.template_policy else ""
+        """What quality figures carry: "offline model" where the offline provider played."""
+        return "offline model" if self.offline_model else ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,7 +46,7 @@ def summarise(dataset: Dataset) -> Summary:
         models = _rows(db, _BY.format(name="model"))
         return Summary(
             dataset=dataset.root.name,
-            template_policy=any(row["name"].startswith(TEMPLATE_POLICY) for row in models),
+            offline_model=any(row["name"].startswith(OFFLINE_MODEL) for row in models),
             totals=_rows(db, _TOTALS)[0],
             yields=[row for row in yields(dataset) if row["stage"] in STAGES],
             drops=_rows(db, _DROPS),

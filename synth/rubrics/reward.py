@@ -40,7 +40,7 @@ def evidence_of(
         breaches=[
             Breach(rule=rule, call_index=call["call_index"])
             for call in calls
-            for rule in call["breaches"]
+            for rule in call["policy_violations"]
         ],
         tests=tests,
     )

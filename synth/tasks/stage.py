@@ -242,7 +242,7 @@ def _in_domain(
     made = tasks.make(
         item_id,
         shares=config.shares,
-        reveals=persona["reveals"],
+        reveals=persona["disclosure"],
         dual_control=config.dual_control,
     )
     return _Made(*made, {"title": domain.title, "description": domain.description})
@@ -280,7 +280,7 @@ async def _on_server(
             tools,
             item_id,
             shares=config.shares,
-            reveals=persona["reveals"],
+            reveals=persona["disclosure"],
             attempt=attempt,
             others=_others(item_id, agent, sources),
         )

@@ -11,8 +11,8 @@ import pytest
 
 from records.sizes import count_tokens
 
-MODEL = "template-policy"
-EXACT = "template-policy-exact"
+MODEL = "offline-model"
+EXACT = "offline-model-exact"
 
 
 def tool(name: str, description: str, /, **params: str) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def test_wrong_routes_methods_and_bodies_are_refused(client: openai.OpenAI) -> N
 
 
 def test_models_are_listed(client: openai.OpenAI) -> None:
-    served = {MODEL, EXACT, "template-policy-clumsy"}
+    served = {MODEL, EXACT, "offline-model-clumsy"}
     assert {model.id for model in client.models.list()} == served
 
 

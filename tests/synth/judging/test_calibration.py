@@ -35,7 +35,7 @@ from synth.rubrics.criteria import Rubric
 from tests.synth.judging.perturbation_work import Oracle, sources
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
-CONFIG = JudgingConfig(plant_share=1.0)
+CONFIG = JudgingConfig(perturbed_share=1.0)
 
 
 def planned(config: JudgingConfig = CONFIG) -> list[Item]:
@@ -116,7 +116,7 @@ def test_measured_rates_agree_with_declared_ones(
 
 @pytest.mark.parametrize(
     ("false_accept", "false_reject", "standing"),
-    [(1.0, 0.0, "below_floor"), (0.0, 1.0, "below_floor"), (0.05, 0.05, "measured")],
+    [(1.0, 0.0, "below_minimum"), (0.0, 1.0, "below_minimum"), (0.05, 0.05, "measured")],
 )
 def test_a_judge_that_passes_everything_or_nothing_is_caught(
     false_accept: float, false_reject: float, standing: str, tmp_path: Path
@@ -126,14 +126,14 @@ def test_a_judge_that_passes_everything_or_nothing_is_caught(
     found = judged_standing(rows, floor)
     assert found == standing
     warning = warning_of(found, judge_rates(rows))
-    assert ("BELOW THE FLOOR" in (warning or "")) == (standing == "below_floor")
+    assert ("BELOW THE FLOOR" in (warning or "")) == (standing == "below_minimum")
     by_kind = {r["kind"]: r["standing"] for r in as_table(rows, floor) if r["who"] == "judge"}
     assert by_kind["state"] == standing
 
 
 def test_without_plants_a_kind_is_unmeasured() -> None:
-    assert sample(["a", "b"], graded=2, seed=0, config=JudgingConfig(plant_share=0.0)) == []
-    assert planned(JudgingConfig(plant_share=0.0)) == []
+    assert sample(["a", "b"], graded=2, seed=0, config=JudgingConfig(perturbed_share=0.0)) == []
+    assert planned(JudgingConfig(perturbed_share=0.0)) == []
     assert judged_standing([], FloorConfig()) == "unmeasured"
     assert standing_of(Rates(9, 0, 9, 9), FloorConfig()) == "unmeasured"
     assert standing_of(Rates(10, 0, 9, 9), FloorConfig()) == "uncertain"
@@ -167,7 +167,7 @@ def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> 
 
 
 def test_plants_are_spread_over_failures_and_bounded() -> None:
-    items = planned(JudgingConfig(plant_share=1.0, max_of_one=3))
+    items = planned(JudgingConfig(perturbed_share=1.0, max_of_one=3))
     counts: dict[str, int] = {}
     for item in items:
         if item.data["confirmed"]:
@@ -181,10 +181,12 @@ def test_plants_are_spread_over_failures_and_bounded() -> None:
 
 def test_the_sample_is_the_same_for_every_judge_and_keeps_its_order() -> None:
     ids = [f"t{i}" for i in range(200)]
-    few = sample(ids, graded=200, seed=1, config=JudgingConfig(plant_share=0.1))
+    few = sample(ids, graded=200, seed=1, config=JudgingConfig(perturbed_share=0.1))
     assert len(few) == 20
-    assert sample(reversed(ids), graded=200, seed=1, config=JudgingConfig(plant_share=0.1)) == few
-    more = sample(ids, graded=200, seed=1, config=JudgingConfig(plant_share=0.5))
+    assert (
+        sample(reversed(ids), graded=200, seed=1, config=JudgingConfig(perturbed_share=0.1)) == few
+    )
+    more = sample(ids, graded=200, seed=1, config=JudgingConfig(perturbed_share=0.5))
     assert more[:20] == few
 
 
@@ -192,11 +194,11 @@ def test_the_sample_is_the_same_for_every_judge_and_keeps_its_order() -> None:
 def test_standing_is_what_the_floor_says(fa: int, tr: int, ta: int, fr: int) -> None:
     rates, floor = Rates(fa + tr, fa, ta + fr, ta), FloorConfig()
     standing = standing_of(rates, floor)
-    if fa + tr < floor.min_plants or ta + fr == 0:
+    if fa + tr < floor.min_perturbed or ta + fr == 0:
         assert standing == "unmeasured"
     elif fa > floor.max_false_accept * (fa + tr):
-        assert standing == "below_floor"
-    elif standing != "below_floor":
+        assert standing == "below_minimum"
+    elif standing != "below_minimum":
         assert rates.kappa is not None
         assert rates.kappa >= floor.min_kappa
         _, high = wilson(fa, fa + tr)
@@ -209,7 +211,7 @@ GOAL = {"id": "goal", "kind": "call", "words": "w", "weight": 3.0, "mandatory": 
 
 @pytest.mark.parametrize(
     ("mandatory", "weight", "reason"),
-    [(True, 1.0, "judge_below_floor"), (False, 3.0, "judge_below_floor"), (False, 1.0, None)],
+    [(True, 1.0, "judge_below_minimum"), (False, 3.0, "judge_below_minimum"), (False, 1.0, None)],
 )
 def test_below_the_floor_nothing_is_accepted_by_the_judges_word(
     mandatory: bool, weight: float, reason: str | None
@@ -226,11 +228,11 @@ def test_below_the_floor_nothing_is_accepted_by_the_judges_word(
         "messages": [],
     }
     task = {"rubric": {"criteria": criteria}}
-    for standing in ("measured", "unmeasured", "below_floor"):
+    for standing in ("measured", "unmeasured", "below_minimum"):
         found = candidate_of(trajectory, [], verdicts, task, standing)
         assert found is not None
-        assert found.drop_reason == (reason if standing == "below_floor" else None)
-        assert found.judge_standing == standing
+        assert found.drop_reason == (reason if standing == "below_minimum" else None)
+        assert found.judge_status == standing
 
 
 def test_the_offline_judge_errs_as_often_as_it_declares(tmp_path: Path) -> None:

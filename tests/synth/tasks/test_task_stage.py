@@ -35,7 +35,7 @@ from tool_specs.domains.catalogue import domain_id, tool_rows
 from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.language.schemas import Validator
 
-GOLDEN = {5: "31cb418ebc8c9839"}
+GOLDEN = {5: "c94c3d15d2ed9d3f"}
 
 BAKERY = Path(__file__).parents[1] / "fixtures" / "bakery.yaml"
 
@@ -69,7 +69,7 @@ def persona(number: int = 0) -> Row:
         "background": "Bakes bread.",
         "communication_style": "plain",
         "preferences": ["short answers"],
-        "reveals": "mixed",
+        "disclosure": "mixed",
         "split": "train",
     }
 
