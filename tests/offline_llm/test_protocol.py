@@ -9,6 +9,7 @@ import jsonschema
 import openai
 import pytest
 
+from offline_llm.server.names import EARLIER
 from records.sizes import count_tokens
 
 MODEL = "offline-model"
@@ -211,6 +212,17 @@ def test_wrong_routes_methods_and_bodies_are_refused(client: openai.OpenAI) -> N
 def test_models_are_listed(client: openai.OpenAI) -> None:
     served = {MODEL, EXACT, "offline-model-clumsy"}
     assert {model.id for model in client.models.list()} == served
+
+
+def test_earlier_names_of_models_get_the_same_answers(client: openai.OpenAI) -> None:
+    for model, earlier in EARLIER.items():
+        one, other = (
+            client.chat.completions.create(model=name, messages=[{"role": "user", "content": "Hi"}])
+            for name in (model, earlier)
+        )
+        assert (one.id, one.choices, one.model) == (other.id, other.choices, model)
+    vectors = client.embeddings.create(model=EARLIER[MODEL], input=["a shelf"])
+    assert vectors.model == MODEL
 
 
 def test_embeddings_of_like_texts_lie_closer(client: openai.OpenAI) -> None:
