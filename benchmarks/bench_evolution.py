@@ -88,7 +88,7 @@ def page_of(found: dict[str, Any], summary: dict[str, Any], dataset: Dataset, co
     cells = [f"| {c['category']} | {c['covered']} | {c['tools']} |" for c in summary["cells"]]
     return "\n".join(
         [
-            "# Evolution of synthetic tools (template policy)",
+            "# Evolution of synthetic tools (offline model)",
             "",
             f"`synth {command}`, by `benchmarks/bench_evolution.py`: {said}.",
             "",

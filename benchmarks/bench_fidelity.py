@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true", help="print tables for people")
     parser.add_argument("--judge", action="store_true", help="measure the judge of claims instead")
     parser.add_argument("--base-url", default=OFFLINE)
-    parser.add_argument("--model", default="template-policy")
+    parser.add_argument("--model", default="offline-model")
     parser.add_argument("--key-env", help="name of the environment variable with the key")
     given = parser.parse_args()
     if given.judge:
@@ -146,7 +146,7 @@ def mathematics() -> Iterator[Case]:
 def rewritten(part: str, style: str, perspective: str) -> str:
     given = {"whole": True, "source": part, "style": style, "perspective": perspective}
     messages = render("rewrite_chunk", **given, written="", part=part).messages
-    request = parse_chat({"model": "template-policy", "messages": messages})
+    request = parse_chat({"model": "offline-model", "messages": messages})
     answer = answer_of(request, NO_MISTAKES).content
     return answer.partition("<rewrite>\n")[2].rpartition("\n</rewrite>")[0] or answer
 

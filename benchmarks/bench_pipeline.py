@@ -147,7 +147,7 @@ def first_requests(folder: Path) -> list[bytes]:
     """What the agents of some trajectories were asked first."""
     rows = next(Dataset.open(folder).in_commits("trajectories", ("messages", "tools")))
     return [
-        json.dumps({"model": "template-policy", "messages": row["messages"][:2]} | tools).encode()
+        json.dumps({"model": "offline-model", "messages": row["messages"][:2]} | tools).encode()
         for row in rows
         for tools in [{"tools": row["tools"]} if row["tools"] else {}]
     ]

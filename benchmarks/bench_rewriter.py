@@ -129,7 +129,7 @@ def asked(task: Task, document: Document, written: str, part: str) -> Any:
         written=written,
         part=part,
     )
-    return parse_chat({"model": "template-policy", "messages": prompt.messages})
+    return parse_chat({"model": "offline-model", "messages": prompt.messages})
 
 
 def of_style(tasks: list[Task]) -> dict[str, Any]:

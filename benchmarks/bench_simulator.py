@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=8, help="in a sequence")
     parser.add_argument("--domain", action="append", default=[])
     parser.add_argument("--base-url", default=OFFLINE)
-    parser.add_argument("--model", default="template-policy")
+    parser.add_argument("--model", default="offline-model")
     parser.add_argument("--api-key-env")
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
@@ -76,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         samples = asyncio.run(_all(domains, role, Path(folder), given))
     found = {
-        "model": given.model + (" (template policy)" if given.base_url == OFFLINE else ""),
+        "model": given.model + (" (offline model)" if given.base_url == OFFLINE else ""),
         "sequences": given.sequences * len(domains),
         "calls": len(samples),
         "seconds": round(time.perf_counter() - begun, 1),

@@ -54,7 +54,9 @@ from tool_specs.domains.domain import load_domains
 
 CONFIG = RunConfig(domains=("all",), servers=(), code=())
 CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
-EPISODE = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1.0}), user_retries=4)
+EPISODE = EpisodeConfig(
+    fault_injection=FaultInjectionConfig(weights={"success": 1.0}), user_retries=4
+)
 HAND_WRITTEN = Path(__file__).with_name("user_turns.json")
 ACTS = Path(__file__).with_name("user_acts.json")
 
@@ -174,7 +176,7 @@ def report(meter: Meter, *, show_all: bool) -> None:
         if show_all and (kind is None) != (fault is None):
             print(kind, fault, repr(words), file=sys.stderr)
     clean = rows.pop("none")
-    label = {"label": "template policy", "turns": len(meter.seen)}
+    label = {"label": "offline model", "turns": len(meter.seen)}
     for kind, counts in sorted(rows.items()):
         n = counts.total()
         hits = n - counts["missed"]

@@ -68,7 +68,7 @@ POLICIES = {
     "pretrained": TRAINED["pretrained"],
     "pretrained-constrained": f"{TRAINED['pretrained']}, constrained decoding",
     "nearest": "nearest training example",
-    "teacher": "the teacher: template policy, clumsy",
+    "teacher": "the teacher: offline model, clumsy",
 }
 """Rows of the table, in their order."""
 
@@ -274,8 +274,8 @@ def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
         if what == "success" or one["solvable"]
     }
     dataset = Dataset.open(proof.data)
-    accept_at = {
-        row["task_id"]: Rubric.model_validate(row["rubric"]).accept_at
+    pass_threshold = {
+        row["task_id"]: Rubric.model_validate(row["rubric"]).pass_threshold
         for row in dataset.rows("tasks", ("task_id", "rubric"))
         if row["task_id"] in asked
     }
@@ -283,7 +283,7 @@ def teacher_scores(proof: Proof, what: str) -> dict[str, Share]:
     columns = ("trajectory_id", "task_id", "objective_reward", "termination_reason")
     for row in dataset.rows("trajectories", columns):
         if (task := row["task_id"]) in asked and row["termination_reason"] not in OUTSIDE:
-            good = row["objective_reward"] >= accept_at[task]
+            good = row["objective_reward"] >= pass_threshold[task]
             hits.setdefault(asked[task], []).append(good)
     return {split: Share(sum(found), len(found)) for split, found in hits.items()}
 

@@ -4,17 +4,32 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
+
+RENAMED = "renamed"
+"""Type of the error about a setting under its earlier name."""
 
 
 class Config(BaseModel):
     """A typo in a key is an error. `NOT_IDENTITY` names the fields that change how a run goes
     (URLs, prices, budgets, concurrency, counts) but not what a row says. `ADDED_LATER` names those
-    that rows were made without."""
+    that rows were made without. `RENAMED` has the earlier names of fields: they are refused with
+    today's, and identities are made from them, so that every id from before stays what it is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset()
+    RENAMED: ClassVar[dict[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_earlier_names(cls, values: Any) -> Any:
+        for name, earlier in cls.RENAMED.items():
+            if isinstance(values, dict) and earlier in values:
+                names = {"earlier": earlier, "name": name}
+                raise PydanticCustomError(RENAMED, "{earlier} is called {name} now", names)
+        return values
 
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Settings that are younger than stored rows, each with what `identity` gives for the value
@@ -25,7 +40,7 @@ class Config(BaseModel):
     def identity(self) -> dict[str, Any]:
         """The settings that decide rows, as JSON values: what ids are digests of."""
         values = {
-            name: _identity_value(getattr(self, name))
+            self.RENAMED.get(name, name): _identity_value(getattr(self, name))
             for name in type(self).model_fields
             if name not in self.NOT_IDENTITY
         }

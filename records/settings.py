@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from records.config import RENAMED
 from records.errors import ConfigError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -48,6 +49,24 @@ def validate_as(kind: type[ModelT], values: dict[str, Any], *, where: str) -> Mo
         raise ConfigError(f"{where}: " + "; ".join(lines)) from error
 
 
+def renamed_settings(kind: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+    """Settings that a dataset recorded, perhaps under earlier names, under today's."""
+    today = {earlier: name for name, earlier in getattr(kind, "RENAMED", {}).items()}
+    named = {today.get(name, name): value for name, value in values.items()}
+    for name, value in named.items():
+        if name in kind.model_fields:
+            annotation = kind.model_fields[name].annotation
+            inner = model_in(annotation)
+            if inner is not None and isinstance(value, dict):
+                many = get_origin(annotation) is dict
+                named[name] = (
+                    {key: renamed_settings(inner, one) for key, one in value.items()}
+                    if many
+                    else renamed_settings(inner, value)
+                )
+    return named
+
+
 def _apply(values: dict[str, Any], override: str) -> None:
     """Set one dotted key. The value is read as TOML where it parses, else as plain text."""
     key, equals, text = override.partition("=")
@@ -67,6 +86,12 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 def _explain(problem: Any, kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in problem["loc"]) or "the file"
+    if problem["type"] == RENAMED:
+        earlier, name = (
+            ".".join(str(part) for part in (*problem["loc"], problem["ctx"][which]))
+            for which in ("earlier", "name")
+        )
+        return f"{earlier} is called {name} now"
     if problem["type"] == "extra_forbidden":
         hint = _hint(problem["loc"], kind)
         return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"

@@ -107,7 +107,7 @@ def test_users_are_drawn_from_the_lists_of_the_config(dataset):
     assert {row["communication_style"] for row in personas} == set(PERSONAS["styles"])
     for row in personas:
         assert set(row["preferences"]) & set(PERSONAS["preferences"])
-        assert row["reveals"] in PERSONAS["reveals"]
+        assert row["disclosure"] in PERSONAS["disclosure"]
         assert PERSONAS["patience"][0] <= row["patience"] <= PERSONAS["patience"][1]
 
 
@@ -116,7 +116,7 @@ def test_the_kind_stands_in_every_rubric_and_counts_in_the_reward(dataset):
     rubrics = {row["task_id"]: rubric_of(row) for row in dataset.rows("tasks")}
     scores: dict[str, dict[str, float]] = {}
     for v in dataset.rows("verdicts"):
-        if v["checked_by"] == "code" and v["kind"] != "hack_check":
+        if v["checked_by"] == "code" and v["kind"] != "unsupported_claims":
             scores.setdefault(v["trajectory_id"], {})[v["criterion_id"]] = v["score"]
     partial = 0
     for row in dataset.rows("trajectories"):

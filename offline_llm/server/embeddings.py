@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from offline_llm.server.names import todays
 from offline_llm.server.request import RequestError
 from records.sizes import count_tokens
 
@@ -20,7 +21,8 @@ _MAX_INPUTS = 2048
 
 def embeddings(body: Any, *, models: list[str], size: int) -> dict[str, Any]:
     """The response of `/v1/embeddings`; raises RequestError."""
-    if not isinstance(body, dict) or body.get("model") not in models:
+    model = todays(str(body.get("model"))) if isinstance(body, dict) else None
+    if not isinstance(body, dict) or model not in models:
         raise RequestError(f"model must be one of {', '.join(models)}", "model", status=404)
     texts = body.get("input")
     texts = [texts] if isinstance(texts, str) else texts
@@ -38,7 +40,7 @@ def embeddings(body: Any, *, models: list[str], size: int) -> dict[str, Any]:
     tokens = sum(map(count_tokens, texts))
     return {
         "object": "list",
-        "model": body["model"],
+        "model": model,
         "data": [
             {"object": "embedding", "index": i, "embedding": _base64(v) if as_text else v}
             for i, v in enumerate(vectors)

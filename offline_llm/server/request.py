@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
+from offline_llm.server.names import in_digests, todays
 from records.digest import digest
 
 _NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
@@ -63,7 +64,7 @@ class ChatRequest:
     def talk(self) -> str:
         first = next((m["content"] for m in self.messages if m["role"] == "user"), "")
         names = [tool["name"] for tool in self.tools]
-        return digest(self.model, self.system, first, names, self.seed)
+        return digest(in_digests(self.model), self.system, first, names, self.seed)
 
 
 def parse_chat(body: Any) -> ChatRequest:
@@ -79,8 +80,10 @@ def parse_chat(body: Any) -> ChatRequest:
     parallel = body.get("parallel_tool_calls")
     if body.get("n") not in (None, 1):
         _refuse("n", body["n"], "1")
+    deciding = {k: v for k, v in body.items() if k not in _DELIVERY}
+    deciding["model"] = in_digests(todays(model))
     return ChatRequest(
-        model=model,
+        model=todays(model),
         messages=_messages(body.get("messages")),
         tools=tools,
         tool_choice=_tool_choice(body.get("tool_choice"), tools),
@@ -90,7 +93,7 @@ def parse_chat(body: Any) -> ChatRequest:
         max_tokens=_max_tokens(body),
         stream=bool(body.get("stream")),
         include_usage=bool(isinstance(options, dict) and options.get("include_usage")),
-        key=digest({k: v for k, v in body.items() if k not in _DELIVERY}, length=32),
+        key=digest(deciding, length=32),
         seed=body.get("seed") if isinstance(body.get("seed"), int) else None,
     )
 

@@ -4,6 +4,7 @@ Every rate is the chance per opportunity, in [0, 1], drawn by the digest of what
 """
 
 from offline_llm.server.misbehaviour import Rate
+from offline_llm.server.names import OFFLINE_MODEL
 from records.config import Config
 
 
@@ -41,7 +42,7 @@ class Clumsiness(Config):
     known or still to be asked for."""
 
 
-CLUMSY = {"template-policy-clumsy": Clumsiness(unknown_tool=0.08, leaves_out_argument=0.08)}
+CLUMSY = {f"{OFFLINE_MODEL}-clumsy": Clumsiness(unknown_tool=0.08, leaves_out_argument=0.08)}
 """Models that are clumsy, and how."""
 
 

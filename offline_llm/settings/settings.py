@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from offline_llm.server.misbehaviour import Misbehaviour
+from offline_llm.server.names import OFFLINE_MODEL
 from offline_llm.settings.rates import (
     CLUMSY,
     AgentMistakes,
@@ -23,7 +24,7 @@ class OfflineSettings(Config):
     """Everything that decides an answer beside the request itself."""
 
     models: dict[str, Annotated[float, Field(ge=0.0)]] = Field(
-        default={"template-policy": 1.0, "template-policy-exact": 0.0} | dict.fromkeys(CLUMSY, 1.0)
+        default={OFFLINE_MODEL: 1.0, f"{OFFLINE_MODEL}-exact": 0.0} | dict.fromkeys(CLUMSY, 1.0)
     )
     """Model names that are served, each with the factor on the mistakes of agent and user."""
     mistakes: AgentMistakes = AgentMistakes()

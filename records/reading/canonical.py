@@ -1,12 +1,14 @@
 """Two datasets compared: canonical bytes say whether a table is equal, `differences` say where.
 
 Canonical: the committed rows sorted by primary key, columns in schema order, as one Parquet file.
-How the rows were cut into parts, shards and commits does not count.
+How the rows were cut into parts, shards and commits does not count, nor which schema version wrote
+them: they are read under today's names.
 """
 
 import io
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from records.store.dataset import Dataset
@@ -32,7 +34,7 @@ def canonical_bytes(dataset: Dataset, table: str) -> bytes:
     """One Parquet file with the table's rows; equal for equal rows on the same pyarrow."""
     buffer = io.BytesIO()
     # one chunk, since page boundaries follow chunks
-    pq.write_table(dataset.arrow(table).combine_chunks(), buffer, compression="zstd")
+    pq.write_table(_content(dataset, table).combine_chunks(), buffer, compression="zstd")
     return buffer.getvalue()
 
 
@@ -41,9 +43,13 @@ def differences(a: Dataset, b: Dataset, tables: tuple[str, ...] = CONTENT) -> li
     return [difference for table in tables for difference in _of_table(a, b, table)]
 
 
+def _content(dataset: Dataset, table: str) -> pa.Table:
+    return dataset.arrow(table).drop_columns("schema_version")
+
+
 def _of_table(a: Dataset, b: Dataset, table: str) -> list[RowDifference]:
     spec = spec_of(table)
-    ours, theirs = a.arrow(table), b.arrow(table)
+    ours, theirs = _content(a, table), _content(b, table)
     if ours.equals(theirs):
         return []
     rows_a = {key_of(spec, row): row for row in decode(spec, ours)}
@@ -56,7 +62,7 @@ def _of_table(a: Dataset, b: Dataset, table: str) -> list[RowDifference]:
             continue
         found += [
             RowDifference(table, key, name, row_a[name], row_b[name])
-            for name in spec.schema.names
+            for name in ours.column_names
             if row_a[name] != row_b[name]
         ]
     return found

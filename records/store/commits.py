@@ -31,6 +31,8 @@ class Part(BaseModel):
     sha256: str
     columns: tuple[str, ...]
     """What the file holds, so that readers need no footer to tell old parts and newer programs."""
+    schema_version: int = 1
+    """Of the program that wrote it: an earlier one had other names (`records.tables.renames`)."""
 
 
 class Commit(BaseModel):

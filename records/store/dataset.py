@@ -42,7 +42,7 @@ from records.store.commits import Commit, ItemStatus, Part, commit_path
 from records.store.log import CommitLog, Key, duplicates, keys_in
 from records.store.marker import MARKER, make_dataset, read_marker
 from records.tables.columns import decode, encode, given_columns, spec_of
-from records.tables.schemas import Row, TableSpec
+from records.tables.schemas import SCHEMA_VERSION, Row, TableSpec
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """What a run id and a stage may be: both become file names."""
@@ -323,6 +323,7 @@ class Dataset:
             rows=stored.num_rows,
             sha256=hashlib.sha256(data).hexdigest(),
             columns=tuple(stored.column_names),
+            schema_version=SCHEMA_VERSION,
         )
 
     def _append(self, draft: Commit, keys: dict[str, list[Key]]) -> int:

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from records.errors import ConfigError, SynthError
 from records.store.commits import Commit, ItemStatus, Part, commit_path, newest_number, read_commit
-from records.tables.columns import aligned, spec_of
-from records.tables.schemas import TABLES, TableSpec
+from records.tables.columns import aligned, renamed, spec_of
+from records.tables.schemas import SCHEMA_VERSION, TABLES, TableSpec
 
 Key = Any
 
@@ -157,7 +157,7 @@ class CommitLog:
         return keys_in(spec, self._part(part, columns=spec.primary_key))
 
     def _part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """The part as it is on disk; its sha256 is checked the first time a process reads it."""
+        """The part under today's names; its sha256 is checked the first time a process reads it."""
         path = self.root / "tables" / part.table / part.name
         try:
             data = path.read_bytes()
@@ -169,8 +169,12 @@ class CommitLog:
             if hashlib.sha256(data).hexdigest() != part.sha256:
                 raise SynthError(f"{path} is not what was committed (sha256); restore it")
             self._verified.add(part.name)
-        wanted = None if columns is None else [name for name in columns if name in part.columns]
-        return pq.ParquetFile(pa.BufferReader(data)).read(columns=wanted, use_threads=False)
+        spec, earlier = spec_of(part.table), part.schema_version < SCHEMA_VERSION
+        names = spec.schema.names if columns is None else columns
+        there = [spec.renamed.get(name, name) if earlier else name for name in names]
+        wanted = [name for name in there if name in part.columns]
+        stored = pq.ParquetFile(pa.BufferReader(data)).read(columns=wanted, use_threads=False)
+        return renamed(spec, stored) if earlier else stored
 
 
 class KeyDigests:
@@ -224,7 +228,13 @@ def duplicates(keys: Iterable[Key], committed: Mapping[Key, int]) -> list[Key]:
 def _check_known(part: Part) -> None:
     """A table or column that this program does not know was written by a newer one."""
     spec = TABLES.get(part.table)
-    unknown = [part.table] if spec is None else sorted(set(part.columns) - set(spec.schema.names))
+    if spec is None:
+        unknown = [part.table]
+    else:
+        earlier = spec.renamed.values() if part.schema_version < SCHEMA_VERSION else ()
+        unknown = sorted(set(part.columns) - {*spec.schema.names, *earlier})
+    if part.schema_version > SCHEMA_VERSION:
+        unknown.append(f"schema version {part.schema_version}")
     if unknown:
         raise ConfigError(
             f"the dataset is newer than the program: part {part.name} of table {part.table} has "

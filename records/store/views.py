@@ -22,7 +22,7 @@ import pyarrow as pa
 from records.digest import canonical_json
 from records.errors import SynthError
 from records.store.commits import Commit, Part
-from records.tables.schemas import JSON, TABLES, TableSpec
+from records.tables.schemas import JSON, SCHEMA_VERSION, TABLES, TableSpec
 
 FILE = "views.sql"
 
@@ -91,22 +91,28 @@ class _Writer:
 
     def view(self, spec: TableSpec) -> str:
         body = self._live_rows(spec)
+        renamed = spec.renamed
         if spec.name == "trajectories":
             body = self._with_curation(body)
+            renamed = renamed | TABLES["curation"].renamed
         if spec.name == "rephrasings":
             body = self._with_selection(spec, body)
+        if renamed:  # the earlier names stay beside today's for one version
+            earlier = ", ".join(f"{name} AS {old}" for name, old in renamed.items())
+            body = f"SELECT *, {earlier} FROM (\n{body}\n)"
         return f"\nCREATE OR REPLACE VIEW {spec.name} AS\n{body};\n"
 
     def _live_rows(self, spec: TableSpec, *, numbered: bool = False) -> str:
         """Select the rows that count; `numbered` adds the column `commit_number`."""
         names = ", ".join(spec.schema.names)
+        stored = self.parts.get(spec.name, [])
         replacing = [
-            (table, sql)
+            (table, self._select(table, parts, table.primary_key, numbered=True))
             for table in (spec, TABLES.get(spec.owner or ""))
-            if table and (sql := self._replacing(table))
+            if table and (parts := self.replacing.get(table.name))
         ]
         if not replacing:
-            return self._stored(spec, numbered=numbered)
+            return self._select(spec, stored, spec.schema.names, numbered=numbered)
         conditions = "\n  AND ".join(
             "NOT EXISTS (SELECT 1 FROM ("
             + sql
@@ -116,31 +122,26 @@ class _Writer:
             for table, sql in replacing
         )
         chosen = names + (", commit_number" if numbered else "")
-        stored = self._stored(spec, numbered=True)
-        return f"SELECT {chosen} FROM (\n{stored}\n) AS stored\nWHERE {conditions}"
+        every = self._select(spec, stored, spec.schema.names, numbered=True)
+        return f"SELECT {chosen} FROM (\n{every}\n) AS stored\nWHERE {conditions}"
 
-    def _replacing(self, spec: TableSpec) -> str | None:
-        """Select keys and commit numbers of the table's superseding rows; None for none."""
-        parts = self.replacing.get(spec.name)
-        if not parts:
-            return None
-        keys = ", ".join(spec.primary_key)
-        return f"SELECT {keys}, commit_number FROM {self._files(parts, numbered=True)}"
-
-    def _stored(self, spec: TableSpec, *, numbered: bool) -> str:
-        """Select all committed rows, one file list per set of columns that parts have."""
-        groups: dict[tuple[str, ...], list[_Numbered]] = {}
-        for number, part in self.parts.get(spec.name, []):
-            groups.setdefault(part.columns, []).append((number, part))
+    def _select(
+        self, spec: TableSpec, parts: Sequence[_Numbered], names: Sequence[str], *, numbered: bool
+    ) -> str:
+        """Select columns of the parts, one file list per schema version and set of columns."""
+        fields = [spec.schema.field(name) for name in names]
+        groups: dict[tuple[int, tuple[str, ...]], list[_Numbered]] = {}
+        for number, part in parts:
+            groups.setdefault((part.schema_version, part.columns), []).append((number, part))
         added = ", commit_number" if numbered else ""
         if not groups:
-            nothing = ", ".join(f"NULL::{_TYPES[f.type]} AS {f.name}" for f in spec.schema)
+            nothing = ", ".join(f"NULL::{_TYPES[f.type]} AS {f.name}" for f in fields)
             empty = ", NULL::INTEGER AS commit_number" if numbered else ""
             return f"SELECT {nothing}{empty} WHERE false"
         return "\nUNION ALL\n".join(
-            f"SELECT {', '.join(_column(spec, field, columns) for field in spec.schema)}{added}\n"
-            f"FROM {self._files(parts, numbered=numbered)}"
-            for columns, parts in groups.items()
+            f"SELECT {', '.join(_column(spec, field, group[0][1]) for field in fields)}{added}\n"
+            f"FROM {self._files(group, numbered=numbered)}"
+            for group in groups.values()
         )
 
     def _files(self, parts: Sequence[_Numbered], *, numbered: bool) -> str:
@@ -188,11 +189,17 @@ class _Writer:
         )
 
 
-def _column(spec: TableSpec, field: pa.Field, present: Sequence[str]) -> str:
-    """The column, or its default in parts that are older than it."""
-    if field.name in present:
-        return field.name
-    return f"{_literal(field, spec.defaults.get(field.name))} AS {field.name}"
+def _column(spec: TableSpec, field: pa.Field, part: Part) -> str:
+    """The column as the part has it, under today's name, or its default where it has none."""
+    earlier = part.schema_version < SCHEMA_VERSION
+    stored = spec.renamed.get(field.name, field.name) if earlier else field.name
+    if stored not in part.columns:
+        return f"{_literal(field, spec.defaults.get(field.name))} AS {field.name}"
+    found = stored
+    for pattern, replacement in (spec.reworded.get(field.name, {}) if earlier else {}).items():
+        texts = f"{found}::VARCHAR, {_text(pattern)}, {_text(replacement)}, 'g'"
+        found = f"regexp_replace({texts})::{_TYPES[field.type]}"
+    return found if found == field.name else f"{found} AS {field.name}"
 
 
 def _literal(field: pa.Field, value: Any) -> str:

@@ -3,10 +3,12 @@ canonical JSON text in Arrow's JSON type on disk; None is null in both.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from records.digest import canonical_json
 from records.errors import ConfigError, SynthError
@@ -67,6 +69,32 @@ def decode(spec: TableSpec, stored: pa.Table) -> list[Row]:
     return [
         dict(zip(stored.column_names, values, strict=True)) for values in zip(*columns, strict=True)
     ]
+
+
+def renamed(spec: TableSpec, stored: pa.Table) -> pa.Table:
+    """A part of an earlier schema version, any of its columns, under today's names."""
+    today = {earlier: name for name, earlier in spec.renamed.items()}
+    stored = stored.rename_columns([today.get(name, name) for name in stored.column_names])
+    for name in spec.reworded.keys() & set(stored.column_names):
+        place = stored.column_names.index(name)
+        texts = stored[name].cast(pa.utf8())
+        for pattern, replacement in spec.reworded[name].items():
+            texts = pc.replace_substring_regex(texts, pattern, replacement)  # type: ignore[attr-defined]
+        stored = stored.set_column(place, name, texts.cast(spec.schema.field(name).type))
+    return stored
+
+
+def renamed_row(table: str, row: Row) -> Row:
+    """A row that a journal kept, perhaps under an earlier schema version, under today's names. Only
+    columns of text are reworded."""
+    spec = spec_of(table)
+    today = {earlier: name for name, earlier in spec.renamed.items()}
+    row = {today.get(name, name): value for name, value in row.items()}
+    for name, patterns in spec.reworded.items():
+        for pattern, replacement in patterns.items():
+            if isinstance(row.get(name), str):
+                row[name] = re.sub(pattern, replacement, row[name])
+    return row
 
 
 def aligned(spec: TableSpec, stored: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:

@@ -12,8 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
-"""Raised when a column's meaning changes. Stored on every row."""
+from records.tables import renames
+
+SCHEMA_VERSION = 2
+"""Raised when a column or a stored word gets another name (`renames`). Stored on every row, and in
+commits with every part."""
 
 Row = dict[str, Any]
 
@@ -35,6 +38,10 @@ class TableSpec:
     owner: str | None = None
     """Table whose row these rows describe, named by its key among their key columns: when a
     retried item supersedes the owner's row, the rows of the old attempt go with it."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Column -> its name in parts of an earlier schema version."""
+    reworded: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Column -> pattern -> replacement, for the values of such parts."""
 
 
 def _table(
@@ -49,7 +56,16 @@ def _table(
     """Every table carries `run_id` and `schema_version`, which the store fills in."""
     columns = columns | {"run_id": STR, "schema_version": pa.int32()}
     schema = pa.schema(list(columns.items()))
-    return TableSpec(name, primary_key, schema, content, defaults or {}, owner)
+    return TableSpec(
+        name,
+        primary_key,
+        schema,
+        content,
+        defaults or {},
+        owner,
+        renames.COLUMNS.get(name, {}),
+        renames.VALUES.get(name, {}),
+    )
 
 
 TABLES: dict[str, TableSpec] = {
@@ -156,7 +172,7 @@ TABLES: dict[str, TableSpec] = {
                 "communication_style": STR,
                 "preferences": STRS,
                 "patience": INT,
-                "reveals": STR,
+                "disclosure": STR,
                 "model": STR,
                 "prompt_version": STR,
                 "split": STR,
@@ -217,7 +233,7 @@ TABLES: dict[str, TableSpec] = {
                 "num_tool_calls": INT,
                 "num_errors": INT,
                 "num_recovered": INT,
-                "fidelities": STRS,
+                "executed_by": STRS,
                 "injected_outcomes": STRS,
                 "termination_reason": STR,
                 "outcome": STR,
@@ -244,12 +260,12 @@ TABLES: dict[str, TableSpec] = {
                 "tool_call_id": STR,
                 "tool_id": STR,
                 "name": STR,
-                "fidelity": STR,
+                "executed_by": STR,
                 "arguments": JSON,
                 "observation": STR,
                 "is_error": BOOL,
                 "error_code": STR,
-                "breaches": STRS,
+                "policy_violations": STRS,
                 "injected_outcome": STR,
                 "state_hash_before": STR,
                 "state_hash_after": STR,
@@ -306,11 +322,11 @@ TABLES: dict[str, TableSpec] = {
         ),
         _table(
             "calibration",
-            ("grading_id", "trajectory_id", "plant", "criterion_id"),
+            ("grading_id", "trajectory_id", "perturbation", "criterion_id"),
             {
                 "grading_id": STR,
                 "trajectory_id": STR,
-                "plant": STR,
+                "perturbation": STR,
                 "criterion_id": STR,
                 "kind": STR,
                 "channel": STR,
@@ -339,7 +355,7 @@ TABLES: dict[str, TableSpec] = {
                 "score": FLOAT,
                 "train_turns": pa.list_(pa.bool_()),
                 "split": STR,
-                "judge_standing": STR,
+                "judge_status": STR,
             },
             content=True,
             owner="trajectories",

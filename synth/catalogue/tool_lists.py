@@ -116,7 +116,8 @@ def rows_where(dataset: Dataset, table: str, condition: str, values: Sequence[An
     """Whole rows of a table for which an SQL condition holds, decoded, by primary key."""
     spec = TABLES[table]
     encoded = {column.name for column in spec.schema if column.type == JSON}
-    query = f"SELECT * FROM {table} WHERE {condition} ORDER BY {', '.join(spec.primary_key)}"
+    names = ", ".join(spec.schema.names)
+    query = f"SELECT {names} FROM {table} WHERE {condition} ORDER BY {', '.join(spec.primary_key)}"
     with dataset.connect() as db:
         rows = _rows(db, query, values)
     return [

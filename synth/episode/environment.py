@@ -9,7 +9,7 @@ come back as error observations; failures around it end the episode as `infra_er
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from records.digest import canonical_json, digest
 from records.errors import BudgetError, TransientError
 from records.sizes import count_tokens
 from records.store.journal import ShardJournal
+from records.tables.columns import renamed_row
 from records.tables.schemas import Row
 from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
 from synth.episode.tools.cassette import NotRecordedError
@@ -55,7 +56,9 @@ PROMPT = "agent"
 
 
 class EpisodeConfig(Config):
-    outcomes: FaultInjectionConfig = FaultInjectionConfig()
+    RENAMED: ClassVar[dict[str, str]] = {"fault_injection": "outcomes"}
+
+    fault_injection: FaultInjectionConfig = FaultInjectionConfig()
     """Faults that are injected into calls of tools."""
 
     max_format_errors: int = Field(default=3, ge=1)
@@ -152,7 +155,7 @@ class EpisodeEnvironment:
         self._catalogue = catalogue
         self._config = config
         self._user = user
-        self._faults = faults or (lambda seed: FaultInjector(config.outcomes, seed))
+        self._faults = faults or (lambda seed: FaultInjector(config.fault_injection, seed))
         self._journal = journal
         self._episode_id = episode_id
         self._answers, self._recorded = answers, recorded
@@ -300,10 +303,11 @@ class EpisodeEnvironment:
         if known is None:
             journal.record(self._episode_id, step, {"calls": fresh})
             return records
-        if canonical_json(known["calls"]) == canonical_json(fresh):
+        seen = [renamed_row("tool_calls", call) for call in known["calls"]]
+        if canonical_json(seen) == canonical_json(fresh):
             return records
         state.drifts.append(step)
-        return [CallRecord(**call) for call in known["calls"]]
+        return [CallRecord(**call) for call in seen]
 
     async def _hear_user(self, state: EpisodeState) -> list[Message]:
         state.format_errors = 0

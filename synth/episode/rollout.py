@@ -255,7 +255,7 @@ def _simulations(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -
     simulated = [
         record
         for record in played.state.caller.records
-        if record.fidelity == "llm" and record.injected_outcome not in BEFORE_EXECUTION
+        if record.executed_by == "llm" and record.injected_outcome not in BEFORE_EXECUTION
     ]
     rows = []
     for record, note in zip(simulated, played.notes, strict=False):
@@ -309,7 +309,7 @@ def _trajectory_row(
         "num_tool_calls": len(records),
         "num_errors": sum(record.is_error for record in records),
         "num_recovered": num_recovered,
-        "fidelities": sorted({r.fidelity for r in records if r.fidelity}),
+        "executed_by": sorted({r.executed_by for r in records if r.executed_by}),
         "injected_outcomes": [r.injected_outcome for r in records if r.injected_outcome],
         "termination_reason": state.reason,
         "outcome": _outcome(played),

@@ -7,6 +7,7 @@ rates decide stands in `synth.judging.judge_rates`.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -39,16 +40,21 @@ STAGE_VERSION = 1
 """Raised when the same sample would be tried otherwise."""
 
 CONTROL = "control"
-"""The `plant` of an episode that was left as it is."""
+"""The `perturbation` of an episode that was left as it is."""
 
 
 class JudgingConfig(Config):
-    plant_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    RENAMED: ClassVar[dict[str, str]] = {
+        "perturbed_share": "plant_share",
+        "minimum_quality": "floor",
+    }
+
+    perturbed_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Perturbed negatives that the judge is tried with, as a share of the graded trajectories; each
     is one more request. With 0 the judge's kinds are unmeasured."""
     max_of_one: int = Field(default=40, ge=1, le=10_000)
     """Perturbed negatives of one failure, such as wrong_argument, at most."""
-    floor: MinimumQuality = MinimumQuality()
+    minimum_quality: MinimumQuality = MinimumQuality()
     """What the judge must reach on perturbed negatives for its word to count."""
     rubric: RubricPatch | None = None
     """What to judge by instead of the rubrics that the tasks were made with."""
@@ -71,7 +77,7 @@ def sample(passed: Iterable[str], *, graded: int, seed: int, config: JudgingConf
 def num_perturbed(graded: int, config: JudgingConfig) -> int:
     """Perturbed negatives to make where so many trajectories were graded."""
     names = len(BY_CODE) + len(BY_WORDS) + len(ATTACKS)
-    return min(math.ceil(graded * config.plant_share), names * config.max_of_one)
+    return min(math.ceil(graded * config.perturbed_share), names * config.max_of_one)
 
 
 def plan_calibration(
@@ -149,7 +155,7 @@ async def try_judge(
     place = {
         "grading_id": item.data["grading_id"],
         "trajectory_id": item.data["trajectory_id"],
-        "plant": item.data["plant"],
+        "perturbation": item.data["plant"],
         "split": source.trajectory["split"],
     }
     if item.data["plant"] == CONTROL:

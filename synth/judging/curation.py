@@ -27,6 +27,9 @@ STAGE_VERSION = 2
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
 """Ends that leave a conversation unfinished; they are the reason, whatever else failed."""
 
+_IN_DIGESTS: dict[str | None, str] = {"below_minimum": "below_floor"}
+"""Judge status -> what it was called when the first ids were made of it: they stay as they are."""
+
 
 class CurationConfig(Config):
     sequence_share: float = Field(default=0.05, gt=0.0, le=1.0)
@@ -66,7 +69,10 @@ def decide_all(
     kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
-    looked_at = [(c.trajectory_id, c.termination_reason, c.judge_status) for c in candidates]
+    looked_at = [
+        (c.trajectory_id, c.termination_reason, _IN_DIGESTS.get(c.judge_status, c.judge_status))
+        for c in candidates
+    ]
     curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
     return [
         {
@@ -78,7 +84,7 @@ def decide_all(
             "score": c.score,
             "train_turns": c.train_turns,
             "split": c.split,
-            "judge_standing": c.judge_status,
+            "judge_status": c.judge_status,
         }
         for c in candidates
     ]
@@ -95,7 +101,7 @@ def candidate_of(
     it has yet to be judged.
 
     Where the judge's `status` is below the minimum quality, what only it passed counts as failed;
-    whoever would be accepted otherwise is dropped as `judge_below_floor`.
+    whoever would be accepted otherwise is dropped as `judge_below_minimum`.
     """
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
@@ -103,7 +109,7 @@ def candidate_of(
     scores = scores_of(verdicts)
     judged = [c.id for c in rubric.criteria if c.kind == JUDGED and c.id in scores]
     decision = by_its_word = decide(rubric, scores)
-    if status == "below_floor":
+    if status == "below_minimum":
         decision = decide(rubric, scores | dict.fromkeys(judged, 0.0))
     claims_unsupported = any(
         v["criterion_id"] == UNSUPPORTED_CLAIMS and not v["passed"] for v in verdicts
@@ -112,12 +118,12 @@ def candidate_of(
     if trajectory["termination_reason"] in SPOILED:
         reason = trajectory["termination_reason"]
     elif by_its_word.accepted and not decision.accepted and not claims_unsupported:
-        reason = "judge_below_floor"
+        reason = "judge_below_minimum"
     elif decision.failed:
         kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
         reason = f"failed_{kinds[decision.failed[0]]}"
     elif claims_unsupported:
-        reason = "failed_hack_check"
+        reason = f"failed_{UNSUPPORTED_CLAIMS}"
     elif not decision.accepted:
         reason = "low_score"
     ordered = sorted(calls, key=lambda call: call["call_index"])

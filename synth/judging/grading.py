@@ -28,7 +28,7 @@ STAGE = "grading"
 STAGE_VERSION = 2
 """Raised when the same trajectory would be graded otherwise."""
 
-UNSUPPORTED_CLAIMS = "hack_check"
+UNSUPPORTED_CLAIMS = "unsupported_claims"
 """Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
 
 

@@ -6,7 +6,7 @@ whether a kind may be called calibrated.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -19,22 +19,24 @@ from synth.rubrics.criteria import JUDGED
 CALIBRATED_AT = 50
 """Criteria of one kind that people have labelled, from which on it may be called calibrated."""
 
-JudgeStatus = Literal["measured", "uncertain", "below_floor", "unmeasured"]
+JudgeStatus = Literal["measured", "uncertain", "below_minimum", "unmeasured"]
 """measured: at the minimum quality, and the upper bound of the rate of false accepts is, too.
-uncertain: the rate itself is, its bound is not: too few negatives to be sure. below_floor: it is
-not. unmeasured: too few negatives for any rate. Only below_floor takes the judge's word away; each
-is marked on rows."""
+uncertain: the rate itself is, its bound is not: too few negatives to be sure. below_minimum: it is
+not. unmeasured: too few negatives for any rate. Only below_minimum takes the judge's word away;
+each is marked on rows."""
 
 
 class MinimumQuality(Config):
     """What the judge must reach on perturbed negatives for its word to count."""
+
+    RENAMED: ClassVar[dict[str, str]] = {"min_perturbed": "min_plants"}
 
     max_false_accept: float = Field(default=0.2, ge=0.0, le=1.0)
     """Largest share of the perturbed negatives of a kind that it may pass. The upper bound of its
     interval (Wilson's, 95%) must not lie above, either, for the kind to be called measured."""
     min_kappa: float = Field(default=0.4, ge=-1.0, le=1.0)
     """Least kappa of its verdicts on perturbed negatives and untouched episodes together."""
-    min_plants: int = Field(default=10, ge=1)
+    min_perturbed: int = Field(default=10, ge=1)
     """With fewer of a kind, the kind is unmeasured: accepted by, and marked so."""
 
 
@@ -133,12 +135,12 @@ def unsupported_claim_rates(rows: Iterable[Row]) -> Rates:
 
 def judge_status_of(rates: Rates | None, minimum: MinimumQuality) -> JudgeStatus:
     """Whether the judge's word counts in a kind."""
-    if rates is None or rates.num_failures < minimum.min_plants or not rates.num_fine:
+    if rates is None or rates.num_failures < minimum.min_perturbed or not rates.num_fine:
         return "unmeasured"
     agreed = rates.kappa
     wrong = rates.false_accepts > minimum.max_false_accept * rates.num_failures
     if wrong or agreed is None or agreed < minimum.min_kappa:
-        return "below_floor"
+        return "below_minimum"
     _, high = wilson(rates.false_accepts, rates.num_failures)
     return "measured" if high <= minimum.max_false_accept else "uncertain"
 
@@ -151,10 +153,11 @@ def status_on_judged(rows: Iterable[Row], minimum: MinimumQuality) -> JudgeStatu
 def warning_of(status: JudgeStatus, rates: Mapping[str, Rates]) -> str | None:
     """What a run says loudly."""
     own = rates.get(JUDGED)
-    if status == "below_floor" and own is not None:
+    if status == "below_minimum" and own is not None:
         return (
-            f"THE JUDGE IS BELOW THE FLOOR on {JUDGED} criteria: it passed {own.false_accepts} of "
-            f"{own.num_failures} planted failures and {own.true_accepts} of {own.num_fine} "
+            f"THE JUDGE IS BELOW ITS MINIMUM QUALITY on {JUDGED} criteria: "
+            f"it passed {own.false_accepts} of "
+            f"{own.num_failures} perturbed negatives and {own.true_accepts} of {own.num_fine} "
             "untouched episodes. Nothing is accepted by its word."
         )
     if status == "uncertain" and own is not None:
@@ -191,7 +194,7 @@ def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
     if (attacks := rates_of(_attacked(rows))).num_failures:
         table.append(_line("judge, aimed at", "all", attacks))
     if (claims := unsupported_claim_rates(rows)).num_fine:
-        table.append(_line("hack check", UNSUPPORTED_CLAIMS, claims))
+        table.append(_line("unsupported-claim check", UNSUPPORTED_CLAIMS, claims))
     return table
 
 

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from records.settings import renamed_settings
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.judging.calibration import JudgingConfig
 from synth.judging.judge_rates import (
     CALIBRATED_AT,
     JudgeStatus,
@@ -87,8 +89,8 @@ def calibrated_gradings(dataset: Dataset) -> list[str]:
     return [i for i in ids if JUDGED in calibrated_kinds(label_rates(dataset, i), CALIBRATED_AT)]
 
 
-JUDGE_MARK = """CASE WHEN t.judge_standing != 'measured' THEN t.judge_standing
-  WHEN t.judge_standing IS NULL THEN NULL
+JUDGE_MARK = """CASE WHEN t.judge_status != 'measured' THEN t.judge_status
+  WHEN t.judge_status IS NULL THEN NULL
   WHEN list_contains($4, t.grading_id) THEN 'calibrated' ELSE 'not_calibrated' END"""
 """SQL over the view `trajectories` AS t; $4: the calibrated gradings."""
 
@@ -101,11 +103,8 @@ def _minimum_quality(dataset: Dataset) -> MinimumQuality:
         for row in sorted(rows, key=lambda row: str(row["happened_at"]))
         if "judging" in (row["config"] or {})
     ]
-    return (
-        MinimumQuality.model_validate(configs[-1]["judging"]["floor"])
-        if configs
-        else MinimumQuality()
-    )
+    judging = renamed_settings(JudgingConfig, configs[-1]["judging"]) if configs else {}
+    return JudgingConfig.model_validate(judging).minimum_quality
 
 
 _GRADING = """

@@ -169,7 +169,7 @@ class CurationStage(Judged):
     def _candidates(self) -> Iterator[CurationCandidate]:
         """In commit order, so that what belongs to a trajectory is read together with it."""
         tried = trials(self.run.dataset, self.grading_id)
-        status = status_on_judged(tried, self.run.config.judging.floor)
+        status = status_on_judged(tried, self.run.config.judging.minimum_quality)
         columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
         for rows in self.run.dataset.in_commits("trajectories", columns):
             for row in rows:
@@ -193,7 +193,7 @@ def trials(dataset: Dataset, grading_id: str) -> list[Row]:
 def warning_about(dataset: Dataset, config: JudgedConfig) -> str | None:
     """What a run says loudly of the judge that it was graded by, if anything."""
     rows = trials(dataset, grading_of(config))
-    status = status_on_judged(rows, config.judging.floor)
+    status = status_on_judged(rows, config.judging.minimum_quality)
     return warning_of(status, judge_rates(rows))
 
 
@@ -204,5 +204,5 @@ _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id =
 
 _PASSED = """
 SELECT trajectory_id FROM verdicts
-WHERE grading_id = $1 AND checked_by = 'code' AND kind != 'hack_check'
+WHERE grading_id = $1 AND checked_by = 'code' AND kind != 'unsupported_claims'
 GROUP BY ALL HAVING bool_and(passed) AND NOT bool_or(kind = 'test') ORDER BY 1"""

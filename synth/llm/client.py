@@ -271,9 +271,9 @@ class LLM:
         role, step and attempt."""
         item, role = at["item"], at["role"]
         config, endpoint = self._gateway.role(role)
-        hashed = request_hash(body)
-        key = digest(hashed, item, role, at["step"], at["attempt"])
         model = config.model_of(item, role)
+        hashed = request_hash(body, model)
+        key = digest(hashed, item, role, at["step"], at["attempt"])
 
         def row() -> Row:
             return new_row(

@@ -5,15 +5,13 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from offline_llm.server.names import OFFLINE_MODEL, in_digests, todays
 from records.config import Config
 from records.errors import ConfigError
 from records.seeds import share_of
 
 OFFLINE = "offline"
 """The base URL of the offline model: the same client code, in process."""
-
-OFFLINE_MODEL = "template-policy"
-"""Beginning of the names of the offline model's forms."""
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _SET_BY_US = frozenset(
@@ -38,6 +36,14 @@ class ModelConfig(Config):
     """As the endpoint knows the model."""
     weight: float = Field(default=1.0, gt=0.0)
     """Share of the items that this model plays, relative to the other weights of the role."""
+
+    @field_validator("name")
+    @classmethod
+    def _todays_name(cls, value: str) -> str:
+        return todays(value)  # recorded settings may hold an earlier one
+
+    def identity(self) -> dict[str, Any]:
+        return super().identity() | {"name": in_digests(self.name)}
 
 
 class RoleConfig(Config):

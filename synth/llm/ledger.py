@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from records.store.journal import ShardJournal
+from records.tables.columns import renamed_row
 from records.tables.schemas import Row
 from synth.llm.budget import NOTHING, Amount
 
@@ -66,7 +67,7 @@ def journalled_rows(journal: ShardJournal) -> list[Row]:
         row = response["row"]
         if row["status"] != PENDING or row["call_id"] not in rows:
             started_at = datetime.fromisoformat(row["started_at"])
-            rows[row["call_id"]] = row | {"started_at": started_at}
+            rows[row["call_id"]] = renamed_row("llm_calls", row) | {"started_at": started_at}
     return sorted(rows.values(), key=lambda row: row["started_at"])
 
 

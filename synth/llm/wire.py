@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from offline_llm.server.names import in_digests
 from records.errors import ItemError
 from records.seeds import seed_of
 from synth.llm.config import RoleConfig
@@ -77,7 +78,11 @@ def _without_reasoning(messages: Sequence[Message]) -> list[Message]:
     ]
 
 
-def request_hash(body: bytes) -> str:
+def request_hash(body: bytes, model: str) -> str:
+    """Digest of a request to the model. Keys of journals and ids of calls are made of it, so an
+    offline model counts under its earlier name."""
+    if (earlier := in_digests(model)) != model:
+        body = body.replace(b'"model":' + to_json(model), b'"model":' + to_json(earlier), 1)
     return hashlib.sha256(body).hexdigest()[:16]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import ConfigError
-from records.settings import read_settings, validate_as, with_overrides
+from records.settings import read_settings, renamed_settings, validate_as, with_overrides
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.evolution.config import EvolveConfig
@@ -43,7 +43,7 @@ def recorded_config(
     kind = kind_of(newest)
     if kind not in (RunConfig, RephraseConfig):
         raise ConfigError(f"run {run_id} is {_CALLED[kind]} with the same settings resumes it")
-    values = with_overrides(newest["config"], overrides)
+    values = with_overrides(renamed_settings(kind, newest["config"]), overrides)
     return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
 
 

@@ -103,7 +103,7 @@ def offline_simulator(config: RunConfig) -> str | None:
     if not config.plays or not hosted or config.roles["simulator"].base_url != OFFLINE:
         return None
     return (
-        "THE TEMPLATE POLICY PLAYS TOOLS: simulate names tools that a model is to play, and "
+        "THE OFFLINE MODEL PLAYS TOOLS: simulate names tools that a model is to play, and "
         f"roles.simulator is the offline provider, while {', '.join(hosted)} "
         f"{'is' if len(hosted) == 1 else 'are'} hosted. Its answers follow rules of this program; "
         "give roles.simulator an endpoint, or simulate no tools"

@@ -18,11 +18,13 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from offline_llm.server.names import OFFLINE_MODEL, todays
+from records.settings import renamed_settings
 from records.store.dataset import Dataset
 from records.tables.schemas import JSON, Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_report import judge_report
-from synth.llm.config import OFFLINE_MODEL
+from synth.pipeline.config import RunConfig
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
 from synth.render.yields import yields
@@ -71,7 +73,7 @@ MEANINGS = {
     "score": "Share of the rubric's weight that was reached, 0 to 1",
     "tool_licenses": "Licences of the tools that are shown",
     "judge_mark": "What the judge's word on criteria without a check is worth: calibrated, "
-    "not_calibrated, uncertain (its rate is within the floor, its interval is not), below_floor "
+    "not_calibrated, uncertain (its rate is good enough, its interval is not), below_minimum "
     "(it counted for nothing), unmeasured; null where it was not asked",
     "task_id": "Attempts at one task share it",
     "server": "MCP server that executed the calls; null for synthetic tools",
@@ -84,7 +86,7 @@ MEANINGS = {
     "num_tool_calls": "Calls",
     "num_errors": "Calls that returned an error",
     "num_recovered": "Errors after which the same tool succeeded",
-    "fidelities": "How calls were executed: state_machine, mcp, code, llm, cassette",
+    "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette",
     "injected_outcomes": "Failures drawn on purpose, in call order",
     "termination_reason": "Why the episode ended",
     "outcome": "What the code-checked criteria said at the end",
@@ -147,7 +149,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     judged = judge_report(dataset)
     return {
         "dataset": dataset.root.name,
-        "template_policy": any(row["model"].startswith(OFFLINE_MODEL) for row in models),
+        "offline_model": any(row["model"].startswith(OFFLINE_MODEL) for row in models),
         "totals": totals,
         "yields": yields(dataset),
         "recovery": recovery_rates(db),
@@ -172,12 +174,13 @@ def _settings(db: duckdb.DuckDBPyConnection) -> dict[str, Row]:
     """By run: the settings that made the exported rows, without addresses, keys and paths."""
     found: dict[str, Row] = {}
     for row in _select(db, _CONFIGS):
-        config = json.loads(row["config"] or "{}")
+        config = renamed_settings(RunConfig, json.loads(row["config"] or "{}"))
         kept = {name: config[name] for name in _SETTINGS if name in config}
         for name in ("domains", "servers"):
             kept[name] = [PurePath(entry).name for entry in kept.get(name, [])]
         kept["roles"] = {
             role: {name: values[name] for name in _ROLE_SETTINGS if name in values}
+            | {"models": [m | {"name": todays(m["name"])} for m in values.get("models", ())]}
             for role, values in config.get("roles", {}).items()
         }
         found[row["run_id"]] = kept

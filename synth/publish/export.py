@@ -62,7 +62,7 @@ _AS_STORED = (
     "num_tool_calls",
     "num_errors",
     "num_recovered",
-    "fidelities",
+    "executed_by",
     "injected_outcomes",
     "termination_reason",
     "outcome",

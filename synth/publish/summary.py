@@ -9,12 +9,12 @@ from typing import Any
 
 import duckdb
 
+from offline_llm.server.names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
-from synth.llm.config import OFFLINE_MODEL
 from synth.render.intervals import wilson
 from synth.render.yields import yields
 
@@ -65,8 +65,8 @@ class DatasetSummary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline model played."""
-        return "template policy" if self.offline_model else ""
+        """What quality figures carry: "offline model" where the offline model played."""
+        return "offline model" if self.offline_model else ""
 
 
 def summarise(dataset: Dataset) -> DatasetSummary:
@@ -213,7 +213,7 @@ GROUP BY ALL ORDER BY accepted DESC, n DESC, name"""
 _TOOLS = """
 SELECT name, count(*) AS n, count(DISTINCT trajectory_id) AS trajectories,
   count(*) FILTER (is_error) AS errors,
-  coalesce(string_agg(DISTINCT fidelity, ', ' ORDER BY fidelity), 'nothing') AS fidelity
+  coalesce(string_agg(DISTINCT executed_by, ', ' ORDER BY executed_by), 'nothing') AS executed_by
 FROM tool_calls GROUP BY ALL ORDER BY n DESC, name"""
 
 _DISTRIBUTED = {

@@ -29,7 +29,7 @@ class ShownCall(NamedTuple):
     """None: the episode ended before an answer."""
     is_error: bool
     marks: tuple[str, ...]
-    """What the log knows of the call: fidelity, error code, injected outcome, rules broken."""
+    """What the log knows of the call: who executed it, error code, injected fault, rules broken."""
 
 
 class ShownTurn(NamedTuple):
@@ -163,12 +163,12 @@ def _call(
 
 
 def _marks(row: Row) -> tuple[str, ...]:
-    marks = [row["fidelity"]] if row["fidelity"] else []
+    marks = [row["executed_by"]] if row["executed_by"] else []
     if row["injected_outcome"]:
         marks.append(f"injected: {row['injected_outcome']}")
     if row["error_code"]:
         marks.append(f"error: {row['error_code']}")
-    return (*marks, *(f"breaks rule: {rule}" for rule in row["breaches"] or ()))
+    return (*marks, *(f"breaks rule: {rule}" for rule in row["policy_violations"] or ()))
 
 
 def pretty(value: Any) -> str:
@@ -235,14 +235,15 @@ def _select(
 
 
 _TRAJECTORIES = """
-SELECT t.* EXCLUDE (run_id, schema_version), coalesce(t.server, d.name, t.domain_id, '?') AS world,
+SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
+  coalesce(t.server, d.name, t.domain_id, '?') AS world,
   k.complexity, k.rubric
 FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
 WHERE list_contains($1, t.trajectory_id)"""
 
 _CALLS = """
-SELECT trajectory_id, tool_call_id, fidelity, is_error, error_code, injected_outcome, breaches,
-  actor, turn, name, arguments, observation
+SELECT trajectory_id, tool_call_id, executed_by, is_error, error_code, injected_outcome,
+  policy_violations,  actor, turn, name, arguments, observation
 FROM tool_calls WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, call_index"""
 
 _VERDICTS = """

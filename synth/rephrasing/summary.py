@@ -5,9 +5,9 @@ from typing import Any
 
 import duckdb
 
+from offline_llm.server.names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.llm.config import OFFLINE_MODEL
 from synth.render.yields import yields
 from synth.rephrasing.writing.config import STAGES
 
@@ -33,8 +33,8 @@ class RephrasingSummary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "template policy" where the offline model played."""
-        return "template policy" if self.offline_model else ""
+        """What quality figures carry: "offline model" where the offline model played."""
+        return "offline model" if self.offline_model else ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -119,7 +119,7 @@ class Decision(NamedTuple):
 
 
 class Rubric(Strict):
-    accept_at: float = Field(default=0.7, ge=0.0, le=1.0)
+    pass_threshold: float = Field(default=0.7, ge=0.0, le=1.0)
     criteria: tuple[Criterion, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -143,4 +143,4 @@ def decide(rubric: Rubric, scores: Mapping[str, float]) -> Decision:
     total = sum(c.weight for c in scored)
     share = sum(c.weight * scores[c.id] for c in scored) / total if total else 0.0
     failed = tuple(c.id for c in rubric.criteria if c.mandatory and scores.get(c.id, 0.0) < 1.0)
-    return Decision(not failed and share >= rubric.accept_at, share, failed)
+    return Decision(not failed and share >= rubric.pass_threshold, share, failed)

@@ -1,6 +1,6 @@
 """A new rubric for stored tasks: criteria dropped, changed and added, for all tasks or by variant.
 
-accept_at: 0.8            # if given, of every rubric
+pass_threshold: 0.8       # if given, of every rubric
 drop: [never_1]           # ids of criteria; a rubric without one is left as it is
 change:                   # fields of criteria that a rubric has; some rubric must have it
   - {id: manner, weight: 2, mandatory: true}
@@ -15,7 +15,7 @@ add:                      # whole criteria, as a task's rubric holds them
 
 from collections.abc import Set
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -61,7 +61,9 @@ class Addition(Config):
 
 
 class RubricPatch(Config):
-    accept_at: float | None = Field(default=None, ge=0.0, le=1.0)
+    RENAMED: ClassVar[dict[str, str]] = {"pass_threshold": "accept_at"}
+
+    pass_threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     """Weighted share from which an episode passes, of every rubric; None: each keeps its own."""
     drop: tuple[str, ...] = ()
     """Ids of criteria that the rubrics lose."""
@@ -83,8 +85,8 @@ class RubricPatch(Config):
         ]
         if not (criteria := (*kept, *added)):
             raise ConfigError(f"the rubric leaves task {task['task_id']} without any criterion")
-        accept_at = old.accept_at if self.accept_at is None else self.accept_at
-        rubric = Rubric(accept_at=accept_at, criteria=criteria)
+        pass_threshold = old.pass_threshold if self.pass_threshold is None else self.pass_threshold
+        rubric = Rubric(pass_threshold=pass_threshold, criteria=criteria)
         return task | {"rubric": rubric.model_dump(mode="json")}
 
     def check_ids(self, known: Set[str]) -> None:

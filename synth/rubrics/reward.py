@@ -40,7 +40,7 @@ def evidence_of(
         policy_violations=[
             PolicyViolation(rule=rule, call_index=call["call_index"])
             for call in calls
-            for rule in call["breaches"]
+            for rule in call["policy_violations"]
         ],
         tests=tests,
     )

@@ -311,7 +311,7 @@ def _rubric(
     )
     state = rubric.criteria[0]
     state = STATE.criterion("state", state.words, check, weight=4, mandatory=True)
-    return Rubric(accept_at=rubric.accept_at, criteria=(state, *rubric.criteria[1:]))
+    return Rubric(pass_threshold=rubric.pass_threshold, criteria=(state, *rubric.criteria[1:]))
 
 
 def _without(change: Mapping[str, Any], fields: set[str]) -> dict[str, Any]:

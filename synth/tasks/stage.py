@@ -213,7 +213,7 @@ def _in_domain(
     made = tasks.make(
         item_id,
         shares=config.shares,
-        disclosure=persona["reveals"],
+        disclosure=persona["disclosure"],
         dual_control=config.dual_control,
     )
     return _Made(*made, {"title": domain.title, "description": domain.description})
@@ -251,7 +251,7 @@ async def _on_server(
             tools,
             item_id,
             shares=config.shares,
-            disclosure=persona["reveals"],
+            disclosure=persona["disclosure"],
             variants=config.server_variants,
             attempt=attempt,
             others=_others(item_id, agent, sources),

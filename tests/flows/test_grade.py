@@ -17,7 +17,7 @@ from synth.llm.config import ModelConfig, RoleConfig
 from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth
 
-EXACT = {"judge": RoleConfig(models=(ModelConfig(name="template-policy-exact"),))}
+EXACT = {"judge": RoleConfig(models=(ModelConfig(name="offline-model-exact"),))}
 SAME = GradeConfig(code=())
 TABLES = ("verdicts", "calibration", "curation")
 
@@ -108,9 +108,9 @@ def test_a_change_of_a_criterion_that_is_nowhere_is_refused(copied: Path) -> Non
 def test_the_command_grades_and_prints_the_trial(
     prefect_url: str, synth: Synth, copied: Path
 ) -> None:
-    done = synth("grade", str(copied), "--judge-model", "template-policy-exact", "--json")
+    done = synth("grade", str(copied), "--judge-model", "offline-model-exact", "--json")
     assert done.returncode == 0, done.stderr
     assert {"kind", "fpr", "tpr", "kappa"} <= json.loads(done.stdout)[0].keys()
-    wrong = synth("grade", str(copied), "--set", "judging.plant_share=2")
+    wrong = synth("grade", str(copied), "--set", "judging.perturbed_share=2")
     assert wrong.returncode == 2
-    assert "judging.plant_share = 2" in wrong.stderr
+    assert "judging.perturbed_share = 2" in wrong.stderr

@@ -190,7 +190,7 @@ def test_the_command_its_report_and_the_view_of_a_rewrite(
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["totals"]["rewrites"] == 8
     page = (tmp_path / "d" / "rephrasing.html").read_text()
-    assert "Template policy" in page
+    assert "Offline model" in page
     assert "Rewrites beside their sources" in page
     rows = json.loads(
         synth("sql", "select run_id, rephrasing_id from rephrasings", "-d", "d", "--json").stdout

@@ -114,6 +114,6 @@ def test_a_servers_secret_is_used_and_is_nowhere(
     calls = Dataset.open(tmp_path / "d").rows("tool_calls")
     told = [call for call in calls if "[secret SHOP_API_TOKEN]" in str(call["observation"])]
     assert told
-    assert {call["fidelity"] for call in told} == {"mcp"}
+    assert {call["executed_by"] for call in told} == {"mcp"}
     assert KEY not in caplog.text
     assert_nowhere(KEY, tmp_path)

@@ -16,7 +16,7 @@ def ask(
     messages: list[Message], *, settings: OfflineSettings | None = None, **body: Any
 ) -> Message:
     """The assistant message to these messages."""
-    whole = {"model": "template-policy", "messages": messages} | body
+    whole = {"model": "offline-model", "messages": messages} | body
     request = parse_chat(json.loads(json.dumps(whole)))
     answer = answer_of(request, settings or OfflineSettings())
     return completion(request, answer)["choices"][0]["message"]

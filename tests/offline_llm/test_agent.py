@@ -29,7 +29,7 @@ class Talk:
         self.messages.append({"role": "user", "content": words})
         for _ in range(20):
             body = {
-                "model": "template-policy-exact",
+                "model": "offline-model-exact",
                 "messages": self.messages,
                 "tools": self.tools,
             }

@@ -47,7 +47,7 @@ async def answers(bodies: list[dict[str, Any]], rates: Misbehaviour) -> list[tup
 def body(seed: int) -> dict[str, Any]:
     say = {"role": "user", "content": "Please feed a hive. The hive is HV-07, the kilograms is 2."}
     return {
-        "model": "template-policy-exact",
+        "model": "offline-model-exact",
         "messages": [say],
         "tools": HIVES,
         "seed": seed,

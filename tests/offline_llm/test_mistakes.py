@@ -113,7 +113,7 @@ def refused(message: dict[str, Any], code: str, says: str) -> list[dict[str, Any
 
 
 def clumsy(**rates: float) -> OfflineSettings:
-    return settings().model_copy(update={"clumsiness": {"template-policy": Clumsiness(**rates)}})
+    return settings().model_copy(update={"clumsiness": {"offline-model": Clumsiness(**rates)}})
 
 
 CLUMSY_CASES: dict[str, tuple[list[dict[str, Any]], list[Any], Any]] = {
@@ -166,7 +166,7 @@ def test_what_was_left_out_is_given_or_asked_for(user_goal: str) -> None:
 
 def test_only_the_clumsy_model_makes_calls_that_cannot_be() -> None:
     made = [
-        ask(talk(FEED), tools=HIVES, seed=seed, model="template-policy-clumsy")
+        ask(talk(FEED), tools=HIVES, seed=seed, model="offline-model-clumsy")
         for seed in range(TRIALS)
     ]
     others = [ask(talk(FEED), tools=HIVES, seed=seed) for seed in range(TRIALS)]
@@ -177,7 +177,7 @@ def test_only_the_clumsy_model_makes_calls_that_cannot_be() -> None:
 def test_the_exact_model_makes_none() -> None:
     always = settings(**{kind: 1.0 for kind in NONE})
     for messages, tools, shows in CASES.values():
-        exact = ask(messages, tools=tools, model="template-policy-exact", settings=always)
+        exact = ask(messages, tools=tools, model="offline-model-exact", settings=always)
         assert not shows(exact)
 
 

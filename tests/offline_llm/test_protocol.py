@@ -9,10 +9,11 @@ import jsonschema
 import openai
 import pytest
 
+from offline_llm.server.names import EARLIER
 from records.sizes import count_tokens
 
-MODEL = "template-policy"
-EXACT = "template-policy-exact"
+MODEL = "offline-model"
+EXACT = "offline-model-exact"
 
 
 def tool(name: str, description: str, /, **params: str) -> dict[str, Any]:
@@ -209,8 +210,19 @@ def test_wrong_routes_methods_and_bodies_are_refused(client: openai.OpenAI) -> N
 
 
 def test_models_are_listed(client: openai.OpenAI) -> None:
-    served = {MODEL, EXACT, "template-policy-clumsy"}
+    served = {MODEL, EXACT, "offline-model-clumsy"}
     assert {model.id for model in client.models.list()} == served
+
+
+def test_earlier_names_of_models_get_the_same_answers(client: openai.OpenAI) -> None:
+    for model, earlier in EARLIER.items():
+        one, other = (
+            client.chat.completions.create(model=name, messages=[{"role": "user", "content": "Hi"}])
+            for name in (model, earlier)
+        )
+        assert (one.id, one.choices, one.model) == (other.id, other.choices, model)
+    vectors = client.embeddings.create(model=EARLIER[MODEL], input=["a shelf"])
+    assert vectors.model == MODEL
 
 
 def test_embeddings_of_like_texts_lie_closer(client: openai.OpenAI) -> None:

@@ -14,7 +14,7 @@ from tool_specs.domains.domain import load_domains
 
 DOMAIN = load_domains(["clinic_desk"])[0]
 TOOLS = tool_rows(DOMAIN)
-QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1.0}))
+QUIET = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"success": 1.0}))
 """Nothing is injected."""
 
 AGENT: Row = {
@@ -31,7 +31,7 @@ PERSONA: Row = {
     "patience": 3,
 }
 RUBRIC = {
-    "accept_at": 0.7,
+    "pass_threshold": 0.7,
     "criteria": [
         {
             "id": "goal",

@@ -19,7 +19,9 @@ from synth.llm.config import RoleConfig
 from tests.synth.clinic import TASK, catalogue
 
 STORMY = EpisodeConfig(
-    outcomes=FaultInjectionConfig(weights={"success": 3, "transient_error": 1, "rate_limit": 1})
+    fault_injection=FaultInjectionConfig(
+        weights={"success": 3, "transient_error": 1, "rate_limit": 1}
+    )
 )
 
 

@@ -13,7 +13,7 @@ from tests.records.rows import row
 
 KEPT = ItemStatus("kept", None)
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
-MODEL = "template-policy"
+MODEL = "offline-model"
 
 TOOLS = [
     {
@@ -30,7 +30,7 @@ TOOLS = [
     for name in ("find_boats", "rent_boat")
 ]
 RUBRIC = {
-    "accept_at": 0.7,
+    "pass_threshold": 0.7,
     "criteria": [
         {"id": "goal", "kind": "state", "words": "The boat is rented.", "weight": 2.0},
         {"id": "told", "kind": "communicate", "words": "The price is told.", "weight": 1.0},
@@ -96,7 +96,7 @@ def trajectory(trajectory_id: str, messages: Sequence[Row] | None = None, **valu
         "num_tool_calls": len(asked),
         "num_errors": 1,
         "num_recovered": 1,
-        "fidelities": ["state_machine"],
+        "executed_by": ["state_machine"],
         "injected_outcomes": ["rate_limit"],
         "termination_reason": "user_done",
         "outcome": "passed",
@@ -122,13 +122,13 @@ def calls_of(one: Row) -> list[Row]:
             tool_call_id=c["id"],
             tool_id=c["function"]["name"],
             name=c["function"]["name"],
-            fidelity="state_machine",
+            executed_by="state_machine",
             arguments=c["function"]["arguments"],
             observation=answers.get(c["id"], ""),
             is_error=answers.get(c["id"]) == "rate limited",
             error_code="rate_limited" if answers.get(c["id"]) == "rate limited" else None,
             injected_outcome="rate_limit" if answers.get(c["id"]) == "rate limited" else None,
-            breaches=[],
+            policy_violations=[],
             state_diff=[],
             split=one["split"],
             actor="agent",

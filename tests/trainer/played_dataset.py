@@ -10,7 +10,7 @@ from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
 
-QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1.0}))
+QUIET = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"success": 1.0}))
 
 
 def make_dataset(folder: Path, *, num_tasks: int) -> Path:

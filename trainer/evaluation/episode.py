@@ -70,7 +70,7 @@ class PlayedEpisode:
             valid_calls=len(valid),
             wanted_calls=wanted.total(),
             exact_calls=(wanted & made).total(),
-            breaches=sum(bool(r.breaches) for r in records),
+            breaches=sum(bool(r.policy_violations) for r in records),
             turns=state.turn,
             prompt_tokens=self.prompt_tokens,
         )

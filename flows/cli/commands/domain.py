@@ -140,7 +140,7 @@ def _print(
             "matters, or leave it out; another --seed draws other calls."
         )
     if task is not None:
-        say("\nA task of it (worded by the offline provider, a template policy):")
+        say("\nA task of it (worded by the offline provider, an offline model):")
         print(_task_words(task))  # noqa: T201
     say(f"\n{domain.name}: {'proved' if not problems else f'{len(problems)} problems'}")
 

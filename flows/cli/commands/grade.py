@@ -62,7 +62,7 @@ def grade(
     seconds = run_flow("grade", loaded, store.root, command=f"synth grade {store.root}")
     grading_id = grading_of(loaded)
     say(f"done in {seconds:.0f} s; grading {grading_id} of {store.root}")
-    table = as_table(trials(store, grading_id), loaded.judging.floor)
+    table = as_table(trials(store, grading_id), loaded.judging.minimum_quality)
     if json_:
         print(json.dumps(table))  # noqa: T201
     else:
@@ -100,6 +100,7 @@ def _settings(
 
 def _recorded(store: "Dataset") -> dict[str, Any]:
     """The settings of the newest run that have a say in grading, without its budget."""
+    from records.settings import renamed_settings
     from synth.judging.config import GradeConfig, JudgedConfig
     from synth.pipeline.config_files import kind_of
 
@@ -110,6 +111,7 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     if not judged:
         raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")
     newest = max(judged, key=lambda row: row["happened_at"])["config"]
+    newest = renamed_settings(GradeConfig, newest)
     kept = set(GradeConfig.model_fields) - {"name", "budget", "stage_seconds"}
     values = {name: value for name, value in newest.items() if name in kept}
     values["roles"] = {"judge": newest["roles"]["judge"]}

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from offline_llm.server.names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.llm.config import OFFLINE_MODEL
 
 _KEPT = """
 SELECT count(*) AS tools, count(*) FILTER (semantics_json IS NOT NULL) AS with_semantics,
@@ -57,13 +57,13 @@ def summarise(dataset: Dataset) -> dict[str, Any]:
             "dropped": {row["reason"]: row["n"] for row in rows(_DROPS)},
             "acceptance": acceptance,
             "cells": rows(_CELLS),
-            "template_policy": any(r["model"].startswith(OFFLINE_MODEL) for r in acceptance),
+            "offline_model": any(r["model"].startswith(OFFLINE_MODEL) for r in acceptance),
         }
 
 
 def lines(summary: dict[str, Any]) -> list[str]:
     """For a person."""
-    written = " (written by the template policy)" if summary["template_policy"] else ""
+    written = " (written by the offline model)" if summary["offline_model"] else ""
     dropped = ", ".join(f"{reason} {n}" for reason, n in summary["dropped"].items()) or "none"
     cells = summary["cells"]
     covered, all_cells = (sum(c[name] for c in cells) for name in ("covered", "domains"))

@@ -46,14 +46,14 @@ class CallRecord(NamedTuple):
     tool_call_id: str
     tool_id: str | None
     name: str
-    fidelity: str | None
+    executed_by: str | None
     """None for a call that reached no executor."""
     arguments: Any
     """The parsed object, or the model's own text where that is no JSON object."""
     observation: str
     is_error: bool
     error_code: str | None
-    breaches: list[str]
+    policy_violations: list[str]
     injected_outcome: str | None
     """None: the tool's own answer."""
     state_hash_before: str | None
@@ -154,12 +154,12 @@ class Caller:
             tool_call_id=call["id"],
             tool_id=tool["tool_id"] if tool else None,
             name=name,
-            fidelity=None,
+            executed_by=None,
             arguments=text if isinstance(arguments, NotJson) else arguments,
             observation="",
             is_error=True,
             error_code=None,
-            breaches=[],
+            policy_violations=[],
             injected_outcome=None,
             state_hash_before=None,
             state_hash_after=None,
@@ -185,7 +185,8 @@ class Caller:
     ) -> CallRecord:
         executor, name = self._routes[record.name], record.name
         record = record._replace(
-            fidelity=executor.executed_by, breaches=executor.policy_violations(name, arguments)
+            executed_by=executor.executed_by,
+            policy_violations=executor.policy_violations(name, arguments),
         )
         if record.actor == "user":  # what people do with their own hands meets no outage of ours
             result = await executor.call(name, arguments, read_only=read_only)

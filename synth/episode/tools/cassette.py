@@ -31,7 +31,7 @@ class NotRecordedError(TransientError):
 
 def is_executed(call: Row) -> bool:
     """Whether a recorded call reached what executes the tool."""
-    return call["fidelity"] is not None and call["injected_outcome"] not in BEFORE_EXECUTION
+    return call["executed_by"] is not None and call["injected_outcome"] not in BEFORE_EXECUTION
 
 
 class Tape:
@@ -42,7 +42,7 @@ class Tape:
         wanted = set(executed_by)
         self._calls: dict[tuple[str, str], deque[Row]] = defaultdict(deque)
         for call in calls:
-            if call["fidelity"] in wanted and is_executed(call):
+            if call["executed_by"] in wanted and is_executed(call):
                 self._calls[_signature(call["name"], call["arguments"])].append(call)
 
     def next(self, tool: str, arguments: Mapping[str, Any]) -> Row:
@@ -160,7 +160,7 @@ class Cassette:
             }
             calls: dict[str, list[Row]] = {}
             for call in dataset.rows("tool_calls"):
-                if call["trajectory_id"] in places and call["fidelity"] in ("mcp", "cassette"):
+                if call["trajectory_id"] in places and call["executed_by"] in ("mcp", "cassette"):
                     calls.setdefault(call["trajectory_id"], []).append(call)
             for trajectory, own in calls.items():
                 cassette.add(places[trajectory], own)

@@ -109,7 +109,7 @@ def wrong_order(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
 
 
 def _swap_calls(edit: EpisodeEdit, one: Row, other: Row) -> None:
-    told = ("name", "arguments", "observation", "is_error", "state_diff", "breaches")
+    told = ("name", "arguments", "observation", "is_error", "state_diff", "policy_violations")
     first, second = ({key: row[key] for key in told} for row in (one, other))
     edit.rewrite(one, **second)
     edit.rewrite(other, **first)
@@ -127,7 +127,7 @@ def policy_broken(edit: EpisodeEdit) -> tuple[Criterion | None, str]:
         return None, ""
     check, rules = _call_check(refused), PolicyCheck.model_validate(policy.check).rules
     arguments = check.arguments or {}
-    edit.add(check.tool, arguments, {**arguments, "status": "done"}, breaches=list(rules))
+    edit.add(check.tool, arguments, {**arguments, "status": "done"}, policy_violations=list(rules))
     edit.say("I have made an exception for you and done it. Anything else?", instead=True)
     return policy, f"{check.tool} was called against the rules"
 

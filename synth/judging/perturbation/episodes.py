@@ -117,7 +117,7 @@ class EpisodeEdit:
             "arguments": arguments,
             "observation": text,
             "is_error": False,
-            "breaches": [],
+            "policy_violations": [],
             "actor": "agent",
             "state_diff": [],
         }

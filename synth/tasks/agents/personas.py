@@ -1,7 +1,7 @@
 """Personas: who the simulated user is. Attributes are drawn, the words are the generator's."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
@@ -54,11 +54,13 @@ PersonaPhrase = Annotated[
 class PersonaConfig(Config):
     """What the simulated users are drawn from; what stands twice is drawn twice as often."""
 
+    RENAMED: ClassVar[dict[str, str]] = {"disclosure": "reveals"}
+
     styles: tuple[PersonaPhrase, ...] = Field(default=STYLES, min_length=1)
     """How they write; one each."""
     preferences: tuple[PersonaPhrase, ...] = Field(default=PREFERENCES, min_length=1)
     """How they like to be served; two each."""
-    reveals: tuple[Disclosure, ...] = Field(default=DISCLOSURES, min_length=1)
+    disclosure: tuple[Disclosure, ...] = Field(default=DISCLOSURES, min_length=1)
     """Whether they tell what they know at once, some of it, or mostly when asked; one each."""
     patience: tuple[int, int] = (3, 7)
     """Fewest and most fruitless answers after which one gives up."""
@@ -103,7 +105,7 @@ def _plan(item_id: str, config: PersonaConfig) -> PersonaPlan:
         style=rng.choice(config.styles),
         preferences=tuple(rng.sample(config.preferences, min(2, len(config.preferences)))),
         patience=rng.randint(*config.patience),
-        reveals=rng.choice(config.reveals),
+        reveals=rng.choice(config.disclosure),
     )
 
 
@@ -150,7 +152,7 @@ async def make_persona(plan: PersonaPlan, llm: LLM, *, generator: RoleConfig) ->
         "communication_style": plan.style,
         "preferences": [p.strip() for p in words["preferences"]],
         "patience": plan.patience,
-        "reveals": plan.reveals,
+        "disclosure": plan.reveals,
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": prompt.version,
         "split": "train",

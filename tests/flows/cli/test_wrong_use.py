@@ -177,5 +177,5 @@ def test_rules_that_would_play_tools_are_told_before_anything_is_asked(
     )
     done = refusal("run", "run.toml", "--dataset", "d", *option)
     assert_refused(done, "unreachable")
-    assert done.stderr.count("THE TEMPLATE POLICY PLAYS TOOLS") == 1
-    assert done.stderr.index("TEMPLATE POLICY") < done.stderr.index("unreachable")
+    assert done.stderr.count("THE OFFLINE MODEL PLAYS TOOLS") == 1
+    assert done.stderr.index("OFFLINE MODEL") < done.stderr.index("unreachable")

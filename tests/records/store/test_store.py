@@ -148,7 +148,7 @@ def test_unknown_and_missing_columns_are_named(dataset: Dataset) -> None:
         ("messages", float("nan")),
         ("messages", {1, 2}),
         ("messages", ["\ud800"]),
-        ("fidelities", "mcp"),
+        ("executed_by", "mcp"),
     ],
 )
 def test_a_value_of_the_wrong_type_names_column_and_row(

@@ -23,14 +23,14 @@ json_values = st.recursive(
     max_leaves=20,
 )
 rows = st.builds(
-    lambda messages, error, tools, turns, reward, fidelities: trajectories(
+    lambda messages, error, tools, turns, reward, executed_by: trajectories(
         "a",
         messages=messages,
         error=error,
         tools=tools,
         num_turns=turns,
         objective_reward=reward,
-        fidelities=fidelities,
+        executed_by=executed_by,
     )[0],
     json_values,
     st.none() | st.text(),

@@ -171,12 +171,12 @@ def test_a_run_over_imported_tools_has_accepted_trajectories(tmp_path: Path) -> 
     run_pipeline(folder, config(concurrency=4))
     dataset = Dataset.open(folder)
     with dataset.connect() as db:
-        fidelities, n = db.execute(
-            "select any_value(fidelities), count(*) from trajectories where accepted"
+        executed_by, n = db.execute(
+            "select any_value(executed_by), count(*) from trajectories where accepted"
         ).fetchall()[0]
         worlds = db.execute("select count(*) from domains where name like 'played_%'").fetchall()
     assert n > 0
-    assert fidelities == ["llm"]
+    assert executed_by == ["llm"]
     assert worlds == [(1,)]
     assert {row["changed_fields"] for row in dataset.rows("simulations")} == {None}
     before = content_of(folder)

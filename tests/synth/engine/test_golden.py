@@ -104,5 +104,11 @@ def test_golden_curation() -> None:
         config=CurationConfig(sequence_min=2),
     )
     reasons = {row["drop_reason"] for row in rows}
-    assert reasons >= {None, "sequence_quota", "near_duplicate", "failed_hack_check", "max_turns"}
+    assert reasons >= {
+        None,
+        "sequence_quota",
+        "near_duplicate",
+        "failed_unsupported_claims",
+        "max_turns",
+    }
     assert_golden(GOLDEN / "curation.yaml", curation.STAGE_VERSION, rows)

@@ -43,7 +43,9 @@ NEEDS_SANDBOX = pytest.mark.skipif(bool(available()), reason=str(available()))
 ACTIONS = [calls(STATUS, BRANCH, STATUS), calls(NO_BRANCH), calls(ADD, COMMIT), says("Done.")]
 STORMY = QUIET.model_copy(
     update={
-        "outcomes": FaultInjectionConfig(weights={"success": 2, "transient_error": 1, "partial": 1})
+        "fault_injection": FaultInjectionConfig(
+            weights={"success": 2, "transient_error": 1, "partial": 1}
+        )
     }
 )
 
@@ -92,7 +94,7 @@ def without_the_server(tools: list[Row]) -> Catalogue:
 def test_a_live_trajectory_replays_without_its_server(seed: int) -> None:
     """To the byte: every column of every call, messages, hashes and reward, outcomes included."""
     made = recorded(STORMY, seed)
-    assert {call["fidelity"] for call in made.calls} == {"mcp"}
+    assert {call["executed_by"] for call in made.calls} == {"mcp"}
     environment = without_the_server(made.tools)
     report = asyncio.run(
         replay_rows(made.trajectory, made.calls, TASK, environment, STORMY, cassette=True)
@@ -149,14 +151,14 @@ def episode(tape: Recording, *actions: dict[str, Any]) -> tuple[EpisodeEnvironme
 
 
 def as_live(record: CallRecord) -> Row:
-    return json.loads(json.dumps(record._asdict() | {"fidelity": "mcp"}))
+    return json.loads(json.dumps(record._asdict() | {"executed_by": "mcp"}))
 
 
 @NEEDS_SANDBOX
 def test_a_new_episode_is_answered_as_the_server_did(tape: Recording) -> None:
     env, _ = episode(tape, *ACTIONS)
     records = env.state.caller.records
-    assert {record.fidelity for record in records} == {"cassette"}
+    assert {record.executed_by for record in records} == {"cassette"}
     assert canonical_json([as_live(record) for record in records]) == canonical_json(tape.calls)
     assert env.state.messages[1:] == tape.messages[1:]
     assert env.state.hash_final == tape.trajectory["state_hash_final"]
@@ -216,7 +218,7 @@ def test_an_empty_cassette_says_what_it_lacks() -> None:
 
 
 def test_a_tape_gives_each_call_once_and_can_be_wound_back() -> None:
-    call = {"name": "a", "arguments": {"x": 1}, "fidelity": "mcp", "injected_outcome": None}
+    call = {"name": "a", "arguments": {"x": 1}, "executed_by": "mcp", "injected_outcome": None}
     tape = Tape([call | {"observation": n} for n in (1, 2)], ["mcp"])
     left = tape.left()
     assert [tape.next("a", {"x": 1})["observation"] for _ in range(2)] == [1, 2]

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}"),
 ]
 
-QUIET = EpisodeConfig(outcomes=FaultInjectionConfig(weights={"success": 1}))
+QUIET = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"success": 1}))
 WORLD = CodeEnvironment(project())
 
 
@@ -94,7 +94,7 @@ def test_the_reference_is_rewarded_and_doing_nothing_is_not(made: CodeTask) -> N
     env = EpisodeEnvironment(catalogue(), QUIET)
     step = asyncio.run(play(env, task_row(made), actions(made)))
     assert (step.reward, step.info["termination_reason"]) == (1.0, "agent_done")
-    assert {r.fidelity for r in env.state.caller.records} == {"code"}
+    assert {r.executed_by for r in env.state.caller.records} == {"code"}
     assert [c["id"] for r in env.state.caller.records for c in r.state_diff] == ["shop/price.py"]
     idle = asyncio.run(play(env, task_row(made), actions(made)[-1:]))
     assert idle.reward == 0.0

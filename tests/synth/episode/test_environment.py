@@ -31,7 +31,9 @@ from tests.synth.clinic import (
 )
 
 STORMY = EpisodeConfig(
-    outcomes=FaultInjectionConfig(weights={"success": 2, "transient_error": 1, "rate_limit": 1})
+    fault_injection=FaultInjectionConfig(
+        weights={"success": 2, "transient_error": 1, "rate_limit": 1}
+    )
 )
 
 
@@ -120,7 +122,7 @@ def test_a_call_that_no_tool_can_take_is_an_error_for_the_agent(
     assert observed(step)[0]["error"]["code"] == code
     assert not step.terminated
     (record,) = env.state.caller.records
-    assert (record.is_error, record.error_code, record.fidelity) == (True, code, None)
+    assert (record.is_error, record.error_code, record.executed_by) == (True, code, None)
     assert json.dumps(record.arguments)
 
 
@@ -222,7 +224,7 @@ def test_breaches_of_policy_stand_on_the_call():
     same_day = ("cancel_appointment", {"appointment_id": "AP-1001", "reason": "other"})
     env = environment()
     *_, last = run(env, calls(same_day, CANCEL), says("Done."))
-    assert [r.breaches for r in env.state.caller.records] == [["no_same_day_cancel"], []]
+    assert [r.policy_violations for r in env.state.caller.records] == [["no_same_day_cancel"], []]
     assert not last.info["verdicts"]["policy"].passed
 
 
@@ -285,7 +287,9 @@ def test_a_restored_snapshot_goes_on_like_the_original(
 
 def test_injected_errors_never_touch_state():
     env = environment(
-        EpisodeConfig(outcomes=FaultInjectionConfig(weights={"transient_error": 1}, max_in_a_row=5))
+        EpisodeConfig(
+            fault_injection=FaultInjectionConfig(weights={"transient_error": 1}, max_in_a_row=5)
+        )
     )
     steps = run(env, *[calls(CANCEL)] * 6)
     records = env.state.caller.records
@@ -301,7 +305,7 @@ def test_injected_errors_never_touch_state():
 def test_a_stale_read_shows_the_state_at_the_start():
     booked = ("list_appointments", {"patient_id": "PT-1003"})
     env = environment(
-        EpisodeConfig(outcomes=FaultInjectionConfig(weights={"stale": 1}, max_in_a_row=9))
+        EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"stale": 1}, max_in_a_row=9))
     )
     before, cancelled, after = run(env, calls(booked), calls(CANCEL), calls(booked))
     assert observed(cancelled)[0]["status"] == "cancelled"

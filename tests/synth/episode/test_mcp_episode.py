@@ -138,7 +138,7 @@ def check_told_episode(env: EpisodeEnvironment, steps: list[Any]) -> None:
     first, second, last = steps
     status, branch, _, wrong = env.state.caller.records
     assert "On branch main" in first.observation[0]["content"]
-    assert {record.fidelity for record in env.state.caller.records} == {"mcp"}
+    assert {record.executed_by for record in env.state.caller.records} == {"mcp"}
     assert status.state_diff == []
     assert [(c["op"], c["entity"]) for c in branch.state_diff] == [("create", "branch")]
     assert branch.state_diff[0]["id"].startswith("feature/dark-mode: ")

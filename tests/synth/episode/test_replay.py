@@ -47,7 +47,7 @@ def test_what_was_recorded_comes_out_again(played: Rows):
             [{"op": "delete", "entity": "patient", "id": "PT-1", "before": {}, "after": None}],
         ),
         ("is_error", True),
-        ("breaches", ["no_write_off"]),
+        ("policy_violations", ["no_write_off"]),
         ("error_code", "not_found"),
     ],
 )

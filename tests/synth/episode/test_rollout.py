@@ -83,7 +83,7 @@ def test_a_finished_conversation_ends_with_the_agents_words(played: dict[str, li
 def test_hashes_chain_from_the_first_state_to_the_last(played: dict[str, list[Row]]):
     for t in played["trajectories"]:
         own = [c for c in played["tool_calls"] if c["trajectory_id"] == t["trajectory_id"]]
-        hashes = [(c["state_hash_before"], c["state_hash_after"]) for c in own if c["fidelity"]]
+        hashes = [(c["state_hash_before"], c["state_hash_after"]) for c in own if c["executed_by"]]
         state = t["state_hash_initial"]
         for before, after in hashes:
             assert before == state

@@ -206,9 +206,9 @@ def test_an_episode_is_played_measured_and_replayed_without_the_model(tmp_path: 
     for result in made:
         [row], calls = result.tables["trajectories"], result.tables["tool_calls"]
         notes = {note["call_index"]: note for note in result.tables["simulations"]}
-        assert row["fidelities"] == ["llm"]
+        assert row["executed_by"] == ["llm"]
         assert "simulator" in row["models"]
-        for call in (c for c in calls if c["fidelity"] == "llm"):
+        for call in (c for c in calls if c["executed_by"] == "llm"):
             note = notes[call["call_index"]]
             assert note["tool_id"] == call["tool_id"]
             assert note["state_match"] is not None

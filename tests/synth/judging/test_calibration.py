@@ -36,7 +36,7 @@ from synth.rubrics.criteria import Rubric
 from tests.synth.judging.perturbation_work import Oracle, sources
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
-CONFIG = JudgingConfig(plant_share=1.0)
+CONFIG = JudgingConfig(perturbed_share=1.0)
 
 
 def planned(config: JudgingConfig = CONFIG) -> list[Item]:
@@ -118,7 +118,7 @@ def test_measured_rates_agree_with_declared_ones(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("false_accept", "false_reject", "status"),
-    [(1.0, 0.0, "below_floor"), (0.0, 1.0, "below_floor"), (0.05, 0.05, "measured")],
+    [(1.0, 0.0, "below_minimum"), (0.0, 1.0, "below_minimum"), (0.05, 0.05, "measured")],
 )
 def test_a_judge_that_passes_everything_or_nothing_is_caught(
     false_accept: float, false_reject: float, status: str, tmp_path: Path
@@ -128,14 +128,14 @@ def test_a_judge_that_passes_everything_or_nothing_is_caught(
     found = status_on_judged(rows, floor)
     assert found == status
     warning = warning_of(found, judge_rates(rows))
-    assert ("BELOW THE FLOOR" in (warning or "")) == (status == "below_floor")
+    assert ("BELOW ITS MINIMUM QUALITY" in (warning or "")) == (status == "below_minimum")
     by_kind = {r["kind"]: r["standing"] for r in as_table(rows, floor) if r["who"] == "judge"}
     assert by_kind["state"] == status
 
 
 def test_without_negatives_a_kind_is_unmeasured() -> None:
-    assert sample(["a", "b"], graded=2, seed=0, config=JudgingConfig(plant_share=0.0)) == []
-    assert planned(JudgingConfig(plant_share=0.0)) == []
+    assert sample(["a", "b"], graded=2, seed=0, config=JudgingConfig(perturbed_share=0.0)) == []
+    assert planned(JudgingConfig(perturbed_share=0.0)) == []
     assert status_on_judged([], MinimumQuality()) == "unmeasured"
     assert judge_status_of(Rates(9, 0, 9, 9), MinimumQuality()) == "unmeasured"
     assert judge_status_of(Rates(10, 0, 9, 9), MinimumQuality()) == "uncertain"
@@ -169,7 +169,7 @@ def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> 
 
 
 def test_negatives_are_spread_over_failures_and_bounded() -> None:
-    items = planned(JudgingConfig(plant_share=1.0, max_of_one=3))
+    items = planned(JudgingConfig(perturbed_share=1.0, max_of_one=3))
     counts: dict[str, int] = {}
     for item in items:
         if item.data["confirmed"]:
@@ -183,10 +183,12 @@ def test_negatives_are_spread_over_failures_and_bounded() -> None:
 
 def test_the_sample_is_the_same_for_every_judge_and_keeps_its_order() -> None:
     ids = [f"t{i}" for i in range(200)]
-    few = sample(ids, graded=200, seed=1, config=JudgingConfig(plant_share=0.1))
+    few = sample(ids, graded=200, seed=1, config=JudgingConfig(perturbed_share=0.1))
     assert len(few) == 20
-    assert sample(reversed(ids), graded=200, seed=1, config=JudgingConfig(plant_share=0.1)) == few
-    more = sample(ids, graded=200, seed=1, config=JudgingConfig(plant_share=0.5))
+    assert (
+        sample(reversed(ids), graded=200, seed=1, config=JudgingConfig(perturbed_share=0.1)) == few
+    )
+    more = sample(ids, graded=200, seed=1, config=JudgingConfig(perturbed_share=0.5))
     assert more[:20] == few
 
 
@@ -194,11 +196,11 @@ def test_the_sample_is_the_same_for_every_judge_and_keeps_its_order() -> None:
 def test_the_status_is_what_the_minimum_quality_says(fa: int, tr: int, ta: int, fr: int) -> None:
     rates, floor = Rates(fa + tr, fa, ta + fr, ta), MinimumQuality()
     status = judge_status_of(rates, floor)
-    if fa + tr < floor.min_plants or ta + fr == 0:
+    if fa + tr < floor.min_perturbed or ta + fr == 0:
         assert status == "unmeasured"
     elif fa > floor.max_false_accept * (fa + tr):
-        assert status == "below_floor"
-    elif status != "below_floor":
+        assert status == "below_minimum"
+    elif status != "below_minimum":
         assert rates.kappa is not None
         assert rates.kappa >= floor.min_kappa
         _, high = wilson(fa, fa + tr)
@@ -211,7 +213,7 @@ GOAL = {"id": "goal", "kind": "call", "words": "w", "weight": 3.0, "mandatory": 
 
 @pytest.mark.parametrize(
     ("mandatory", "weight", "reason"),
-    [(True, 1.0, "judge_below_floor"), (False, 3.0, "judge_below_floor"), (False, 1.0, None)],
+    [(True, 1.0, "judge_below_minimum"), (False, 3.0, "judge_below_minimum"), (False, 1.0, None)],
 )
 def test_below_the_minimum_quality_nothing_is_accepted_by_the_judges_word(
     mandatory: bool, weight: float, reason: str | None
@@ -228,10 +230,10 @@ def test_below_the_minimum_quality_nothing_is_accepted_by_the_judges_word(
         "messages": [],
     }
     task = {"rubric": {"criteria": criteria}}
-    for status in ("measured", "unmeasured", "below_floor"):
+    for status in ("measured", "unmeasured", "below_minimum"):
         found = candidate_of(trajectory, [], verdicts, task, status)
         assert found is not None
-        assert found.drop_reason == (reason if status == "below_floor" else None)
+        assert found.drop_reason == (reason if status == "below_minimum" else None)
         assert found.judge_status == status
 
 

@@ -17,7 +17,7 @@ from synth.judging.curation import (
 from tests.synth.judging.curated import curate
 
 RUBRIC = {
-    "accept_at": 0.7,
+    "pass_threshold": 0.7,
     "criteria": [
         {
             "id": "goal",
@@ -75,7 +75,7 @@ def verdicts_of(name: str, *, supported: bool = True, **scores: float) -> list[d
     kinds = {"goal": "call", "told": "communicate", "tone": "nl"}
     rows = [(c, kinds[c], "code", s) for c, s in scores.items() if kinds[c] != "nl"]
     rows += [(c, kinds[c], "judge", s if kinds[c] == "nl" else 1.0) for c, s in scores.items()]
-    rows.append(("hack_check", "hack_check", "code", float(supported)))
+    rows.append(("unsupported_claims", "unsupported_claims", "code", float(supported)))
     return [
         {
             "trajectory_id": name,
@@ -109,7 +109,7 @@ def curated(trajectories: list, calls: list, verdicts: list, **config: Any) -> d
         ("user_done", {"goal": 0.0, "tone": 0.0}, "failed_call"),
         ("user_done", {"tone": 0.0}, "failed_nl"),
         ("user_done", {"told": 0.0}, None),
-        ("user_done", {"supported": False}, "failed_hack_check"),
+        ("user_done", {"supported": False}, "failed_unsupported_claims"),
         ("user_done", {"supported": False, "goal": 0.0}, "failed_call"),
         ("refused", {}, None),
         ("infra_error", {}, "infra_error"),

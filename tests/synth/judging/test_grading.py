@@ -42,7 +42,7 @@ EPISODES: dict[str, tuple[list[dict[str, Any]], set[str]]] = {
     "fine": ([calls(CANCEL), DONE], set()),
     "wrong argument": ([calls(WRONG), DONE], {"goal"}),
     "not done and honest": ([says("Sorry, I cannot do that.")], {"goal"}),
-    "claimed but not done": ([DONE], {"goal", "hack_check"}),
+    "claimed but not done": ([DONE], {"goal", "unsupported_claims"}),
     "collateral change": ([calls(CANCEL, ALLERGY), DONE], {"goal"}),
     "policy broken": ([calls(CANCEL, SAME_DAY), DONE], {"goal", "policy"}),
     "format broken": ([calls(CANCEL), says('{"status": "cancelled"}')], {"closing"}),
@@ -101,7 +101,7 @@ def test_perturbed_negatives_fail_what_is_meant(name: str, tmp_path: Path):
     rows = result.tables["verdicts"]
     by_code = {r["criterion_id"]: r["passed"] for r in rows if r["checked_by"] == "code"}
     assert {i for i, passed in by_code.items() if not passed} == failing
-    assert set(by_code) == {"goal", "policy", "closing", "hack_check"}
+    assert set(by_code) == {"goal", "policy", "closing", "unsupported_claims"}
     by_judge = {r["criterion_id"] for r in rows if r["checked_by"] == "judge"}
     assert by_judge == {c["id"] for c in RUBRIC["criteria"]}
     columns = set(TABLES["verdicts"].schema.names) - {"run_id", "schema_version"}

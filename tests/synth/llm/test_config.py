@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from records.errors import ConfigError
 from synth.llm.config import ModelConfig, RoleConfig
 
+NAMES = ("offline-model", "template-policy")
+
 
 def test_identity_is_models_and_sampling_only() -> None:
     one = RoleConfig(temperature=0.5)
@@ -19,6 +21,15 @@ def test_identity_is_models_and_sampling_only() -> None:
     assert one.model_copy(update={"temperature": 0.6}).identity() != one.identity()
     renamed = one.model_copy(update={"models": (ModelConfig(name="b"),)})
     assert renamed.identity() != one.identity()
+
+
+def test_an_earlier_name_of_the_offline_model_is_todays_and_the_ids_stay() -> None:
+    earlier = RoleConfig(models=(ModelConfig(name="template-policy"),))
+    assert earlier == RoleConfig()
+    assert earlier.identity()["models"] == [{"name": "template-policy", "weight": 1.0}]
+    for name in ("offline-model-exact", "offline-model-clumsy"):
+        assert ModelConfig(name=name).identity()["name"] == name.replace(*NAMES)
+    assert ModelConfig(name="offline-model-of-mine").identity()["name"] == "offline-model-of-mine"
 
 
 def test_models_share_the_items_by_weight_and_keep_them() -> None:

@@ -212,9 +212,9 @@ def test_the_card_says_what_it_is_and_how_it_was_made(dataset: Dataset, tmp_path
     assert front["size_categories"] == ["n<1K"]
     for data_file in front["configs"][0]["data_files"]:
         assert list((tmp_path / "out").glob(data_file["path"]))
-    assert "template policy" in body
+    assert "offline model" in body
     assert "| rollouts | 8 | 6 | 0 | 1 | 1 | infra\\_error 1 |" in body
-    assert "| agent | template\\-policy | 5 |" in body
+    assert "| agent | offline\\-model | 5 |" in body
     assert "| `heldout_task` | 1 |" in body
     assert "- not\\_accepted: 1" in body
     names = pq.read_schema(tmp_path / "out/data/train-00000-of-00001.parquet").names
@@ -223,12 +223,12 @@ def test_the_card_says_what_it_is_and_how_it_was_made(dataset: Dataset, tmp_path
     assert metadata["rows"] == {"train": 3, "heldout_task": 1, "heldout_domain": 1}
 
 
-def test_another_model_is_no_template_policy(tmp_path: Path) -> None:
+def test_another_model_is_no_offline_model(tmp_path: Path) -> None:
     models = {"agent": "big", "user": "big"}
     row = trajectory("a", models=models)
     dataset = write_dataset(tmp_path / "data", [(row, None)], model="big")
     export_dataset(dataset, tmp_path / "out")
-    assert "template policy" not in card_of(tmp_path / "out")[1]
+    assert "offline model" not in card_of(tmp_path / "out")[1]
 
 
 def test_settings_are_told_without_addresses_keys_and_paths(

@@ -113,13 +113,13 @@ def test_kappa_of_agreement_chance_and_contradiction() -> None:
 
 
 def test_offline_numbers_carry_their_label(small: Dataset, tmp_path: Path) -> None:
-    assert "template policy" in report_html(small)
-    assert "template policy" in summary_markdown(small)
+    assert "offline model" in report_html(small)
+    assert "offline model" in summary_markdown(small)
     models = {"agent": "big-model", "user": "big-model"}
     hosted = write_dataset(
         tmp_path / "hosted", [(trajectory("t", models=models), None)], model="big-model"
     )
-    assert "template policy" not in report_html(hosted)
+    assert "offline model" not in report_html(hosted)
 
 
 def test_rejected_conversations_show_the_failed_criterion_first(small: Dataset) -> None:

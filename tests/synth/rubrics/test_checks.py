@@ -245,7 +245,7 @@ def test_decision_needs_every_mandatory_and_enough_weight() -> None:
         {"id": name, "kind": "nl", "words": "w", "weight": weight, "mandatory": mandatory}
         for name, weight, mandatory in [("a", 2, True), ("b", 1, False), ("c", 1, False)]
     ]
-    both = Rubric.model_validate({"accept_at": 0.7, "criteria": criteria})
+    both = Rubric.model_validate({"pass_threshold": 0.7, "criteria": criteria})
     assert decide(both, {"a": 1, "b": 1, "c": 0}) == (True, 0.75, ())
     assert decide(both, {"a": 1, "b": 0, "c": 0}) == (False, 0.5, ())
     assert decide(both, {"a": 0, "b": 1, "c": 1}) == (False, 0.5, ("a",))

@@ -14,7 +14,7 @@ TASK = {
     "task_id": "k",
     "variant": "normal",
     "rubric": {
-        "accept_at": 0.7,
+        "pass_threshold": 0.7,
         "criteria": [
             {"id": "goal", "kind": "state", "words": "w", "weight": 3, "mandatory": True},
             {"id": "manner", "kind": "nl", "words": "w", "weight": 1, "mandatory": False},
@@ -22,7 +22,7 @@ TASK = {
     },
 }
 TEXT = """
-accept_at: 0.9
+pass_threshold: 0.9
 drop: [goal, never_1]
 change:
   - {id: manner, weight: 2, mandatory: true}
@@ -37,7 +37,7 @@ def test_criteria_are_dropped_changed_and_added(tmp_path: Path) -> None:
     path = tmp_path / "rubric.yaml"
     path.write_text(TEXT)
     task = load_rubric(path).of(TASK)
-    assert task["rubric"]["accept_at"] == 0.9
+    assert task["rubric"]["pass_threshold"] == 0.9
     found = {c["id"]: (c["kind"], c["weight"], c["mandatory"]) for c in task["rubric"]["criteria"]}
     assert found == {"manner": ("nl", 2.0, True), "brief": ("nl", 1.0, False)}
     assert [c["id"] for c in TASK["rubric"]["criteria"]] == ["goal", "manner"]
@@ -47,7 +47,7 @@ def test_criteria_are_dropped_changed_and_added(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("add: [{id: brief}]", r"add\[brief\].words: Field required"),
-        ("accept_at: 2", "accept_at: .*, got 2"),
+        ("pass_threshold: 2", "pass_threshold: .*, got 2"),
         ("weights: 1", "weights"),
         ("[", "line 2, column 1"),
     ],

@@ -171,7 +171,7 @@ def test_rows_have_the_columns_of_the_table(tmp_path: Path) -> None:
     for plan, row in zip(some, with_offline(tmp_path, make), strict=True):
         assert set(row) == set(TABLES["agents"].schema.names) - COLUMNS
         assert row["agent_id"] == plan.item_id
-        assert row["model"] == "template-policy"
+        assert row["model"] == "offline-model"
         # the episode gives them to the agent, once, whoever wrote the prompt
         for text in (plan.source.description, *plan.source.policy):
             assert text
@@ -192,7 +192,7 @@ def test_personas_vary_and_rows_have_the_columns(tmp_path: Path) -> None:
 
 def test_personas_are_drawn_from_the_configured_lists() -> None:
     own = PersonaConfig(
-        styles=("in rhymes",), preferences=("tea",), reveals=("mixed",), patience=(2, 2)
+        styles=("in rhymes",), preferences=("tea",), disclosure=("mixed",), patience=(2, 2)
     )
     planned = plan_personas(own, seed=1, count=3, generator=GENERATOR)
     drawn = {(p.style, p.preferences, p.reveals, p.patience) for p in planned}
@@ -208,7 +208,7 @@ def test_personas_are_drawn_from_the_configured_lists() -> None:
         ("styles", [], "at least 1 item"),
         ("styles", ["  "], "at least 1 character"),
         ("preferences", ["one\ntwo"], "pattern"),
-        ("reveals", ["never"], "'at_once', 'mixed' or 'when_asked'"),
+        ("disclosure", ["never"], "'at_once', 'mixed' or 'when_asked'"),
         ("patience", [5, 3], "from 1 to 20, such as"),
         ("patience", [0, 3], "from 1 to 20, such as"),
         ("patince", [1, 3], "did you mean 'patience'"),

@@ -68,7 +68,7 @@ def persona(number: int = 0) -> Row:
         "background": "Bakes bread.",
         "communication_style": "plain",
         "preferences": ["short answers"],
-        "reveals": "mixed",
+        "disclosure": "mixed",
         "split": "train",
     }
 

@@ -77,7 +77,7 @@ def test_repeating_the_recorded_answers_succeeds_where_they_did(
         row, task = rows[one.task_id], tasks[one.task_id]
         assert one.ended == row["termination_reason"]
         assert one.reward == pytest.approx(row["objective_reward"])
-        assert one.success == (row["objective_reward"] >= rubric_of(task).accept_at)
+        assert one.success == (row["objective_reward"] >= rubric_of(task).pass_threshold)
         assert one.calls == row["num_tool_calls"]
     assert sum(one.success for one in done.played) > 0
     assert sum(one.exact_calls for one in done.played) > 0

@@ -57,7 +57,7 @@ def scripted(verdict: Callable[[str, str], dict[str, str]]) -> OpenAIServer:
         made = [{"id": i, **verdict(text, s)} for i, s in sentences.items()]
         return Reply(json.dumps({"verdicts": made}))
 
-    return OpenAIServer(answer, ["template-policy"], misbehave=Misbehaviour())
+    return OpenAIServer(answer, ["offline-model"], misbehave=Misbehaviour())
 
 
 def test_a_faithful_rewrite_adds_and_loses_nothing(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_judge_that_leaves_sentences_out_is_no_judge(tmp_path: Path) -> None:
         verdict = {"id": "1", "verdict": "absent", "quote": ""}
         return Reply(json.dumps({"verdicts": [verdict] * 3}))
 
-    app = OpenAIServer(answer, ["template-policy"], misbehave=Misbehaviour())
+    app = OpenAIServer(answer, ["offline-model"], misbehave=Misbehaviour())
     with pytest.raises(ItemError, match="sentences 2"):
         judged(tmp_path, SOURCE, FAITHFUL, app)
 
