@@ -104,10 +104,7 @@ def test_grading_again_as_before_costs_and_adds_nothing(kept: Path) -> None:
     async def grade() -> None:
         async with open_run(config, str(kept), command="test") as opened:
             for kind in (GradingStage, CalibrationStage, CurationStage):
-                stage = kind(opened)
-                plan = opened.plan(stage)
-                for index in plan.open_shards:
-                    await opened.run_shard(stage, plan, index)
+                await opened.run_stage(kind(opened))
 
     asyncio.run(grade())
     assert {row["grading_id"] for row in Dataset.open(kept).rows("verdicts")} == gradings
