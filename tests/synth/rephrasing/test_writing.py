@@ -46,7 +46,7 @@ def echo(body: dict[str, Any]) -> str:
 
 
 async def _written(
-    app: ScriptedApp, folder: Path, text: str, context: Context, neighbours: int
+    app: ScriptedApp, folder: Path, text: str, context: Context, neighbours: int = 1
 ) -> Written:
     async with model(app, folder, ROLES) as llm:
         return await Writer(
