@@ -24,6 +24,7 @@ def broken(folder: Path) -> None:
     raise KeyError(folder)
 
 
+@pytest.mark.slow
 def test_points_lie_around_and_within_writes(tmp_path: Path) -> None:
     left = [
         (folder / "data").read_bytes() if (folder / "data").exists() else None

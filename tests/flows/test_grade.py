@@ -46,6 +46,7 @@ def copied(small_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small_run, tmp_path / "d"))
 
 
+@pytest.mark.slow
 def test_grading_the_same_again_costs_and_adds_nothing(copied: Path) -> None:
     before, requests = rows_of(copied), asked(copied)
     grade(copied, SAME)

@@ -114,6 +114,7 @@ def test_the_judge_and_the_embedder_are_asked_where_the_settings_say_so(
     assert any(row["drop_reason"] in {"claim_added", "claim_lost"} for row in rows)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_by_its_budget_goes_on_and_pays_nothing_twice(
     tmp_path: Path, whole: Path
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_run_stopped_by_its_budget_goes_on_and_pays_nothing_twice(
     assert paid(tmp_path / "d") == paid(whole)
 
 
+@pytest.mark.slow
 def test_repeats_code_and_splits(tmp_path: Path) -> None:
     text = "The pump moves water to the tank. It stops when the tank is full. Then the lamp is lit."
     texts = [text, text, "    x = 1\n    y = x + 1\n", *(f"{text} Pump {n}." for n in range(60))]

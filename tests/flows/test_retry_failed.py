@@ -42,6 +42,7 @@ def test_items_that_answers_failed_are_asked_anew_and_kept(tmp_path: Path) -> No
     assert len(paid) == len(set(paid))
 
 
+@pytest.mark.slow
 def test_a_retry_of_what_was_kept_asks_nothing(tmp_path: Path) -> None:
     run_pipeline(tmp_path / "d")
     before, calls = content_of(tmp_path / "d"), Dataset.open(tmp_path / "d").ids("llm_calls")

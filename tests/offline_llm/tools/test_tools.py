@@ -81,6 +81,7 @@ def accepted(proofs: dict[str, Validation]) -> float:
     return sum(p.reason is None for p in proofs.values()) / len(proofs)
 
 
+@pytest.mark.slow
 def test_nine_in_ten_patterns_pass_the_proof(domain: Domain) -> None:
     tools = asked(domain, count=40)
     assert len(tools) == 40
@@ -153,6 +154,7 @@ def test_children_name_their_parents_differ_from_them_and_pass(
     assert accepted(proved(domain, children)) >= 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(ToolMistakes.model_fields))
 def test_a_mistake_fails_the_proof_and_the_repair_round_mends_it(kind: str) -> None:
     (domain,) = load_taxonomy(["condo_association"])

@@ -115,6 +115,7 @@ def test_an_owner_elsewhere_is_dead_after_a_minute_of_silence(dataset: Dataset) 
         assert mine.host != "elsewhere"
 
 
+@pytest.mark.slow
 def test_exactly_one_of_many_replaces_a_dead_owner(
     dataset: Dataset, children: Callable[..., Any]
 ) -> None:

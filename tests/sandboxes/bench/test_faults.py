@@ -17,6 +17,7 @@ def test_every_fault_is_survived_and_every_lease_accounted_for() -> None:
     assert all(row.injected for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.scale)])
 def test_many_live_at_once_answer_and_leave_nothing(count: int) -> None:
     seen = asyncio.run(hold_many(count))

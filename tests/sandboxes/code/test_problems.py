@@ -62,6 +62,7 @@ for root, folders, names in os.walk("/"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
@@ -101,6 +102,7 @@ async def installed(*programs: str) -> set[str]:
     return {program for program, done in look if done.exit_code == 0}
 
 
+@pytest.mark.slow
 def test_other_languages_where_they_are_installed() -> None:
     programs = {
         "shell": "read n; echo $((n * n))\n",

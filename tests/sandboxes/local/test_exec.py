@@ -120,6 +120,7 @@ COUNT = "ls -d /proc/[0-9]* | wc -l"
 """How many processes there are: two of the sandbox, the shell and what it forked for this."""
 
 
+@pytest.mark.slow
 def test_fork_bomb_is_bounded_and_gone_afterwards() -> None:
     async def go() -> tuple[ExecResult, ExecResult]:
         async with lease(SMALL) as sandbox:

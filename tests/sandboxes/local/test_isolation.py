@@ -178,6 +178,7 @@ WINNING = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_rights_cannot_be_won_back() -> None:
     tries = [f"({line}) 2>&1 && echo GOT '{line}'" for line in WINNING]
     done = inside("sh", "-c", "\n".join(tries))

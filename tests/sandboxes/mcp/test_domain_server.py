@@ -84,6 +84,7 @@ async def rows(client: Client, entity: str) -> list[dict[str, Any]]:
     return json.loads(content.text)
 
 
+@pytest.mark.slow
 def test_over_stdio() -> None:
     async def check() -> None:
         async with over_stdio() as client:

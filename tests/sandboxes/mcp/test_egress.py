@@ -298,6 +298,7 @@ def test_nothing_that_comes_back_holds_the_secret(secret: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_of_an_import_hold_no_secret(secret: str) -> None:
     rows = asyncio.run(import_server(config(secrets=(NAME,), samples={"tell": {}})))
     assert secret not in str(rows)

@@ -117,6 +117,7 @@ def test_a_command_that_does_not_exist_is_named_before_anything_starts() -> None
             server_of_command(line)
 
 
+@pytest.mark.slow
 def test_import_marks_what_varies_and_maps_names() -> None:
     rows = {row["name"]: row for row in asyncio.run(import_server(importable()))}
     assert rows["uptime"]["drop_reason"] == "varies"

@@ -57,6 +57,7 @@ def test_empty_pages_without_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -
     assert server.methods.count("tools/list") == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manners", "kind", "words"),
     [

@@ -21,6 +21,7 @@ async def change(server: McpServer) -> tuple[Any, Any]:
     return before, await server.state()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_a_server_is_used_again_and_remembers_nothing() -> None:
     async def run() -> None:
@@ -77,6 +78,7 @@ def test_a_server_that_died_while_idle_is_replaced() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 def test_no_more_than_live_servers_are_lent_at_once() -> None:
     async def run() -> None:

@@ -192,6 +192,7 @@ def test_arguments_that_do_not_fit_never_start_a_server(tools: list[Row]):
     assert env.state.hash_final is None
 
 
+@pytest.mark.slow
 def test_a_server_that_is_lost_ends_the_episode_as_infra_error(tools: list[Row]):
     @asynccontextmanager
     async def fragile(config: ServerConfig, fixture: Any) -> AsyncIterator[McpServer]:

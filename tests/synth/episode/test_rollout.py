@@ -97,6 +97,7 @@ def test_usage_is_counted_by_role(played: dict[str, list[Row]]):
         assert t["token_counts"]["user"]["prompt"] > 0
 
 
+@pytest.mark.slow
 def test_concurrency_changes_no_row(played: dict[str, list[Row]], tmp_path: Path):
     assert asyncio.run(rollouts(tmp_path, "offline", 12, 1)) == played
 

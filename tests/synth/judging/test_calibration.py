@@ -92,6 +92,7 @@ def _verdicts(source: PassedEpisode, oracle: Oracle) -> list[Row]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("false_accept", "false_reject"), [(0.08, 0.05), (0.3, 0.15)])
 def test_measured_rates_agree_with_declared_ones(
     false_accept: float, false_reject: float, tmp_path: Path
@@ -237,6 +238,7 @@ def test_below_the_minimum_quality_nothing_is_accepted_by_the_judges_word(
         assert found.judge_status == status
 
 
+@pytest.mark.slow
 def test_the_offline_judge_errs_as_often_as_it_declares(tmp_path: Path) -> None:
     """On top of what its rules miss: the same plants before it without declared errors say what."""
     exact = AspectRates(did=0.0, said=0.0, avoided=0.0, other=0.0)

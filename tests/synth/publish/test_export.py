@@ -73,6 +73,7 @@ def load(path: Path, cache: Path) -> Any:
     return datasets.load_dataset(str(path), cache_dir=str(cache))
 
 
+@pytest.mark.slow
 def test_load_dataset_gives_the_rows_of_the_sql_view(dataset: Dataset, tmp_path: Path) -> None:
     made = export_dataset(dataset, tmp_path / "out", include_heldout=True)
     loaded = load(tmp_path / "out", tmp_path / "cache")
@@ -88,6 +89,7 @@ def test_load_dataset_gives_the_rows_of_the_sql_view(dataset: Dataset, tmp_path:
         assert set(row) == set(export.COLUMNS)
 
 
+@pytest.mark.slow
 def test_the_card_tells_load_dataset_the_same_features_as_the_files(
     dataset: Dataset, tmp_path: Path
 ) -> None:
@@ -98,6 +100,7 @@ def test_the_card_tells_load_dataset_the_same_features_as_the_files(
     assert told == read
 
 
+@pytest.mark.slow
 def test_arguments_are_objects_where_the_model_wrote_one(dataset: Dataset, tmp_path: Path) -> None:
     made = export_dataset(dataset, tmp_path / "out")
     rows = load(tmp_path / "out", tmp_path / "cache")["train"]
@@ -134,6 +137,7 @@ def test_a_chat_template_of_transformers_renders_tools_and_calls(
     assert text.rstrip().endswith("<|assistant|>Done, it costs 20 EUR.")
 
 
+@pytest.mark.slow
 def test_openai_lines_hold_the_wire_form_and_nothing_else(dataset: Dataset, tmp_path: Path) -> None:
     from openai.types.chat import ChatCompletionMessageParam
     from pydantic import TypeAdapter
@@ -160,6 +164,7 @@ def test_turns_without_loss_have_weight_zero() -> None:
     assert not any("weight" in m for m in in_openai_form(conversation(), None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["hf", "openai"])
 def test_every_trajectory_is_exported_or_counted(
     format_: Any, dataset: Dataset, tmp_path: Path

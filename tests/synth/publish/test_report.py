@@ -112,6 +112,7 @@ def test_kappa_of_agreement_chance_and_contradiction() -> None:
     assert kappa(20, 5, 10, 15) == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_offline_numbers_carry_their_label(small: Dataset, tmp_path: Path) -> None:
     assert "offline model" in report_html(small)
     assert "offline model" in summary_markdown(small)
@@ -136,6 +137,7 @@ def test_a_dataset_without_trajectories_has_a_report(tmp_path: Path) -> None:
     assert "none" in summary_markdown(empty)
 
 
+@pytest.mark.slow
 def test_the_same_dataset_gives_the_same_report(small: Dataset) -> None:
     assert report_html(small) == report_html(small)
 

@@ -34,6 +34,7 @@ def test_every_reference_plan_passes_its_own_rubric() -> None:
     assert [c.draft for c in cases() if c.failed(c.play())] == []
 
 
+@pytest.mark.slow
 def test_granted_wishes_change_the_state_and_all_else_stays() -> None:
     for c in cases():
         writes = any(goal.writes and goal.possible for goal in c.draft.goals)

@@ -103,6 +103,7 @@ WIDE_MERGE = f"a: &a {{{', '.join(f'k{i}: 1' for i in range(1000))}}}\n" + "".jo
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("document", "words"),
     [

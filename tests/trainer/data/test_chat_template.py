@@ -162,6 +162,7 @@ def test_transformers_writes_what_was_trained_on(
     assert_the_same(theirs, tokenizer, CASES[case], tools)
 
 
+@pytest.mark.slow
 def test_so_it_does_for_every_conversation_of_a_dataset(
     theirs: Theirs, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:

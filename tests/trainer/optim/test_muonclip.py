@@ -350,6 +350,7 @@ def test_bias_moves_towards_idle_experts_and_keeps_its_mean() -> None:
     assert load_excess(load) == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_bias_evens_out_a_router_that_favours_one_expert() -> None:
     torch.manual_seed(0)
     model = Decoder(small(init_std=0.02))

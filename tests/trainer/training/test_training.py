@@ -287,6 +287,7 @@ def test_a_folder_of_another_run_is_left_alone(data: Path, tmp_path: Path) -> No
         train(config_of(data, tmp_path / "mine"))
 
 
+@pytest.mark.slow
 def test_fine_tuning_starts_from_an_exported_model(data: Path, tmp_path: Path) -> None:
     first = train(config_of(data, tmp_path / "first", steps=30))
     second = train(

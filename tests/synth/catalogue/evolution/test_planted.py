@@ -152,6 +152,7 @@ def test_every_flaw_is_met_with_its_reason(folder: Path) -> None:
     assert "duplicate_name" in {row["drop_reason"] for row in proposals}
 
 
+@pytest.mark.slow
 def test_every_tool_asked_for_is_kept_or_dropped(folder: Path) -> None:
     proposals = [row for row in rows_of(folder, "proposals") if row["batch"] == 0]
     assert len(proposals) == len(GOOD) + len(BAD) + 2
@@ -162,6 +163,7 @@ def test_every_tool_asked_for_is_kept_or_dropped(folder: Path) -> None:
     assert kept <= {row["tool_id"] for row in rows_of(folder, "tools")}
 
 
+@pytest.mark.slow
 def test_a_mended_tool_is_kept_and_says_so(folder: Path) -> None:
     [lost] = [row for row in rows_of(folder, "proposals") if row["name"] == "lost"]
     assert (lost["first_reason"], lost["drop_reason"], lost["repaired"]) == (
@@ -174,6 +176,7 @@ def test_a_mended_tool_is_kept_and_says_so(folder: Path) -> None:
     assert row["proof"]["calls"] > 0
 
 
+@pytest.mark.slow
 def test_rows_say_where_a_tool_comes_from(folder: Path) -> None:
     [row] = [row for row in rows_of(folder, "tools") if row["name"] == "shorten_trip"]
     assert (row["evolve_op"], row["generation"], row["parent_id"]) == ("derive", 0, None)
@@ -182,6 +185,7 @@ def test_rows_say_where_a_tool_comes_from(folder: Path) -> None:
     assert row["drop_reason"] is None
 
 
+@pytest.mark.slow
 def test_the_summary_adds_up(folder: Path) -> None:
     summary = summarise(Dataset.open(folder))
     asked, dropped = summary["asked"], sum(summary["dropped"].values())

@@ -32,6 +32,7 @@ def test_a_batch_is_the_same_whatever_the_count(tmp_path: Path) -> None:
     assert len(rows_of(tmp_path / "few", "proposals")) > 50
 
 
+@pytest.mark.slow
 def test_running_again_asks_for_nothing(tmp_path: Path) -> None:
     asked: list[Any] = []
 
@@ -82,6 +83,7 @@ def test_a_killed_run_goes_on_to_the_same_rows(tmp_path: Path) -> None:
     assert 0 < done < len(rows_of(tmp_path / "killed", "proposals"))
 
 
+@pytest.mark.slow
 def test_lineage_leads_back_to_a_tool_that_was_there_before(tmp_path: Path) -> None:
     with generator(plain_tools) as url:
         run_evolution(tmp_path / "data", config_for(url, count=18))
@@ -98,6 +100,7 @@ def test_lineage_leads_back_to_a_tool_that_was_there_before(tmp_path: Path) -> N
         assert proposals[row["tool_id"]]["batch"] > proposals[parent["tool_id"]]["batch"]
 
 
+@pytest.mark.slow
 def test_a_dataset_says_how_an_evolution_is_resumed(tmp_path: Path) -> None:
     with generator(plain_tools) as url:
         config = config_for(url, count=3)
