@@ -41,7 +41,7 @@ def make(domains: list[Domain], number: int) -> Draft:
     _, draft, _ = tasks.make(
         digest("bench", number),
         shares=config.shares,
-        reveals="mixed",
+        disclosure="mixed",
         dual_control=config.dual_control,
     )
     return draft

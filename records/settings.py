@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from records.errors import ConfigError
 
-ModelT = TypeVar("Kind", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _SECRET = re.compile(
     r"(api|access|secret|private)_?key|password|secret|bearer|token\b|\bsk-", re.IGNORECASE
