@@ -92,7 +92,7 @@ def page_of(found: dict[str, Any], summary: dict[str, Any], dataset: Dataset, co
             "",
             f"`synth {command}`, by `benchmarks/bench_evolution.py`: {said}.",
             "",
-            "Written by the offline provider: these figures show what the gate and the operators",
+            "Written by the offline model: these figures show what the gate and the operators",
             "do, and nothing of what a model would write.",
             "",
             "```",

@@ -308,8 +308,8 @@ def report(proofs: Sequence[Proof], *, short: bool) -> str:
     parts = [
         "# Does the data teach?",
         f"    {command}\n\nCommit {made['commit']}, {made['hardware']}, load at the start "
-        f"{made['load']}, {len(proofs)} seed(s). Data by the offline provider: a **template "
-        "policy**, whose language is regular; a model's data would be harder to learn from and "
+        f"{made['load']}, {len(proofs)} seed(s). Data by the **offline "
+        "model**, whose language is regular; a real model's data would be harder to learn from and "
         "worth more. Shares with 95% intervals (Wilson), episodes of all seeds together."
         + (f"\n\n{YOUNG}" if short else ""),
         _table(proofs, "success", "Task success"),

@@ -15,7 +15,7 @@ Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "
 
 
 class OfflineConfig(Config):
-    """How the embedded provider behaves as an endpoint; what it answers is its model's matter."""
+    """How the offline model behaves as an endpoint; what it answers is its model's matter."""
 
     roles: tuple[Role, ...] = ()
     """Roles that the offline model is meant to play in a run whose other roles have an endpoint.
@@ -54,14 +54,14 @@ class JobConfig(Config):
     STAGES: ClassVar[tuple[str, ...]] = ()
     """Names of the stages in their order, as budgets and reports use them."""
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {}
-    """The roles of the run, and who plays one that is not named: the offline provider."""
+    """The roles of the run, and who plays one that is not named: the offline model."""
 
     name: str = Field(default="demo", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
     seed: int = Field(default=0, ge=0)
     """Another seed makes other draws everywhere, and so other rows."""
     roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
-    """Who plays what; where no role has an endpoint, the offline provider plays all of them."""
+    """Who plays what; where no role has an endpoint, the offline model plays all of them."""
     budget: BudgetConfig = BudgetConfig()
     """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
     concurrency: int = Field(default=16, ge=1, le=4096)
@@ -77,7 +77,7 @@ class JobConfig(Config):
     """Processes that make shards and validate tools; 1: none beside the run's own makes shards; 0:
     one for each core, in stages with work enough for them."""
     offline: OfflineConfig = OfflineConfig()
-    """How the embedded provider behaves as an endpoint."""
+    """How the offline model behaves as an endpoint."""
 
     @model_validator(mode="after")
     def _every_role_is_played(self) -> Self:
@@ -112,7 +112,7 @@ class JobConfig(Config):
         have, lack = (" has" if len(those) == 1 else " have" for those in (hosted, missing))
         meant = ", ".join(f'"{role}"' for role in (*self.offline.roles, *missing))
         raise ConfigError(
-            f"{names}{lack} no endpoint, and {', '.join(hosted)}{have} one: the offline provider "
+            f"{names}{lack} no endpoint, and {', '.join(hosted)}{have} one: the offline model "
             f"would play {', '.join(missing)} by its rules. Give {names} a base_url, or say that "
             f"it is meant: [offline] roles = [{meant}]"
         )

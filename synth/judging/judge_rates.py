@@ -163,13 +163,12 @@ def warning_of(status: JudgeStatus, rates: Mapping[str, Rates]) -> str | None:
     if status == "uncertain" and own is not None:
         _, high = wilson(own.false_accepts, own.num_failures)
         return (
-            f"the judge passed {own.false_accepts} of {own.num_failures} planted failures on "
-            f"{JUDGED} criteria: within the floor, but up to {high:.2f} cannot be ruled out; rows "
-            "are marked so"
+            f"judge false-accept rate on {JUDGED} criteria {own.false_accepts}/{own.num_failures} "
+            f"(95% interval up to {high:.0%}): not certain to be good enough, rows are marked"
         )
     if status == "unmeasured":
         n = own.num_failures if own else 0
-        return f"the judge is unmeasured on {JUDGED} criteria ({n} plants); rows are marked so"
+        return f"the judge is unmeasured on {JUDGED} criteria ({n} perturbed negatives): rows are marked"
     return None
 
 

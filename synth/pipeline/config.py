@@ -1,4 +1,4 @@
-"""A run's configuration. Its defaults are the demo: built-in tools, the offline provider."""
+"""A run's configuration. Its defaults are the demo: built-in tools, the offline model."""
 
 from typing import ClassVar, Self
 
@@ -67,7 +67,7 @@ class RunConfig(JudgedConfig):
         return bool(self.simulate.sources) or self.simulate.tools != "without_semantics"
 
     def in_small(self) -> Self:
-        """The same run on a handful of items, played by the offline provider: a dry run. It has a
+        """The same run on a handful of items, played by the offline model: a dry run. It has a
         dataset of its own, so built-in domains stand in for evolved ones and imported sources."""
         names = ["all" if is_evolved(name) else name for name in self.domains]
         if self.simulate.sources and not (names or self.servers or self.code):

@@ -86,7 +86,7 @@ def _check_played(config: RunConfig, *, named: bool) -> None:
 
 def calls_tools(config: JobConfig, role: Role) -> bool:
     """Whether the role's calls of tools are to be tried before the run: the agent's, and those of a
-    hosted user where users own tools. The offline provider's user is no endpoint to be tried."""
+    hosted user where users own tools. The offline model's user is no endpoint to be tried."""
     if role != "user" or not isinstance(config, RunConfig):
         return role == "agent"
     if config.roles[role].base_url == OFFLINE or not config.tasks.dual_control:
@@ -104,7 +104,7 @@ def offline_simulator(config: RunConfig) -> str | None:
         return None
     return (
         "THE OFFLINE MODEL PLAYS TOOLS: simulate names tools that a model is to play, and "
-        f"roles.simulator is the offline provider, while {', '.join(hosted)} "
+        f"roles.simulator is the offline model, while {', '.join(hosted)} "
         f"{'is' if len(hosted) == 1 else 'are'} hosted. Its answers follow rules of this program; "
         "give roles.simulator an endpoint, or simulate no tools"
     )

@@ -69,8 +69,8 @@ def summary_markdown(dataset: Dataset) -> str:
     parts = [f"# {markdown_text(summary.dataset)}"]
     if summary.label:
         parts.append(
-            f"Text was written by the offline provider: quality figures are those of a "
-            f"**{summary.label}**."
+            "Text was written by the **offline model**: no figure of quality says how a real model "
+            "would do."
         )
     tiles = [(tile["title"], tile["value"], tile["note"]) for tile in _tiles(summary)]
     parts.append(markdown_table(("", "", ""), tiles))
@@ -104,7 +104,7 @@ def summary_markdown(dataset: Dataset) -> str:
         for r in summary.agreement
     ]
     parts.append(markdown_table(("kind", "TPR", "TNR", "kappa", "n"), agreement))
-    parts.append("## The judge on planted failures")
+    parts.append("## The judge on perturbed negatives")
     if summary.judge.warning:
         parts.append(f"**{markdown_text(summary.judge.warning)}**")
     if summary.judge.words:

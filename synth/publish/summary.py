@@ -65,7 +65,7 @@ class DatasetSummary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "offline model" where the offline model played."""
+        """What quality figures carry where the offline model played: its name."""
         return "offline model" if self.offline_model else ""
 
 

@@ -34,7 +34,10 @@ def summary_markdown(dataset: Dataset) -> str:
     summary = summarise(dataset)
     parts = [f"# {markdown_text(summary.dataset)}"]
     if summary.label:
-        parts.append(f"Quality figures are those of a **{summary.label}**.")
+        parts.append(
+            "Rewrites were written by the **offline model**: no figure of quality says how a real "
+            "model would do."
+        )
     cells = [(tile["title"], tile["value"], tile["note"]) for tile in tiles(summary)]
     parts.append(markdown_table(("", "", ""), cells))
     drops = [(row["name"], row["n"]) for row in summary.drops]

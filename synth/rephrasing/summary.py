@@ -33,7 +33,7 @@ class RephrasingSummary:
 
     @property
     def label(self) -> str:
-        """What quality figures carry: "offline model" where the offline model played."""
+        """What quality figures carry where the offline model played: its name."""
         return "offline model" if self.offline_model else ""
 
     def as_json(self) -> dict[str, Any]:

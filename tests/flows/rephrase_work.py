@@ -25,7 +25,7 @@ LENIENT = FidelityConfig(
     max_repetition=1.0,
     max_copied=1.0,
 )
-"""Keeps most of what the offline provider writes: these tests are about the pipeline."""
+"""Keeps most of what the offline model writes: these tests are about the pipeline."""
 
 SMALL = RephraseConfig(
     name="small",

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def register(app: App) -> None:
-    domain = App(name="domain", help="Write a world of your own, prove it, and see what there is.")
+    domain = App(
+        name="domain", help="Write a domain of your own, validate it, and list what there is."
+    )
     domain.command(new)
     domain.command(check)
     domain.command(list_, name="list")
@@ -140,7 +142,7 @@ def _print(
             "matters, or leave it out; another --seed draws other calls."
         )
     if task is not None:
-        say("\nA task of it (worded by the offline provider, an offline model):")
+        say("\nA task of it (worded by the offline model):")
         print(_task_words(task))  # noqa: T201
     say(f"\n{domain.name}: {'proved' if not problems else f'{len(problems)} problems'}")
 
@@ -175,7 +177,7 @@ def _example_task(file: Path, domain: "Domain", seed: int) -> dict[str, Any] | N
 
 
 async def _tasks_of(config: Any, dataset: str) -> "Dataset":
-    """The pipeline up to its tasks, played by the offline provider, without Prefect."""
+    """The pipeline up to its tasks, played by the offline model, without Prefect."""
     from flows.runtime.open_run import open_run
     from synth.pipeline.stages import STAGES, TaskStage
 

@@ -50,7 +50,7 @@ def grade(
     set_
         A setting to change, such as `--set roles.judge.base_url=http://localhost:8000/v1`.
     json_
-        Print what the judge did on planted failures as a JSON list of objects.
+        Print what the judge did on perturbed negatives as a JSON list of objects.
     """
     from flows.cli.shared.entry import run_flow
     from flows.runtime.settings import open_dataset
@@ -123,7 +123,7 @@ def _print(table: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     head = ("who", "kind", "failures", "passed", "FPR", "95%", "fine", "TPR", "95%", "kappa", "")
-    shown = Table(*head, title="The judge on planted failures")
+    shown = Table(*head, title="The judge on perturbed negatives")
     for row in table:
         shown.add_row(
             row["who"],

@@ -38,7 +38,7 @@ def rephrase(
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
     dry_run
-        Check everything with a handful of texts and the offline provider, in a folder of its own
+        Check everything with a handful of texts and the offline model, in a folder of its own
         beside the dataset, and spend nothing.
     json_
         Print the summary as a JSON object.

@@ -8,7 +8,6 @@ from cyclopts import App
 from flows.cli.shared.options import Dataset, Flag, Json, Port, Set, at_least
 from flows.cli.shared.output import say
 from records.errors import ConfigError
-from synth.pipeline.sources import offline_simulator
 
 if TYPE_CHECKING:
     from synth.pipeline.config import RunConfig
@@ -21,7 +20,7 @@ def register(app: App) -> None:
 
 
 def demo(*, dataset: Dataset = None, set_: Set = []) -> None:  # noqa: B006
-    """Run the whole pipeline on the embedded defaults, without a key or an outside server.
+    """Run the whole pipeline on its defaults, without a key or an outside server.
 
     Imports tools from real MCP servers and built-in domains, writes agents and proved tasks, rolls
     them out, checks and judges the trajectories, then queries the dataset and writes its report.
@@ -61,7 +60,7 @@ def run(
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     dry_run
-        Check everything with a handful of items and the offline provider, in a folder of its own
+        Check everything with a handful of items and the offline model, in a folder of its own
         beside the dataset, and spend nothing.
     estimate
         Make only a pilot, some of the run's own tasks up to their verdicts, and print what the
@@ -164,7 +163,7 @@ def offline_llm(
     log: Path | None = None,
     set_: Set = [],  # noqa: B006
 ) -> None:
-    """Serve the offline provider over HTTP, for other programs that speak the OpenAI protocol.
+    """Serve the offline model over HTTP, for other programs that speak the OpenAI protocol.
 
     It plays by rules, so it is for trying things out and for tests, never a measure of quality.
 
@@ -186,7 +185,7 @@ def offline_llm(
 
     values = with_overrides({"latency_s": latency_ms / 1000}, set_)
     settings = validate_as(OfflineSettings, values, where="offline-llm")
-    say(f"the offline provider listens on http://127.0.0.1:{port}/v1 (Ctrl-C stops it)")
+    say(f"the offline model listens on http://127.0.0.1:{port}/v1 (Ctrl-C stops it)")
     serve_app(create_app(settings), "127.0.0.1", port, log=log)
 
 
@@ -207,6 +206,7 @@ def _execute(
 
 def _warn(config: "RunConfig") -> None:
     """Before anything is spent: of settings that are allowed and likely not meant."""
+    from synth.pipeline.sources import offline_simulator
 
     if warning := offline_simulator(config):
         say(warning)

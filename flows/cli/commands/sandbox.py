@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def register(app: App) -> None:
-    sandbox = App(name="sandbox", help="What runs foreign code here.")
+    sandbox = App(name="sandbox", help="Sandboxes: what runs other people's code here.")
     for command in (doctor, run, bench, faults, accounts, reap):
         sandbox.command(command)
     app.command(sandbox)

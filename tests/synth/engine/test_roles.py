@@ -74,7 +74,7 @@ def test_the_refusal_says_both_ways_to_mend_it() -> None:
     with pytest.raises(ConfigError) as caught:
         config.check_roles()
     assert str(caught.value) == (
-        "roles.generator has no endpoint, and agent, user have one: the offline provider would "
+        "roles.generator has no endpoint, and agent, user have one: the offline model would "
         "play generator by its rules. Give roles.generator a base_url, or say that it is meant: "
         '[offline] roles = ["judge", "generator"]'
     )

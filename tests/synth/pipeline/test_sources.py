@@ -60,5 +60,5 @@ def test_nothing_is_said_where_rules_play_no_tool_of_hosted_roles(config: RunCon
 )
 def test_rules_that_play_tools_among_hosted_roles_are_told(simulate: SimulateConfig) -> None:
     words = offline_simulator(of(roles=hosted("agent", "user"), simulate=simulate)) or ""
-    assert "roles.simulator is the offline provider" in words
+    assert "roles.simulator is the offline model" in words
     assert "agent, user are hosted" in words
