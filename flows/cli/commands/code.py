@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def register(app: App) -> None:
-    code = App(
-        name="code", help="Repositories and packages of your own as environments of code tasks."
-    )
+    code = App(name="code", help="Repositories and packages of your own for tasks on code.")
     code.command(add)
     code.command(check)
     app.command(code)
