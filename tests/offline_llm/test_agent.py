@@ -100,7 +100,7 @@ def test_gives_up_on_what_the_user_does_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "user_goal",
     ["Please sell a hive to my neighbour.", "Could you paint the telescope green?", "Order pizza."],
 )
 def test_says_so_when_no_tool_fits_and_calls_none(user_goal: str) -> None:

@@ -149,7 +149,7 @@ def test_a_call_of_no_tool_is_put_right() -> None:
     assert arguments(right) == arguments(wrong)
 
 
-@pytest.mark.parametrize("wish", [FEED, "Please feed a hive. The hive code is HV-07."])
+@pytest.mark.parametrize("user_goal", [FEED, "Please feed a hive. The hive code is HV-07."])
 def test_what_was_left_out_is_given_or_asked_for(user_goal: str) -> None:
     always = clumsy(leaves_out_argument=1.0)
     messages = talk(user_goal)
