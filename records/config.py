@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-RENAMED = "renamed"
+RENAMED_ERROR = "renamed"
 """Type of the error about a setting under its earlier name."""
 
 
@@ -21,6 +21,13 @@ class Config(BaseModel):
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset()
     RENAMED: ClassVar[dict[str, str]] = {}
+    """Today's name of a field -> its earlier one, which identities are made from."""
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Settings that are younger than stored rows, each with what `identity` gives for the value
+    that the program had before there was the setting. They are part of the identity only where
+    they differ from it, so every id that was made before stays what it is. Names are those of the
+    identity. An entry stays, also when the default becomes another; a subclass takes over its
+    parent's entries."""
 
     @model_validator(mode="before")
     @classmethod
@@ -28,14 +35,8 @@ class Config(BaseModel):
         for name, earlier in cls.RENAMED.items():
             if isinstance(values, dict) and earlier in values:
                 names = {"earlier": earlier, "name": name}
-                raise PydanticCustomError(RENAMED, "{earlier} is called {name} now", names)
+                raise PydanticCustomError(RENAMED_ERROR, "{earlier} is called {name} now", names)
         return values
-
-    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """Settings that are younger than stored rows, each with what `identity` gives for the value
-    that the program had before there was the setting. They are part of the identity only where
-    they differ from it, so every id that was made before stays what it is. An entry is written out
-    and stays, also when the default becomes another; a subclass takes over its parent's entries."""
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide rows, as JSON values: what ids are digests of."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from records.config import RENAMED
+from records.config import RENAMED_ERROR
 from records.errors import ConfigError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -86,7 +86,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 def _explain(problem: Any, kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in problem["loc"]) or "the file"
-    if problem["type"] == RENAMED:
+    if problem["type"] == RENAMED_ERROR:
         earlier, name = (
             ".".join(str(part) for part in (*problem["loc"], problem["ctx"][which]))
             for which in ("earlier", "name")

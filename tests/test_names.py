@@ -20,7 +20,6 @@ RETIRED = {
     "fidelity": "executed_by (fidelity is that of a rewritten text)",
     "hack": "unsupported-claim check",
     "misfit": "unsolvable variant, mismatch",
-    "openings": "shard scheduler",
     "plant": "perturbation, perturbed negative",
     "reveal": "disclosure",
     "standing": "judge status",
@@ -41,9 +40,6 @@ KEPT = {
     "wishes_again": "setting of the offline model's users",
     "without_breach": "key of an evaluation's scores",
     "world": "variable of the prompt simulate_call",
-    "Openings": "synth.engine gives it up with its shard scheduler",
-    "ReportedOpenings": "synth.engine gives it up with its shard scheduler",
-    "openings": "synth.engine gives it up with its shard scheduler",
 }
 """Identifier -> the stored or sent name that it repeats."""
 

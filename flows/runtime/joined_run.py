@@ -17,8 +17,6 @@ from synth.engine.job_config import JobConfig
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
-from synth.pipeline.config import RunConfig
-from synth.pipeline.sources import offline_simulator
 
 log = logging.getLogger("synth.flows")
 
@@ -34,12 +32,10 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
     await claim_this_flow_run()
     if run := current_run():
         assert run.config == config, "a child flow was given another configuration than its run"
-        run.once("warned", (), lambda: _warn(config))
         yield run
         return
     check_parameters(config, dataset)
     async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
-        run.once("warned", (), lambda: _warn(config))
         yield run
 
 
@@ -51,15 +47,9 @@ async def run_stages(
         return [await run_stage(run, stage(run)) for stage in stages]
 
 
-def _warn(config: JobConfig) -> None:
-    """Of settings that are allowed and likely not meant, in the first flow of a run."""
-    if isinstance(config, RunConfig) and (warning := offline_simulator(config)):
-        log.warning("%s", warning)
-
-
 def send_logs_to_ui() -> None:
     """What our packages log from INFO up becomes log lines of the flow run it belongs to."""
-    for name in ("synth", "trainer"):
+    for name in ("synth", "offline_llm", "trainer"):
         ours = logging.getLogger(name)
         if not any(isinstance(handler, APILogHandler) for handler in ours.handlers):
             ours.addHandler(APILogHandler())

@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any
 
 from prefect import State, task
@@ -62,9 +63,10 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
         """The shards of one request to the executor; `number`, the first of them, names the task.
         A retry leaves alone those that an earlier try has committed."""
         left = [index for index in indexes if index not in reports]
-        async for report in run.run_shards(stage, plan, left):
-            reports[report.index] = report
-            log.info("%s shard %d: %s", stage.name, report.index, report.summary())
+        async with aclosing(run.run_shards(stage, plan, left)) as made:
+            async for report in made:
+                reports[report.index] = report
+                log.info("%s shard %d: %s", stage.name, report.index, report.summary())
 
     reports: dict[int, ShardReport] = {}
 
@@ -73,10 +75,11 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
 
     async def one(indexes: Sequence[int]) -> None:
         async with run.turn(stage, plan, indexes):
-            if run.stopped is not None:
+            if run.stop_reason is not None:
                 return
             if time.monotonic() - begun > limit_s:
-                log.warning("%s: shard %d left pending, over %g s", stage.name, indexes[0], limit_s)
+                words = "%s: %d shards from %d left pending, over %g s"
+                log.warning(words, stage.name, len(indexes), indexes[0], limit_s)
                 return
             await run_shards(indexes[0], indexes)
         share = len(reports) / len(plan.open_shards)
@@ -89,8 +92,8 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
         table=[report.row()],
         description="requested = kept + dropped + failed + pending",
     )
-    if run.stopped is not None:
-        raise run.stopped
+    if run.stop_reason is not None:
+        raise run.stop_reason
     if broken := [o for o in outcomes if isinstance(o, Exception)]:
         if len(broken) == 1:
             raise broken[0]

@@ -27,7 +27,7 @@ _SCHEME = "world"
 
 
 class DomainServer:
-    """one environment, shared by all sessions: what one client does, the next one sees."""
+    """One environment, shared by all sessions: what one client does, the next one sees."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.environment = domain, DomainEnvironment.of(domain)

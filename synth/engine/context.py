@@ -37,6 +37,10 @@ class RunContext(Generic[ConfigT]):
     _kept: dict[str, tuple[Hashable, Any]] = field(default_factory=dict, init=False)
     """What -> what it was computed from, and the result."""
 
+    def stop(self, error: BudgetError | ConfigError) -> None:
+        """Nothing new starts. The first reason counts."""
+        self.stop_reason = self.stop_reason or error
+
     @property
     def run_id(self) -> str:
         return self.config.run_id

@@ -5,7 +5,7 @@ only the run spends: whoever makes a shard elsewhere asks it for each reservatio
 for each slot at an endpoint. Results do not depend on which executor made them.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -36,10 +36,8 @@ class RunGrants(Protocol):
         """So many more items of a stage are finished; fewer, if they must be made again."""
         ...
 
-    @property
-    def stopped(self) -> BudgetError | ConfigError | None:
-        """Why nothing new may start."""
-        ...
+    stop_reason: BudgetError | ConfigError | None
+    """Why nothing new may start."""
 
     def stop(self, error: BudgetError | ConfigError) -> None:
         """Nothing new may start anywhere; what is in flight ends."""
@@ -53,7 +51,7 @@ class ShardExecutor(Protocol):
     """Shards that one call of `make` should be given; 1 where a request costs nothing."""
 
     def turn(
-        self, stage: Stage, plan: StagePlan, works: Sequence[ShardWork]
+        self, stage: Stage, plan: StagePlan, indexes: Sequence[int]
     ) -> AbstractAsyncContextManager[None]:
         """Waits until these shards should be made, so that memory holds few of them and no slot is
         idle."""
@@ -61,7 +59,7 @@ class ShardExecutor(Protocol):
 
     def make(
         self, stage: Stage, plan: StagePlan, works: Sequence[ShardWork]
-    ) -> AsyncIterator[MadeShard]:
+    ) -> AsyncGenerator[MadeShard, None]:
         """Each shard's rows as it is done, in any order, written and not committed.
 
         TransientError if whoever made a shard died: it can be made again from its journal. Raises

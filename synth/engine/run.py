@@ -7,8 +7,8 @@ answers included.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
 
 from records.errors import BudgetError, ConfigError
@@ -40,13 +40,9 @@ class Run(RunContext[ConfigT]):
     def progress(self, stage: str, items: int, total: int) -> None:
         self.on_progress(stage, items, total)
 
-    @property
-    def stopped(self) -> BudgetError | ConfigError | None:
-        return self.stop_reason
-
     def stop(self, error: BudgetError | ConfigError) -> None:
         """Nothing new starts, in this process or elsewhere. The first reason counts."""
-        self.stop_reason = self.stop_reason or error
+        super().stop(error)
         self.executor.stop(error)
 
     def plan(
@@ -94,20 +90,20 @@ class Run(RunContext[ConfigT]):
         self, stage: Stage, plan: StagePlan, indexes: Sequence[int]
     ) -> AbstractAsyncContextManager[None]:
         """Waits until these shards should be made."""
-        works = [self._work(stage, plan, index) for index in indexes]
-        return self.executor.turn(stage, plan, works)
+        return self.executor.turn(stage, plan, indexes)
 
     async def run_shards(
         self, stage: Stage, plan: StagePlan, indexes: Sequence[int]
-    ) -> AsyncIterator[ShardReport]:
+    ) -> AsyncGenerator[ShardReport, None]:
         """Have every open item of the shards made, and commit each shard as it is done.
 
         Raises what stopped the run after the items in flight have ended; what is not committed
         then is in the journals.
         """
         works = [self._work(stage, plan, index) for index in indexes]
-        async for made in self.executor.make(stage, plan, works):
-            yield await self._commit(stage, plan, made)
+        async with aclosing(self.executor.make(stage, plan, works)) as shards:
+            async for made in shards:
+                yield await self._commit(stage, plan, made)
 
     async def _commit(self, stage: Stage, plan: StagePlan, made: MadeShard) -> ShardReport:
         await asyncio.to_thread(self.dataset.append, made.staged)

@@ -94,7 +94,7 @@ class ShardMaker:
                     result = await stage.make(item, shard)
                     break
                 except (BudgetError, ConfigError) as error:
-                    self._run.stop_reason = error
+                    self._run.stop(error)
                     raise
                 except ItemError as error:
                     result = ItemResult({}, ItemStatus("failed", error.reason))

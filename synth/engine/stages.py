@@ -102,8 +102,8 @@ def planned_before(path: Path, stage: str) -> list[str]:
         return json.loads(_planned_file(path).read_text())
     except FileNotFoundError as error:
         raise ConfigError(
-            f"the stage {stage!r} of this run was never planned in this dataset; run the flows "
-            "before it first, or `synth run` with the same settings, which makes nothing twice"
+            f"this version has not planned the stage {stage!r} of this run in this dataset; "
+            "`synth run` with the same settings plans every stage and makes nothing twice"
         ) from error
 
 

@@ -168,7 +168,7 @@ def warning_of(status: JudgeStatus, rates: Mapping[str, Rates]) -> str | None:
         )
     if status == "unmeasured":
         n = own.num_failures if own else 0
-        return f"the judge is unmeasured on {JUDGED} criteria ({n} perturbed negatives): rows are marked"
+        return f"the judge is unmeasured on {JUDGED} criteria ({n} negatives): rows are marked"
     return None
 
 
@@ -178,7 +178,9 @@ def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
     judge's word is all there is, the others stand by themselves, too."""
     table: list[Row] = []
     for kind, rates in judge_rates(rows).items():
-        table.append(_line("judge", kind, rates) | {"standing": judge_status_of(rates, minimum)})
+        table.append(
+            _line("judge", kind, rates) | {"judge_status": judge_status_of(rates, minimum)}
+        )
         aimed = rates_of(_attacked(row for row in rows if row["kind"] == kind))
         if kind == JUDGED and aimed.num_failures:
             plain = rates_of(
@@ -202,4 +204,4 @@ def _attacked(rows: Iterable[Row]) -> list[tuple[Any, Any]]:
 
 
 def _line(who: str, kind: str, rates: Rates) -> Row:
-    return {"who": who, "kind": kind, "standing": None} | rates.row()
+    return {"who": who, "kind": kind, "judge_status": None} | rates.row()

@@ -67,7 +67,7 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
     rows, minimum = trials(dataset, grading_id), _minimum_quality(dataset)
     table, labels = as_table(rows, minimum), label_rates(dataset, grading_id)
     for kind, rates in labels.items():
-        line = {"who": "judge, by people's labels", "kind": kind, "standing": None}
+        line = {"who": "judge, by people's labels", "kind": kind, "judge_status": None}
         table.append(line | rates.row())
     own = labels.get(JUDGED)
     status = status_on_judged(rows, minimum)

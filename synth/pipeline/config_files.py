@@ -72,10 +72,10 @@ def _kind_before_it_was_stored(values: dict[str, Any]) -> type[JobConfig]:
     """The model that has the recorded settings, all of which were written; of several, such as a
     grading's, which a pipeline run has too, the smallest."""
 
-    def misfit(kind: type[JobConfig]) -> tuple[int, int]:
+    def mismatch(kind: type[JobConfig]) -> tuple[int, int]:
         return len(values.keys() - kind.model_fields.keys()), len(kind.model_fields)
 
-    return min(KINDS.values(), key=misfit)
+    return min(KINDS.values(), key=mismatch)
 
 
 def validate(values: dict[str, Any], *, where: str) -> RunConfig:

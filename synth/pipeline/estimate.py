@@ -13,6 +13,7 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -197,14 +198,16 @@ async def _make(
     plan = await asyncio.to_thread(
         run.plan, stage, only=lambda n, item: (numbers is None or n in numbers) and of(item)
     )
-    mine = [i for i in plan.open_shards if plan.open_items(i)]
 
-    async def one(index: int) -> None:
-        async with run.turn(stage, plan, [index]):
-            async for _ in run.run_shards(stage, plan, [index]):
+    async def one(indexes: Sequence[int]) -> None:
+        async with (
+            run.turn(stage, plan, indexes),
+            aclosing(run.run_shards(stage, plan, indexes)) as reports,
+        ):
+            async for _ in reports:
                 pass
 
-    made = await asyncio.gather(*map(one, mine), return_exceptions=True)
+    made = await asyncio.gather(*map(one, run.requests(plan)), return_exceptions=True)
     if broken := [m for m in made if isinstance(m, BaseException)]:
         raise run.stop_reason or broken[0]
     return plan

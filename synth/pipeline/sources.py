@@ -96,20 +96,6 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
     return any(domain.file.user_tools for domain in domains_of(config)) or evolved
 
 
-def offline_simulator(config: RunConfig) -> str | None:
-    """What is to be said where rules play tools in a run whose other roles are models of an
-    endpoint: nobody names the role, and its answers are no model's. None where that is not so."""
-    hosted = sorted(role for role, own in config.roles.items() if own.base_url != OFFLINE)
-    if not config.plays or not hosted or config.roles["simulator"].base_url != OFFLINE:
-        return None
-    return (
-        "THE OFFLINE MODEL PLAYS TOOLS: simulate names tools that a model is to play, and "
-        f"roles.simulator is the offline model, while {', '.join(hosted)} "
-        f"{'is' if len(hosted) == 1 else 'are'} hosted. Its answers follow rules of this program; "
-        "give roles.simulator an endpoint, or simulate no tools"
-    )
-
-
 def why_left_out(server: ServerConfig) -> str | None:
     """Why this machine, as it is now, cannot run the server; None where it can. ConfigError for a
     command that does not exist and a secret that is not set, unless the server is optional."""

@@ -288,8 +288,10 @@ class RolloutStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
+        # a plan from before may hold more tasks than are asked for now
+        tasks = self.run.ids_of("tasks")[: config.num_tasks]
         return plan_rollouts(
-            [{"task_id": i} for i in self.run.ids_of("tasks") if i in self.tasks],
+            [{"task_id": i} for i in tasks if i in self.tasks],
             config=config.rollouts,
             roles=config.roles,
             simulation=self._simulation(),

@@ -113,11 +113,11 @@ def summary_markdown(dataset: Dataset) -> str:
         (
             *(r[name] for name in ("who", "kind", "num_failures", "false_accepts")),
             *(ratio(r[name]) for name in ("fpr", "tpr", "kappa")),
-            r["standing"] or "",
+            r["judge_status"] or "",
         )
         for r in summary.judge.table
     ]
-    head = ("who", "kind", "failures", "passed", "FPR", "TPR", "kappa", "standing")
+    head = ("who", "kind", "failures", "passed", "FPR", "TPR", "kappa", "judge status")
     parts.append(markdown_table(head, trial))
     if summary.simulated:
         parts.append(f"## State accuracy of model-simulated tools {summary.label}".rstrip())

@@ -337,7 +337,7 @@ def _row(
     draft, proof = made.draft, made.proof
     steps = len(draft.plan)
     # every criterion that code checks passes on the reference plan: no threshold undoes the proof
-    rubric = proof.rubric.model_copy(update={"accept_at": config.pass_threshold})
+    rubric = proof.rubric.model_copy(update={"pass_threshold": config.pass_threshold})
     own = own_split("task", plan.item_id, heldout_share=config.heldout_share)
     used = {step.tool for step in draft.plan if step.actor == "agent"}
     return {

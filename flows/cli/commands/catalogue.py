@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App
 
-from flows.cli.shared.options import Dataset, Flag, Json, License, at_least
+from flows.cli.shared.options import DatasetOption, Flag, Json, License, at_least
 from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
 
@@ -36,7 +36,7 @@ def list_(
     limit: Annotated[int, at_least(1)] = 50,
     offset: Annotated[int, at_least(0)] = 0,
     all_: Flag = False,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     json_: Json = False,
 ) -> None:
     """List the tools of the dataset, a page at a time: name, origin, licence, how they behave.
@@ -121,7 +121,7 @@ def show(
     *,
     domain: str | None = None,
     server: str | None = None,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     json_: Json = False,
 ) -> None:
     """Show a tool: where from, what it takes, what it does, an example call with its effect.
@@ -150,7 +150,7 @@ def show(
         show_tools(store, found)
 
 
-def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
+def stats(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     """Count the tools of the dataset: by source, category, operator, licence, drop reason, split.
 
     Parameters
@@ -173,7 +173,7 @@ def stats(*, dataset: Dataset = None, json_: Json = False) -> None:
 
 
 def coverage(
-    *, svg: Path | None = None, seed: int = 0, dataset: Dataset = None, json_: Json = False
+    *, svg: Path | None = None, seed: int = 0, dataset: DatasetOption = None, json_: Json = False
 ) -> None:
     """Say what the tools cover: by category and domain, and how real and synthetic ones overlap.
 

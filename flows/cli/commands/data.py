@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from flows.cli.shared.options import Dataset, Flag, Json
+from flows.cli.shared.options import DatasetOption, Flag, Json
 from flows.cli.shared.output import print_rows
 from records.errors import SynthError
 
@@ -17,7 +17,7 @@ def register(app: App) -> None:
         app.command(command)
 
 
-def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
+def sql(query: str, *, dataset: DatasetOption = None, json_: Json = False) -> None:
     """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
 
     Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
@@ -41,7 +41,7 @@ def sql(query: str, *, dataset: Dataset = None, json_: Json = False) -> None:
     print_rows(found.columns, found.rows, json_=json_)
 
 
-def view(trajectory_id: str, *, dataset: Dataset = None) -> None:
+def view(trajectory_id: str, *, dataset: DatasetOption = None) -> None:
     """Print one trajectory to be read: the conversation, the calls, the verdicts.
 
     The id of a rewritten text prints that beside its source, with what was measured of it.
@@ -160,7 +160,11 @@ def diff(
 
 
 def replay(
-    trajectory_id: str, *, dataset: Dataset = None, cassette: bool = False, json_: Json = False
+    trajectory_id: str,
+    *,
+    dataset: DatasetOption = None,
+    cassette: bool = False,
+    json_: Json = False,
 ) -> None:
     """Execute a trajectory's recorded actions again; compare observations and state hashes.
 

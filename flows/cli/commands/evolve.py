@@ -2,14 +2,14 @@
 
 import json
 
-from flows.cli.shared.options import Dataset, Json, Names, Set
+from flows.cli.shared.options import DatasetOption, Json, Names, Set
 from flows.cli.shared.output import say
 
 
 def evolve(
     *,
     count: int,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     domains: Names = [],  # noqa: B006
     specialise: int = 0,
     set_: Set = [],  # noqa: B006
@@ -39,7 +39,7 @@ def evolve(
     from flows.cli.shared.entry import run_flow
     from flows.runtime.settings import dataset_path
     from records.settings import validate_as, with_overrides
-    from records.store.dataset import Dataset as Store
+    from records.store.dataset import Dataset
     from synth.catalogue.evolution.config import EvolveConfig
     from synth.catalogue.evolution.summary import lines, summarise
 
@@ -48,6 +48,6 @@ def evolve(
     config = validate_as(EvolveConfig, with_overrides(given, set_), where="synth tools evolve")
     path = dataset_path(dataset)
     seconds = run_flow("evolve_tools", config, path, command="synth tools evolve")
-    summary = summarise(Store.open(path))
+    summary = summarise(Dataset.open(path))
     say(f"done in {seconds:.0f} s; dataset {path}")
     print(json.dumps(summary, indent=2) if json_ else "\n".join(lines(summary)))  # noqa: T201

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from flows.cli.shared.options import Dataset, Port
+from flows.cli.shared.options import DatasetOption, Port
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ def export_mcp(
     domain: str,
     /,
     *,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     http: bool = False,
     port: Port = 8765,
 ) -> None:

@@ -136,7 +136,7 @@ def _print(table: list[dict[str, Any]]) -> None:
             _share(row["tpr"]),
             _interval(row["tpr_interval"]),
             _share(row["kappa"]),
-            row["standing"] or "",
+            row["judge_status"] or "",
         )
     console = Console()
     console.width = max(console.width, TABLE_WIDTH)  # a figure cut short is none

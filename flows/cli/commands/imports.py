@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from flows.cli.shared.options import Dataset, Json
+from flows.cli.shared.options import DatasetOption, Json
 from flows.cli.shared.output import say
 from records.errors import SynthError
 
@@ -24,7 +24,7 @@ def import_(
     file: Annotated[tuple[Path, ...], Several] = (),
     allow_host: Annotated[tuple[str, ...], Several] = (),
     token_env: str | None = None,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     json_: Json = False,
 ) -> None:
     """Add the tools of MCP servers, registries and files to the dataset.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from flows.cli.shared.options import Dataset, Flag, Json, Set
+from flows.cli.shared.options import DatasetOption, Flag, Json, Set
 from flows.cli.shared.output import say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def register(app: App) -> None:
 def rephrase(
     config: Path,
     *,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     dry_run: Flag = False,
     json_: Json = False,
     set_: Set = [],  # noqa: B006
@@ -68,10 +68,10 @@ def run_rephrase(
 ) -> None:
     """Run it, then print what came of it."""
     from flows.cli.shared.entry import run_flow
-    from records.store.dataset import Dataset as Store
+    from records.store.dataset import Dataset
     from synth.rephrasing.summary import lines, summarise
 
     seconds = run_flow("rephrase", config, path, command=command, retry_failed=retry_failed)
-    summary = summarise(Store.open(path))
+    summary = summarise(Dataset.open(path))
     say(f"done in {seconds:.0f} s; dataset {path}, report {path / 'rephrasing.html'}")
     print(json.dumps(summary.as_json()) if json_ else "\n".join(lines(summary)))  # noqa: T201

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
-from flows.cli.shared.options import Dataset, Flag, Json, Port, Set, at_least
+from flows.cli.shared.options import DatasetOption, Flag, Json, Port, Set, at_least
 from flows.cli.shared.output import say
 from records.errors import ConfigError
 
@@ -19,7 +19,7 @@ def register(app: App) -> None:
     app.command(offline_llm, name="offline-llm")
 
 
-def demo(*, dataset: Dataset = None, set_: Set = []) -> None:  # noqa: B006
+def demo(*, dataset: DatasetOption = None, set_: Set = []) -> None:  # noqa: B006
     """Run the whole pipeline on its defaults, without a key or an outside server.
 
     Imports tools from real MCP servers and built-in domains, writes agents and proved tasks, rolls
@@ -44,7 +44,7 @@ def demo(*, dataset: Dataset = None, set_: Set = []) -> None:  # noqa: B006
 def run(
     config: Path,
     *,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     dry_run: Flag = False,
     estimate: Flag = False,
     pilot: Annotated[int, at_least(2)] = 60,
@@ -97,7 +97,7 @@ def run(
 def resume(
     run_id: str,
     *,
-    dataset: Dataset = None,
+    dataset: DatasetOption = None,
     retry_failed: Flag = False,
     set_: Set = [],  # noqa: B006
 ) -> None:
@@ -193,20 +193,11 @@ def _execute(
     flow: str, config: "RunConfig", path: Path, *, command: str, retry_failed: bool = False
 ) -> None:
     from flows.cli.shared.entry import run_flow
-    from records.store.dataset import Dataset as Store
+    from records.store.dataset import Dataset
     from synth.judging.stages import warning_about
 
-    _warn(config)
     seconds = run_flow(flow, config, path, command=command, retry_failed=retry_failed)
-    if warning := warning_about(Store.open(path), config):
+    if warning := warning_about(Dataset.open(path), config):
         say(warning)
     say(f"done in {seconds:.0f} s; dataset {path}, report {path / 'report.html'}")
     say(f'look at it: synth sql "select * from stages" --dataset {path}')
-
-
-def _warn(config: "RunConfig") -> None:
-    """Before anything is spent: of settings that are allowed and likely not meant."""
-    from synth.pipeline.sources import offline_simulator
-
-    if warning := offline_simulator(config):
-        say(warning)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from flows.cli.shared.options import Dataset, Json
+from flows.cli.shared.options import DatasetOption, Json
 from flows.cli.shared.output import print_rows
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def faults(*, json_: Json = False) -> None:
         raise SynthError(f"not survived: {', '.join(lost)}")
 
 
-def accounts(*, dataset: Dataset = None, json_: Json = False) -> None:
+def accounts(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     """What became of every lease of a sandbox in the runs of a dataset, and of every sandbox.
 
     Each line with dashes is a part of the one above it. Exit code 1 where they do not add up.

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-Dataset = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
+DatasetOption = Annotated[str | None, Parameter(name="--dataset", alias="-d")]
 """Folder of the dataset; `flows.runtime.settings.dataset_path` says what None means."""
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class EvolveStage:
-    """EvolutionBatch `batch` of the domains picked for it in one round."""
+    """Batch `batch` of the domains picked for it in one round."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class EvolveStage:
 
 
 class Making:
-    """One batch on its way through the generator and the gate, with one round of repair."""
+    """One batch on its way through the generator and validation, with one round of repair."""
 
     def __init__(
         self, batch: EvolutionBatch, llm: LLM, executor: ShardExecutor, *, per_skeleton: int

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count
 from pathlib import Path
@@ -82,17 +82,17 @@ class LocalProcesses:
         return self._run.config.workers > 1 or items >= WORTH_IT
 
     def turn(
-        self, stage: Stage, plan: StagePlan, works: Sequence[ShardWork]
+        self, stage: Stage, plan: StagePlan, indexes: Sequence[int]
     ) -> AbstractAsyncContextManager[None]:
         """Of one shard: `shards_per_request` is 1."""
-        [work] = works
+        [index] = indexes
         used = self.uses_workers(stage, plan)
         scheduler = self.scheduler if used else self._maker.scheduler
-        return scheduler.turn(work.key, len(work.items))
+        return scheduler.turn((stage.name, index), len(plan.open_items(index)))
 
     async def make(
         self, stage: Stage, plan: StagePlan, works: Sequence[ShardWork]
-    ) -> AsyncIterator[MadeShard]:
+    ) -> AsyncGenerator[MadeShard, None]:
         """As `ShardExecutor.make`."""
         for work in works:
             if self.uses_workers(stage, plan):
@@ -125,9 +125,11 @@ class LocalProcesses:
         return self
 
     async def __aexit__(self, *details: object) -> None:
-        if self._pool is not None:
-            self._pool.close()
-        await asyncio.gather(*(worker.end() for worker in self._workers if worker is not None))
+        try:
+            await asyncio.gather(*(worker.end() for worker in self._workers if worker is not None))
+        finally:
+            if self._pool is not None:
+                await asyncio.to_thread(self._pool.close)
 
 
 class _Worker:
@@ -173,8 +175,8 @@ class _Worker:
         self._jobs[number] = _Job(made, work, contextvars.copy_context())
         try:
             self.channel.send("make", number, type(stage), plan.plan_id, work)
-            if self._run.stopped is not None:
-                self.channel.send("stop", self._run.stopped)
+            if self._run.stop_reason is not None:
+                self.channel.send("stop", self._run.stop_reason)
             with contextlib.suppress(ConnectionError):  # it has just died: `made` will say so
                 await self.channel.flush()
             return await made

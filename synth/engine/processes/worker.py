@@ -33,7 +33,7 @@ from synth.llm.client import EndpointKey, Gateway
 from synth.llm.config import OFFLINE
 from synth.llm.limiter import Gate, Limiter, Signal
 
-OURS = ("records", "tool_specs", "sandboxes", "synth")
+OURS = ("records", "tool_specs", "sandboxes", "offline_llm", "synth")
 """Loggers whose records the run is sent."""
 
 _shard: ContextVar[int | None] = ContextVar("shard", default=None)
@@ -166,7 +166,7 @@ class Worker:
         job.add_done_callback(self._jobs.discard)
 
     def stop(self, error: BudgetError | ConfigError) -> None:
-        self._run.stop_reason = self._run.stop_reason or error
+        self._run.stop(error)
 
     async def end(self) -> None:
         """Cancel what is in flight and wait until it has written down what it may have paid."""

@@ -163,19 +163,3 @@ def test_unknown_commands_and_options_exit_with_2(refusal: Synth) -> None:
 
 def test_a_port_that_cannot_be(refusal: Synth) -> None:
     assert_refused(refusal("offline-llm", "--port", "99999"), "99999", "--port", "65535")
-
-
-@pytest.mark.parametrize("option", [(), ("--estimate",)])
-def test_rules_that_would_play_tools_are_told_before_anything_is_asked(
-    option: tuple[str, ...], refusal: Synth, tmp_path: Path
-) -> None:
-    """The endpoint is not there, so nothing follows."""
-    (tmp_path / "run.toml").write_text(
-        'domains = ["home_hub"]\nservers = []\ncode = []\nsimulate.tools = "all"\n'
-        '[roles.agent]\nbase_url = "http://127.0.0.1:9/v1"\n'
-        '[offline]\nroles = ["generator", "user", "judge", "simulator"]\n'
-    )
-    done = refusal("run", "run.toml", "--dataset", "d", *option)
-    assert_refused(done, "unreachable")
-    assert done.stderr.count("THE OFFLINE MODEL PLAYS TOOLS") == 1
-    assert done.stderr.index("OFFLINE MODEL") < done.stderr.index("unreachable")

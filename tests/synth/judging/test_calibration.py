@@ -130,7 +130,7 @@ def test_a_judge_that_passes_everything_or_nothing_is_caught(
     assert found == status
     warning = warning_of(found, judge_rates(rows))
     assert ("BELOW ITS MINIMUM QUALITY" in (warning or "")) == (status == "below_minimum")
-    by_kind = {r["kind"]: r["standing"] for r in as_table(rows, floor) if r["who"] == "judge"}
+    by_kind = {r["kind"]: r["judge_status"] for r in as_table(rows, floor) if r["who"] == "judge"}
     assert by_kind["state"] == status
 
 
@@ -147,7 +147,7 @@ def test_a_rate_within_the_minimum_by_chance_is_uncertain_and_said() -> None:
     few, many = Rates(20, 3, 40, 38), Rates(400, 60, 40, 38)
     assert judge_status_of(few, MinimumQuality()) == "uncertain"
     assert judge_status_of(many, MinimumQuality()) == "measured"
-    assert "up to 0.36 cannot be ruled out" in (warning_of("uncertain", {"nl": few}) or "")
+    assert "95% interval up to 36%" in (warning_of("uncertain", {"nl": few}) or "")
 
 
 def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> None:

@@ -105,7 +105,7 @@ def test_tasks_on_code_have_limits_of_their_own() -> None:
     )
     found = cast(Any, asyncio.run(work))
     assert (found["max_turns"], found["token_budget"]) == (30, 9000)
-    assert found["rubric"]["accept_at"] == 0.9
+    assert found["rubric"]["pass_threshold"] == 0.9
 
 
 def test_the_pass_threshold_decides() -> None:
