@@ -85,7 +85,6 @@ def run(
         if dry_run:
             raise ConfigError("--dry-run spends nothing and --estimate does: give one of them")
         command = f"{command} --estimate"
-        _warn(loaded)
         print_estimate(loaded, path, pilot=pilot, command=command, json_=json_)
     elif dry_run:
         small, beside = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
