@@ -17,7 +17,6 @@ PACKAGES = ("records", "tool_specs", "sandboxes", "offline_llm", "synth", "train
 
 RETIRED = {
     "breach": "policy violation",
-    "fidelity": "executed_by (fidelity is that of a rewritten text)",
     "hack": "unsupported-claim check",
     "misfit": "unsolvable variant, mismatch",
     "plant": "perturbation, perturbed negative",
@@ -30,11 +29,7 @@ RETIRED = {
 """Word -> what is said instead."""
 
 KEPT = {
-    "breaches": "column of tool_calls, and what extension files read of an episode",
-    "fidelity": "column of tool_calls",
-    "min_plants": "setting judging.floor.min_plants",
-    "plant_share": "setting judging.plant_share",
-    "reveals": "setting of personas, and their column",
+    "breaches": "what extension files read of an episode",
     "wish": "key of server definitions, and of the goals that extension files read",
     "wishes": "variable of the prompt user",
     "wishes_again": "setting of the offline model's users",

@@ -102,7 +102,7 @@ class Dataset:
         already and a (run, stage, shard) that is, unless `supersedes`. Blocks for some
         milliseconds of fsync: call it from a thread where that matters.
         """
-        draft = self.prepare(
+        staged = self.prepare(
             run_id=run_id,
             stage=stage,
             shard=shard,
@@ -110,7 +110,7 @@ class Dataset:
             items=items,
             supersedes=supersedes,
         )
-        return self.append(draft)
+        return self.append(staged)
 
     def prepare(
         self,
@@ -152,16 +152,16 @@ class Dataset:
         )
         return StagedCommit(commit, keys)
 
-    def append(self, draft: StagedCommit) -> int:
+    def append(self, staged: StagedCommit) -> int:
         """The other half of `commit`; its parts are removed when they may not be committed."""
         try:
             with locked(self.root / MARKER, exclusive=False):
                 lease.check_ours(self.root)
                 with self._log.lock:
-                    return self._append(draft.commit, draft.keys)
+                    return self._append(staged.commit, staged.keys)
         except BaseException:
             self._discard(
-                [self.root / "tables" / part.table / part.name for part in draft.commit.parts]
+                [self.root / "tables" / part.table / part.name for part in staged.commit.parts]
             )
             raise
 
@@ -326,7 +326,7 @@ class Dataset:
             schema_version=SCHEMA_VERSION,
         )
 
-    def _append(self, draft: Commit, keys: dict[str, list[Key]]) -> int:
+    def _append(self, unnumbered: Commit, keys: dict[str, list[Key]]) -> int:
         """Give the commit the next free number. Under the log's lock.
 
         Another process may take that number first. Then its commit is read, the keys are checked
@@ -335,9 +335,9 @@ class Dataset:
         make_folder(self.root / "commits")
         while True:
             number = self._log.refresh() + 1
-            shard = (draft.run_id, draft.stage, draft.shard)
-            self._check_new(shard, keys, supersedes=draft.supersedes)
-            commit = draft.model_copy(update={"number": number})
+            shard = (unnumbered.run_id, unnumbered.stage, unnumbered.shard)
+            self._check_new(shard, keys, supersedes=unnumbered.supersedes)
+            commit = unnumbered.model_copy(update={"number": number})
             # the views' bytes are on the disk before the commit, so that a full disk is met
             # while there is nothing to undo
             text = views.views_sql([*self._log.commits, commit])

@@ -58,7 +58,7 @@ def _rendered(talk: ShownConversation) -> Group:
     facts = [
         ("trajectory", row["trajectory_id"]),
         ("task", f"{row['task_id']} ({row['variant']}, {row['complexity']})"),
-        ("world", row["world"]),
+        ("domain or server", row["world"]),
         ("split", row["split"]),
         ("outcome", f"{row['outcome']}, ended by {row['termination_reason']}"),
         ("curation", fate),

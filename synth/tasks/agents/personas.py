@@ -86,7 +86,7 @@ class PersonaPlan:
     patience: int
     """Fruitless answers after which the person gives up."""
 
-    reveals: str
+    disclosure: str
 
 
 def plan_personas(
@@ -105,7 +105,7 @@ def _plan(item_id: str, config: PersonaConfig) -> PersonaPlan:
         style=rng.choice(config.styles),
         preferences=tuple(rng.sample(config.preferences, min(2, len(config.preferences)))),
         patience=rng.randint(*config.patience),
-        reveals=rng.choice(config.disclosure),
+        disclosure=rng.choice(config.disclosure),
     )
 
 
@@ -133,7 +133,7 @@ async def make_persona(plan: PersonaPlan, llm: LLM, *, generator: RoleConfig) ->
         wanted={
             "style": plan.style,
             "patience": f"gives up after {plan.patience} answers that do not help",
-            "reveals": plan.reveals.replace("_", " "),
+            "reveals": plan.disclosure.replace("_", " "),
             "preferences": list(plan.preferences),
         },
     )
@@ -152,7 +152,7 @@ async def make_persona(plan: PersonaPlan, llm: LLM, *, generator: RoleConfig) ->
         "communication_style": plan.style,
         "preferences": [p.strip() for p in words["preferences"]],
         "patience": plan.patience,
-        "disclosure": plan.reveals,
+        "disclosure": plan.disclosure,
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": prompt.version,
         "split": "train",

@@ -181,7 +181,7 @@ def test_rows_have_the_columns_of_the_table(tmp_path: Path) -> None:
 def test_personas_vary_and_rows_have_the_columns(tmp_path: Path) -> None:
     planned = plan_personas(seed=1, count=60, generator=GENERATOR)
     assert planned[:10] == plan_personas(seed=1, count=10, generator=GENERATOR)
-    assert len({(p.style, p.preferences, p.patience, p.reveals) for p in planned}) > 50
+    assert len({(p.style, p.preferences, p.patience, p.disclosure) for p in planned}) > 50
 
     async def make(llm: Any) -> list[Any]:
         return [await personas.make_persona(p, llm, generator=GENERATOR) for p in planned[:3]]
@@ -195,7 +195,7 @@ def test_personas_are_drawn_from_the_configured_lists() -> None:
         styles=("in rhymes",), preferences=("tea",), disclosure=("mixed",), patience=(2, 2)
     )
     planned = plan_personas(own, seed=1, count=3, generator=GENERATOR)
-    drawn = {(p.style, p.preferences, p.reveals, p.patience) for p in planned}
+    drawn = {(p.style, p.preferences, p.disclosure, p.patience) for p in planned}
     assert drawn == {("in rhymes", ("tea",), "mixed", 2)}
     usual = plan_personas(seed=1, count=3, generator=GENERATOR)
     assert {p.item_id for p in usual}.isdisjoint(p.item_id for p in planned)
