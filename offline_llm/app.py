@@ -1,8 +1,5 @@
-"""The offline model: OpenAI's protocol, answered by rule.
-
-It is no language model. It is given the HTTP request and nothing else, and each role's rules
-stand in a module of their own; what they cannot do, they fail at like a model would.
-"""
+"""The offline model is no language model. It is given the HTTP request and nothing else; what the
+rules of a role cannot do, it fails at like a model would."""
 
 from functools import partial
 

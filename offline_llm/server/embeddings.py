@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from offline_llm.server.names import todays
 from offline_llm.server.request import RequestError
+from records.model_names import todays
 from records.sizes import count_tokens
 
 _WORD = re.compile(r"\w+")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
-from offline_llm.server.names import in_digests, todays
 from records.digest import digest
+from records.model_names import in_digests, todays
 
 _NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 _ROLES = ("system", "developer", "user", "assistant", "tool")

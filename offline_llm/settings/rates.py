@@ -4,8 +4,8 @@ Every rate is the chance per opportunity, in [0, 1], drawn by the digest of what
 """
 
 from offline_llm.server.misbehaviour import Rate
-from offline_llm.server.names import OFFLINE_MODEL
 from records.config import Config
+from records.model_names import OFFLINE_MODEL
 
 
 class AgentMistakes(Config):

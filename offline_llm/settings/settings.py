@@ -5,7 +5,6 @@ from typing import Annotated
 from pydantic import Field
 
 from offline_llm.server.misbehaviour import Misbehaviour
-from offline_llm.server.names import OFFLINE_MODEL
 from offline_llm.settings.rates import (
     CLUMSY,
     AgentMistakes,
@@ -18,6 +17,7 @@ from offline_llm.settings.rates import (
     UserErrors,
 )
 from records.config import Config
+from records.model_names import OFFLINE_MODEL
 
 
 class OfflineSettings(Config):

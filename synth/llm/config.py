@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from offline_llm.server.names import OFFLINE_MODEL, in_digests, todays
 from records.config import Config
 from records.errors import ConfigError
+from records.model_names import OFFLINE_MODEL, in_digests, todays
 from records.seeds import share_of
 
 OFFLINE = "offline"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from offline_llm.server.names import in_digests
 from records.errors import ItemError
+from records.model_names import in_digests
 from records.seeds import seed_of
 from synth.llm.config import RoleConfig
 

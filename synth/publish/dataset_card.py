@@ -18,7 +18,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from offline_llm.server.names import OFFLINE_MODEL, todays
+from records.model_names import OFFLINE_MODEL, todays
 from records.settings import renamed_settings
 from records.store.dataset import Dataset
 from records.tables.schemas import JSON, Row

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from offline_llm.server.names import OFFLINE_MODEL
+from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy

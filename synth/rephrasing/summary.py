@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 
-from offline_llm.server.names import OFFLINE_MODEL
+from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.render.yields import yields

@@ -9,7 +9,7 @@ import jsonschema
 import openai
 import pytest
 
-from offline_llm.server.names import EARLIER
+from records.model_names import EARLIER
 from records.sizes import count_tokens
 
 MODEL = "offline-model"

@@ -189,7 +189,7 @@ def test_a_budget_that_is_spent_ends_the_episode_and_not_the_row(tmp_path: Path)
         def __init__(self, llm: Any, role: str) -> None:
             self._llm, self._role = llm, role
             self._journal = llm._journal
-            self.round_of = llm.round_of
+            self.retry_number_of = llm.retry_number_of
 
         async def chat(self, role: str, *args: Any, **options: Any) -> Any:
             if role == self._role:

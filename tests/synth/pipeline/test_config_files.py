@@ -116,7 +116,7 @@ def test_a_kind_of_another_version_is_named(tmp_path: Path) -> None:
         ("tasks.max_turns.bas=3", "did you mean 'base'?"),
         ("roles.agent.temprature=1", "did you mean 'temperature'?"),
         ("max_turns=20", "did you mean 'tasks.max_turns'?"),
-        ("plant_share=0.1", "did you mean 'judging.plant_share'?"),
+        ("perturbed_share=0.1", "did you mean 'judging.perturbed_share'?"),
         ("max_tokens=64", "did you mean 'roles.NAME.max_tokens'?"),
         ("tasks.attempts=2", "did you mean 'rollouts.attempts'?"),
         ("heldout_share=0.2", "did you mean 'agents.heldout_share' or 'tasks.heldout_share'?"),

@@ -259,6 +259,7 @@ def test_settings_are_told_without_addresses_keys_and_paths(
         ("command", "status", "detail", "cost_usd", "happened_at", "versions")
     )
     started |= {"invocation_id": "new", "event": "started", "config": config, "host": "myhost"}
+    started["kind"] = "run"
     dataset.commit(run_id="run-1", stage="run-started", shard=9, tables={"runs": [started]})
     export_dataset(dataset, tmp_path / "out")
     names = ("README.md", "metadata.json", "run_config.json")

@@ -51,13 +51,13 @@ from trainer.model.decoder import Decoder
 from trainer.optim.muon import optimizer_of
 from trainer.data.packing import Packer
 from trainer.training.settings import DataConfig, TrainConfig
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.training.step import Stepper
 from trainer.data.tokenizer import train_tokenizer
 
 torch.set_num_threads(1)
 folder = Path(sys.argv[2])
-sources = (SourceConfig(path=str(folder / "rows.jsonl")),)
+sources = (CorpusConfig(path=str(folder / "rows.jsonl")),)
 data = DataConfig(sources=sources, row_tokens=32, batch_rows=2, micro_rows=1)
 tokenizer = train_tokenizer(["twice one is two"], vocab_size=300)
 corpus = make_corpus(sources, tokenizer, folder / "tokens")
@@ -76,12 +76,12 @@ import torch
 
 from tests_shape import small
 from trainer.training.settings import DataConfig, TrainConfig
-from trainer.data.sources import SourceConfig
+from trainer.data.sources import CorpusConfig
 from trainer.training.loop import train
 
 torch.set_num_threads(1)
 folder = Path(sys.argv[2])
-sources = (SourceConfig(path=str(folder / "rows.jsonl")),)
+sources = (CorpusConfig(path=str(folder / "rows.jsonl")),)
 data = DataConfig(sources=sources, row_tokens=32, batch_rows=2, micro_rows=1)
 shape = small(vocab_size=300)
 config = TrainConfig(out=str(folder / "run"), data=data, shape=shape, steps=2, device="cpu")

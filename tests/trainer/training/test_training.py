@@ -330,7 +330,7 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     for words, told in (
         ([*with_tools, str(bad)], "it needs a name"),
         ([*with_tools, str(tmp_path / "none.json")], "No such file"),
-        ([*command, "--set", "stepz=3"], "did you mean 'steps'?"),
+        ([*command, "--set", "stepz=3"], "did you mean 'steps'"),
         ([*command[:3], "generate", str(tmp_path / "run"), *cold], "temperature = -1"),
     ):
         wrong = subprocess.run(words, capture_output=True, text=True, check=False)
