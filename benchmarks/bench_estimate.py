@@ -22,7 +22,7 @@ from offline_llm.server.misbehaviour import Misbehaviour
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.episode.rollout import RolloutConfig
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import Estimate, estimate, make_pilot
 from synth.tasks.config import TaskConfig

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.bench_kills import endpoint
 from offline_llm.server.request_log import read_log
 from records.errors import BudgetError, SynthError
-from synth.llm.config import BudgetConfig, LimitConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, LimitConfig, RoleConfig, TokenUsage
 from synth.pipeline.config import RunConfig
 from tests.flows.pipeline_work import content_of, run_pipeline
 
@@ -101,7 +101,9 @@ def survive(fault: Fault, folder: Path, num_tasks: int) -> tuple[int, int, str]:
             except BudgetError:
                 stops += 1
             logged = read_log(log)
-            usd = config.roles["agent"].cost_usd(logged.prompt_tokens, logged.completion_tokens)
+            usd = config.roles["agent"].cost_usd(
+                TokenUsage(logged.prompt_tokens, logged.completion_tokens)
+            )
             if (budget.tokens and logged.tokens > budget.tokens) or (
                 budget.usd and usd > budget.usd
             ):

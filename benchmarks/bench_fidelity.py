@@ -40,7 +40,7 @@ from records.digest import digest
 from records.seeds import rng_of, share_of
 from records.store.journal import ShardJournal
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import OFFLINE, ModelConfig, RoleConfig
+from synth.llm.settings.config import OFFLINE, ModelConfig, RoleConfig
 from synth.prompts.templates import render
 from synth.render.intervals import wilson
 from synth.rephrasing.facts.text import ReadText

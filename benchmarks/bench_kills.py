@@ -40,8 +40,8 @@ from offline_llm.server.request_log import read_log
 from records.errors import TransientError
 from records.reading.canonical import CONTENT, canonical_bytes
 from records.store.dataset import Dataset
-from synth.llm.config import RoleConfig
-from synth.llm.probe import probe
+from synth.llm.probing.probe import probe
+from synth.llm.settings.config import RoleConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_FLIGHT = 16

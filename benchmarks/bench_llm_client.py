@@ -32,7 +32,7 @@ from benchmarks.measured import show, spread
 from records.store.journal import ShardJournal
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import BudgetConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.llm.structured import read
 
 ANSWER_AFTER_S = 0.05

@@ -37,7 +37,7 @@ from benchmarks.measured import show
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
 from synth.engine.run import Run
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES, RolloutStage
 

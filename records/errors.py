@@ -4,6 +4,7 @@
   - ConfigError      stop now, exit code 2: no retry can help
   - BudgetError      stop cleanly, exit code 3: the run goes on once the budget is raised
   - TransientError   retry with backoff: rate limit, timeout, lost sandbox
+  - UnavailableError stop cleanly, exit code 1: an endpoint is gone for longer than the run waits
   - ItemError        write the item down as failed and go on: a bad item is data, not a crash
 """
 
@@ -24,10 +25,17 @@ class TransientError(SynthError):
     """Likely to pass on its own. The only class that a retry policy catches."""
 
 
+class UnavailableError(SynthError):
+    """An endpoint is gone for longer than the run waits. Nothing is lost; the same command goes on
+    from here."""
+
+
 class ItemError(SynthError):
     """This one item failed. Recorded on its row; never cancels its siblings."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
-        """A short snake_case word that counts group by; the detail says the rest."""
+        """A short snake_case word that counts group by."""
+        self.detail = detail
+        """The rest in words, such as what a server said; may be empty."""

@@ -27,7 +27,8 @@ ROOMS = {
         *("tools", "tools/patterns", "tools/operators", "."),
     ],
     "synth": [
-        *("llm", "prompts", "rubrics", "engine", "engine/processes", "render"),
+        *("llm/settings", "llm/wire", "llm/endpoint", "llm", "llm/probing"),
+        *("prompts", "rubrics", "engine", "engine/processes", "render"),
         *("episode/tools", "episode/users", "episode"),
         *("tasks/agents", "tasks/goals", "tasks/proof", "tasks"),
         *("judging/perturbation", "judging"),

@@ -36,7 +36,7 @@ from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
 from synth.llm.client import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
-from synth.llm.probe import probe
+from synth.llm.probing.probe import probe
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import calls_tools, check_sources
 from synth.rephrasing.stage import sources_of

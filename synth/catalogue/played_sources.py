@@ -17,7 +17,7 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.engine.stages import ItemResult
 from synth.llm.client import LLM
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.catalogue import domain_id, domain_of_rows, domain_row

@@ -13,8 +13,8 @@ from records.errors import BudgetError, ConfigError
 from synth.engine.plans import MadeShard, ShardWork, StagePlan
 from synth.engine.stages import Stage
 from synth.llm.budget import Budget
-from synth.llm.client import EndpointKey
-from synth.llm.limiter import Gate
+from synth.llm.endpoint.limiter import Gate
+from synth.llm.settings.config import EndpointKey
 
 In = TypeVar("In")
 Out = TypeVar("Out")

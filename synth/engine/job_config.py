@@ -9,7 +9,7 @@ from offline_llm.settings.settings import OfflineSettings
 from records.config import Config
 from records.digest import digest
 from records.errors import ConfigError
-from synth.llm.config import OFFLINE, BudgetConfig, RoleConfig
+from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
 
 Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
 
@@ -47,6 +47,8 @@ class JobConfig(Config):
             "stage_seconds",
             "offline",
             "workers",
+            "outage_s",
+            "around_attempts",
         ]
     )
     KIND: ClassVar[str] = "run"
@@ -76,6 +78,12 @@ class JobConfig(Config):
     workers: int = Field(default=0, ge=0, le=256)
     """Processes that make shards and validate tools; 1: none beside the run's own makes shards; 0:
     one for each core, in stages with work enough for them."""
+    outage_s: float | None = Field(default=None, ge=0.0)
+    """How long the run waits for an endpoint that is gone before it stops, with everything pending
+    kept for the same command. None: without end in a terminal, an hour without one."""
+    around_attempts: int = Field(default=3, ge=1, le=100)
+    """Invocations in which an item may fail by what is around it (endpoint, sandbox, server) before
+    it is committed as failed; until then it stays pending, and the same command makes it."""
     offline: OfflineConfig = OfflineConfig()
     """How the offline model behaves as an endpoint."""
 

@@ -19,8 +19,8 @@ from synth.engine.executor import ShardExecutor
 from synth.engine.plans import AROUND, MadeShard, ShardReport, ShardWork, StagePlan, StageReport
 from synth.engine.stages import Item, Stage, plan_shards, write_planned
 from synth.llm.budget import Budget
-from synth.llm.client import EndpointKey
-from synth.llm.limiter import Gate
+from synth.llm.endpoint.limiter import Gate
+from synth.llm.settings.config import EndpointKey
 
 
 @dataclass

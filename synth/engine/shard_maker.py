@@ -137,6 +137,8 @@ class ShardMaker:
                 "failed": counts["failed"],
                 "reasons": dict(Counter(s.reason for s in statuses.values() if s.reason)),
                 "items": {i: s.reason for i, s in statuses.items() if s.status != "kept"},
+                "pending": 0,
+                "details": {},
             }
         ]
         noted = sum((Counter(result.noted) for result in results.values()), Counter[str]())

@@ -27,7 +27,7 @@ from synth.episode.tools.fault_injection import FaultInjectionConfig, FaultInjec
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
 from synth.episode.users.faults import UserFault
 from synth.episode.users.user import Scene, User, UserCall, UserError
-from synth.llm.wire import Message
+from synth.llm.wire.request import Message
 from synth.prompts.templates import render
 from synth.rubrics.built_in import Episode
 from synth.rubrics.criteria import Rubric

@@ -45,7 +45,7 @@ from synth.episode.tools.simulator import SIMULATION_FAILED, ModelAnswers, Note,
 from synth.episode.users.user import PROMPT as USER_PROMPT
 from synth.episode.users.user import LlmUser
 from synth.llm.client import LLM, Completion
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.rubrics.reward import decide_by_code, rubric_of
 

@@ -30,7 +30,7 @@ from synth.judging.perturbation.registry import (
     perturb,
 )
 from synth.llm.client import LLM
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import Kinds
 from synth.rubrics.patch import RubricPatch
 from synth.rubrics.unsupported_claims import CHECK_VERSION as UNSUPPORTED_CLAIMS_VERSION

@@ -7,7 +7,7 @@ from pydantic import Field
 from synth.engine.job_config import JobConfig, Role
 from synth.judging.calibration import JudgingConfig
 from synth.judging.curation import CurationConfig
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.tasks.proof.extensions import ExtensionFile
 
 

@@ -16,7 +16,7 @@ from synth.episode.tools.code_bench import Bench
 from synth.judging.judge import judge, prompt_version
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.llm.client import LLM
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN, Kinds, Verdict
 from synth.rubrics.criteria import Rubric
 from synth.rubrics.patch import RubricPatch

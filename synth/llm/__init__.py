@@ -1,1 +1,1 @@
-"""Access to language models: roles, one client, cache, limits, budget, ledger, probe."""
+"""Access to language models: roles, one client, cache, budget, ledger."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from records.errors import BudgetError
-from synth.llm.config import BudgetConfig, LimitConfig
+from synth.llm.settings.config import BudgetConfig, LimitConfig
 
 
 class Amount(NamedTuple):

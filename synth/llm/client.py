@@ -15,14 +15,14 @@ from records.seeds import rng_of
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.llm.budget import NOTHING, Amount, Budget
-from synth.llm.config import OFFLINE, RoleConfig
-from synth.llm.embeddings import PATH as EMBEDDINGS
-from synth.llm.embeddings import embedding_body, read_embeddings, vectors_of
-from synth.llm.endpoint import ASGIApp, Endpoint, SendError
+from synth.llm.endpoint.connection import ASGIApp, Endpoint, SendError
+from synth.llm.endpoint.limiter import Gate, Signal
 from synth.llm.ledger import journalled_rows, new_row, to_journal
-from synth.llm.limiter import Gate, Signal
+from synth.llm.settings.config import OFFLINE, EndpointKey, RoleConfig, TokenUsage
 from synth.llm.structured import StructuredOutput
-from synth.llm.wire import (
+from synth.llm.wire.embeddings import PATH as EMBEDDINGS
+from synth.llm.wire.embeddings import embedding_body, read_embeddings, vectors_of
+from synth.llm.wire.request import (
     BadBodyError,
     ChatAnswer,
     Message,
@@ -52,10 +52,6 @@ class Completion(NamedTuple):
     cached: bool
 
 
-EndpointKey = tuple[str, str | None]
-"""An endpoint: URL, and name of its key."""
-
-
 class Gateway:
     """What all shards of a process share: endpoints, their gates, and the budget.
 
@@ -79,12 +75,12 @@ class Gateway:
         self.budget = budget or Budget()
         self._endpoints: dict[EndpointKey, Endpoint] = {}
         for role, config in self.roles.items():
-            key = (config.base_url, config.api_key_env)
+            key = config.endpoint_key
             if key in self._endpoints:
                 continue
             if config.base_url == OFFLINE and offline_app is None:
                 raise ConfigError(f"roles.{role}.base_url is offline, but no provider is embedded")
-            sharing = [c for c in roles.values() if (c.base_url, c.api_key_env) == key]
+            sharing = [c for c in roles.values() if c.endpoint_key == key]
             self._endpoints[key] = Endpoint(
                 config,
                 role=role,
@@ -97,7 +93,7 @@ class Gateway:
         config = self.roles.get(name)
         if config is None:
             raise ConfigError(f"no model is configured for role {name!r}, only for {[*self.roles]}")
-        return config, self._endpoints[config.base_url, config.api_key_env]
+        return config, self._endpoints[config.endpoint_key]
 
     def gate(self, endpoint: EndpointKey) -> Gate:
         """Of the endpoint at this URL with this key."""
@@ -288,7 +284,7 @@ class LLM:
         if entry is not None:
             self._rows.append(row() | {"cache_hit": True, "status": "ok"})
             return _completion(ChatAnswer(**entry["answer"]), model, cached=True)
-        amount = Amount(config.cost_usd(*worst), sum(worst))
+        amount = Amount(config.worst_usd(*worst), sum(worst))
         request = _Request(
             config, endpoint, body, key, amount, worst, row, path, lambda raw: read(raw, key)
         )
@@ -363,7 +359,7 @@ class LLM:
     @staticmethod
     def _charge(row: Row, config: RoleConfig, prompt: int, completion: int) -> None:
         row["prompt_tokens"], row["completion_tokens"] = prompt, completion
-        row["cost_usd"] = config.cost_usd(prompt, completion)
+        row["cost_usd"] = config.cost_usd(TokenUsage(prompt, completion))
 
 
 def _completion(answer: ChatAnswer, model: str, *, cached: bool) -> Completion:

@@ -19,6 +19,9 @@ PENDING = "unanswered"
 """Status of a request that was sent and, as far as the journal knows, never answered. It counts
 with its worst case, because the server may have charged for it."""
 
+_LATER: Row = {"cached_tokens": 0, "reasoning_tokens": 0, "fallback": None, "detail": None}
+"""Columns that came later than journals."""
+
 
 def new_row(
     *,
@@ -49,6 +52,7 @@ def new_row(
         "cache_hit": False,
         "status": PENDING,
         "started_at": datetime.now(UTC),
+        **_LATER,
     }
 
 
@@ -67,7 +71,11 @@ def journalled_rows(journal: ShardJournal) -> list[Row]:
         row = response["row"]
         if row["status"] != PENDING or row["call_id"] not in rows:
             started_at = datetime.fromisoformat(row["started_at"])
-            rows[row["call_id"]] = renamed_row("llm_calls", row) | {"started_at": started_at}
+            rows[row["call_id"]] = {
+                **_LATER,  # a journal of an earlier version may lack them
+                **renamed_row("llm_calls", row),
+                "started_at": started_at,
+            }
     return sorted(rows.values(), key=lambda row: row["started_at"])
 
 

@@ -9,7 +9,7 @@ from synth.engine.job_config import JobConfig, Role
 from synth.episode.rollout import RolloutConfig
 from synth.episode.tools.simulator import SimulateConfig
 from synth.judging.config import JudgedConfig
-from synth.llm.config import BudgetConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.tasks.agents.agents import AgentConfig
 from synth.tasks.agents.personas import PersonaConfig
 from synth.tasks.config import TaskConfig

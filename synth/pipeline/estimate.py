@@ -23,6 +23,7 @@ from synth.engine.plans import StagePlan
 from synth.engine.run import Run
 from synth.engine.stages import Item, Stage
 from synth.judging.calibration import num_perturbed
+from synth.llm.settings.config import TokenUsage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import (
     AgentStage,
@@ -300,7 +301,9 @@ def _paid(
 def _usage(run: Run[RunConfig], row: Row) -> EstimatedUsage:
     prompt, completion = row["prompt_tokens"], row["completion_tokens"]
     role = run.config.roles.get(row["role"])
-    return EstimatedUsage(1, prompt, completion, role.cost_usd(prompt, completion) if role else 0.0)
+    return EstimatedUsage(
+        1, prompt, completion, role.cost_usd(TokenUsage(prompt, completion)) if role else 0.0
+    )
 
 
 def _probes_of(run: Run[RunConfig]) -> dict[StageRole, EstimatedUsage]:

@@ -21,7 +21,7 @@ from synth.episode.tools import code_environments as coding
 from synth.episode.tools.cassette import cassette_at
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import Catalogue, OpenServer
-from synth.llm.config import OFFLINE
+from synth.llm.settings.config import OFFLINE
 from synth.pipeline.config import RunConfig
 from synth.tasks.proof.extensions import load_extensions
 from tool_specs.domains.catalogue import domain_id, tool_ids

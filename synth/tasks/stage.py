@@ -19,7 +19,7 @@ from synth.episode.tools.cassette import NotRecordedError, OpenForProof
 from synth.episode.tools.code_environments import is_code
 from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.client import LLM
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.tasks.code_issues import PROMPT as ISSUE_PROMPT
 from synth.tasks.code_issues import write_issue

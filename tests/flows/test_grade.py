@@ -13,7 +13,7 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.judging.config import GradeConfig
 from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of
-from synth.llm.config import ModelConfig, RoleConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth
 

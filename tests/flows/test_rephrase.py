@@ -10,7 +10,7 @@ from offline_llm.settings.settings import Misbehaviour
 from records.errors import BudgetError
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
-from synth.llm.config import BudgetConfig
+from synth.llm.settings.config import BudgetConfig
 from synth.rephrasing.summary import summarise
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from tests.flows.conftest import Synth

@@ -14,7 +14,7 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES
 from sandboxes.local.backend import available
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.publish.export import export_dataset
 from synth.publish.report import write_report
 from synth.tasks.agents.agents import AgentConfig

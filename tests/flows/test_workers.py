@@ -23,7 +23,7 @@ from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.engine.plans import StagePlan
 from synth.engine.stages import Stage
-from synth.llm.config import BudgetConfig, ModelConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, ModelConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
 from tests.flows.pipeline_work import SMALL, content_of

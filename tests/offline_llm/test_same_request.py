@@ -17,7 +17,7 @@ import uvicorn
 import flows.runtime.open_run
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from tests.flows.pipeline_work import content_of, run_pipeline
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from offline_llm.app import create_app
 from records.store.journal import ShardJournal
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 
 GENERATOR = RoleConfig()
 

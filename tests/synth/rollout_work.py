@@ -15,7 +15,7 @@ from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.tools.simulator import SimulateConfig
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from tests.synth.clinic import TASK, catalogue
 
 STORMY = EpisodeConfig(

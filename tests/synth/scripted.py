@@ -8,7 +8,7 @@ from typing import Any
 
 from records.store.journal import ShardJournal
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 
 Answer = Callable[[dict[str, Any]], str | dict[str, Any]]
 """Body of a chat request -> content of the answer, or its whole message."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from records.errors import ConfigError
 from synth.catalogue.proposals.schemas import MAX_TOOLS
 from synth.engine.job_config import JobConfig, Role
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.taxonomy import load_taxonomy, taxonomy_files
 

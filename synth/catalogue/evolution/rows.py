@@ -9,7 +9,7 @@ from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.proposals.examining import ProposalFinding
 from synth.catalogue.proposals.wire import ProposalWire
-from synth.llm.config import OFFLINE
+from synth.llm.settings.config import OFFLINE
 
 
 class ToolOutcome(NamedTuple):

@@ -32,7 +32,7 @@ from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage
 from synth.llm.budget import Amount
-from synth.llm.client import EndpointKey
+from synth.llm.settings.config import EndpointKey
 
 WORTH_IT = 200
 """Items of a stage from which on processes of their own pay for their start of two seconds."""

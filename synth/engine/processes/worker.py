@@ -29,9 +29,9 @@ from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage
 from synth.llm.budget import NOTHING, Amount, Budget
-from synth.llm.client import EndpointKey, Gateway
-from synth.llm.config import OFFLINE
-from synth.llm.limiter import Gate, Limiter, Signal
+from synth.llm.client import Gateway
+from synth.llm.endpoint.limiter import Gate, Limiter, Signal
+from synth.llm.settings.config import OFFLINE, EndpointKey
 
 OURS = ("records", "tool_specs", "sandboxes", "offline_llm", "synth")
 """Loggers whose records the run is sent."""

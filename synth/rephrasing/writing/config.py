@@ -9,7 +9,7 @@ from pydantic import Field
 from records.config import Config
 from records.tables.splits import HELDOUT_SHARE
 from synth.engine.job_config import JobConfig, Role
-from synth.llm.config import BudgetConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.gates import GateName
 from synth.rephrasing.writing.parts import PartContext

@@ -21,7 +21,7 @@ from records.tables.splits import split_of
 from sandboxes.mcp.servers import ServerConfig
 from synth.episode.tools.code_environments import CodeEnvironment, is_code
 from synth.llm.client import LLM
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph

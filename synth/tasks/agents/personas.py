@@ -10,7 +10,7 @@ from records.digest import digest
 from records.seeds import rng_of
 from records.tables.schemas import Row
 from synth.llm.client import LLM
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render, version_of
 
 STAGE_VERSION = 1

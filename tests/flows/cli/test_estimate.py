@@ -14,7 +14,7 @@ from offline_llm.server.misbehaviour import Misbehaviour
 from records.errors import BudgetError
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
-from synth.llm.config import BudgetConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import (
     Estimate,

@@ -11,7 +11,7 @@ from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.judging.curation import CurationConfig
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from tests.flows.conftest import Synth
 from tests.flows.pipeline_work import SMALL, run_pipeline

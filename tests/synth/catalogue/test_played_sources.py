@@ -15,7 +15,7 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.played_sources import PLAYED, PlayedSource, sources_to_play, write_environment
 from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.rubrics.reward import rubric_of
 from synth.tasks.composing import Complexity

@@ -17,7 +17,7 @@ from synth.episode.environment import OUTSIDE, TRUNCATED, EpisodeEnvironment, Re
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import BudgetConfig, RoleConfig
+from synth.llm.settings.config import BudgetConfig, RoleConfig
 from tests.synth.clinic import CANCEL, FIND, QUIET, TASK, calls, catalogue, says
 from tests.synth.scripted import ScriptedApp
 

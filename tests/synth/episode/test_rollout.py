@@ -25,7 +25,7 @@ from synth.episode.rollout import (
     run_rollout,
 )
 from synth.llm.client import Completion
-from synth.llm.config import ModelConfig, RoleConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from tests import killing
 from tests.synth.clinic import CANCEL, QUIET, TASK, calls, catalogue
 from tests.synth.llm.server import Server, serve

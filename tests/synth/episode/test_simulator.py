@@ -25,7 +25,7 @@ from synth.episode.tools.simulator import (
     SimulateConfig,
     SimulatedAnswer,
 )
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from tests.synth.clinic import QUIET, TASK, catalogue
 from tests.synth.episode.test_state_patch import DOMAIN, sound
 from tests.synth.scripted import ScriptedApp, model

@@ -13,7 +13,7 @@ from records.tables.schemas import TABLES, Row
 from synth.engine.stages import Item, ItemResult, dropped
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading, scores_of
 from synth.judging.judge import transcript_of
-from synth.llm.config import ModelConfig, RoleConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from tests.synth.clinic import (
     AGENT,
     CANCEL,

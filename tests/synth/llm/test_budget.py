@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from records.errors import BudgetError
 from synth.llm.budget import Amount, Budget
-from synth.llm.config import BudgetConfig, LimitConfig
 from synth.llm.ledger import spent_in
+from synth.llm.settings.config import BudgetConfig, LimitConfig
 from tests.synth.llm.server import Body, Fault, answer, serve
 from tests.synth.llm.test_client import HELLO, llm_of, role
 

@@ -20,8 +20,8 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Completion, Gateway
-from synth.llm.config import BudgetConfig, ModelConfig, RoleConfig
 from synth.llm.ledger import journalled_rows, spent_in
+from synth.llm.settings.config import BudgetConfig, ModelConfig, RoleConfig
 from tests.synth.llm.server import Body, Fault, Script, answer, serve
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -125,7 +125,7 @@ def test_failure_that_may_pass_is_retried_and_logged(
 
 
 def test_answer_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synth.llm.endpoint.MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr("synth.llm.endpoint.connection.MAX_ANSWER_BYTES", 10_000)
     with pytest.raises(TransientError, match="longer than 10000 bytes"):
         ask_once(lambda *_: answer("x" * 10_000), tmp_path, retries=0)
     done, _, _ = ask_once(lambda *_: answer("x" * 9_000), tmp_path)

@@ -11,8 +11,8 @@ import pytest
 from records.store.journal import ShardJournal
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Gateway
-from synth.llm.config import BudgetConfig
 from synth.llm.ledger import journalled_rows, spent_in
+from synth.llm.settings.config import BudgetConfig
 from tests.synth.llm.server import answer, serve
 from tests.synth.llm.test_client import HELLO, role
 

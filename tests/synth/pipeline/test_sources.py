@@ -4,7 +4,7 @@ import pytest
 
 from synth.episode.tools.simulator import SimulateConfig
 from synth.judging.config import GradeConfig
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import calls_tools
 from synth.tasks.config import TaskConfig

@@ -12,7 +12,7 @@ import pytest
 
 from records.errors import ItemError
 from records.sizes import count_tokens
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.rephrasing.fidelity.checks import fidelity_of
 from synth.rephrasing.structure.blocks import blocks_of
 from synth.rephrasing.structure.chunks import Document, documents_of

@@ -6,7 +6,7 @@ import pytest
 
 from records.errors import ConfigError
 from synth.judging.grading import grading_id_of
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN
 from synth.rubrics.patch import RubricPatch, load_rubric
 

@@ -14,7 +14,7 @@ from records.tables.schemas import TABLES
 from records.tables.splits import split_of
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from synth.episode.tools import code_environments as coding
-from synth.llm.config import ModelConfig, RoleConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config_files import validate
 from synth.tasks.agents import agents, personas
 from synth.tasks.agents.agents import AgentConfig, AgentPlan, AgentSource, plan_agents, sources_of

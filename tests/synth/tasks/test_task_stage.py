@@ -12,7 +12,7 @@ import pytest
 
 from records.errors import ItemError
 from records.tables.schemas import TABLES, Row
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import Rubric
 from synth.tasks.config import BLOCK, TaskConfig

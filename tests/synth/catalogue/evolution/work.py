@@ -12,7 +12,7 @@ from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.evolve import evolve
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
-from synth.llm.config import ModelConfig, RoleConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from tests.synth.catalogue.evolution.boats import BOATS
 
 CONTENT = [name for name, table in TABLES.items() if table.content]

@@ -11,8 +11,8 @@ from offline_llm.server.misbehaviour import Misbehaviour
 from offline_llm.settings.settings import OfflineSettings
 from records.errors import BudgetError, ConfigError
 from synth.llm.budget import Budget
-from synth.llm.config import BudgetConfig, RoleConfig
-from synth.llm.probe import probe
+from synth.llm.probing.probe import probe
+from synth.llm.settings.config import BudgetConfig, RoleConfig
 from tests.synth.llm.server import Body, Fault, Script, answer, serve
 from tests.synth.llm.test_client import role
 

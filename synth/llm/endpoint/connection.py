@@ -12,8 +12,8 @@ import httpx2
 import openai
 
 from records.errors import ConfigError, ItemError, SynthError
-from synth.llm.config import RoleConfig
-from synth.llm.limiter import Gate, Limiter
+from synth.llm.endpoint.limiter import Gate, Limiter
+from synth.llm.settings.config import RoleConfig
 
 ASGIApp = Callable[
     [

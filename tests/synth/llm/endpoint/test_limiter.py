@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.llm.limiter import START, Gate, Limiter, Signal
+from synth.llm.endpoint.limiter import START, Gate, Limiter, Signal
 
 SIGNALS = st.sampled_from(["ok", "congested", "neutral"])
 

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from records.errors import ItemError
-from synth.llm.config import RoleConfig
-from synth.llm.wire import BadBodyError, ChatAnswer
+from synth.llm.settings.config import RoleConfig
+from synth.llm.wire.request import BadBodyError, ChatAnswer
 
 PATH = "/embeddings"
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from records.errors import ConfigError
-from synth.llm.config import ModelConfig, RoleConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
 
 NAMES = ("offline-model", "template-policy")
 

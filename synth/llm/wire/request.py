@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from records.errors import ItemError
 from records.model_names import in_digests
 from records.seeds import seed_of
-from synth.llm.config import RoleConfig
+from synth.llm.settings.config import RoleConfig
 
 Message = dict[str, Any]
 
@@ -50,7 +50,7 @@ def request_body(
     body: dict[str, Any] = {
         "model": config.model_of(item, role),
         "messages": messages if config.send_reasoning else _without_reasoning(messages),
-        config.max_tokens_field: config.max_tokens,
+        "max_tokens": config.max_tokens,
         "seed": seed_of(item, f"llm:{role}", round_) >> 32,  # 31 bits: more than some servers read
     }
     if config.temperature is not None:

@@ -16,8 +16,8 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Completion, Gateway
-from synth.llm.config import RoleConfig
-from synth.llm.endpoint import ASGIApp, SendError
+from synth.llm.endpoint.connection import ASGIApp, SendError
+from synth.llm.settings.config import RoleConfig
 
 TRIES = 3
 """A model may fail once by chance; one that fails three times does not work."""

@@ -1,0 +1,1 @@
+"""One endpoint: the connection to it, and how many requests it is sent at once."""

@@ -1,0 +1,1 @@
+"""Before a run: what an endpoint and its models can do."""
