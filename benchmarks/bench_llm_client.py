@@ -193,7 +193,6 @@ def ours(budget: BudgetConfig) -> Callable[[str, AsyncExitStack], Awaitable[Ask]
                 item=f"item-{number}",
                 step="0",
                 tools=TOOLS,
-                schema=("weather", SCHEMA),
             )
             assert value_in(done.content, validator)
             assert not done.cached

@@ -14,13 +14,13 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, new_row
-from synth.llm.sending import CHAT, Request, Sender, Shaped
+from synth.llm.sending import CHAT, ModelRequest, Sender, Shaped
 from synth.llm.settings.profile import Profile
 from synth.llm.structured import StructuredOutput, cut_words
 from synth.llm.wire.answer import ChatAnswer, read_answer
 from synth.llm.wire.embeddings import PATH as EMBEDDINGS
 from synth.llm.wire.embeddings import embedding_body, read_embeddings, vectors_of
-from synth.llm.wire.request import AnswerForm, ChatRequest, Message, chat_request, request_hash
+from synth.llm.wire.request import AnswerForm, Message, PlainRequest, chat_request, request_hash
 from synth.llm.wire.shape import most_tokens, shaped
 
 DOUBLINGS = 2
@@ -224,7 +224,9 @@ class LLM:
         if entry is not None:
             self._rows.append(row() | {"cache_hit": True, "status": "ok"})
             return _completion(ChatAnswer(**entry["answer"]), model, cached=True)
-        request = Request(config, endpoint, place.role, model, path, key, row, shape, read_for(key))
+        request = ModelRequest(
+            config, endpoint, place.role, model, path, key, row, shape, read_for(key)
+        )
         return _completion(await self._sender.send(request), model, cached=False)
 
 
@@ -237,7 +239,7 @@ class _Place(NamedTuple):
     attempt: int
 
 
-def _shaping(asked: ChatRequest) -> Callable[[Profile, bool], Shaped]:
+def _shaping(asked: PlainRequest) -> Callable[[Profile, bool], Shaped]:
     size = len(asked.raw)
 
     def shape(profile: Profile, is_plain: bool) -> Shaped:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 from records.errors import ConfigError
 from synth.llm.budget import Budget
 from synth.llm.endpoint.connection import ASGIApp, Endpoint
-from synth.llm.endpoint.gate import Gate, Limits
+from synth.llm.endpoint.gate import Gate, MinuteLimits
 from synth.llm.endpoint.limiter import Limiter
 from synth.llm.profiles import Profiles
 from synth.llm.settings.config import EndpointKey, RoleConfig
@@ -64,7 +64,7 @@ class Gateway:
             gate = gate_of(key) or Gate(
                 Limiter(ceiling),
                 name=config.base_url,
-                limits=Limits(
+                limits=MinuteLimits(
                     _smallest(c.requests_per_minute for c in sharing),
                     _smallest(c.tokens_per_minute for c in sharing),
                 ),

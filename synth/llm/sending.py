@@ -61,7 +61,7 @@ class Shaped(NamedTuple):
     """Tokens of prompt and completion at most."""
 
 
-class Request(NamedTuple):
+class ModelRequest(NamedTuple):
     config: RoleConfig
     endpoint: Endpoint
     role: str
@@ -94,7 +94,7 @@ class Sender:
         self._gateway, self._journal, self._stage, self._rows = gateway, journal, stage, rows
         self._allowed_until: dict[str, float] = {}
 
-    async def send(self, request: Request) -> ChatAnswer:
+    async def send(self, request: ModelRequest) -> ChatAnswer:
         """Raises what `LLM.chat` raises."""
         tries = request.config.retries + 1
         number = refusals = changes = 0
@@ -123,19 +123,19 @@ class Sender:
             # the endpoint's gate waits as long as the server asks; a first refusal it lets pass
             await asyncio.sleep(self._wait_s(request, max(number, 1)))
 
-    def _shaped(self, request: Request) -> _Tried:
+    def _shaped(self, request: ModelRequest) -> _Tried:
         used = self._gateway.profiles.of(request.config, request.model)
         return _Tried(used.profile, request.shape(used.profile, used.is_plain))
 
     @staticmethod
-    def _wait_s(request: Request, number: int) -> float:
+    def _wait_s(request: ModelRequest, number: int) -> float:
         """The jitter keeps requests that failed together from coming back together, and is seeded
         so that a run's waits can be told from its log."""
         longest = min(request.config.backoff_s * 2 ** (number - 1), LONGEST_BACKOFF_S)
         jitter = rng_of(request.key, "backoff", number).uniform(0.5, 1.0)
         return longest * jitter
 
-    def _fallback(self, request: Request, tried: _Tried, failure: SendError) -> str | None:
+    def _fallback(self, request: ModelRequest, tried: _Tried, failure: SendError) -> str | None:
         """What changes in the endpoint's profile because of this refusal, in words; empty where
         another request has brought a change already; None: the refusal is about something else."""
         if failure.code is None or not (400 <= failure.code < 500 or failure.code in (500, 501)):
@@ -159,7 +159,9 @@ class Sender:
         self._gateway.profiles.change(where, **{refusal.entry: refusal.value})
         return refusal.change
 
-    async def _raise_refused(self, request: Request, tried: _Tried, failure: SendError) -> NoReturn:
+    async def _raise_refused(
+        self, request: ModelRequest, tried: _Tried, failure: SendError
+    ) -> NoReturn:
         """By status: the request's own fault, or the configuration's."""
         code, what = failure.code or 0, failure.detail
         if code == 403 and await self._is_let_in(request):
@@ -179,7 +181,7 @@ class Sender:
         raise ConfigError(f"{what}; {advice}")
 
     @staticmethod
-    def _refusal(request: Request, tried: _Tried, failure: SendError) -> Refusal:
+    def _refusal(request: ModelRequest, tried: _Tried, failure: SendError) -> Refusal:
         return read_refusal(
             failure.body,
             status=failure.code or 0,
@@ -188,7 +190,7 @@ class Sender:
             declared=Profile(),
         )
 
-    async def _is_let_in(self, request: Request) -> bool:
+    async def _is_let_in(self, request: ModelRequest) -> bool:
         """Whether a harmless question is answered, so that a 403 was about the text alone."""
         url = request.endpoint.url
         if time.monotonic() < self._allowed_until.get(url, 0.0):
@@ -214,7 +216,7 @@ class Sender:
         self._allowed_until[url] = time.monotonic() + STILL_ALLOWED_S
         return True
 
-    async def _try(self, request: Request, tried: _Tried, fallback: str | None) -> ChatAnswer:
+    async def _try(self, request: ModelRequest, tried: _Tried, fallback: str | None) -> ChatAnswer:
         """Send once. The slot is given back while a retry waits, and so is the reservation."""
         budget, row, config = self._gateway.budget, request.row(), request.config
         row["fallback"] = fallback
@@ -255,7 +257,7 @@ class Sender:
                 if row["status"] != "ok" and (used != NOTHING or budget.limited):
                     self._journal.remember(f"{row['call_id']}-end", {"row": to_journal(row)})
 
-    async def _post(self, request: Request, sent: Shaped, profile: Profile) -> Sent:
+    async def _post(self, request: ModelRequest, sent: Shaped, profile: Profile) -> Sent:
         endpoint, config = request.endpoint, request.config
         if sent.body.get("stream"):
             return await endpoint.stream(
@@ -267,14 +269,14 @@ class Sender:
         return await endpoint.post(sent.raw, path=request.path, timeout_s=config.timeout_s)
 
     @staticmethod
-    def _read(request: Request, tried: _Tried, answered: Sent) -> ChatAnswer:
+    def _read(request: ModelRequest, tried: _Tried, answered: Sent) -> ChatAnswer:
         try:
             return request.read(answered.raw, tried.profile, tried.sent.worst)
         except BadBodyError as error:
             said = request.endpoint.scrub(f"{request.endpoint.url}: {error}")
             raise SendError("bad_body", said, hint=answered.hint) from None
 
-    def _show(self, request: Request, row: Row, sent: Shaped, answer: ChatAnswer) -> None:
+    def _show(self, request: ModelRequest, row: Row, sent: Shaped, answer: ChatAnswer) -> None:
         if self._gateway.on_exchange is not None:
             place = (row["stage"], row["role"], row["item_id"], row["step"])
             self._gateway.on_exchange(Exchange(*place, request.path, sent.raw, answer))

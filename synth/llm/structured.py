@@ -17,7 +17,7 @@ from synth.llm.wire.request import AnswerForm, Message
 LONGEST_ERROR = 400
 """Characters of a validation error that the model is shown: values in it can be long."""
 
-Path = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 """Where in a value: keys and indexes."""
 
 
@@ -59,7 +59,7 @@ class _Draft(NamedTuple):
     """An answer that does not fit yet, and the object in it that has to be asked for again."""
 
     value: Any
-    path: Path
+    path: ValuePath
     schema: dict[str, Any]
     """Of the object at the path."""
 
@@ -150,7 +150,7 @@ class StructuredOutput:
         return self._validators[text]
 
 
-def repair_messages(content: str, problem: object, path: Path = ()) -> list[Message]:
+def repair_messages(content: str, problem: object, path: ValuePath = ()) -> list[Message]:
     """The answer as the model gave it, and what is wrong; `path` is of the object wanted."""
     wanted = f"the corrected object at `{_named(path)}`, as JSON" if path else "the corrected JSON"
     request = f"That answer cannot be used: {problem}\n\nAnswer again with only {wanted}."
@@ -163,10 +163,10 @@ def cut_words(tokens: int) -> str:
     return f"the answer was cut off at {tokens} tokens, with no more room to give it (max_tokens)"
 
 
-def _object_around(schema: dict[str, Any], path: Path) -> tuple[Path, dict[str, Any]]:
+def _object_around(schema: dict[str, Any], path: ValuePath) -> tuple[ValuePath, dict[str, Any]]:
     """The innermost object that holds what is at `path` and has a schema of its own: where it is,
     and that schema. The root where there is no other."""
-    found: tuple[Path, dict[str, Any]] = ((), schema)
+    found: tuple[ValuePath, dict[str, Any]] = ((), schema)
     at: Any = schema
     for number, part in enumerate(path):
         at = _resolved(schema, at)
@@ -187,7 +187,7 @@ def _resolved(root: dict[str, Any], schema: Any) -> dict[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def _with(value: Any, path: Path, part: Any) -> Any:
+def _with(value: Any, path: ValuePath, part: Any) -> Any:
     """`value` with another one at `path`, which there is."""
     if not path:
         return part
@@ -198,7 +198,7 @@ def _with(value: Any, path: Path, part: Any) -> Any:
     return [*value[:first], inner, *value[int(first) + 1 :]]
 
 
-def _named(path: Path) -> str:
+def _named(path: ValuePath) -> str:
     """Such as `tools[3].name`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")

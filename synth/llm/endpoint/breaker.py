@@ -29,14 +29,14 @@ which may be a request's own fault: a server error, a time-out."""
 Failure = Literal["refused", "unreachable", "failed"]
 """For load; nobody listens; by what may be the request's fault."""
 
-State = Literal["open", "resting", "trying"]
+BreakerState = Literal["open", "resting", "trying"]
 
 
 class Breaker:
     """It owns no clock: every call is given the time in seconds."""
 
     def __init__(self) -> None:
-        self.state: State = "open"
+        self.state: BreakerState = "open"
         self.round = 0
         """Counts the waits: a request takes the number of its start along."""
         self.since: float | None = None

@@ -52,7 +52,7 @@ NO_OUTCOME = Outcome()
 """Of a request that was cancelled."""
 
 
-class Limits(NamedTuple):
+class MinuteLimits(NamedTuple):
     """Of one endpoint, by the minute; None: what its headers say."""
 
     requests_per_minute: int | None = None
@@ -62,7 +62,7 @@ class Limits(NamedTuple):
 class _Meters:
     """The minute's limits for one model."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: MinuteLimits) -> None:
         self.requests = Meter(limits.requests_per_minute)
         self.tokens = Meter(limits.tokens_per_minute)
 
@@ -88,7 +88,7 @@ class Gate:
         limiter: Limiter,
         *,
         name: str = "the endpoint",
-        limits: Limits = Limits(),
+        limits: MinuteLimits = MinuteLimits(),
         patience_s: float = math.inf,
         on_waiting: Callable[[str | None], None] = lambda words: None,
         clock: Callable[[], float] = time.monotonic,

@@ -21,7 +21,7 @@ AnswerForm = tuple[str, dict[str, Any]]
 """Name and JSON Schema of an answer."""
 
 
-class ChatRequest(NamedTuple):
+class PlainRequest(NamedTuple):
     body: dict[str, Any]
     """In the protocol's own form: `response_format` for an answer's form, and so on."""
     raw: bytes
@@ -40,7 +40,7 @@ def chat_request(
     tools: Sequence[dict[str, Any]] | None = None,
     form: AnswerForm | None = None,
     room: int = 1,
-) -> ChatRequest:
+) -> PlainRequest:
     """`room` multiplies the role's `max_tokens`: of an answer that was cut.
 
     The seed hangs on item, round and role, so that it stays the same during a conversation. Text
@@ -68,7 +68,7 @@ def chat_request(
         raw = to_json(body, inf_nan_mode="null")  # a quarter of json.dumps' time
     except ValueError as error:
         raise ItemError("unsendable_request", f"{role} for {item}: {error}") from error
-    return ChatRequest(body, raw, config.max_tokens * room)
+    return PlainRequest(body, raw, config.max_tokens * room)
 
 
 def _without_reasoning(messages: Sequence[Message]) -> list[Message]:
