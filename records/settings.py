@@ -47,6 +47,8 @@ def validate_as(kind: type[ModelT], values: dict[str, Any], *, where: str) -> Mo
     except ValidationError as error:
         lines = [_explain(problem, kind) for problem in error.errors()]
         raise ConfigError(f"{where}: " + "; ".join(lines)) from error
+    except ConfigError as error:  # of a setting whose value may not be shown, or a file it names
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def renamed_settings(kind: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:

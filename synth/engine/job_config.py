@@ -1,6 +1,6 @@
 """What a run of any kind is told of how it goes: roles, budget, concurrency, shards."""
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from records.config import Config
 from records.digest import digest
 from records.errors import ConfigError
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
+from synth.llm.settings.merging import expanded_roles, merged
 
 Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
 
@@ -63,7 +64,9 @@ class JobConfig(Config):
     seed: int = Field(default=0, ge=0)
     """Another seed makes other draws everywhere, and so other rows."""
     roles: dict[Role, RoleConfig] = Field(default_factory=dict, validate_default=True)
-    """Who plays what; where no role has an endpoint, the offline model plays all of them."""
+    """Who plays what; where no role has an endpoint, the offline model plays all of them. A role's
+    settings are put over the defaults of its kind of run. The entry `all` holds for every role but
+    `embedder` wherever the role says nothing else; it is expanded and not recorded."""
     budget: BudgetConfig = BudgetConfig()
     """Hard limits in USD and tokens. A run that meets one stops cleanly and can be resumed."""
     concurrency: int = Field(default=16, ge=1, le=4096)
@@ -87,6 +90,13 @@ class JobConfig(Config):
     offline: OfflineConfig = OfflineConfig()
     """How the offline model behaves as an endpoint."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _roles_come_together(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or not isinstance(values.get("roles"), dict):
+            return values
+        return values | {"roles": cls.whole_roles(values["roles"])}
+
     @model_validator(mode="after")
     def _every_role_is_played(self) -> Self:
         if unknown := sorted(self.roles.keys() - self.DEFAULT_ROLES.keys()):
@@ -103,6 +113,29 @@ class JobConfig(Config):
                     f"stages: {', '.join(self.STAGES)}"
                 )
         return self
+
+    @classmethod
+    def expanded_roles(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """The roles as a user names them, with `all` and endpoints' files expanded."""
+        return expanded_roles(given, [role for role in cls.DEFAULT_ROLES if role != "embedder"])
+
+    @classmethod
+    def whole_roles(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """The same over the defaults of this kind of run."""
+        defaults: dict[str, RoleConfig] = {**cls.DEFAULT_ROLES}
+        return {
+            name: merged(defaults[name].model_dump(exclude_unset=True), own)
+            if isinstance(own, dict) and name in defaults
+            else own
+            for name, own in cls.expanded_roles(given).items()
+        }
+
+    @classmethod
+    def changed(cls, recorded: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+        """Recorded settings, which say everything, with what a user changes now on top."""
+        if isinstance(roles := changes.get("roles"), dict):
+            changes = changes | {"roles": cls.expanded_roles(roles)}
+        return merged(recorded, changes)
 
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """Those that the settings give something to do."""

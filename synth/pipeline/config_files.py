@@ -43,7 +43,8 @@ def recorded_config(
     kind = kind_of(newest)
     if kind not in (RunConfig, RephraseConfig):
         raise ConfigError(f"run {run_id} is {_CALLED[kind]} with the same settings resumes it")
-    values = with_overrides(renamed_settings(kind, newest["config"]), overrides)
+    recorded = renamed_settings(kind, newest["config"])
+    values = kind.changed(recorded, with_overrides({}, overrides))
     return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
 
 

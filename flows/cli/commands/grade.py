@@ -91,7 +91,7 @@ def _settings(
     if rubric is not None:
         patch = load_rubric(rubric)
         values.setdefault("judging", {})["rubric"] = patch.model_dump(mode="json")
-    values = with_overrides(values, overrides)
+    values = GradeConfig.changed(values, with_overrides({}, overrides))
     loaded = validate_as(GradeConfig, values, where=str(config or "synth grade"))
     if loaded.judging.rubric is not None:
         loaded.judging.rubric.check(load_extensions(loaded.extensions).kinds)
