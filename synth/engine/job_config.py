@@ -1,5 +1,6 @@
 """What a run of any kind is told of how it goes: roles, budget, concurrency, shards."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,8 +10,9 @@ from offline_llm.settings.settings import OfflineSettings
 from records.config import Config
 from records.digest import digest
 from records.errors import ConfigError
+from records.settings import merged, with_overrides
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
-from synth.llm.settings.merging import expanded_roles, merged
+from synth.llm.settings.merging import ALL, expanded_roles
 
 Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
 
@@ -117,7 +119,7 @@ class JobConfig(Config):
     @classmethod
     def expanded_roles(cls, given: dict[str, Any]) -> dict[str, Any]:
         """The roles as a user names them, with `all` and endpoints' files expanded."""
-        return expanded_roles(given, [role for role in cls.DEFAULT_ROLES if role != "embedder"])
+        return expanded_roles(given, cls.chat_roles())
 
     @classmethod
     def whole_roles(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -131,11 +133,26 @@ class JobConfig(Config):
         }
 
     @classmethod
-    def changed(cls, recorded: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-        """Recorded settings, which say everything, with what a user changes now on top."""
-        if isinstance(roles := changes.get("roles"), dict):
-            changes = changes | {"roles": cls.expanded_roles(roles)}
-        return merged(recorded, changes)
+    def changed(
+        cls, recorded: dict[str, Any], overrides: Sequence[str], options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Recorded settings, which say everything, with what a user says now: by `--set`, and by
+        options, whose word on all roles is for those that were recorded without."""
+        of_roles = [one for one in overrides if one.lstrip().startswith(("roles.", "roles="))]
+        others = [one for one in overrides if one not in of_roles]
+        roles: dict[str, Any] = recorded["roles"]
+        shared: dict[str, Any] = options.get("roles", {}).get(ALL, {})
+        for name, own in roles.items():
+            if name in cls.chat_roles() and own.get("base_url") != OFFLINE:
+                own |= {key: value for key, value in shared.items() if own.get(key) is None}
+        said = with_overrides({"roles": {}}, of_roles)["roles"]
+        changed = merged(roles, cls.expanded_roles(said)) if isinstance(said, dict) else said
+        values = merged(recorded, {key: own for key, own in options.items() if key != "roles"})
+        return with_overrides(values | {"roles": changed}, others)
+
+    @classmethod
+    def chat_roles(cls) -> list[str]:
+        return [role for role in cls.DEFAULT_ROLES if role != "embedder"]
 
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """Those that the settings give something to do."""
@@ -143,7 +160,11 @@ class JobConfig(Config):
 
     def check_roles(self) -> None:
         """ConfigError where some roles have an endpoint and one that is needed has none, unless
-        `offline.roles` says that it is meant."""
+        `offline.roles` says that it is meant; and for a budget in USD that could not bind."""
+        self._check_endpoints()
+        self._check_prices()
+
+    def _check_endpoints(self) -> None:
         hosted = [role for role, own in self.roles.items() if own.base_url != OFFLINE]
         left_out = [role for role, own in self.roles_asked().items() if own.base_url == OFFLINE]
         missing = [role for role in left_out if role not in self.offline.roles]
@@ -156,6 +177,23 @@ class JobConfig(Config):
             f"{names}{lack} no endpoint, and {', '.join(hosted)}{have} one: the offline model "
             f"would play {', '.join(missing)} by its rules. Give {names} a base_url, or say that "
             f"it is meant: [offline] roles = [{meant}]"
+        )
+
+    def _check_prices(self) -> None:
+        stages = (
+            f"budget.stages.{n}" for n, own in self.budget.stages.items() if own.usd is not None
+        )
+        limits = [*(["budget"] if self.budget.usd is not None else []), *stages]
+        unknown = [role for role, own in self.roles_asked().items() if not own.has_prices]
+        if not limits or not unknown:
+            return
+        names = ", ".join(f"roles.{role}" for role in unknown)
+        raise ConfigError(
+            f"{limits[0]}.usd limits what the run costs, and {names} "
+            f"{'has' if len(unknown) == 1 else 'have'} no prices, so nobody could tell. Give "
+            "--price IN,OUT (USD for a million tokens; in a file usd_per_million_prompt and "
+            "usd_per_million_completion, of a role or under [roles.all]), or limit tokens instead "
+            "with --budget-tokens N (budget.tokens). Both prices at 0 say that a model is free"
         )
 
     @property

@@ -2,6 +2,7 @@
 
 import json
 
+from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import DatasetOption, Json, Names, Set
 from flows.cli.shared.output import say
 
@@ -12,6 +13,7 @@ def evolve(
     dataset: DatasetOption = None,
     domains: Names = [],  # noqa: B006
     specialise: int = 0,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
     json_: Json = False,
 ) -> None:

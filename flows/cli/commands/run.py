@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
+from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import DatasetOption, Flag, Json, Port, Set, at_least
 from flows.cli.shared.output import say
 from records.errors import ConfigError
@@ -49,6 +50,7 @@ def run(
     estimate: Flag = False,
     pilot: Annotated[int, at_least(2)] = 60,
     json_: Json = False,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Run the pipeline that a config file describes. Running it again resumes.
@@ -76,7 +78,7 @@ def run(
     from flows.runtime.settings import dataset_path
     from synth.pipeline.config_files import load_config
 
-    loaded = load_config(config, set_)
+    loaded = load_config(config, set_, options=money.settings())
     path = dataset_path(dataset)
     command = f"synth run {config}"
     if estimate:
@@ -98,6 +100,7 @@ def resume(
     *,
     dataset: DatasetOption = None,
     retry_failed: Flag = False,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Go on with a run of a dataset, with the configuration that the dataset holds.
@@ -119,7 +122,7 @@ def resume(
     from synth.pipeline.config_files import recorded_config
 
     store = open_dataset(dataset)
-    config = recorded_config(store, run_id, set_)
+    config = recorded_config(store, run_id, set_, options=money.settings())
     if config.run_id != run_id:
         why = (
             f"--set {' '.join(set_)} changes what rows say; set budgets, prices, concurrency or "

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from records.errors import ConfigError
-from records.settings import validate_as
+from records.settings import merged, validate_as
 from synth.llm.settings.config import OFFLINE, RoleConfig
 from synth.llm.settings.endpoints import endpoint_settings
 
@@ -43,16 +43,6 @@ def expanded_roles(given: Mapping[str, Any], chat_roles: Sequence[str]) -> dict[
                 whole = merged(_what_holds_for(whole, shared), whole)
             roles[name] = whole
     return roles
-
-
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of both, `above` winning; tables are merged, and lists are replaced."""
-    both = dict(below)
-    for name, value in above.items():
-        under = both.get(name)
-        are_tables = isinstance(value, dict) and isinstance(under, dict)
-        both[name] = merged(under, value) if are_tables else value
-    return both
 
 
 def _with_endpoint(own: dict[str, Any], name: str) -> dict[str, Any]:

@@ -115,9 +115,16 @@ def test_ids_of_settings_that_are_spelled_out_do_not_depend_on_how(kind: type[Jo
 
 
 def test_a_change_of_all_reaches_what_is_recorded() -> None:
-    recorded = of(RunConfig, f"roles.all.base_url={HERE}", "roles.judge.temperature=0.1")
-    changes = {"roles": {"all": {"base_url": THERE}, "judge": {"max_in_flight": 4}}}
-    changed = of(RunConfig, **RunConfig.changed(recorded.model_dump(mode="json"), changes))
+    recorded = of(
+        RunConfig,
+        f"roles.all.base_url={HERE}",
+        "roles.judge.temperature=0.1",
+        "stage_seconds.tasks=9",
+    )
+    changes = [f"roles.all.base_url={THERE}", "roles.judge.max_in_flight=4", "stage_seconds={}"]
+    values = RunConfig.changed(recorded.model_dump(mode="json"), changes, {})
+    changed = of(RunConfig, **values)
+    assert changed.stage_seconds == {}
     assert {own.base_url for own in changed.roles.values()} == {THERE}
     assert (changed.roles["judge"].temperature, changed.roles["judge"].max_in_flight) == (0.1, 4)
     assert changed.run_id == recorded.run_id
