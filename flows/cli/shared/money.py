@@ -32,6 +32,20 @@ class Money:
             given["budget"] = known
         return given
 
+    def words(self) -> list[str]:
+        """As the command line has them."""
+        given = {
+            "--price": self.price,
+            "--budget": self.budget,
+            "--budget-tokens": self.budget_tokens,
+        }
+        named = {option: value for option, value in given.items() if value is not None}
+        return [
+            word
+            for option, value in named.items()
+            for word in (option, f"{value:g}" if isinstance(value, float) else str(value))
+        ]
+
     def prices(self) -> tuple[float, float]:
         """ConfigError for what is no pair of prices."""
         words = (self.price or "").split(",")
