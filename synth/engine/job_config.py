@@ -1,6 +1,8 @@
 """What a run of any kind is told of how it goes: roles, budget, concurrency, shards."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +15,8 @@ from records.errors import ConfigError
 from records.settings import merged, with_overrides
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
 from synth.llm.settings.merging import ALL, expanded_roles
+from synth.prompts.folder import PromptFolder
+from synth.prompts.templates import replaced_by
 
 Role = Literal["generator", "agent", "user", "simulator", "judge", "rewriter", "embedder"]
 
@@ -54,6 +58,7 @@ class JobConfig(Config):
             "around_attempts",
         ]
     )
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"prompts": None})
     KIND: ClassVar[str] = "run"
     """Keeps runs of different kinds apart, whatever their settings; stored with each start."""
     STAGES: ClassVar[tuple[str, ...]] = ()
@@ -91,6 +96,10 @@ class JobConfig(Config):
     it is committed as failed; until then it stays pending, and the same command makes it."""
     offline: OfflineConfig = OfflineConfig()
     """How the offline model behaves as an endpoint."""
+    prompts: PromptFolder | None = None
+    """The path of a folder of Markdown files that replace the project's prompts of the same names
+    (those of `synth/prompts`, those in `shared` too). Their content decides rows, where they lie
+    does not."""
 
     @model_validator(mode="before")
     @classmethod
@@ -195,6 +204,10 @@ class JobConfig(Config):
             "usd_per_million_completion, of a role or under [roles.all]), or limit tokens instead "
             "with --budget-tokens N (budget.tokens). Both prices at 0 say that a model is free"
         )
+
+    def prompts_in_use(self) -> AbstractContextManager[None]:
+        """Inside, prompts are rendered, and their versions told, as this run has them."""
+        return replaced_by(self.prompts.replaced() if self.prompts is not None else None)
 
     @property
     def run_id(self) -> str:

@@ -15,7 +15,12 @@ from flows.cli.shared.hosted_demo import (
 )
 from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.next_steps import with_more
+from offline_llm.app import create_app
+from offline_llm.settings.settings import OfflineSettings
+from records.model_names import OFFLINE_MODEL
+from records.store.dataset import Dataset
 from tests.flows.conftest import Synth
+from tests.offline_llm.test_same_request import served
 
 URL = "http://127.0.0.1:9/v1"
 PRICED = Money(price="0.6,2.5", budget=2.0)
@@ -148,3 +153,32 @@ def test_a_model_and_its_key_s_name_are_never_read_as_the_key(refusal: Synth) ->
 def test_tokens_of_a_task_are_measured() -> None:
     assert TOKENS_PER_TASK.prompt > TOKENS_PER_TASK.completion > 0
     assert 0 < PLANNED_SHARE < 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_url")
+def test_a_url_a_model_and_a_budget_are_enough_for_accepted_trajectories(
+    synth: Synth, tmp_path: Path
+) -> None:
+    """The endpoint is the offline model, served over HTTP."""
+    money = ("--price", "0.6,2.5", "--budget", "0.45")
+    planned = hosted_demo(URL, "m", None, Money("0.6,2.5", 0.45), []).config.num_tasks
+    small = ("--set", 'domains=["ticket_board", "home_hub"]', "--set", "servers=[]")
+    with served(create_app(OfflineSettings())) as url:
+        given = ("--endpoint", url, "--model", OFFLINE_MODEL, *money, *small, "--set", "code=[]")
+        done = synth("demo", *given)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "data" / f"demo-{OFFLINE_MODEL}"
+    dataset = Dataset.open(folder)
+    assert {row["model"] for row in dataset.rows("llm_calls")} == {OFFLINE_MODEL}
+    assert len(dataset.rows("tasks")) == planned
+    assert any(row["accepted"] for row in dataset.rows("curation"))
+    assert not dataset.rows("rephrasings")
+
+    assert f"{planned} tasks: " in done.stderr
+    assert "tokens for each accepted trajectory" in done.stderr
+    commands = [line for line in done.stderr.splitlines() if line.startswith("  ")]
+    of_the_dataset = [line for line in commands if " serve " not in line]
+    assert len(of_the_dataset) >= 4
+    assert all(f"--dataset data/{folder.name}" in line for line in of_the_dataset)
+    assert f"--endpoint {url} --model {OFFLINE_MODEL}" in commands[-1]
