@@ -67,7 +67,11 @@ async def open_run(
     live = live_servers()
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]
-    with _dataset_at(dataset) as store, hold(store, run_id=config.run_id, what=command):
+    with (
+        config.prompts_in_use(),
+        _dataset_at(dataset) as store,
+        hold(store, run_id=config.run_id, what=command),
+    ):
         budget = Budget(config.budget, _spent(store, config.run_id))
         app = create_app(config.offline.settings())
         path = store.profiles_path(config.run_id)

@@ -187,9 +187,10 @@ class Worker:
     async def _make(self, number: int, kind: type, plan_id: str, work: ShardWork) -> None:
         _shard.set(number)
         try:
-            if self._stage is None or self._stage[0] != plan_id:
-                self._stage = plan_id, kind(self._run)
-            made = await self._maker.make(self._stage[1], work)
+            with self._run.config.prompts_in_use():
+                if self._stage is None or self._stage[0] != plan_id:
+                    self._stage = plan_id, kind(self._run)
+                made = await self._maker.make(self._stage[1], work)
             self._budget.report()
             self._channel.send("made", number, made)
         except Exception as error:  # of sending, too: the run waits for one of the two
