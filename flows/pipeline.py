@@ -17,6 +17,7 @@ from flows.rollouts import rollouts
 from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from records.errors import PendingError
 from records.store.dataset import Dataset
 from synth.engine.plans import StageReport
 from synth.pipeline.config import RunConfig
@@ -43,8 +44,12 @@ async def run_parts(config: RunConfig, dataset: str) -> list[StageReport]:
         )
         reports: list[StageReport] = []
         for number, part in enumerate(PARTS, start=1):
-            with tags(OURS):
-                made = await part(config, dataset)
+            try:
+                with tags(OURS):
+                    made = await part(config, dataset)
+            except PendingError:  # what there is can be looked at meanwhile
+                await publish(reports, run.dataset)
+                raise
             for report in made:
                 log.info("%s: %s", report.stage, report.summary())
             reports += made

@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
-from records.errors import BudgetError, ConfigError
 from synth.engine.plans import MadeShard, ShardWork, StagePlan
-from synth.engine.stages import Stage
+from synth.engine.stages import Stage, StopReason
 from synth.llm.budget import Budget
 from synth.llm.endpoint.limiter import Gate
 from synth.llm.settings.config import EndpointKey
@@ -36,10 +35,10 @@ class RunGrants(Protocol):
         """So many more items of a stage are finished; fewer, if they must be made again."""
         ...
 
-    stop_reason: BudgetError | ConfigError | None
+    stop_reason: StopReason | None
     """Why nothing new may start."""
 
-    def stop(self, error: BudgetError | ConfigError) -> None:
+    def stop(self, error: StopReason) -> None:
         """Nothing new may start anywhere; what is in flight ends."""
         ...
 

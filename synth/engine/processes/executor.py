@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from records.errors import BudgetError, SynthError, TransientError
+from records.errors import BudgetError, SynthError, TransientError, UnavailableError
 from synth.engine.executor import In, Out, RunGrants
 from synth.engine.plans import MadeShard, ShardWork, StagePlan
 from synth.engine.processes.channel import Channel
@@ -266,7 +266,7 @@ class _Worker:
         async def grant() -> None:
             try:
                 value = await answer
-            except BudgetError as error:
+            except (BudgetError, UnavailableError) as error:
                 self._stop(error)
                 value = error
             except Exception as error:  # who asked must hear of it, or its item waits for ever
