@@ -17,6 +17,7 @@ from flows.rollouts import rollouts
 from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from flows.runtime.stage_runner import yield_row
 from records.errors import PendingError
 from records.store.dataset import Dataset
 from synth.engine.plans import StageReport
@@ -63,7 +64,7 @@ async def publish(reports: list[StageReport], dataset: Dataset) -> None:
     path = write_report(dataset)
     await acreate_table_artifact(
         key="yields",
-        table=[report.row() for report in reports],
+        table=[yield_row(report) for report in reports],
         description="requested = kept + dropped + failed + pending",
     )
     await acreate_markdown_artifact(
