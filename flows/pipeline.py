@@ -17,6 +17,8 @@ from flows.rollouts import rollouts
 from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
+from flows.runtime.stage_runner import yield_row
+from records.errors import PendingError
 from records.store.dataset import Dataset
 from synth.engine.plans import StageReport
 from synth.pipeline.config import RunConfig
@@ -43,8 +45,12 @@ async def run_parts(config: RunConfig, dataset: str) -> list[StageReport]:
         )
         reports: list[StageReport] = []
         for number, part in enumerate(PARTS, start=1):
-            with tags(OURS):
-                made = await part(config, dataset)
+            try:
+                with tags(OURS):
+                    made = await part(config, dataset)
+            except PendingError:  # what there is can be looked at meanwhile
+                await publish(reports, run.dataset)
+                raise
             for report in made:
                 log.info("%s: %s", report.stage, report.summary())
             reports += made
@@ -58,7 +64,7 @@ async def publish(reports: list[StageReport], dataset: Dataset) -> None:
     path = write_report(dataset)
     await acreate_table_artifact(
         key="yields",
-        table=[report.row() for report in reports],
+        table=[yield_row(report) for report in reports],
         description="requested = kept + dropped + failed + pending",
     )
     await acreate_markdown_artifact(

@@ -7,7 +7,7 @@ from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
 from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
-from flows.runtime.stage_runner import run_stage
+from flows.runtime.stage_runner import run_stage, yield_row
 from synth.engine.plans import StageReport
 from synth.rephrasing import rephrase as job
 from synth.rephrasing.report import summary_markdown, write_report
@@ -28,7 +28,7 @@ async def rephrase(
         path = write_report(run.dataset)
         await acreate_table_artifact(
             key="rephrase-yields",
-            table=[report.row() for report in reports],
+            table=[yield_row(report) for report in reports],
             description="requested = kept + dropped + failed + pending",
         )
         await acreate_markdown_artifact(

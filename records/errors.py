@@ -5,6 +5,7 @@
   - BudgetError      stop cleanly, exit code 3: the run goes on once the budget is raised
   - TransientError   retry with backoff: rate limit, timeout, lost sandbox
   - UnavailableError stop cleanly, exit code 1: an endpoint is gone for longer than the run waits
+  - PendingError     exit code 1: items are left pending for what was around them; go on later
   - ItemError        write the item down as failed and go on: a bad item is data, not a crash
 """
 
@@ -28,6 +29,11 @@ class TransientError(SynthError):
 class UnavailableError(SynthError):
     """An endpoint is gone for longer than the run waits. Nothing is lost; the same command goes on
     from here."""
+
+
+class PendingError(SynthError):
+    """The run has ended, and items of it were tried in vain for what is around them. Nothing is
+    lost; the same command tries them again."""
 
 
 class ItemError(SynthError):

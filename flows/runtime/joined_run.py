@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from prefect.context import FlowRunContext
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 
@@ -33,6 +34,9 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
     if run := current_run():
         assert run.config == config, "a child flow was given another configuration than its run"
         yield run
+        context = FlowRunContext.get()
+        if context and context.flow_run and context.flow_run.parent_task_run_id is None:
+            run.require_all()  # so that the UI, too, shows a run that is short as failed
         return
     check_parameters(config, dataset)
     async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:

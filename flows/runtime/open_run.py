@@ -17,7 +17,7 @@ from typing import Any
 from flows.runtime.progress import StageProgress
 from flows.runtime.settings import live_servers
 from offline_llm.app import create_app
-from records.errors import BudgetError
+from records.errors import BudgetError, PendingError, UnavailableError
 from records.store.dataset import Dataset
 from records.store.journal import ShardJournal
 from records.store.lease import hold, remove_unused
@@ -45,6 +45,13 @@ from synth.rephrasing.writing.config import RephraseConfig
 
 VERSIONS_OF = ("agentic-synth", "prefect", "openai", "pyarrow", "duckdb", "mcp", "pydantic")
 
+STATUSES = (
+    (BudgetError, "budget_stop"),
+    (UnavailableError, "outage_stop"),
+    (PendingError, "pending"),
+)
+"""How a run's row calls an end that an error made; "failed" for any other."""
+
 LEDGER = (
     *("call_id", "stage", "cost_usd", "prompt_tokens", "completion_tokens"),
     *("cache_hit", "run_id"),
@@ -61,7 +68,8 @@ async def open_run(
     """A new run, which holds `dataset` until the block ends.
 
     Raises ConfigError before any work: a dataset held by another run, a folder that is no
-    dataset, an endpoint that cannot do its role.
+    dataset, an endpoint that cannot do its role; PendingError at the end, where items were tried in
+    vain for what is around them.
     """
     _check(config)  # before a folder is made for a run that cannot be
     live = live_servers()
@@ -108,8 +116,9 @@ async def open_run(
                 processes = LocalProcesses(run, live_servers=live or machine_live())
                 async with processes as run.executor:
                     yield run
+                    run.require_all()
             except BaseException as error:
-                status = "budget_stop" if isinstance(error, BudgetError) else "failed"
+                status = next((s for kind, s in STATUSES if isinstance(error, kind)), "failed")
                 detail = f"{type(error).__name__}: {error}"[:2000]
                 _write_event(run, command, "ended", status, detail)
                 raise

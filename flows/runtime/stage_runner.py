@@ -25,12 +25,19 @@ from records.errors import TransientError
 from synth.engine.plans import ShardReport, StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
+from synth.render.foreign_text import markdown_text
 
 log = logging.getLogger("synth.flows")
 
 
 async def is_transient(_task: object, _run: object, state: State) -> bool:
     return isinstance(await state.aresult(raise_on_failure=False), TransientError)
+
+
+def yield_row(report: StageReport) -> dict[str, str | int]:
+    """For a table artifact, whose cells the UI shows as markdown: what a server said is no markup
+    there."""
+    return report.row() | {"example": markdown_text(report.example)}
 
 
 async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
@@ -89,7 +96,7 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
     report = run.stage_report(stage, plan, list(reports.values()))
     await acreate_table_artifact(
         key=f"{stage.name}-yield",
-        table=[report.row()],
+        table=[yield_row(report)],
         description="requested = kept + dropped + failed + pending",
     )
     if run.stop_reason is not None:

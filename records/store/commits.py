@@ -15,10 +15,27 @@ FORMAT = 1
 """Version of the layout of a dataset's folder and of its commit files."""
 
 
+MOST_DETAIL = 300
+"""Characters of `ItemStatus.detail` at most: commits are read often, and whole."""
+
+
 class ItemStatus(NamedTuple):
-    status: Literal["kept", "dropped", "failed"]
+    status: Literal["kept", "dropped", "failed", "pending"]
+    """`pending`: tried in vain for what is around the item, and to be tried again. Such an item is
+    not done; that it was tried is what the commit remembers."""
     reason: str | None
     """A short snake_case word that counts group by; None for kept items."""
+    detail: str | None = None
+    """The rest in words, such as what a server said. Foreign text."""
+
+
+def failed(reason: str, words: str = "") -> ItemStatus:
+    """The status of an item that failed, with its words on one line, bounded, and without
+    characters that a terminal would obey."""
+    detail = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(words.split()))
+    if len(detail) > MOST_DETAIL:
+        detail = f"{detail[: MOST_DETAIL - 4]} ..."
+    return ItemStatus("failed", reason, detail or None)
 
 
 class Part(BaseModel):

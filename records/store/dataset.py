@@ -229,11 +229,12 @@ class Dataset:
             return {key for key, number in keys.items() if before is None or number < before}
 
     def item_statuses(self, stage: str) -> dict[str, ItemStatus]:
-        """Item -> what became of it in this stage, by the newest commit that names it."""
-        found: dict[str, ItemStatus] = {}
+        """Item -> what became of it in this stage, by the newest commit that names it; without
+        those that it left pending."""
+        newest: dict[str, ItemStatus] = {}
         for items in self.items_of(stage):
-            found.update(items)
-        return found
+            newest.update(items)
+        return {i: status for i, status in newest.items() if status.status != "pending"}
 
     def items_of(self, stage: str) -> list[dict[str, ItemStatus]]:
         """What became of items in this stage, by commit, oldest first; read from the files."""
@@ -377,7 +378,7 @@ def _check_names(*names: str) -> None:
 
 
 def _check_reasons(items: Mapping[str, ItemStatus]) -> None:
-    """Nothing is dropped or failed in silence."""
-    for item, (status, reason) in items.items():
+    """Nothing is dropped, failed or left pending in silence."""
+    for item, (status, reason, _) in items.items():
         if status != "kept" and not reason:
             raise SynthError(f"item {item!r} is {status} without a reason; give one word")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from records.errors import BudgetError, ConfigError
 from records.store.dataset import Dataset
 from sandboxes.mcp.warm import WarmServers
 from synth.engine.job_config import JobConfig
-from synth.engine.stages import planned_before
+from synth.engine.plans import CommittedItems
+from synth.engine.stages import StopReason, planned_before
 from synth.llm.gateway import Gateway
 
 ConfigT = TypeVar("ConfigT", bound=JobConfig)
@@ -30,14 +30,14 @@ class RunContext(Generic[ConfigT]):
     """Called with (stage, items finished, items to do) as work goes on."""
     retry_failed: bool = False
     """Make items again that failed in an earlier invocation; their new rows supersede."""
-    stop_reason: BudgetError | ConfigError | None = None
-    """Why nothing new starts: the budget is spent, or an endpoint refuses us. What runs may end."""
+    stop_reason: StopReason | None = None
+    """Why nothing new starts. What runs may end."""
     planned: dict[str, Sequence[str]] = field(default_factory=dict, init=False)
     """Stage -> ids of its items in their order, as this invocation planned them."""
     _kept: dict[str, tuple[Hashable, Any]] = field(default_factory=dict, init=False)
     """What -> what it was computed from, and the result."""
 
-    def stop(self, error: BudgetError | ConfigError) -> None:
+    def stop(self, error: StopReason) -> None:
         """Nothing new starts. The first reason counts."""
         self.stop_reason = self.stop_reason or error
 
@@ -52,6 +52,16 @@ class RunContext(Generic[ConfigT]):
             path = self.dataset.plan_path(self.run_id, stage)
             self.planned[stage] = planned_before(path, stage)
         return self.planned[stage]
+
+    def committed_items(self, stage: str, *, reopens: bool = True) -> CommittedItems:
+        """What became of a stage's items so far, in this run or another of the dataset."""
+        attempts = self.config.around_attempts if reopens else 1
+        return CommittedItems.of(self.dataset.items_of(stage), attempts)
+
+    def left_pending(self, stage: str) -> set[str]:
+        """Items of a stage that were tried in vain for what is around them, and are not done."""
+        known = self.committed_items(stage)
+        return known.vain_attempts.keys() - known.done.keys()
 
     def once(self, what: str, of: Hashable, compute: Callable[[], T]) -> T:
         """The result of `compute`, kept until it is asked for `of` something else. The result is

@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
-from records.errors import BudgetError, ConfigError
 from synth.engine.plans import MadeShard, ShardWork, StagePlan
-from synth.engine.stages import Stage
+from synth.engine.stages import Stage, StopReason
 from synth.llm.budget import Budget
 from synth.llm.endpoint.gate import Gate
 from synth.llm.profiles import ModelAt
@@ -42,10 +41,10 @@ class RunGrants(Protocol):
         """A request has brought a change of a profile, which holds for all from now on."""
         ...
 
-    stop_reason: BudgetError | ConfigError | None
+    stop_reason: StopReason | None
     """Why nothing new may start."""
 
-    def stop(self, error: BudgetError | ConfigError) -> None:
+    def stop(self, error: StopReason) -> None:
         """Nothing new may start anywhere; what is in flight ends."""
         ...
 

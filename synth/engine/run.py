@@ -6,18 +6,23 @@ answers included.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
 
-from records.errors import BudgetError, ConfigError
 from records.store.dataset import ItemStatus
 from records.store.journal import remove_journal
 from synth.engine.context import ConfigT, RunContext
 from synth.engine.executor import ShardExecutor
-from synth.engine.plans import AROUND, MadeShard, ShardReport, ShardWork, StagePlan, StageReport
-from synth.engine.stages import Item, Stage, plan_shards, write_planned
+from synth.engine.plans import (
+    MadeShard,
+    ShardReport,
+    ShardWork,
+    StagePlan,
+    StageReport,
+    left_pending,
+)
+from synth.engine.stages import Item, Stage, StopReason, plan_shards, write_planned
 from synth.llm.budget import Budget
 from synth.llm.endpoint.gate import Gate
 from synth.llm.profiles import ModelAt, write_profiles
@@ -31,6 +36,10 @@ class Run(RunContext[ConfigT]):
 
     executor: ShardExecutor = field(init=False)
     """Set by `open_run` once there is one: an executor asks the run for budget and endpoints."""
+    reports: dict[str, StageReport] = field(default_factory=dict, init=False)
+    """Of the stages that this invocation has come to, by name; the newest of each."""
+    vain: dict[str, dict[str, ItemStatus]] = field(default_factory=dict, init=False)
+    """Stage -> the items that this invocation has tried in vain for what is around them."""
 
     @property
     def budget(self) -> Budget:
@@ -48,7 +57,7 @@ class Run(RunContext[ConfigT]):
     def progress(self, stage: str, items: int, total: int) -> None:
         self.on_progress(stage, items, total)
 
-    def stop(self, error: BudgetError | ConfigError) -> None:
+    def stop(self, error: StopReason) -> None:
         """Nothing new starts, in this process or elsewhere. The first reason counts."""
         super().stop(error)
         self.executor.stop(error)
@@ -58,29 +67,34 @@ class Run(RunContext[ConfigT]):
     ) -> StagePlan:
         """The stage's items and the shards that are left to make; of some items, by their number in
         the plan and what they are, if `only` those are wanted, as by a pilot."""
+        if getattr(stage, "needs_all", False):
+            self.require_all(stage.name)
         planned = stage.plan()
         path = self.dataset.plan_path(self.run_id, stage.name)
         self.planned[stage.name] = ids = [item.item_id for item in planned]
         write_planned(path, ids)
         items = {item.item_id: item for n, item in enumerate(planned) if only(n, item)}
-        done: dict[str, ItemStatus] = {}
-        retries: Counter[str] = Counter()
-        for statuses in self.dataset.items_of(stage.name):
-            done.update(statuses)
-            retries.update(
-                i for i, s in statuses.items() if s.status == "failed" and s.reason not in AROUND
-            )
+        known = self.committed_items(stage.name, reopens=getattr(stage, "reopens", True))
+        done = known.done
         if self.retry_failed:
             done = {i: status for i, status in done.items() if status.status != "failed"}
-        shards = plan_shards(
-            path, list(items.values()), done=set(done), shard_size=self.config.shard_size
+        ready = [item for item in items.values() if item.waits_for is None]
+        return StagePlan(
+            planned=planned,
+            items=items,
+            shards=plan_shards(path, ready, done=set(done), shard_size=self.config.shard_size),
+            done=done,
+            vain=dict(self.vain.get(stage.name, {})),
+            retry_numbers=known.retry_numbers,
+            vain_attempts=known.vain_attempts,
         )
-        open_shards = [
-            index
-            for index, shard in enumerate(shards)
-            if any(item_id in items and item_id not in done for item_id in shard)
-        ]
-        return StagePlan(planned, items, shards, open_shards, done, retries)
+
+    def require_all(self, what: str | None = None) -> None:
+        """PendingError where this invocation has tried an item in vain. `what` comes next and would
+        look at less than there will be; None at the end of the run."""
+        if any(self.vain.values()):
+            reports = self.reports.values()
+            raise left_pending(reports, self.config.around_attempts, what)
 
     async def run_stage(self, stage: Stage) -> StageReport:
         """Plan a stage and have every open shard made, one after another: the stage runner of who
@@ -115,37 +129,34 @@ class Run(RunContext[ConfigT]):
 
     async def _commit(self, stage: Stage, plan: StagePlan, made: MadeShard) -> ShardReport:
         await asyncio.to_thread(self.dataset.append, made.staged)
+        vain = {i: status for i, status in made.statuses.items() if status.status == "pending"}
+        self.vain.setdefault(stage.name, {}).update(vain)
         if plan.is_settled(made.index, made.statuses):
             remove_journal(self.dataset.journal_path(self.run_id, stage.name, made.index))
         return ShardReport(made.index, made.statuses, made.seconds)
 
     def _work(self, stage: Stage, plan: StagePlan, index: int) -> ShardWork:
         items = plan.open_items(index)
+        ids = [item.item_id for item in items]
         return ShardWork(
             stage=stage.name,
             index=index,
             items=items,
-            retry_numbers={i.item_id: n for i in items if (n := plan.retry_numbers.get(i.item_id))},
+            retry_numbers={i: n for i in ids if (n := plan.retry_numbers.get(i))},
+            vain_attempts={i: n for i in ids if (n := plan.vain_attempts.get(i))},
             total=plan.num_items,
             # a shard comes twice where fewer items were asked for in between; the journal's part
-            # of the ledger is then in both commits
-            again=self.retry_failed or self.dataset.has_shard(self.run_id, stage.name, index),
+            # of the ledger is then in both commits; and earlier versions committed rows of items
+            # that failed by what was around them
+            again=self.retry_failed
+            or self.dataset.has_shard(self.run_id, stage.name, index)
+            or any(map(plan.vain_attempts.get, ids)),
         )
 
     def stage_report(
         self, stage: Stage, plan: StagePlan, reports: Sequence[ShardReport]
     ) -> StageReport:
         """Every item of the stage by its newest status."""
-        statuses = plan.done | {i: s for report in reports for i, s in report.statuses.items()}
-        mine = [statuses[i] for i in plan.items if i in statuses]
-        counts = Counter(status.status for status in mine)
-        return StageReport(
-            stage=stage.name,
-            requested=plan.num_items,
-            kept=counts["kept"],
-            dropped=counts["dropped"],
-            failed=counts["failed"],
-            pending=plan.num_items - len(mine),
-            reused=plan.num_reused,
-            reasons=dict(Counter(s.reason for s in mine if s.reason).most_common()),
-        )
+        made = {i: status for report in reports for i, status in report.statuses.items()}
+        self.reports[stage.name] = report = StageReport.of(stage.name, plan, made)
+        return report

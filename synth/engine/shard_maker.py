@@ -1,6 +1,7 @@
 """Makes the items of a shard in this process: with the same code in a run and in its workers.
 
-An item's own failure becomes its status; a failure around it is tried again. What was answered is
+An item's own failure becomes its status; a failure around it is tried again, some times here and
+then by later invocations, for which the item stays pending. What was answered is
 journalled before it is used, so a shard that is made again pays for none of it.
 """
 
@@ -11,13 +12,21 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from records.errors import BudgetError, ConfigError, ItemError, SynthError, TransientError
+from records.errors import (
+    BudgetError,
+    ConfigError,
+    ItemError,
+    SynthError,
+    TransientError,
+    UnavailableError,
+)
 from records.seeds import rng_of
-from records.store.dataset import ItemStatus, StagedCommit
+from records.store.commits import failed
+from records.store.dataset import StagedCommit
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.engine.context import RunContext
-from synth.engine.plans import UNAVAILABLE, MadeShard, ShardWork
+from synth.engine.plans import AROUND, INFRA_ERROR, UNAVAILABLE, MadeShard, ShardWork
 from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Item, ItemResult, ShardContext, Stage
 from synth.llm.client import LLM
@@ -87,31 +96,44 @@ class ShardMaker:
         """One item: failures of its own become its status, failures around it are tried again."""
         async with self._slots:
             self.scheduler.started(work.key)
+            words = ""
             for attempt in range(ITEM_ATTEMPTS):
                 if self._run.stop_reason is not None:
                     raise self._run.stop_reason
                 try:
                     result = await stage.make(item, shard)
                     break
-                except (BudgetError, ConfigError) as error:
+                except (BudgetError, ConfigError, UnavailableError) as error:
                     self._run.stop(error)
                     raise
                 except ItemError as error:
-                    result = ItemResult({}, ItemStatus("failed", error.reason))
+                    result = ItemResult({}, failed(error.reason, error.detail))
                     break
-                except TransientError:
+                except TransientError as error:
+                    words = str(error)
                     jitter = rng_of(item.item_id, "item_retry", attempt).uniform(0.5, 1.0)
                     await asyncio.sleep(ITEM_RETRY_S * 2**attempt * jitter)
                 except (OSError, SynthError):
                     raise  # a full disk, a damaged journal: no item's fault
-                except Exception:
+                except Exception as error:
                     log.exception("%s: item %s met a defect", stage.name, item.item_id)
-                    result = ItemResult({}, ItemStatus("failed", INTERNAL_ERROR))
+                    defect = f"{type(error).__name__}: {error}"
+                    result = ItemResult({}, failed(INTERNAL_ERROR, defect))
                     break
             else:
-                result = ItemResult({}, ItemStatus("failed", UNAVAILABLE))
+                result = ItemResult({}, failed(_cause(shard.llm, item), words))
         self._run.on_progress(work.stage, 1, work.total)
-        return result
+        return self._pending(item, result, work)
+
+    def _pending(self, item: Item, result: ItemResult, work: ShardWork) -> ItemResult:
+        """The result, but for what failed around the item: that is left to the next invocation,
+        until so many have tried in vain that it counts as failed."""
+        status = result.status
+        attempts = work.vain_attempts.get(item.item_id, 0) + 1
+        last = attempts >= self._run.config.around_attempts
+        if status.status != "failed" or status.reason not in AROUND or last:
+            return result
+        return ItemResult({}, status._replace(status="pending"))
 
     def _staged(
         self,
@@ -137,8 +159,8 @@ class ShardMaker:
                 "failed": counts["failed"],
                 "reasons": dict(Counter(s.reason for s in statuses.values() if s.reason)),
                 "items": {i: s.reason for i, s in statuses.items() if s.status != "kept"},
-                "pending": 0,
-                "details": {},
+                "pending": counts["pending"],
+                "details": {i: s.detail for i, s in statuses.items() if s.detail},
             }
         ]
         noted = sum((Counter(result.noted) for result in results.values()), Counter[str]())
@@ -158,3 +180,9 @@ class ShardMaker:
             items=statuses,
             supersedes=work.again,
         )
+
+
+def _cause(llm: LLM, item: Item) -> str:
+    """Of a failure around an item: the endpoint, if the last request for it was not answered."""
+    asked = [row["status"] for row in llm.rows() if row["item_id"] == item.item_id]
+    return UNAVAILABLE if asked and asked[-1] != "ok" else INFRA_ERROR

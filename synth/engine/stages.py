@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from records.errors import ConfigError
+from records.errors import BudgetError, ConfigError, UnavailableError
 from records.files import write_atomic
 from records.store.dataset import ItemStatus
 from records.store.journal import ShardJournal
@@ -19,6 +19,9 @@ from records.tables.schemas import Row
 from synth.llm.client import LLM
 
 KEPT = ItemStatus("kept", None)
+
+StopReason = BudgetError | ConfigError | UnavailableError
+"""Why nothing new starts in a run: the budget is spent, an endpoint refuses us, one is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,9 @@ class Item:
     """Digest of what decides the item: the key for commits, journals and random draws."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """What the stage needs to make it; recomputed on resume, never stored."""
+    waits_for: str | None = None
+    """The stage in which an item that it is made from was left pending: it is asked for, and nobody
+    makes it yet. Its id may be another one then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,14 @@ class Stage(Protocol):
     # A stage class with `runs_in_workers = True` may have its shards made in other processes. Each
     # makes a stage of its own from its context and is given the items with the shard, so items hold
     # ids and small values; `make` reads the rest.
+    #
+    # One with `needs_all = True` looks at everything that the stages before it made, so it waits
+    # until no item of theirs is pending for what was around it: a decision over less would be
+    # another one.
+    #
+    # One with `reopens = False` decides what all items after it are. What an earlier version of the
+    # program committed as failed by what was around it stays so there: with it, whatever was made
+    # since would be another.
 
     def plan(self) -> list[Item]:
         """Every item of the run, in a fixed order, from the config, committed rows and the ids that
@@ -68,7 +82,8 @@ class Stage(Protocol):
         ...
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        """Rows of one item. `ItemError` fails the item; `TransientError` has it tried again."""
+        """Rows of one item. `ItemError` fails the item; `TransientError` has it tried again, as
+        has a status "failed" with a reason in `plans.AROUND`."""
         ...
 
 

@@ -22,7 +22,7 @@ from records.digest import digest
 from records.errors import BudgetError, TransientError
 from records.seeds import rng_of, seed_of
 from records.sizes import TOKEN_COUNTER
-from records.store.dataset import ItemStatus
+from records.store.commits import failed
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.engine.stages import KEPT, Item, ItemResult
@@ -54,6 +54,9 @@ STAGE_VERSION = 5
 
 INFRA_ATTEMPTS = 3
 """How often an episode is played when something outside it fails; then the failure is its row."""
+
+NOT_RECORDED = "not_recorded"
+"""Reason of an episode that asked a cassette for what it does not hold."""
 
 INFRA_WAIT_S = 1.0
 """Longest wait before the second attempt; doubles with each."""
@@ -238,11 +241,13 @@ def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Ite
     row = _trajectory_row(item, played, roles, num_recovered)
     place = {"trajectory_id": item.item_id, "split": row["split"]}
     calls = [call | place | {"recovered": well} for call, well in zip(made, recovered, strict=True)]
-    failed = row["termination_reason"] in ("infra_error", "user_error")
+    outside = row["termination_reason"] in ("infra_error", "user_error")
     reason = row["termination_reason"]
     if any(record.error_code == SIMULATION_FAILED for record in played.state.caller.records):
         reason = SIMULATION_FAILED  # a retry asks the simulator anew
-    status = ItemStatus("failed", reason) if failed else KEPT
+    elif reason == "infra_error" and played.state.hopeless:
+        reason = NOT_RECORDED  # a later invocation would find no more in the cassette
+    status = failed(reason, row["error"] or "") if outside else KEPT
     drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
     tables = {"trajectories": [row], "tool_calls": calls}
     if simulations := _simulations(item, played, roles):

@@ -98,6 +98,7 @@ class CalibrationStage(Judged):
     """Perturbations of trajectories of this grading that passed by code, for the judge."""
 
     name = "calibration"
+    needs_all = True
     runs_in_workers = True
 
     def plan(self) -> list[Item]:
@@ -145,6 +146,7 @@ class CurationStage(Judged):
     """One item: it looks at every trajectory of the dataset at once."""
 
     name = "curation"
+    needs_all = True
 
     def plan(self) -> list[Item]:
         rows = decide_all(

@@ -32,9 +32,9 @@ from synth.pipeline.sources import (
     servers_of,
     why_left_out,
 )
-from synth.tasks.agents.agents import AgentSource, make_agent, plan_agents, sources_of
+from synth.tasks.agents.agents import AgentPlan, AgentSource, make_agent, plan_agents, sources_of
 from synth.tasks.agents.personas import make_persona, plan_personas
-from synth.tasks.agents.screening import SCREEN_VERSION, near_repeats
+from synth.tasks.agents.screening import SCREEN_VERSION, near_repeats, undecided
 from synth.tasks.code_tasks import CodeTasks
 from synth.tasks.proof.extensions import load_extensions
 from synth.tasks.stage import (
@@ -44,6 +44,7 @@ from synth.tasks.stage import (
     make_task,
     num_agents,
     num_personas,
+    persona_number,
     plan_tasks,
 )
 from tool_specs.domains.catalogue import domain_row, tool_ids, tool_rows
@@ -56,6 +57,7 @@ class CatalogueStage:
     """Domains and servers become rows of `domains` and `tools`; one item each."""
 
     name = "tools"
+    reopens = False
 
     def __init__(self, run: RunContext[RunConfig]) -> None:
         self.run = run
@@ -148,6 +150,24 @@ class OverCatalogue:
         committed = tuple(part.name for part in parts if part.table == "agents")
         return self.run.once("repeats", (planned, committed), compare)
 
+    def agent_plans(self) -> list[AgentPlan]:
+        config = self.run.config
+        return plan_agents(
+            config.agents,
+            self.sources_for_agents(),
+            seed=config.seed,
+            count=num_agents(config.num_tasks, config.tasks),
+            generator=config.roles["generator"],
+        )
+
+    def undecided_agents(self) -> set[str]:
+        """Ids of agents that were left pending, and of those that may repeat one of them."""
+        pending = self.run.left_pending("agents")
+        if not pending:
+            return set()
+        made = filter(None, self.rows_of("agents", ("agent_id",), self.run.ids_of("agents")))
+        return undecided(self.agent_plans(), made, pending, self.repeated_agents())
+
     def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
         """Some columns of the table's row for each id, in their order; None where the item gave
         none. The first column is the key."""
@@ -157,23 +177,17 @@ class OverCatalogue:
 
 class AgentStage(OverCatalogue):
     name = "agents"
+    needs_all = True
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        sources = self.sources_for_agents()
-        if not sources:
+        if not self.sources_for_agents():
             raise ConfigError(
                 f"no tool can be used: domains = {list(config.domains)}, servers = "
                 f"{list(config.servers)}; `synth tools list` says why a tool was left out, "
                 "`synth sandbox doctor` what a server needs here"
             )
-        plans = plan_agents(
-            config.agents,
-            sources,
-            seed=config.seed,
-            count=num_agents(config.num_tasks, config.tasks),
-            generator=config.roles["generator"],
-        )
+        plans = self.agent_plans()
         return [Item(plan.item_id, {"plan": plan}) for plan in plans]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
@@ -189,9 +203,13 @@ class ScreeningStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         repeats = self.repeated_agents()
-        made = self.run.dataset.ids("agents")
+        made, waiting = self.run.dataset.ids("agents"), self.undecided_agents()
         return [
-            Item(digest("screening", SCREEN_VERSION, agent), {"of": repeats.get(agent)})
+            Item(
+                digest("screening", SCREEN_VERSION, agent),
+                {"of": repeats.get(agent)},
+                "agents" if agent in waiting else None,
+            )
             for agent in self.run.ids_of("agents")
             if agent in made
         ]
@@ -242,7 +260,8 @@ class TaskStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        repeats = self.repeated_agents()
+        repeats, waiting = self.repeated_agents(), self.undecided_agents()
+        pending = self.run.left_pending("personas")
         # tasks of an agent that was dropped go to the one that it repeats
         agents = [repeats.get(agent, agent) for agent in self.run.ids_of("agents")]
         personas = self.run.ids_of("personas")
@@ -258,7 +277,17 @@ class TaskStage(OverCatalogue):
             extensions=self.extensions,
             simulation=lambda agent: decided if agent["domain_id"] in played else (),
         )
-        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+
+        def waits_for(number: int) -> str | None:
+            if self.run.ids_of("agents")[number // config.tasks.tasks_per_agent] in waiting:
+                return "agents"
+            persona = personas[persona_number(number, config.seed, config.tasks)]
+            return "personas" if persona in pending else None
+
+        return [
+            Item(plan.item_id, {"plan": plan}, waits_for(number))
+            for number, plan in enumerate(plans)
+        ]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         config = self.run.config

@@ -75,9 +75,13 @@ def summary_markdown(dataset: Dataset) -> str:
     tiles = [(tile["title"], tile["value"], tile["note"]) for tile in _tiles(summary)]
     parts.append(markdown_table(("", "", ""), tiles))
     parts.append("## Yield of each stage")
-    head = ("stage", "requested", "kept", "dropped", "failed", "pending", "reasons")
+    head = ("stage", "requested", "kept", "dropped", "failed", "pending", "reasons", "example")
     rows = [
-        (*(row[name] for name in head[:-1]), ", ".join(f"{r} {n}" for r, n in row["reasons"]))
+        (
+            *(row[name] for name in head[:-2]),
+            ", ".join(f"{r} {n}" for r, n in row["reasons"]),
+            row["example"],
+        )
         for row in summary.yields
     ]
     parts.append(markdown_table(head, rows))

@@ -25,6 +25,7 @@ KEEP_ROWS = 200
 
 class SelectionStage:
     name = "selection"
+    needs_all = True
 
     def __init__(self, run: Run[RephraseConfig]) -> None:
         self.run = run

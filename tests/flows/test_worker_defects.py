@@ -22,7 +22,9 @@ from synth.engine.shard_scheduler import ShardScheduler
 from synth.pipeline.stages import CatalogueStage
 from tests.flows.pipeline_work import SMALL
 
-WORK = ShardWork(stage="tools", index=0, items=[], retry_numbers={}, total=1, again=False)
+WORK = ShardWork(
+    stage="tools", index=0, items=[], retry_numbers={}, vain_attempts={}, total=1, again=False
+)
 IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 

@@ -254,7 +254,7 @@ def write_dataset(
         stage="rollouts",
         shard=0,
         tables={"trajectories": made, "tool_calls": calls},
-        items=statuses | {"lost": ItemStatus("failed", "infra_error")},
+        items=statuses | {"lost": ItemStatus("failed", "infra_error", words)},
     )
     judged = [
         (one, graded(one, accepted=reason is None, reason=reason, train_turns=_trained(one)))

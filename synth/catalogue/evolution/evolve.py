@@ -24,11 +24,13 @@ async def evolve(run: Run[EvolveConfig], run_stage: RunEvolveStage) -> list[Stag
     if run.config.specialise:
         stage = SpecialiseStage(run, domains)
         reports.append(await run_stage(run, stage))
+        run.require_all("the rounds of evolution")
         domains += stage.made()
     rounds = Rounds(run, domains)
     while stages := await asyncio.to_thread(rounds.next_stages):
         for stage in stages:
             reports.append(await run_stage(run, stage))
+        run.require_all("the next round of evolution")
     kept = rounds.kept
     if kept < run.config.count:
         log.warning(

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from offline_llm.app import create_app
-from records.errors import BudgetError, ConfigError, SynthError
+from records.errors import SynthError
 from records.store.dataset import Dataset
 from sandboxes.mcp.warm import WarmServers
 from synth.engine.context import RunContext
@@ -27,7 +27,7 @@ from synth.engine.plans import ShardWork
 from synth.engine.processes.channel import Channel
 from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
-from synth.engine.stages import Stage
+from synth.engine.stages import Stage, StopReason
 from synth.llm.budget import NOTHING, Amount, Budget
 from synth.llm.endpoint.gate import NO_OUTCOME, Gate, Outcome, Ticket
 from synth.llm.endpoint.limiter import Limiter
@@ -174,7 +174,7 @@ class Worker:
         self._jobs.add(job)
         job.add_done_callback(self._jobs.discard)
 
-    def stop(self, error: BudgetError | ConfigError) -> None:
+    def stop(self, error: StopReason) -> None:
         self._run.stop(error)
 
     async def end(self) -> None:

@@ -7,10 +7,10 @@ run adds. Pairs are found by prefixes: two sets so alike share one of the first 
 3-grams in any fixed order, which an index of those finds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import AgentSource
+from synth.tasks.agents.agents import AgentPlan, AgentSource
 from tool_specs.coverage.duplicates import THRESHOLD, Shingles, is_near, shingles_of
 
 SCREEN_VERSION = 1
@@ -41,6 +41,32 @@ def near_repeats(agents: Iterable[Row], sources: Iterable[AgentSource]) -> dict[
             continue
         for gram in prefix:
             index.setdefault(gram, []).append((agent_id, grams))
+    return found
+
+
+def undecided(
+    plans: Iterable[AgentPlan],
+    agents: Iterable[Row],
+    pending: Set[str],
+    repeats: Mapping[str, str],
+) -> set[str]:
+    """Ids of agents of which nobody can say yet whether they repeat another: the `pending` ones,
+    which have no row, those of `agents` that may turn out to repeat one of them, and those that
+    `repeats` gives to such an agent. `plans` in their order."""
+    rows = {row["agent_id"]: row for row in agents}
+    found: set[str] = set()
+    unseen: dict[str, list[Row]] = {}
+    for plan in plans:
+        others = unseen.setdefault(plan.source.key, [])
+        planned = {"tool_ids": [tool["tool_id"] for tool in plan.tools]}
+        if plan.item_id in pending:
+            found.add(plan.item_id)
+            others.append(planned)
+        elif plan.item_id in rows and (
+            any(_same_tools(other, planned) for other in others)
+            or repeats.get(plan.item_id) in found
+        ):
+            found.add(plan.item_id)
     return found
 
 

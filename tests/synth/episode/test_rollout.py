@@ -14,7 +14,6 @@ from offline_llm.server.request import parse_chat
 from offline_llm.server.response import completion
 from offline_llm.settings.settings import OfflineSettings
 from records.errors import BudgetError
-from records.store.dataset import ItemStatus
 from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES, Row
 from synth.engine.stages import ItemResult
@@ -168,7 +167,9 @@ def test_an_endpoint_that_stays_down_becomes_a_failed_row(
     roles = {role: RoleConfig(retries=1, backoff_s=0.0) for role in ROLES}
     result = run_scripted(down, tmp_path, roles)
     (row,) = result.tables["trajectories"]
-    assert result.status == ItemStatus("failed", "infra_error")
+    assert result.status[:2] == ("failed", "infra_error")
+    assert result.status.detail is not None
+    assert "answered 503" in result.status.detail
     assert (row["termination_reason"], row["outcome"]) == ("infra_error", "error")
     assert (row["objective_reward"], row["num_tool_calls"]) == (0.0, 1)
     assert "503" in row["error"]

@@ -73,6 +73,13 @@ def test_every_requested_item_is_accounted_for(small: Dataset) -> None:
     assert (rollouts["requested"], rollouts["failed"], rollouts["pending"]) == (7, 1, 1)
 
 
+def test_the_words_of_one_failed_item_stand_beside_its_stage(small: Dataset) -> None:
+    words = "infra_error: The boat is rented."
+    assert [stage["example"] for stage in summarise(small).yields if stage["failed"]] == [words]
+    assert words in report_html(small)
+    assert markdown_text(words) in summary_markdown(small)
+
+
 def test_headline_numbers_are_those_of_the_rows(small: Dataset) -> None:
     totals = summarise(small).totals
     assert (totals["trajectories"], totals["accepted"], totals["recovered"]) == (5, 3, 3)

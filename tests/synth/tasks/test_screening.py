@@ -3,8 +3,8 @@
 from random import Random
 
 from records.tables.schemas import Row
-from synth.tasks.agents.agents import AgentSource
-from synth.tasks.agents.screening import near_repeats
+from synth.tasks.agents.agents import AgentPlan, AgentSource
+from synth.tasks.agents.screening import near_repeats, undecided
 from tool_specs.coverage.duplicates import is_near, shingles_of
 
 SHOP = AgentSource(
@@ -84,3 +84,29 @@ def test_what_the_domain_says_of_itself_makes_no_two_agents_alike() -> None:
     shared = f"{SHOP.description} {SHOP.policy[0]}"
     prompts = [f"You are quick and to the point. {shared}", f"Yours is the warm word. {shared}"]
     assert near_repeats(rows_of(prompts), [SHOP]) == {}
+
+
+def test_who_may_repeat_an_agent_that_is_not_made_yet_is_undecided() -> None:
+    """Whatever the pending ones turn out to be, what is said of the decided agents stays."""
+    settled = 0
+    for seed in range(40):
+        rng = Random(seed)
+        tools = [rng.choice((["a", "b"], ["c", "d"], ["e"])) for _ in range(40)]
+        rows = rows_of(some_prompts(rng, 40), tools)
+        plans = [planned(row) for row in rows]
+        pending = {row["agent_id"] for row in rng.sample(rows, 2)}
+        made = [row for row in rows if row["agent_id"] not in pending]
+        now = near_repeats(made, [SHOP])
+        later = near_repeats(rows, [SHOP])
+        waiting = undecided(plans, made, pending, now)
+        assert pending <= waiting
+        for row in made:
+            agent = row["agent_id"]
+            assert agent in waiting or now.get(agent) == later.get(agent), (seed, agent)
+            settled += agent not in waiting
+    assert settled > 40 * 8
+
+
+def planned(row: Row) -> AgentPlan:
+    tools = tuple({"tool_id": tool} for tool in row["tool_ids"])
+    return AgentPlan(row["agent_id"], SHOP, tools, "one", "some", "calm")
