@@ -1,0 +1,89 @@
+"""The request as the offline model wants it, made from the one that a client shaped for a server.
+
+A client that may not send `response_format: json_schema` says the schema otherwise: in words at the
+end of a message, or as the parameters of the one tool that must be called. The offline model finds
+it in `response_format` only, and its roles know their prompts without those words.
+"""
+
+import json
+import re
+from typing import Any, Literal, NamedTuple
+
+from tests.doubles.checks import token_limit
+from tests.doubles.double import Double
+
+Body = dict[str, Any]
+
+SCHEMA_WORDS = (
+    "Answer with one JSON value that fits this JSON Schema, named {name}, and with nothing else:"
+)
+"""The line before the fenced schema, as clients of the doubles write it."""
+_BLOCK = re.compile(
+    r"(?:\A|\n\n)"
+    + re.escape(SCHEMA_WORDS).replace(re.escape("{name}"), r"(?P<name>[\w-]+)")
+    + r"\n\n```json\n(?P<schema>.*?)\n```",
+    re.DOTALL,
+)
+_PASSED = ("temperature", "top_p", "seed", "tools", "tool_choice", "parallel_tool_calls")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+
+
+class Canonical(NamedTuple):
+    body: Body
+    asked: Literal["words", "enforced", "loose", "tool"]
+    """words: no form is wanted. enforced: the server holds the answer to a schema or to JSON.
+    loose: words alone ask for JSON. tool: the answer is the arguments of a call of `tool`."""
+    tool: str | None = None
+
+
+def canonical(double: Double, body: Body, *, room: int | None) -> Canonical:
+    """`room`: the most tokens of the answer that are left for what is said."""
+    messages, name, schema = _without_block(body["messages"])
+    made: Body = {"model": body["model"], "messages": messages}
+    made |= {field: body[field] for field in _PASSED if body.get(field) is not None}
+    if room is not None:
+        made["max_tokens"] = room
+    form = body.get("response_format") or {}
+    if form.get("type") == "json_schema" and double.json_schema == "yes":
+        wanted = form["json_schema"]
+        made["response_format"] = _wanting(wanted["name"], wanted.get("schema") or {})
+        return Canonical(made, "enforced")
+    is_json = form.get("type") == "json_object" and double.json_object == "yes"
+    if name is not None:
+        made["response_format"] = _wanting(name, schema)
+        return Canonical(made, "enforced" if is_json else "loose")
+    if is_json:
+        made["response_format"] = {"type": "json_object"}
+        return Canonical(made, "enforced")
+    tools, choice = made.get("tools") or [], made.get("tool_choice")
+    if len(tools) == 1 and choice not in (None, "none"):
+        function = tools[0]["function"]
+        made["response_format"] = _wanting(function["name"], function.get("parameters") or {})
+        del made["tools"], made["tool_choice"]
+        made.pop("parallel_tool_calls", None)
+        return Canonical(made, "tool", function["name"])
+    if choice == "any":  # Mistral's word for it
+        made["tool_choice"] = "required"
+    return Canonical(made, "words")
+
+
+def room_for_words(double: Double, body: Body) -> int | None:
+    """The limit of the answer without what the model reasons; 0 if nothing is left."""
+    limit = token_limit(body) or double.max_output_tokens
+    reasons = double.reasoning_tokens if double.reasoning != "none" else 0
+    return None if limit is None else max(0, limit - reasons)
+
+
+def _wanting(name: str, schema: Body) -> Body:
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+
+
+def _without_block(messages: list[Body]) -> tuple[list[Body], str | None, Body]:
+    """The messages without the words that give a schema, its name, and the schema."""
+    kept = [{k: v for k, v in m.items() if k not in _REASONING} for m in messages]
+    for message in reversed(kept):
+        text = message.get("content")
+        if isinstance(text, str) and (found := _BLOCK.search(text)):
+            message["content"] = text[: found.start()] + text[found.end() :]
+            return kept, found["name"], json.loads(found["schema"])
+    return kept, None, {}
