@@ -9,7 +9,6 @@ import json
 import re
 from typing import Any, Literal, NamedTuple
 
-from tests.doubles.checks import token_limit
 from tests.doubles.double import Double
 
 Body = dict[str, Any]
@@ -36,13 +35,13 @@ class Canonical(NamedTuple):
     tool: str | None = None
 
 
-def canonical(double: Double, body: Body, *, room: int | None) -> Canonical:
-    """`room`: the most tokens of the answer that are left for what is said."""
+def canonical(double: Double, body: Body, *, limit: int | None) -> Canonical:
+    """`limit`: the most tokens of what is said."""
     messages, name, schema = _without_block(body["messages"])
     made: Body = {"model": body["model"], "messages": messages}
     made |= {field: body[field] for field in _PASSED if body.get(field) is not None}
-    if room is not None:
-        made["max_tokens"] = room
+    if limit is not None:
+        made["max_tokens"] = limit
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema" and double.json_schema == "yes":
         wanted = form["json_schema"]
@@ -65,13 +64,6 @@ def canonical(double: Double, body: Body, *, room: int | None) -> Canonical:
     if choice == "any":  # Mistral's word for it
         made["tool_choice"] = "required"
     return Canonical(made, "words")
-
-
-def room_for_words(double: Double, body: Body) -> int | None:
-    """The limit of the answer without what the model reasons; 0 if nothing is left."""
-    limit = token_limit(body) or double.max_output_tokens
-    reasons = double.reasoning_tokens if double.reasoning != "none" else 0
-    return None if limit is None else max(0, limit - reasons)
 
 
 def _wanting(name: str, schema: Body) -> Body:

@@ -1,6 +1,6 @@
 """All doubles by name."""
 
-from tests.doubles import hosted, local_servers
+from tests.doubles import hosted, local_servers, openai_family
 from tests.doubles.double import Double
 
 DOUBLES: dict[str, Double] = {
@@ -11,10 +11,10 @@ DOUBLES: dict[str, Double] = {
         local_servers.SGLANG,
         local_servers.LLAMA_CPP,
         local_servers.OLLAMA,
-        hosted.OPENAI,
-        hosted.OPENAI_REASONING,
-        hosted.AZURE,
-        hosted.OPENROUTER,
+        openai_family.OPENAI,
+        openai_family.OPENAI_REASONING,
+        openai_family.AZURE,
+        openai_family.OPENROUTER,
         hosted.DEEPSEEK,
         hosted.DEEPSEEK_THINKING,
         hosted.MISTRAL,

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from aiohttp import web
+
 from records.sizes import count_tokens
 from tests.doubles.double import FLAGGED, Double
 from tests.doubles.errors import RefusedError
@@ -19,6 +21,17 @@ def check(double: Double, body: Body) -> None:
     _sizes(double, body)
     if "moderation" in double.words and any(FLAGGED in text for text in _texts(body)):
         raise RefusedError("moderation", value=FLAGGED)
+
+
+def authorize(double: Double, request: web.Request) -> None:
+    if double.api_key is not None:
+        sent = request.headers.get(double.key_header, "")
+        wanted = double.api_key if double.key_header == "api-key" else f"Bearer {double.api_key}"
+        if sent != wanted:
+            raise RefusedError("auth")
+    for name, value in double.query.items():
+        if request.query.get(name) != value:
+            raise RefusedError("query", field=name, value=request.query.get(name), limit=value)
 
 
 def token_limit(body: Body) -> int | None:

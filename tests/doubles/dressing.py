@@ -49,7 +49,7 @@ def dressed(double: Double, whole: Body, asked: Canonical, *, key: str, cached: 
     thinks = 0 if is_held or double.reasoning == "none" else double.reasoning_tokens
     choice["message"] = _message(double, words, calls, thinks, key=key)
     bill = Bill(whole["usage"]["prompt_tokens"], max(said, 1) + thinks, cached, thinks)
-    return whole | {"usage": usage_of(double, bill), "bill": bill} | double.more
+    return whole | {"usage": usage_of(double, bill), "bill": bill} | dict(double.more)
 
 
 def spent_on_thoughts(double: Double, body: Body, *, limit: int, prompt: int) -> Body:
@@ -59,7 +59,7 @@ def spent_on_thoughts(double: Double, body: Body, *, limit: int, prompt: int) ->
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "length"}
     head = {"id": "chatcmpl-0", "object": "chat.completion", "created": 0, "model": body["model"]}
     told = {"choices": [choice], "usage": usage_of(double, bill), "bill": bill}
-    return head | told | double.more
+    return head | told | dict(double.more)
 
 
 def _message(double: Double, words: str, calls: list[Body], thinks: int, *, key: str) -> Body:

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -18,8 +18,9 @@ from aiohttp import web
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
 from records.sizes import count_tokens
-from tests.doubles.canonical import canonical, room_for_words
-from tests.doubles.checks import check, prompt_tokens, token_limit
+from tests.doubles.asgi import ask
+from tests.doubles.canonical import Canonical, canonical
+from tests.doubles.checks import authorize, check, token_limit
 from tests.doubles.double import Double
 from tests.doubles.dressing import Bill, dressed, spent_on_thoughts
 from tests.doubles.errors import RefusedError, refused
@@ -32,7 +33,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 """What happens to a request before, after or instead of its answer."""
 
-END = "end"
+END = web.RequestKey("end", str)
 """Key of a request under which a fault says how its answer ends: `cut` in the middle, or `error`,
 an error within the stream."""
 
@@ -147,7 +148,7 @@ class DoubleServer:
         double, path = self.double, request.path.rstrip("/")
         if not path.startswith(double.base_path):
             raise RefusedError("route", field=path)
-        _authorize(double, request)
+        authorize(double, request)
         path = path.removeprefix(double.base_path)
         if path == "/models" and request.method == "GET" and double.models != "none":
             return web.json_response({"object": "list", "data": self._list()})
@@ -203,17 +204,26 @@ class DoubleServer:
 
     async def _completion(self, body: Body) -> Body:
         """The offline model's answer, dressed, with its bill."""
-        double, room = self.double, room_for_words(self.double, body)
-        if room == 0:
-            limit, prompt = token_limit(body) or 1, prompt_tokens(body)
-            return spent_on_thoughts(double, body, limit=limit, prompt=prompt)
-        asked = canonical(double, body, room=room)
-        status, whole = await ask(self._app, "/v1/chat/completions", asked.body)
-        if status != 200:
-            raise RefusedError("body", value=whole["error"]["message"])
+        double, limit = self.double, token_limit(body) or self.double.max_output_tokens
+        asked, whole = await self._said(body, limit)
+        thinks = double.reasoning_tokens if double.reasoning != "none" else 0
+        # what fits is asked for as the client did, so that all doubles answer the same
+        if limit is not None and whole["usage"]["completion_tokens"] + thinks > limit:
+            if thinks >= limit:
+                prompt = whole["usage"]["prompt_tokens"]
+                return spent_on_thoughts(double, body, limit=limit, prompt=prompt)
+            asked, whole = await self._said(body, limit - thinks)
         key = hashlib.sha256(json.dumps(asked.body).encode()).hexdigest()
         cached = min(self._cached_tokens(body), whole["usage"]["prompt_tokens"])
         return dressed(double, whole, asked, key=key, cached=cached)
+
+    async def _said(self, body: Body, limit: int | None) -> tuple[Canonical, Body]:
+        """What the offline model is asked, and what it answers within so many tokens."""
+        asked = canonical(self.double, body, limit=limit)
+        status, whole = await ask(self._app, "/v1/chat/completions", asked.body)
+        if status != 200:
+            raise RefusedError("body", value=whole["error"]["message"])
+        return asked, whole
 
     def _cached_tokens(self, body: Body) -> int:
         """Tokens of a first message that was seen before, in blocks of 64."""
@@ -283,34 +293,6 @@ def _with(fault: Fault, handler: Handler) -> Handler:
         return await fault(request, handler)
 
     return faulty
-
-
-def _authorize(double: Double, request: web.Request) -> None:
-    if double.api_key is not None:
-        sent = request.headers.get(double.key_header, "")
-        wanted = double.api_key if double.key_header == "api-key" else f"Bearer {double.api_key}"
-        if sent != wanted:
-            raise RefusedError("auth")
-    for name, value in double.query.items():
-        if request.query.get(name) != value:
-            raise RefusedError("query", field=name, value=request.query.get(name), limit=value)
-
-
-async def ask(app: Any, path: str, body: Body) -> tuple[int, Body]:
-    """The answer of an ASGI application to a JSON request."""
-    scope = {"type": "http", "path": path, "method": "POST", "headers": []}
-    status, parts = 0, list[bytes]()
-
-    async def receive() -> MutableMapping[str, Any]:
-        return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        nonlocal status
-        status = message.get("status", status)
-        parts.append(message.get("body", b""))
-
-    await app(scope, receive, send)
-    return status, json.loads(b"".join(parts))
 
 
 @contextmanager

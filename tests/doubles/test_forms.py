@@ -9,7 +9,7 @@ import jsonschema
 import openai
 import pytest
 
-from tests.doubles.canonical import SCHEMA_WORDS
+from tests.doubles.canonical import SCHEMA_WORDS, canonical
 from tests.doubles.catalogue import DOUBLES
 from tests.doubles.double import KEY, Double
 from tests.doubles.server import DoubleServer, serve
@@ -52,8 +52,10 @@ def with_schema(talk: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*talk[:-1], talk[-1] | {"content": text}]
 
 
-def ask(client: openai.OpenAI, messages: Any = TALK, **more: Any) -> Any:
-    return client.chat.completions.create(model="offline-model", messages=messages, **more)
+def ask(
+    client: openai.OpenAI, messages: Any = TALK, *, model: str = "offline-model", **more: Any
+) -> Any:
+    return client.chat.completions.create(model=model, messages=messages, **more)
 
 
 def words_of(message: Any) -> str:
@@ -102,6 +104,21 @@ def test_a_schema_in_words_is_obeyed_with_and_without_json_mode(double: Double) 
     text = words_of(held.choices[0].message)
     made = json.loads(text) if double.json_object == "yes" else json_within(text)
     jsonschema.validate(made, SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["vllm", "openai", "openrouter", "ollama"])
+def test_the_offline_model_is_asked_the_same_however_the_schema_is_told(name: str) -> None:
+    double, body = DOUBLES[name], {"model": "offline-model", "seed": 5, "max_tokens": 900}
+    form = {"type": "json_schema", "json_schema": {"name": "short_list", "schema": SCHEMA}}
+    shaped = [
+        body | {"messages": TALK, "response_format": form},
+        body | {"messages": with_schema(TALK), "response_format": {"type": "json_object"}},
+        body | {"messages": with_schema(TALK)},
+        body | {"messages": TALK, "tools": [TOOL], "tool_choice": FORCED},
+    ]
+    first, *others = (canonical(double, one, limit=900).body for one in shaped)
+    assert first == shaped[0]
+    assert others == [first] * 3
 
 
 @every_double
@@ -153,8 +170,7 @@ def test_models_are_listed_where_there_is_a_list(double: Double) -> None:
         assert wanted in names
         assert ask(client).choices
         if double.models == "prefixed":
-            answer = client.chat.completions.create(model=wanted, messages=TALK)  # type: ignore[arg-type]
-            assert answer.choices
+            assert ask(client, model=wanted).choices
 
 
 @every_double
