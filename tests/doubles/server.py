@@ -1,7 +1,7 @@
 """A double as a real HTTP server on loopback, in a thread of its own, before the offline model.
 
 It keeps its own books: every request that arrived, and of every answer what it charged and whether
-its last byte was sent.
+its last byte was sent. They are complete once it has stopped.
 """
 
 import asyncio

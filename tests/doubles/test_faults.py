@@ -166,7 +166,7 @@ def test_the_books_agree_with_what_clients_were_told() -> None:
 
         with ThreadPoolExecutor(8) as pool:
             pairs = list(pool.map(told, range(1, 33)))
-        bill = server.tokens(delivered=True)
+    bill = server.tokens(delivered=True)
     assert (bill.prompt, bill.completion) == (sum(p for p, _ in pairs), sum(c for _, c in pairs))
     assert len(server.requests) == 32
     assert server.most_in_flight <= 8

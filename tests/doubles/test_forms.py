@@ -31,13 +31,12 @@ every_double = pytest.mark.parametrize("double", DOUBLES.values(), ids=DOUBLES)
 
 
 def client_of(server: DoubleServer, key: str = KEY) -> openai.OpenAI:
-    return openai.OpenAI(
-        base_url=server.url,
-        api_key=key,
-        max_retries=0,
-        default_query=dict(server.double.query),
-        default_headers={"api-key": key} if server.double.key_header == "api-key" else None,
-    )
+    query, url = dict(server.double.query), server.url
+    if server.double.key_header == "api-key":
+        return openai.AzureOpenAI(
+            base_url=url, api_key=key, api_version=query["api-version"], max_retries=0
+        )
+    return openai.OpenAI(base_url=url, api_key=key, max_retries=0, default_query=query)
 
 
 @contextmanager
@@ -175,8 +174,7 @@ def test_models_are_listed_where_there_is_a_list(double: Double) -> None:
 
 @every_double
 def test_keys_and_parameters_of_the_url_are_wanted(double: Double) -> None:
-    with serve(double) as server:
-        stranger = client_of(server, key="another-key")
+    with serve(double) as server, client_of(server, key="another-key") as stranger:
         if double.api_key is None:
             assert ask(stranger).choices
             return
@@ -184,8 +182,8 @@ def test_keys_and_parameters_of_the_url_are_wanted(double: Double) -> None:
             ask(stranger)
         assert caught.value.status_code in (400, 401)
         if double.query:
-            with pytest.raises(openai.NotFoundError):
-                ask(client_of(server).with_options(set_default_query={}))
+            with client_of(server) as client, pytest.raises(openai.NotFoundError):
+                ask(client, extra_query={"api-version": "2020-01-01"})
 
 
 @every_double

@@ -28,7 +28,7 @@ LONG = [{"role": "user", "content": "word " * 300_000}]
 
 def post(name: str, messages: Any = TALK, **more: Any) -> httpx2.Response:
     double = DOUBLES[name]
-    headers = {"api-key": KEY, "authorization": f"Bearer {KEY}"}
+    headers = {double.key_header: KEY if double.key_header == "api-key" else f"Bearer {KEY}"}
     with serve(double) as server:
         body = {"model": "offline-model", "messages": messages} | more
         url = f"{server.url}/chat/completions"
@@ -172,6 +172,16 @@ def test_a_prompt_that_is_too_long_is_cut_in_silence_by_ollama() -> None:
         assert ask(client).choices
 
 
+def test_a_bearer_token_beside_the_key_is_refused_by_azure() -> None:
+    double = DOUBLES["azure"]
+    with serve(double) as server:
+        headers = {"api-key": KEY, "authorization": "Bearer none"}
+        body = {"model": "offline-model", "messages": TALK}
+        url = f"{server.url}/chat/completions"
+        query = dict(double.query)
+        assert httpx2.post(url, json=body, headers=headers, params=query).status_code == 401
+
+
 def test_empty_lines_come_before_a_whole_answer_of_deepseek() -> None:
     answer = post("deepseek")
     assert answer.text.startswith("\n")
@@ -208,7 +218,7 @@ def test_reasoning_is_a_part_of_the_total_and_not_of_the_completion_at_gemini() 
 
 def test_what_was_read_before_is_told_as_cached() -> None:
     double, talk = DOUBLES["openai"], [{"role": "system", "content": "Be kind. " * 100}, TALK[1]]
-    with serve(double) as server:
-        first, second = (ask(client_of(server), talk) for _ in range(2))
+    with serve(double) as server, client_of(server) as client:
+        first, second = (ask(client, talk) for _ in range(2))
     found = [answer.usage.prompt_tokens_details for answer in (first, second)]
     assert found[0].cached_tokens == 0 < found[1].cached_tokens
