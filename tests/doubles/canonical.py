@@ -37,6 +37,16 @@ class Canonical(NamedTuple):
 
 def canonical(double: Double, body: Body, *, limit: int | None) -> Canonical:
     """`limit`: the most tokens of what is said."""
+    asked = _asked(double, body, limit)
+    if not double.system_role:
+        form = asked.body.get("response_format") or {}
+        name = (form.get("json_schema") or {}).get("name")
+        is_long = asked.asked == "words" or name == "user_turn"
+        asked.body["messages"] = _with_system(asked.body["messages"], is_long=is_long)
+    return asked
+
+
+def _asked(double: Double, body: Body, limit: int | None) -> Canonical:
     messages, name, schema = _without_block(body["messages"])
     made: Body = {"model": body["model"], "messages": messages}
     made |= {field: body[field] for field in _PASSED if body.get(field) is not None}
@@ -64,6 +74,18 @@ def canonical(double: Double, body: Body, *, limit: int | None) -> Canonical:
     if choice == "any":  # Mistral's word for it
         made["tool_choice"] = "required"
     return Canonical(made, "words")
+
+
+def _with_system(messages: list[Body], *, is_long: bool) -> list[Body]:
+    """The system prompt that the first message begins with, as a message of its own again. It is
+    one paragraph, or a long one before the user's single paragraph."""
+    first, *others = messages
+    text = str(first.get("content"))
+    if first.get("role") != "user" or "\n\n" not in text:
+        return messages
+    parts = text.rsplit("\n\n", 1) if is_long else text.split("\n\n", 1)
+    own = [{"role": "system", "content": parts[0]}, first | {"content": parts[1]}]
+    return [*own, *others]
 
 
 def _wanting(name: str, schema: Body) -> Body:

@@ -8,6 +8,7 @@ DOUBLES: dict[str, Double] = {
     for double in (
         local_servers.VLLM,
         local_servers.VLLM_OLD_TEMPLATE,
+        local_servers.VLLM_NO_SYSTEM,
         local_servers.SGLANG,
         local_servers.LLAMA_CPP,
         local_servers.OLLAMA,

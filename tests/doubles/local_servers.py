@@ -45,6 +45,18 @@ VLLM_OLD_TEMPLATE = Double(
 )
 """A model of 2023 behind vLLM: its chat template wants alternation."""
 
+VLLM_NO_SYSTEM = Double(
+    name="vllm_no_system",
+    api_key=None,
+    models="max_model_len",
+    words=VLLM.words,
+    alternation=True,
+    system_role=False,
+    context_tokens=131_072,
+    dressings=("bare", "fence"),
+)
+"""A model behind vLLM whose chat template knows no system prompt, as the first Gemma's."""
+
 SGLANG = Double(
     name="sglang",
     api_key=None,

@@ -14,7 +14,7 @@ from tests.doubles.dressing import Bill
 from tests.doubles.faults import FAILURES, Outage, RandomFaults, Spent, cutting_idle, refusing
 from tests.doubles.quotas import Quota, duration
 from tests.doubles.server import DoubleServer, serve
-from tests.doubles.test_forms import TALK, ask, client_of
+from tests.doubles.test_forms import ask, client_of
 
 OPENAI, VLLM = DOUBLES["openai"], DOUBLES["vllm"]
 
@@ -161,7 +161,7 @@ def test_the_books_agree_with_what_clients_were_told() -> None:
     with serve(OPENAI) as server, client_of(server) as client:
 
         def told(number: int) -> tuple[int, int]:
-            usage = ask(client, [*TALK[:1], {"role": "user", "content": "go " * number}]).usage
+            usage = ask(client, [{"role": "user", "content": "go " * number}]).usage
             return usage.prompt_tokens, usage.completion_tokens
 
         with ThreadPoolExecutor(8) as pool:

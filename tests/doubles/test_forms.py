@@ -20,10 +20,7 @@ SCHEMA = {
     "required": ["title", "count"],
     "additionalProperties": False,
 }
-TALK = [
-    {"role": "system", "content": "You write lists."},
-    {"role": "user", "content": "Write a short one."},
-]
+TALK = [{"role": "user", "content": "Write a short list."}]
 TOOL = {"type": "function", "function": {"name": "short_list", "parameters": SCHEMA}}
 FORCED = {"type": "function", "function": {"name": "short_list"}}
 

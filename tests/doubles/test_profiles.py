@@ -101,7 +101,7 @@ def test_reasoning_and_cached_tokens_stand_where_the_profile_says(
         assert profile.reasoning_field == double.reasoning
     if profile.cached_usage is None or double.usage not in ("openai", "openrouter", "deepseek"):
         return
-    talk = [{"role": "system", "content": "Be kind. " * 100}, TALK[1]]
+    talk = [{"role": "user", "content": "Be kind. " * 100}]
     with serve(double) as server, client_of(server) as client:
         ask(client, talk)
         found: Any = ask(client, talk).usage.model_dump()

@@ -7,11 +7,16 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.doubles.canonical import canonical
 from tests.doubles.catalogue import DOUBLES
 from tests.doubles.double import FLAGGED, KEY
 from tests.doubles.server import serve
-from tests.doubles.test_forms import SCHEMA, TALK, ask, client_of
+from tests.doubles.test_forms import SCHEMA, ask, client_of
 
+TALK = [
+    {"role": "system", "content": "You write lists."},
+    {"role": "user", "content": "Write a short one."},
+]
 CALL = {
     "id": "call_abc",
     "type": "function",
@@ -222,3 +227,11 @@ def test_what_was_read_before_is_told_as_cached() -> None:
         first, second = (ask(client, talk) for _ in range(2))
     found = [answer.usage.prompt_tokens_details for answer in (first, second)]
     assert found[0].cached_tokens == 0 < found[1].cached_tokens
+
+
+def test_a_system_prompt_is_refused_or_found_in_the_first_message() -> None:
+    double = DOUBLES["vllm_no_system"]
+    assert post("vllm_no_system").json()["error"]["message"] == "System role not supported"
+    joined = [{"role": "user", "content": f"{TALK[0]['content']}\n\n{TALK[1]['content']}"}]
+    body = {"model": "offline-model", "messages": joined}
+    assert canonical(double, body, limit=None).body["messages"] == TALK
