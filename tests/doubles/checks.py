@@ -119,6 +119,9 @@ def _messages(double: Double, messages: list[Body]) -> None:
         if role == "user" and before == "tool" and not double.user_after_tool:
             raise RefusedError("order", role=role, value=before)
         before = role
+        said = message.get("content") or message.get("tool_calls")
+        if not double.empty_messages and not said:
+            raise RefusedError("empty")
         for call in message.get("tool_calls") or []:
             if double.call_id and not re.fullmatch(double.call_id, str(call.get("id"))):
                 raise RefusedError("call_id", value=call.get("id"))

@@ -110,6 +110,8 @@ class Double:
     system_role: bool = True
     user_after_tool: bool = True
     """Whether a user's message may follow a tool's."""
+    empty_messages: bool = True
+    """Whether a message without calls may be empty."""
     call_id: str | None = None
     """Regular expression of the ids of calls."""
     reasoning_back: bool = False

@@ -52,6 +52,7 @@ USUAL_WORDS = {
     ),
     "system": Words(message="System role not supported"),
     "order": Words(message="Unexpected role '{role}' after role '{value}'"),
+    "empty": Words(message="messages: text content blocks must be non-empty"),
     "call_id": Words(message="Tool call id {value} is not valid."),
     "reasoning_back": Words(message="The reasoning of an earlier turn is missing."),
     "context": Words(

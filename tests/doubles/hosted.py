@@ -218,6 +218,7 @@ ANTHROPIC = Double(
     json_schema="ignored",
     json_object="ignored",
     fixed_values={"n": 1},
+    empty_messages=False,
     words={
         "auth": Words(status=401, message="invalid x-api-key", type="authentication_error"),
         "model": Words(status=404, message="model: {model}", type="not_found_error"),

@@ -112,6 +112,10 @@ REFUSED = {
         *("gemini", {"seed": 1}, 400),
         {"0.error.status": "INVALID_ARGUMENT", "0.error.message": 'Unknown name "seed"'},
     ),
+    "anthropic: a message that says nothing": (
+        *("anthropic", {"messages": [*TALK, {"role": "assistant", "content": ""}, TALK[1]]}, 400),
+        {"error.message": "must be non-empty"},
+    ),
     "anthropic: too long a prompt": (
         *("anthropic", {"messages": LONG}, 400),
         {"error.message": "prompt is too long"},
