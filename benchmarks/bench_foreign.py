@@ -89,7 +89,7 @@ def transformers(root: Path, results: Results) -> None:
     say("transformers: a tiny model from our trainer (two minutes the first time)")
     model = exported_model(root / "model")
     told = with_response_template(model, root / "model-with-response-template")
-    # without this folder GET /models fails; with it the list has what was fetched from the Hub alone
+    # without this folder GET /models fails; with it, it lists what was fetched from the Hub alone
     (root / "huggingface" / "hub").mkdir(parents=True, exist_ok=True)
     for name, folder in (
         ("transformers serve", model),
