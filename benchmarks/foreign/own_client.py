@@ -15,7 +15,8 @@ from benchmarks.foreign.features import HELLO, QUESTION, SCHEMA, TOOL, Finding
 from benchmarks.measured import ROOT
 from records.errors import SynthError
 from records.store.journal import ShardJournal
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.probing.probe import probe
 from synth.llm.settings.config import RoleConfig
 
