@@ -13,6 +13,7 @@ from synth.llm.first_requests import first_requests, note_request
 from synth.llm.settings.config import RoleConfig
 from synth.llm.wire.request import chat_request
 from synth.pipeline.config import RunConfig
+from tests.flows.pipeline_work import SMALL, run_pipeline
 
 SCHEMA = {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]}
 LONG = "word " * 200
@@ -101,3 +102,11 @@ def test_the_first_of_each_role_is_kept_while_it_is_wanted() -> None:
         asyncio.run(run())
     asyncio.run(ask("judge", "late"))
     assert kept == {"agent": {"text": "one"}, "user": {"text": "other"}}
+
+
+@pytest.mark.slow
+def test_a_run_notes_every_role_that_it_asks(tmp_path: Path) -> None:
+    with first_requests() as kept:
+        run_pipeline(tmp_path / "d", SMALL.model_copy(update={"workers": 1}))
+    assert kept.keys() == SMALL.roles_asked().keys()
+    assert all(body["messages"] for body in kept.values())
