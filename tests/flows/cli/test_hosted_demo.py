@@ -19,6 +19,7 @@ from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
 from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
+from synth.llm.settings.endpoints import endpoint_settings
 from tests.flows.conftest import Synth
 from tests.offline_llm.test_same_request import served
 
@@ -114,8 +115,11 @@ def test_the_usual_variables_are_read_where_they_are_asked_for(
 
 
 def test_a_ready_endpoint_is_enough_by_its_name() -> None:
-    agent = hosted_demo("local", "m", None, Money(budget=1), []).config.roles["agent"]
-    assert (agent.base_url, agent.has_prices) == ("http://localhost:8000/v1", True)
+    free = Money(price="0,0", budget=1)
+    agent = hosted_demo("deepseek", "m", None, free, []).config.roles["agent"]
+    ready = endpoint_settings("deepseek")
+    assert (agent.base_url, agent.api_key_env) == (ready["base_url"], ready["api_key_env"])
+    assert agent.models[0].name == "m"
 
 
 @pytest.mark.parametrize(
