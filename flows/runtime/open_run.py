@@ -98,6 +98,7 @@ async def open_run(
                 gateway,
                 servers,
                 progress,
+                on_waiting=progress.waiting,
                 retry_failed=retry_failed,
             )
             _write_event(run, command, "started", "running", "", probed)
