@@ -39,7 +39,8 @@ from offline_llm.settings.settings import OfflineSettings
 from records.digest import digest
 from records.seeds import rng_of, share_of
 from records.store.journal import ShardJournal
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import OFFLINE, ModelConfig, RoleConfig
 from synth.prompts.templates import render
 from synth.render.intervals import wilson

@@ -114,7 +114,7 @@ def endpoint(log: Path, *settings: str) -> Iterator[str]:
 def probe_requests(url: str, log: Path) -> set[str]:
     """Digests of what a probe asks: asked here once, alone, and the log emptied again."""
     role = RoleConfig(base_url=url)
-    asyncio.run(probe("agent", role, calls_tools=True, invocation_id="kills"))
+    asyncio.run(probe({"agent": role}, calls_tools=["agent"], invocation_id="kills"))
     digests = set(read_log(log).asked)
     log.write_text("")
     return digests

@@ -31,9 +31,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.measured import show, spread
 from records.store.journal import ShardJournal
 from synth.llm.budget import Budget
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import BudgetConfig, RoleConfig
-from synth.llm.structured import read
+from synth.llm.wire.json_text import value_in
 
 ANSWER_AFTER_S = 0.05
 WARM_UP = 128
@@ -192,9 +193,8 @@ def ours(budget: BudgetConfig) -> Callable[[str, AsyncExitStack], Awaitable[Ask]
                 item=f"item-{number}",
                 step="0",
                 tools=TOOLS,
-                schema=("weather", SCHEMA),
             )
-            assert read(done.content, done.finish_reason, validator)
+            assert value_in(done.content, validator)
             assert not done.cached
 
         return ask

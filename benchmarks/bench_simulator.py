@@ -32,7 +32,8 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.episode.tools.simulator import ROLE, ModelAnswers, Question, SimulationAccuracy, text_of
 from synth.episode.tools.state_accuracy import BUCKETS, bucket_of
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import OFFLINE, ModelConfig, RoleConfig
 from synth.render.intervals import wilson
 from tool_specs.domains.catalogue import tool_rows

@@ -44,7 +44,8 @@ from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.users.faults import TurnFault, UserFault, UserTalk, was_spoken_of
 from synth.episode.users.user import LlmUser, Scene, UserTurn
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import catalogue_of

@@ -1,11 +1,13 @@
 """Settings of any kind: TOML files, `--set key=value` overrides, and errors a person can act on."""
 
 import difflib
+import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,16 +23,18 @@ _SECRET = re.compile(
 )
 
 
-def read_settings(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """The content of a TOML file with `overrides` ("a.b=value") applied on top. ConfigError for a
-    file that is missing or no TOML."""
+def read_settings(
+    path: Path, overrides: Sequence[str] = (), options: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The content of a TOML file with `options`, settings that options of a command stand for, and
+    `overrides` ("a.b=value") applied on top. ConfigError for a file that is missing or no TOML."""
     if not path.is_file():
         raise ConfigError(f"no config file {path}; `configs/` has examples")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    return with_overrides(values, overrides)
+    return with_overrides(merged(values, options), overrides)
 
 
 def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -40,6 +44,16 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     return values
 
 
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of both, `above` winning; tables are merged, and lists are replaced."""
+    both = dict(below)
+    for name, value in above.items():
+        under = both.get(name)
+        are_tables = isinstance(value, dict) and isinstance(under, dict)
+        both[name] = merged(under, value) if are_tables else value
+    return both
+
+
 def validate_as(kind: type[ModelT], values: dict[str, Any], *, where: str) -> ModelT:
     """Settings of any kind. Raises ConfigError naming each setting that is wrong."""
     try:
@@ -47,6 +61,8 @@ def validate_as(kind: type[ModelT], values: dict[str, Any], *, where: str) -> Mo
     except ValidationError as error:
         lines = [_explain(problem, kind) for problem in error.errors()]
         raise ConfigError(f"{where}: " + "; ".join(lines)) from error
+    except ConfigError as error:  # of a setting whose value may not be shown, or a file it names
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def renamed_settings(kind: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
@@ -68,20 +84,29 @@ def renamed_settings(kind: type[BaseModel], values: dict[str, Any]) -> dict[str,
 
 
 def _apply(values: dict[str, Any], override: str) -> None:
-    """Set one dotted key. The value is read as TOML where it parses, else as plain text."""
+    """Set one dotted key."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set wants key=value, such as --set concurrency=4, got {override!r}")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
+    value = _value_of(text)
     *parents, last = key.strip().split(".")
     for parent in parents:
         values = values.setdefault(parent, {})
         if not isinstance(values, dict):
             raise ConfigError(f"--set {override}: {parent!r} is a value, it has no settings in it")
     values[last] = value
+
+
+def _value_of(text: str) -> Any:
+    """Read as TOML where it parses, else as JSON, else as plain text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _explain(problem: Any, kind: type[BaseModel]) -> str:
@@ -96,9 +121,55 @@ def _explain(problem: Any, kind: type[BaseModel]) -> str:
         hint = _hint(problem["loc"], kind)
         return f"unknown setting {place} = {_shown(place, problem['input'])}; {hint}"
     words = problem["msg"].removeprefix("Value error, ")
+    if wanted := _WANTED.get(problem["type"]):
+        annotation = _annotation_at(problem["loc"], kind)
+        words = f"wants a {wanted}, such as {_sample(annotation)}" if annotation else words
     if isinstance(problem["input"], dict):  # a table: what is wrong is one setting in it, or two
         return f"{place}: {words}"
     return f"{place} = {_shown(place, problem['input'])}: {words}"
+
+
+_WANTED = {
+    "tuple_type": "list",
+    "list_type": "list",
+    "dict_type": "table",
+    "model_type": "table",
+}
+"""By the type of pydantic's error, what a setting must be."""
+
+
+def _annotation_at(location: Sequence[int | str], kind: type[BaseModel]) -> Any:
+    """The type of the setting there; None for a place that no model knows."""
+    here: Any = kind
+    for part in location:
+        model, arguments = model_in(here), get_args(here)
+        if get_origin(here) is dict:
+            here = arguments[1]
+        elif isinstance(part, int) and arguments:
+            here = arguments[0]
+        elif model is not None and part in model.model_fields:
+            here = model.model_fields[part].annotation
+        else:
+            return None
+    return here
+
+
+def _sample(annotation: Any) -> str:
+    """A value of a type as TOML writes it within a line."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return json.dumps(arguments[0])
+    if origin in (tuple, list):
+        return f"[{_sample(arguments[0])}]"
+    if origin is dict:
+        return f"{{NAME = {_sample(arguments[1])}}}"
+    if (model := model_in(annotation)) is not None:
+        fields = model.model_fields
+        name = next((n for n, field in fields.items() if field.is_required()), next(iter(fields)))
+        return f"{{{name} = {_sample(fields[name].annotation)}}}"
+    if arguments:  # of a union, the first
+        return _sample(arguments[0])
+    return {bool: "true", int: "1", float: "1.0"}.get(annotation, '"..."')
 
 
 def _hint(location: Sequence[int | str], kind: type[BaseModel]) -> str:

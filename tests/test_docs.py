@@ -9,6 +9,8 @@ from cyclopts import App
 
 from flows.cli.main import app, run
 from records.settings import read_settings, validate_as
+from synth.catalogue.evolution.config import EvolveConfig
+from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import load_config
 from synth.rephrasing.writing.config import RephraseConfig
 
@@ -32,10 +34,10 @@ def options(config: Path) -> str:
 
 @pytest.mark.parametrize("config", sorted((ROOT / "configs").glob("*.toml")), ids=options)
 def test_every_example_config_is_valid(config: Path) -> None:
-    if config.stem == "rephrase":
-        assert validate_as(RephraseConfig, read_settings(config), where=str(config)).run_id
-    else:
-        assert load_config(config).run_id
+    kind = {"rephrase": RephraseConfig, "evolve": EvolveConfig}.get(config.stem, RunConfig)
+    loaded = validate_as(kind, read_settings(config), where=str(config))
+    loaded.check_roles()
+    assert loaded.run_id
 
 
 EXAMPLES = ("training/sft", "training/pretrain", "proof/sft", "proof/pretrain")

@@ -21,12 +21,17 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
     Naming a variable as a key sends its value to the endpoint that stands beside it.
     """
     for role, own in config.roles.items():
-        if own.api_key_env is not None and own.api_key_env not in flow_keys():
-            raise ConfigError(
-                f"roles.{role}.api_key_env = {own.api_key_env!r} is not among the keys that flows "
-                "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where "
-                "the flows are served"
-            )
+        held = {"api_key_env": own.api_key_env} if own.api_key_env is not None else {}
+        held |= {f"headers.{name}": variable for name, variable in own.headers.items()}
+        for setting, variable in held.items():
+            if variable not in flow_keys():
+                raise ConfigError(
+                    f"roles.{role}.{setting} = {variable!r} is not among the keys that flows "
+                    "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) "
+                    "where the flows are served"
+                )
+        if own.ca_file is not None:
+            check_paths([(f"roles.{role}.ca_file", own.ca_file)])
     check_paths(_paths(config, dataset))
     for server in _own_servers(config):
         _check_server(server)
@@ -84,6 +89,8 @@ def _is_address(host: str) -> bool:
 
 def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
     yield "dataset", dataset
+    if config.prompts is not None:
+        yield "config.prompts", config.prompts.path
     for source in getattr(config, "sources", ()):
         if source.path not in BUILT_IN and not is_on_hub(source):
             yield "config.sources.path", source.path

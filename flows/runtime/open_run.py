@@ -34,9 +34,10 @@ from synth.judging.config import JudgedConfig
 from synth.judging.judge_report import judge_report
 from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
-from synth.llm.client import Gateway
+from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
+from synth.llm.profiles import Profiles, read_profiles, write_profiles
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import calls_tools, check_sources
 from synth.rephrasing.stage import sources_of
@@ -74,23 +75,29 @@ async def open_run(
     live = live_servers()
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]
-    with _dataset_at(dataset) as store, hold(store, run_id=config.run_id, what=command):
+    with (
+        config.prompts_in_use(),
+        _dataset_at(dataset) as store,
+        hold(store, run_id=config.run_id, what=command),
+    ):
         budget = Budget(config.budget, _spent(store, config.run_id))
         app = create_app(config.offline.settings())
+        path = store.profiles_path(config.run_id)
+        profiles = Profiles(read_profiles(path))
         async with (
-            Gateway(config.roles, budget=budget, offline_app=lambda: app) as gateway,
+            Gateway(
+                config.roles, budget=budget, offline_app=lambda: app, profiles=profiles
+            ) as gateway,
             WarmServers(live) as servers,
         ):
-            probed: list[Row] = []
-            for role, own in config.roles.items():
-                probed += await probe(
-                    role,
-                    own,
-                    calls_tools=calls_tools(config, role),
-                    invocation_id=invocation_id,
-                    budget=budget,
-                    offline_app=lambda: app,
-                )
+            probed = await probe(
+                config.roles,
+                calls_tools=[role for role in config.roles if calls_tools(config, role)],
+                invocation_id=invocation_id,
+                profiles=profiles,
+                budget=budget,
+                offline_app=lambda: app,
+            )
             run = Run(
                 config,
                 store,
@@ -101,6 +108,9 @@ async def open_run(
                 on_waiting=progress.waiting,
                 retry_failed=retry_failed,
             )
+            profiles.on_learned = run.learned
+            if profiles.found:
+                write_profiles(path, profiles.found)
             _write_event(run, command, "started", "running", "", probed)
             token = _current.set(run)
             try:

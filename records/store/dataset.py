@@ -8,6 +8,7 @@ A dataset is one folder:
     views.sql                          a DuckDB view per table over the committed parts
     lease.json                         who writes here now (`lease.py`)
     plans/<run_id>/<stage>.json        the shard plan, written before the first request
+    profiles/<run_id>.json             what the run's endpoints can do
     journal/<run_id>/<stage>-00000.sqlite  answers and observations of one shard (`journal.py`)
 
 Primary keys are unique over all commits. A commit with `supersedes=True` may bring keys that are
@@ -269,6 +270,10 @@ class Dataset:
 
     def plan_path(self, run_id: str, stage: str) -> Path:
         return self.root / "plans" / run_id / f"{stage}.json"
+
+    def profiles_path(self, run_id: str) -> Path:
+        """What a run's endpoints can do (`synth.llm.profiles`)."""
+        return self.root / "profiles" / f"{run_id}.json"
 
     def journal_path(self, run_id: str, stage: str, shard: int) -> Path:
         return self.root / "journal" / run_id / f"{stage}-{shard:05d}.sqlite"

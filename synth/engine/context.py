@@ -12,7 +12,7 @@ from sandboxes.mcp.warm import WarmServers
 from synth.engine.job_config import JobConfig
 from synth.engine.plans import CommittedItems
 from synth.engine.stages import StopReason, planned_before
-from synth.llm.client import Gateway
+from synth.llm.gateway import Gateway
 
 ConfigT = TypeVar("ConfigT", bound=JobConfig)
 T = TypeVar("T")

@@ -12,8 +12,10 @@ from typing import Any, Protocol, TypeVar
 from synth.engine.plans import MadeShard, ShardWork, StagePlan
 from synth.engine.stages import Stage, StopReason
 from synth.llm.budget import Budget
-from synth.llm.endpoint.limiter import Gate
+from synth.llm.endpoint.gate import Gate
+from synth.llm.profiles import ModelAt
 from synth.llm.settings.config import EndpointKey
+from synth.llm.settings.profile import Profile
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -33,6 +35,10 @@ class RunGrants(Protocol):
 
     def progress(self, stage: str, items: int, total: int) -> None:
         """So many more items of a stage are finished; fewer, if they must be made again."""
+        ...
+
+    def learned(self, where: ModelAt, profile: Profile) -> None:
+        """A request has brought a change of a profile, which holds for all from now on."""
         ...
 
     stop_reason: StopReason | None
@@ -73,6 +79,10 @@ class ShardExecutor(Protocol):
 
     def stop(self, error: Exception) -> None:
         """Nothing new starts anywhere."""
+        ...
+
+    def learned(self, where: ModelAt, profile: Profile) -> None:
+        """What an endpoint turned out to want, for whoever sends it requests."""
         ...
 
     async def __aenter__(self) -> Any: ...

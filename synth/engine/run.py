@@ -24,8 +24,10 @@ from synth.engine.plans import (
 )
 from synth.engine.stages import Item, Stage, StopReason, plan_shards, write_planned
 from synth.llm.budget import Budget
-from synth.llm.endpoint.limiter import Gate
+from synth.llm.endpoint.gate import Gate
+from synth.llm.profiles import ModelAt, write_profiles
 from synth.llm.settings.config import EndpointKey
+from synth.llm.settings.profile import Profile
 
 
 @dataclass
@@ -45,6 +47,12 @@ class Run(RunContext[ConfigT]):
 
     def gate(self, endpoint: EndpointKey) -> Gate:
         return self.gateway.gate(endpoint)
+
+    def learned(self, where: ModelAt, profile: Profile) -> None:
+        """Kept with the dataset and told to whoever makes shards; of this process, or another."""
+        self.gateway.profiles.learn(where, profile, tell=False)
+        write_profiles(self.dataset.profiles_path(self.run_id), self.gateway.profiles.found)
+        self.executor.learned(where, profile)
 
     def progress(self, stage: str, items: int, total: int) -> None:
         self.on_progress(stage, items, total)

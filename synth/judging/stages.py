@@ -39,7 +39,8 @@ def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded
 def grading_of(config: JudgedConfig) -> str:
     """The id of the grading that a run makes."""
     kinds = load_extensions(config.extensions).kinds
-    return grading_id_of(config.roles["judge"], kinds, config.judging.rubric)
+    with config.prompts_in_use():  # asked for after the run, too
+        return grading_id_of(config.roles["judge"], kinds, config.judging.rubric)
 
 
 class Judged:

@@ -3,41 +3,31 @@
 A billed answer is in the shard's journal before anybody sees it, so it is never paid twice.
 """
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
+
+from pydantic_core import to_json
 
 from records.digest import digest
-from records.errors import ConfigError, TransientError
-from records.seeds import rng_of
+from records.errors import ItemError
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
-from synth.llm.budget import NOTHING, Amount, Budget
-from synth.llm.endpoint.connection import ASGIApp, Endpoint, SendError
-from synth.llm.endpoint.limiter import Gate, Signal
-from synth.llm.ledger import journalled_rows, new_row, to_journal
-from synth.llm.settings.config import OFFLINE, EndpointKey, RoleConfig, TokenUsage
-from synth.llm.structured import StructuredOutput
+from synth.llm.gateway import Gateway
+from synth.llm.ledger import journalled_rows, new_row
+from synth.llm.sending import CHAT, ModelRequest, Sender, Shaped
+from synth.llm.settings.profile import Profile
+from synth.llm.structured import StructuredOutput, cut_words
+from synth.llm.wire.answer import ChatAnswer, read_answer
 from synth.llm.wire.embeddings import PATH as EMBEDDINGS
 from synth.llm.wire.embeddings import embedding_body, read_embeddings, vectors_of
-from synth.llm.wire.request import (
-    BadBodyError,
-    ChatAnswer,
-    Message,
-    parse_answer,
-    request_body,
-    request_hash,
-)
+from synth.llm.wire.request import AnswerForm, Message, PlainRequest, chat_request, request_hash
+from synth.llm.wire.shape import most_tokens, shaped
 
-LONGEST_BACKOFF_S = 60.0
-"""Cap of our own waits; what a server asks for is honoured up to `LONGEST_RETRY_AFTER_S`."""
+DOUBLINGS = 2
+"""How often an answer that was cut is asked for again, each time with twice the room."""
 
-LONGEST_RETRY_AFTER_S = 600.0
-"""A server that wants more than ten minutes is down for this run's purposes."""
-
-_SIGNALS: dict[str, Signal] = {"ok": "ok", "rate_limited": "congested", "timeout": "congested"}
+Reader = Callable[[bytes, Profile, tuple[int, int]], ChatAnswer]
+"""Given the body of an answer, the profile that it was asked by, and its worst case."""
 
 
 class Completion(NamedTuple):
@@ -50,83 +40,6 @@ class Completion(NamedTuple):
     prompt_tokens: int
     completion_tokens: int
     cached: bool
-
-
-class Gateway:
-    """What all shards of a process share: endpoints, their gates, and the budget.
-
-    `async with` it in the event loop that uses it; roles with one URL and key share an endpoint.
-    """
-
-    def __init__(
-        self,
-        roles: Mapping[Any, RoleConfig],
-        *,
-        budget: Budget | None = None,
-        offline_app: Callable[[], ASGIApp] | None = None,
-        gate_of: Callable[[EndpointKey], Gate | None] = lambda endpoint: None,
-    ) -> None:
-        """`offline_app` makes the offline model; needed when a role's URL is `offline`.
-        `gate_of` gives the gate of an endpoint whose slots others share; None: its own.
-
-        Raises ConfigError for a key that is not set, before anything is sent.
-        """
-        self.roles = dict(roles)
-        self.budget = budget or Budget()
-        self._endpoints: dict[EndpointKey, Endpoint] = {}
-        for role, config in self.roles.items():
-            key = config.endpoint_key
-            if key in self._endpoints:
-                continue
-            if config.base_url == OFFLINE and offline_app is None:
-                raise ConfigError(f"roles.{role}.base_url is offline, but no provider is embedded")
-            sharing = [c for c in roles.values() if c.endpoint_key == key]
-            self._endpoints[key] = Endpoint(
-                config,
-                role=role,
-                max_in_flight=min(c.max_in_flight for c in sharing),
-                app=offline_app() if config.base_url == OFFLINE and offline_app else None,
-                gate=gate_of(key),
-            )
-
-    def role(self, name: str) -> tuple[RoleConfig, Endpoint]:
-        config = self.roles.get(name)
-        if config is None:
-            raise ConfigError(f"no model is configured for role {name!r}, only for {[*self.roles]}")
-        return config, self._endpoints[config.endpoint_key]
-
-    def gate(self, endpoint: EndpointKey) -> Gate:
-        """Of the endpoint at this URL with this key."""
-        return self._endpoints[endpoint].gate
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for endpoint in self._endpoints.values():
-            await endpoint.close()
-
-
-class _Request(NamedTuple):
-    """One request on its way, with what its worst case would cost."""
-
-    config: RoleConfig
-    endpoint: Endpoint
-    body: bytes
-    key: str
-    worst: Amount
-    worst_tokens: tuple[int, int]
-    """Prompt and completion."""
-    row: Callable[[], Row]
-    path: str
-    """Below the base URL."""
-    read: Callable[[bytes], ChatAnswer]
-    """May raise BadBodyError."""
 
 
 class LLM:
@@ -147,9 +60,10 @@ class LLM:
         self._journal = journal
         self._stage = stage
         self._invocation_id = invocation_id
-        self._structured = StructuredOutput(self._ask)
+        self._structured = StructuredOutput(self._ask_for)
         # what an earlier try of this shard paid for: its ledger died with it
         self._rows: list[Row] = journalled_rows(journal)
+        self._sender = Sender(gateway, journal, stage, self._rows)
 
     def retry_number_of(self, item: str) -> int:
         """0, or how often the item was asked for in vain: a retry shares no answer with another."""
@@ -167,16 +81,20 @@ class LLM:
         item: str,
         step: str,
         tools: Sequence[dict[str, Any]] | None = None,
-        schema: tuple[str, dict[str, Any]] | None = None,
     ) -> Completion:
         """One answer, any answer: what it says is not validated.
 
         (item, role, step) names the place; the same request there is asked and paid once. Raises
-        TransientError when the retries are spent, BudgetError when the request does not fit,
-        ItemError("refused") when the server refuses this request, ConfigError for a wrong key or
-        an unknown model.
+        TransientError when the retries are spent, UnavailableError when the endpoint is gone for
+        longer than the run waits, BudgetError when the request does not fit, ConfigError for a
+        wrong key or an unknown model, and ItemError for what is this request's own: `refused`,
+        `moderated`, `context_length`, or `cut_off` for an answer that needs more tokens than it may
+        have.
         """
-        return await self._ask(role, messages, item=item, step=step, tools=tools, schema=schema)
+        answer = await self._ask(role, messages, item=item, step=step, tools=tools)
+        if answer.finish_reason == "length":
+            raise ItemError("cut_off", f"{role} for {item}: {cut_words(answer.completion_tokens)}")
+        return answer
 
     async def structured(
         self,
@@ -216,12 +134,15 @@ class LLM:
         it raises; one request, so no more texts than the server takes."""
         config, _ = self._gateway.role(role)
         body = embedding_body(config, role, texts, item=item)
+        sent = Shaped({}, body, (len(body), 0))
 
-        def read(raw: bytes, key: str) -> ChatAnswer:
+        def read(raw: bytes, profile: Profile, worst: tuple[int, int]) -> ChatAnswer:
             return read_embeddings(raw, count=len(texts), fallback_tokens=len(body))
 
-        at = {"item": item, "role": role, "step": step, "attempt": 0}
-        made = await self._fetch(body, (len(body), 0), read, path=EMBEDDINGS, at=at)
+        place = _Place(item, role, step, 0)
+        made = await self._fetch(
+            place, body, EMBEDDINGS, lambda profile, is_plain: sent, lambda key: read
+        )
         return vectors_of(made.content)
 
     async def _ask(
@@ -232,44 +153,63 @@ class LLM:
         item: str,
         step: str,
         tools: Sequence[dict[str, Any]] | None = None,
-        schema: tuple[str, dict[str, Any]] | None = None,
+        form: AnswerForm | None = None,
         attempt: int = 0,
     ) -> Completion:
+        """An answer that was cut is asked for again with more room, as long as that helps."""
         config, _ = self._gateway.role(role)
-        body = request_body(
-            config,
-            role,
-            messages,
-            item=item,
-            round_=self.retry_number_of(item),
-            tools=tools,
-            schema=schema,
-        )
-        worst = (len(body), config.max_tokens)
+        place = _Place(item, role, step, attempt)
+        room = 1
+        while True:
+            asked = chat_request(
+                config,
+                role,
+                messages,
+                item=item,
+                round_=self.retry_number_of(item),
+                tools=tools,
+                form=form,
+                room=room,
+            )
+            shape, read_for = _shaping(asked), _reading(form)
+            answer = await self._fetch(place, asked.raw, CHAT, shape, read_for)
+            if answer.finish_reason != "length" or room == 2**DOUBLINGS:
+                return answer
+            profile = self._gateway.profiles.of(config, answer.model).profile
+            size = len(asked.raw)
+            if most_tokens(2 * asked.max_tokens, profile, size) <= most_tokens(
+                asked.max_tokens, profile, size
+            ):
+                return answer
+            room *= 2
 
-        def read(raw: bytes, key: str) -> ChatAnswer:
-            # ids hang on the place, not on the try, so that reruns give the same rows
-            return parse_answer(raw, call_prefix=f"call_{key}", fallback_usage=worst)
-
-        at = {"item": item, "role": role, "step": step, "attempt": attempt}
-        return await self._fetch(body, worst, read, path="/chat/completions", at=at)
+    async def _ask_for(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        /,
+        *,
+        item: str,
+        step: str,
+        form: AnswerForm,
+        attempt: int,
+    ) -> Completion:
+        return await self._ask(role, messages, item=item, step=step, form=form, attempt=attempt)
 
     async def _fetch(
         self,
+        place: "_Place",
         body: bytes,
-        worst: tuple[int, int],
-        read: Callable[[bytes, str], ChatAnswer],
-        *,
         path: str,
-        at: Mapping[str, Any],
+        shape: Callable[[Profile, bool], Shaped],
+        read_for: Callable[[str], Reader],
     ) -> Completion:
-        """From the journal, or paid for. `worst`: prompt and completion tokens at most; `at`: item,
-        role, step and attempt."""
-        item, role = at["item"], at["role"]
-        config, endpoint = self._gateway.role(role)
-        model = config.model_of(item, role)
+        """From the journal, or paid for. `body` is what is asked, before it is shaped; `read_for`
+        is given the answer's key."""
+        config, endpoint = self._gateway.role(place.role)
+        model = config.model_of(place.item, place.role)
         hashed = request_hash(body, model)
-        key = digest(hashed, item, role, at["step"], at["attempt"])
+        key = digest(hashed, *place)
 
         def row() -> Row:
             return new_row(
@@ -277,89 +217,57 @@ class LLM:
                 stage=self._stage,
                 model=model,
                 request_hash=hashed,
-                **at,
+                **place._asdict(),
             )
 
         entry = self._journal.cached(key)
         if entry is not None:
             self._rows.append(row() | {"cache_hit": True, "status": "ok"})
             return _completion(ChatAnswer(**entry["answer"]), model, cached=True)
-        amount = Amount(config.worst_usd(*worst), sum(worst))
-        request = _Request(
-            config, endpoint, body, key, amount, worst, row, path, lambda raw: read(raw, key)
+        request = ModelRequest(
+            config, endpoint, place.role, model, path, key, row, shape, read_for(key)
         )
-        return _completion(await self._with_retries(request), model, cached=False)
+        return _completion(await self._sender.send(request), model, cached=False)
 
-    async def _with_retries(self, request: _Request) -> ChatAnswer:
-        tries = request.config.retries + 1
-        number = 0
-        while True:
-            number += 1
-            try:
-                return await self._try(request)
-            except SendError as failure:
-                if failure.error is not None:
-                    raise failure.error from None
-                wait_s = self._wait_s(request, number, failure.retry_after_s or 0.0)
-                told = f"{number} of {tries} tries failed, the last with {failure}"
-                if number == tries:
-                    raise TransientError(told) from None
-                if wait_s > LONGEST_RETRY_AFTER_S:
-                    raise TransientError(f"{told}; asked to wait {wait_s:.0f} s") from None
-            await asyncio.sleep(wait_s)
 
-    def _wait_s(self, request: _Request, number: int, retry_after_s: float) -> float:
-        """At least what the server asks for; the jitter keeps refused requests from coming back
-        together, and is seeded so that a run's waits can be told from its log."""
-        longest = min(request.config.backoff_s * 2 ** (number - 1), LONGEST_BACKOFF_S)
-        jitter = rng_of(request.key, "backoff", number).uniform(0.5, 1.0)
-        return retry_after_s + longest * jitter
+class _Place(NamedTuple):
+    """Where a request belongs: the same one there is asked and paid once."""
 
-    async def _try(self, request: _Request) -> ChatAnswer:
-        """Send once. The slot is given back while a retry waits, and so is the reservation."""
-        budget, row = self._gateway.budget, request.row()
-        async with request.endpoint.gate.slot() as slot:
-            await budget.reserve(self._stage, request.worst)
-            self._charge(row, request.config, *request.worst_tokens)
-            used = request.worst
-            start = time.perf_counter()
-            try:
-                if budget.limited:  # a kill from here on must not lose what this may have cost
-                    self._journal.remember(row["call_id"], {"row": to_journal(row)})
-                answer = await self._post(request)
-                row["latency_s"] = time.perf_counter() - start
-                row["status"] = "ok"
-                self._charge(row, request.config, answer.prompt_tokens, answer.completion_tokens)
-                used = Amount(row["cost_usd"], answer.prompt_tokens + answer.completion_tokens)
-                entry = {"answer": answer._asdict(), "row": to_journal(row)}
-                self._journal.remember(request.key, entry)
-                return answer
-            except SendError as failure:
-                row["latency_s"] = time.perf_counter() - start
-                row["status"] = failure.status
-                if not failure.billed:
-                    self._charge(row, request.config, 0, 0)
-                    used = NOTHING
-                raise
-            finally:  # a cancelled request counts with its worst case, too
-                slot.signal = _SIGNALS.get(row["status"], "neutral")
-                budget.settle(self._stage, request.worst, used)
-                self._rows.append(row)
-                if row["status"] != "ok" and (used != NOTHING or budget.limited):
-                    self._journal.remember(f"{row['call_id']}-end", {"row": to_journal(row)})
+    item: str
+    role: str
+    step: str
+    attempt: int
 
-    async def _post(self, request: _Request) -> ChatAnswer:
-        timeout_s = request.config.timeout_s
-        raw = await request.endpoint.post(request.body, path=request.path, timeout_s=timeout_s)
-        try:
-            return request.read(raw)
-        except BadBodyError as error:
-            raise SendError("bad_body", f"{request.endpoint.url}: {error}", billed=True) from None
 
-    @staticmethod
-    def _charge(row: Row, config: RoleConfig, prompt: int, completion: int) -> None:
-        row["prompt_tokens"], row["completion_tokens"] = prompt, completion
-        row["cost_usd"] = config.cost_usd(TokenUsage(prompt, completion))
+def _shaping(asked: PlainRequest) -> Callable[[Profile, bool], Shaped]:
+    size = len(asked.raw)
+
+    def shape(profile: Profile, is_plain: bool) -> Shaped:
+        if is_plain:
+            return Shaped(asked.body, asked.raw, (size, asked.max_tokens))
+        body = shaped(asked.body, profile, size=size)
+        raw = to_json(body, inf_nan_mode="null")
+        return Shaped(body, raw, (len(raw), most_tokens(asked.max_tokens, profile, size)))
+
+    return shape
+
+
+def _reading(form: AnswerForm | None) -> Callable[[str], Reader]:
+    def read_for(key: str) -> Reader:
+        def read(raw: bytes, profile: Profile, worst: tuple[int, int]) -> ChatAnswer:
+            in_a_call = form is not None and profile.structured == "tool"
+            return read_answer(
+                raw,
+                # ids hang on the place, not on the try, so that reruns give the same rows
+                call_prefix=f"call_{key}",
+                fallback_usage=worst,
+                answer_in_call=in_a_call,
+                cached_usage=profile.cached_usage,
+            )
+
+        return read
+
+    return read_for
 
 
 def _completion(answer: ChatAnswer, model: str, *, cached: bool) -> Completion:

@@ -1,43 +1,67 @@
-"""Structured output: JSON Schema on the wire, validated here, repaired by showing the error."""
+"""Structured output: a form that is asked for, read tolerantly, validated, and repaired.
+
+In a repair the conversation stays as it was: the model's answer, what is wrong with it, and the
+request for the part that is wrong, in the form of that part.
+"""
 
 import json
-import re
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import jsonschema_rs
 
 from records.errors import ItemError
+from synth.llm.wire.json_text import NotJsonError, value_in
+from synth.llm.wire.request import AnswerForm, Message
 
 LONGEST_ERROR = 400
 """Characters of a validation error that the model is shown: values in it can be long."""
 
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
+ValuePath = tuple[str | int, ...]
+"""Where in a value: keys and indexes."""
 
 
 class _Answered(Protocol):
     @property
     def content(self) -> str: ...
     @property
+    def reasoning(self) -> str | None: ...
+    @property
     def finish_reason(self) -> str: ...
+    @property
+    def completion_tokens(self) -> int: ...
 
 
 class _Ask(Protocol):
     def __call__(
         self,
         role: str,
-        messages: Sequence[dict[str, Any]],
+        messages: Sequence[Message],
         /,
         *,
         item: str,
         step: str,
-        schema: tuple[str, dict[str, Any]],
+        form: AnswerForm,
         attempt: int,
     ) -> Awaitable[_Answered]: ...
 
 
 class InvalidOutputError(Exception):
     """What is wrong with an answer, in words for the model."""
+
+    def __init__(self, words: str, *, reason: str = "invalid_output") -> None:
+        """`reason`: of the ItemError, if no repair helps."""
+        super().__init__(words)
+        self.reason = reason
+
+
+class _Draft(NamedTuple):
+    """An answer that does not fit yet, and the object in it that has to be asked for again."""
+
+    value: Any
+    path: ValuePath
+    schema: dict[str, Any]
+    """Of the object at the path."""
 
 
 class StructuredOutput:
@@ -50,7 +74,7 @@ class StructuredOutput:
     async def ask(
         self,
         role: str,
-        messages: Sequence[dict[str, Any]],
+        messages: Sequence[Message],
         *,
         item: str,
         step: str,
@@ -60,26 +84,60 @@ class StructuredOutput:
         on_answer: Callable[[Any], None] | None = None,
         check: Callable[[Any], None] | None = None,
     ) -> Any:
-        validator = self._validator(schema)
+        self._validator(schema)  # a schema that cannot be used costs no answer
         talk = list(messages)
-        attempt = 0
+        whole = _Draft(None, (), schema)
+        draft, attempt = whole, 0
         while True:
-            answer = await self._ask(
-                role, talk, item=item, step=step, schema=(name, schema), attempt=attempt
-            )
+            form = (name, draft.schema)
+            answer = await self._ask(role, talk, item=item, step=step, form=form, attempt=attempt)
             if on_answer is not None:
                 on_answer(answer)
             try:
-                value = read(answer.content, answer.finish_reason, validator)
-                if check is not None:
-                    check(value)
-                return value
+                value = self._value(answer, schema, draft)
+                draft = whole
+                if (fault := self._fault(value, schema)) is None:
+                    if check is not None:
+                        check(value)
+                    return value
+                words, draft = fault
+                problem = InvalidOutputError(words)
             except InvalidOutputError as error:
-                if attempt == repairs:
-                    where = f"{name} by {role} at {step} for {item}"
-                    raise ItemError("invalid_output", f"{where}: {error}") from None
-                talk += repair_messages(answer.content, error)
+                problem = error
+            if attempt == repairs:
+                where = f"{name} by {role} at {step} for {item}"
+                raise ItemError(problem.reason, f"{where}: {problem}")
+            talk += repair_messages(answer.content, problem, draft.path)
             attempt += 1
+
+    def _value(self, answer: _Answered, schema: dict[str, Any], draft: _Draft) -> Any:
+        """What the answer says: the whole value, or the part that was asked for in its place.
+        Raises InvalidOutputError for what is no JSON."""
+        # a server that takes all of an answer for reasoning leaves its text empty
+        text = answer.content if answer.content.strip() else answer.reasoning or ""
+        validator = self._validator(schema)
+        try:
+            value = value_in(text, validator)
+            if not draft.path or validator.is_valid(value):
+                return value
+            part = value_in(text, self._validator(draft.schema))
+        except NotJsonError as error:
+            if answer.finish_reason == "length":
+                told = f"{cut_words(answer.completion_tokens)}; be briefer."
+                raise InvalidOutputError(told, reason="cut_off") from None
+            if answer.finish_reason == "content_filter":
+                raise ItemError("moderated", f"the server cut the answer: {text[:200]!r}") from None
+            raise InvalidOutputError(str(error)) from None
+        return _with(draft.value, draft.path, part)
+
+    def _fault(self, value: Any, schema: dict[str, Any]) -> tuple[str, _Draft] | None:
+        error = next(self._validator(schema).iter_errors(value), None)
+        if error is None:
+            return None
+        at = tuple(error.instance_path)
+        path, part = _object_around(schema, at)
+        problem = f"at {_named(at) or 'the whole value'}: {error.message[:LONGEST_ERROR]}"
+        return problem, _Draft(value, path, part)
 
     def _validator(self, schema: dict[str, Any]) -> jsonschema_rs.Validator:
         text = json.dumps(schema)
@@ -92,33 +150,58 @@ class StructuredOutput:
         return self._validators[text]
 
 
-def repair_messages(content: str, problem: InvalidOutputError) -> list[dict[str, Any]]:
-    request = f"That answer cannot be used: {problem}\n\nAnswer again with only the corrected JSON."
+def repair_messages(content: str, problem: object, path: ValuePath = ()) -> list[Message]:
+    """The answer as the model gave it, and what is wrong; `path` is of the object wanted."""
+    wanted = f"the corrected object at `{_named(path)}`, as JSON" if path else "the corrected JSON"
+    request = f"That answer cannot be used: {problem}\n\nAnswer again with only {wanted}."
     # some servers refuse an empty message of the assistant
     said = {"role": "assistant", "content": content or "(empty answer)"}
     return [said, {"role": "user", "content": request}]
 
 
-def read(content: str, finish_reason: str, validator: jsonschema_rs.Validator) -> Any:
-    """The value in `content`, bare or in one fence. Raises InvalidOutputError."""
-    fenced = _FENCE.fullmatch(content.strip())
-    try:
-        value = json.loads(fenced[1] if fenced else content, parse_constant=_refuse_constant)
-        # an escape can spell half a surrogate pair, which no table can hold
-        json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        if finish_reason == "length":
-            raise InvalidOutputError("it was cut off; be briefer.") from None
-        raise InvalidOutputError(f"it is not JSON: {error}.") from None
-    error = next(validator.iter_errors(value), None)
-    if error is not None:
-        path = "".join(f"[{part!r}]" for part in error.instance_path) or "the whole value"
-        raise InvalidOutputError(f"at {path}: {error.message[:LONGEST_ERROR]}")
-    return value
+def cut_words(tokens: int) -> str:
+    return f"the answer was cut off at {tokens} tokens, with no more room to give it (max_tokens)"
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+def _object_around(schema: dict[str, Any], path: ValuePath) -> tuple[ValuePath, dict[str, Any]]:
+    """The innermost object that holds what is at `path` and has a schema of its own: where it is,
+    and that schema. The root where there is no other."""
+    found: tuple[ValuePath, dict[str, Any]] = ((), schema)
+    at: Any = schema
+    for number, part in enumerate(path):
+        at = _resolved(schema, at)
+        at = at.get("properties", {}).get(part) if isinstance(part, str) else at.get("items")
+        at = _resolved(schema, at)
+        if not at:
+            break
+        if at.get("type") == "object":
+            defined = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+            found = path[: number + 1], defined | at
+    return found
+
+
+def _resolved(root: dict[str, Any], schema: Any) -> dict[str, Any]:
+    reference = schema.get("$ref") if isinstance(schema, dict) else None
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        schema = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
+    return schema if isinstance(schema, dict) else {}
+
+
+def _with(value: Any, path: ValuePath, part: Any) -> Any:
+    """`value` with another one at `path`, which there is."""
+    if not path:
+        return part
+    first, *rest = path
+    inner = _with(value[first], tuple(rest), part)
+    if isinstance(value, Mapping):
+        return {**value, first: inner}
+    return [*value[:first], inner, *value[int(first) + 1 :]]
+
+
+def _named(path: ValuePath) -> str:
+    """Such as `tools[3].name`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
 
 
 def _refuse_to_fetch(uri: str) -> NoReturn:

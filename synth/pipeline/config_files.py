@@ -1,11 +1,12 @@
 """Run configurations: from files, and as a dataset has recorded them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from records.errors import ConfigError
-from records.settings import read_settings, renamed_settings, validate_as, with_overrides
+from records.settings import read_settings, renamed_settings, validate_as
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.evolution.config import EvolveConfig
@@ -14,24 +15,34 @@ from synth.judging.config import GradeConfig
 from synth.pipeline.config import RunConfig
 from synth.rephrasing.writing.config import RephraseConfig
 
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+
 KINDS: dict[str, type[JobConfig]] = {
     kind.KIND: kind for kind in (RunConfig, GradeConfig, RephraseConfig, EvolveConfig)
 }
 """What a row of `runs` may hold the configuration of, by its column `kind`."""
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """The file's settings with `overrides` ("a.b=value") applied on top.
+def load_config(
+    path: Path, overrides: Sequence[str] = (), *, options: Mapping[str, Any] = NO_OPTIONS
+) -> RunConfig:
+    """The file's settings with those that options of the command stand for on top, and `overrides`
+    ("a.b=value") on top of these.
 
     Raises ConfigError naming the file, the setting, its value and what is allowed.
     """
-    return validate(read_settings(path, overrides), where=str(path))
+    return validate_as(RunConfig, read_settings(path, overrides, options), where=str(path))
 
 
 def recorded_config(
-    dataset: Dataset, run_id: str, overrides: Sequence[str] = ()
+    dataset: Dataset,
+    run_id: str,
+    overrides: Sequence[str] = (),
+    *,
+    options: Mapping[str, Any] = NO_OPTIONS,
 ) -> RunConfig | RephraseConfig:
-    """The configuration that a run of this dataset was last started with, with `overrides`."""
+    """The configuration that a run of this dataset was last started with, with what options and
+    `overrides` change. Prices are for the roles that were recorded without."""
     rows = dataset.rows("runs", ["run_id", "event", "happened_at", "config", "kind"])
     mine = [row for row in rows if row["run_id"] == run_id and row["event"] == "started"]
     if not mine:
@@ -43,7 +54,8 @@ def recorded_config(
     kind = kind_of(newest)
     if kind not in (RunConfig, RephraseConfig):
         raise ConfigError(f"run {run_id} is {_CALLED[kind]} with the same settings resumes it")
-    values = with_overrides(renamed_settings(kind, newest["config"]), overrides)
+    recorded = renamed_settings(kind, newest["config"])
+    values = kind.changed(recorded, overrides, options)
     return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
 
 

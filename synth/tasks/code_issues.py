@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from records.errors import ItemError
 from records.tables.schemas import Row
 from sandboxes.code.projects import Project
 from synth.llm.client import LLM
+from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render
 
 PROMPT = "gen_issue"
@@ -54,19 +54,28 @@ async def write_issue(
         },
         failing=list(failing[:MAX_SHOWN]),
     )
-    messages, told = prompt.messages, [""]
-    for attempt in range(REPAIRS + 1):
-        step = f"issue-{attempt}" if attempt else "issue"
-        words = await llm.structured(
-            "generator", messages, item=item_id, step=step, name="issue", schema=SCHEMA
-        )
-        issue = f"{words['title'].strip()}\n\n{words['body'].strip()}"
-        told = quoted(issue, secret)
-        if not told:
-            return {"opening": issue, "wishes": [" ".join(issue.split())], "facts": []}
-        complaint = f"The issue quotes the program: {told[0]!r}. Write it again without."
-        messages = [*messages, {"role": "user", "content": complaint}]
-    raise ItemError("issue_tells", f"the issue quotes {told[0]!r}")
+
+    def check(words: dict[str, Any]) -> None:
+        if told := quoted(_issue(words), secret):
+            complaint = f"the issue quotes the program: {told[0]!r}. Write it again without."
+            raise InvalidOutputError(complaint, reason="issue_tells")
+
+    words = await llm.structured(
+        "generator",
+        prompt.messages,
+        item=item_id,
+        step="issue",
+        name="issue",
+        schema=SCHEMA,
+        repairs=REPAIRS,
+        check=check,
+    )
+    issue = _issue(words)
+    return {"opening": issue, "wishes": [" ".join(issue.split())], "facts": []}
+
+
+def _issue(words: dict[str, Any]) -> str:
+    return f"{words['title'].strip()}\n\n{words['body'].strip()}"
 
 
 def quoted(text: str, secret: Sequence[str]) -> list[str]:

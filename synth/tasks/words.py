@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from records.errors import ItemError
 from records.tables.schemas import Row
 from synth.llm.client import LLM
+from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import Prompt, render
 from synth.rubrics.built_in import mentions
 from synth.tasks.goals.goals import Draft, Fact, Goal
@@ -79,20 +79,23 @@ async def write_brief(
 ) -> dict[str, Any]:
     """`user_brief` of the task row. Raises ItemError("brief_incomplete") when the words still lack
     a value after every repair."""
-    messages = prompt_for(draft, domain=domain, persona=persona).messages
-    schema = schema_for(draft)
-    lacking: list[str] = []
-    for attempt in range(REPAIRS + 1):
-        step = f"brief-{attempt}" if attempt else "brief"
-        words = await llm.structured(
-            "generator", messages, item=item_id, step=step, name="brief", schema=schema
-        )
-        lacking = lacks(draft, words)
-        if not lacking:
-            return user_brief(draft, asking_for_results(draft, words))
-        complaint = "The brief lacks: " + "; ".join(lacking) + ". Write it again, complete."
-        messages = [*messages, {"role": "user", "content": complaint}]
-    raise ItemError("brief_incomplete", "; ".join(lacking))
+
+    def check(words: dict[str, Any]) -> None:
+        if lacking := lacks(draft, words):
+            complaint = f"the brief lacks {'; '.join(lacking)}. Write it again, complete."
+            raise InvalidOutputError(complaint, reason="brief_incomplete")
+
+    words = await llm.structured(
+        "generator",
+        prompt_for(draft, domain=domain, persona=persona).messages,
+        item=item_id,
+        step="brief",
+        name="brief",
+        schema=schema_for(draft),
+        repairs=REPAIRS,
+        check=check,
+    )
+    return user_brief(draft, asking_for_results(draft, words))
 
 
 def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:

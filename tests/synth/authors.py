@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from offline_llm.app import create_app
 from records.store.journal import ShardJournal
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 
 GENERATOR = RoleConfig()

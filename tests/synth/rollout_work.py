@@ -14,7 +14,8 @@ from synth.episode.environment import EpisodeConfig
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.tools.simulator import SimulateConfig
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from tests.synth.clinic import TASK, catalogue
 

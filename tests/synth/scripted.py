@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from records.store.journal import ShardJournal
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 
 Answer = Callable[[dict[str, Any]], str | dict[str, Any]]

@@ -28,7 +28,8 @@ from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.simulator import ModelAnswers
 from synth.episode.users.user import LlmUser
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import recorded_config
 from synth.pipeline.sources import catalogue_of

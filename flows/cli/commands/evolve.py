@@ -1,17 +1,22 @@
 """Command `synth tools evolve`: synthetic tools of the taxonomy, written by the generator."""
 
 import json
+from pathlib import Path
 
+from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import DatasetOption, Json, Names, Set
 from flows.cli.shared.output import say
+from records.errors import ConfigError
 
 
 def evolve(
+    config: Path | None = None,
     *,
-    count: int,
+    count: int | None = None,
     dataset: DatasetOption = None,
     domains: Names = [],  # noqa: B006
-    specialise: int = 0,
+    specialise: int | None = None,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
@@ -23,8 +28,10 @@ def evolve(
 
     Parameters
     ----------
+    config
+        TOML file; `configs/evolve.toml` is a commented example. The options below win over it.
     count
-        How many evolved tools there are to be in the end.
+        How many evolved tools there are to be in the end; needed where no file says it.
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
     domains
@@ -32,22 +39,28 @@ def evolve(
     specialise
         How many narrower domains to make of them first.
     set_
-        A setting to change, such as `--set roles.generator.base_url=http://localhost:8000/v1`.
+        A setting to change, such as `--set roles.generator.base_url=http://localhost:8000/v1`,
+        which leaves the role's other settings as they are; may be given several times.
     json_
         Print the summary as a JSON object.
     """
     from flows.cli.shared.entry import run_flow
     from flows.runtime.settings import dataset_path
-    from records.settings import validate_as, with_overrides
+    from records.settings import merged, read_settings, validate_as, with_overrides
     from records.store.dataset import Dataset
     from synth.catalogue.evolution.config import EvolveConfig
     from synth.catalogue.evolution.summary import lines, summarise
 
-    values = {"count": count, "specialise": specialise}
-    given = values | ({"domains": domains} if domains else {})
-    config = validate_as(EvolveConfig, with_overrides(given, set_), where="synth tools evolve")
+    options = {"count": count, "specialise": specialise, "domains": domains or None}
+    given = {name: value for name, value in options.items() if value is not None}
+    values = read_settings(config, (), money.settings()) if config else money.settings()
+    values = with_overrides(merged(values, given), set_)
+    if "count" not in values:
+        raise ConfigError("how many tools? Give --count N, or a config file with count = N")
+    command = f"synth tools evolve {config}" if config else "synth tools evolve"
+    loaded = validate_as(EvolveConfig, values, where=str(config or command))
     path = dataset_path(dataset)
-    seconds = run_flow("evolve_tools", config, path, command="synth tools evolve")
+    seconds = run_flow("evolve_tools", loaded, path, command=command)
     summary = summarise(Dataset.open(path))
     say(f"done in {seconds:.0f} s; dataset {path}")
     print(json.dumps(summary, indent=2) if json_ else "\n".join(lines(summary)))  # noqa: T201

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
+from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import Json, Set
 from flows.cli.shared.output import say
 from records.errors import ConfigError
@@ -28,6 +29,7 @@ def grade(
     config: Path | None = None,
     judge_model: str | None = None,
     rubric: Path | None = None,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
@@ -58,7 +60,7 @@ def grade(
     from synth.judging.stages import grading_of, trials, warning_about
 
     store = open_dataset(path)
-    loaded = _settings(store, config, judge_model, rubric, set_)
+    loaded = _settings(store, config, judge_model, rubric, money, set_)
     seconds = run_flow("grade", loaded, store.root, command=f"synth grade {store.root}")
     grading_id = grading_of(loaded)
     say(f"done in {seconds:.0f} s; grading {grading_id} of {store.root}")
@@ -76,6 +78,7 @@ def _settings(
     config: Path | None,
     judge_model: str | None,
     rubric: Path | None,
+    money: Money,
     overrides: list[str],
 ) -> "GradeConfig":
     """From the file, else from the newest run that judged; refused before any work if wrong."""
@@ -84,14 +87,18 @@ def _settings(
     from synth.rubrics.patch import load_rubric
     from synth.tasks.proof.extensions import load_extensions
 
-    values = read_settings(config) if config else _recorded(store)
+    options = money.settings()
+    values = read_settings(config, (), options) if config else _recorded(store)
     if judge_model is not None:
         judge = values.setdefault("roles", {}).setdefault("judge", {})
-        judge["models"] = [{"name": judge_model}]
+        judge["models"] = [judge_model]
     if rubric is not None:
         patch = load_rubric(rubric)
         values.setdefault("judging", {})["rubric"] = patch.model_dump(mode="json")
-    values = with_overrides(values, overrides)
+    if config is None:
+        values = GradeConfig.changed(values, overrides, options)
+    else:
+        values = with_overrides(values, overrides)
     loaded = validate_as(GradeConfig, values, where=str(config or "synth grade"))
     if loaded.judging.rubric is not None:
         loaded.judging.rubric.check(load_extensions(loaded.extensions).kinds)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
+from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import DatasetOption, Flag, Json, Set
 from flows.cli.shared.output import say
 
@@ -23,6 +24,7 @@ def rephrase(
     dataset: DatasetOption = None,
     dry_run: Flag = False,
     json_: Json = False,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Rewrite texts in several styles and perspectives, part by part, and check their fidelity.
@@ -49,7 +51,8 @@ def rephrase(
     from records.settings import read_settings, validate_as
     from synth.rephrasing.writing.config import RephraseConfig
 
-    loaded = validate_as(RephraseConfig, read_settings(config, set_), where=str(config))
+    values = read_settings(config, set_, money.settings())
+    loaded = validate_as(RephraseConfig, values, where=str(config))
     path = dataset_path(dataset)
     command = f"synth rephrase {config}"
     if dry_run:

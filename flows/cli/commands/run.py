@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
+from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import DatasetOption, Flag, Json, Port, Set, at_least
 from flows.cli.shared.output import say
 from records.errors import ConfigError
@@ -19,26 +20,53 @@ def register(app: App) -> None:
     app.command(offline_llm, name="offline-llm")
 
 
-def demo(*, dataset: DatasetOption = None, set_: Set = []) -> None:  # noqa: B006
-    """Run the whole pipeline on its defaults, without a key or an outside server.
+def demo(
+    *,
+    dataset: DatasetOption = None,
+    endpoint: str | None = None,
+    model: str | None = None,
+    key_env: str | None = None,
+    money: Money = NO_MONEY,
+    set_: Set = [],  # noqa: B006
+) -> None:
+    """Run the whole pipeline on its defaults, without a key or an outside server, or on an endpoint
+    of your own.
 
     Imports tools from real MCP servers and built-in domains, writes agents and proved tasks, rolls
     them out, checks and judges the trajectories, then queries the dataset and writes its report.
+    On an endpoint it makes as many tasks as the budget is likely to pay for, takes the time it
+    takes, and leaves out the rewriting of texts (`synth rephrase`).
 
     Parameters
     ----------
     dataset
-        Folder of the dataset; default $SYNTH_DATASET, else data/demo. Running again resumes.
+        Folder of the dataset; default $SYNTH_DATASET, else data/demo, and with an endpoint
+        data/demo-MODEL. Running again resumes.
+    endpoint
+        URL of a server that speaks OpenAI's protocol, the name of a file in `configs/endpoints/`,
+        the path of such a file, or `env`: what OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL
+        say. Its model then plays every role.
+    model
+        Name of the model, as the endpoint knows it.
+    key_env
+        Name of the environment variable that holds the endpoint's key.
     set_
         A setting to change, such as `--set concurrency=4`; may be given several times.
     """
     from flows.cli.shared.demo import run_demo
+    from flows.cli.shared.hosted_demo import hosted_demo
     from flows.runtime.settings import dataset_path
     from records.settings import with_overrides
     from synth.pipeline.config_files import validate
 
-    config = validate(with_overrides({}, set_), where="demo")
-    run_demo(config, dataset_path(dataset))
+    if endpoint is None:
+        if model is not None or key_env is not None:
+            raise ConfigError("--model and --key-env are about an endpoint: give --endpoint, too")
+        config = validate(with_overrides(money.settings(), set_), where="demo")
+        run_demo(config, dataset_path(dataset))
+        return
+    hosted = hosted_demo(endpoint, model, key_env, money, set_)
+    run_demo(hosted.config, Path(dataset) if dataset else hosted.dataset, hosted=hosted)
 
 
 def run(
@@ -49,6 +77,7 @@ def run(
     estimate: Flag = False,
     pilot: Annotated[int, at_least(2)] = 60,
     json_: Json = False,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Run the pipeline that a config file describes. Running it again resumes.
@@ -76,7 +105,7 @@ def run(
     from flows.runtime.settings import dataset_path
     from synth.pipeline.config_files import load_config
 
-    loaded = load_config(config, set_)
+    loaded = load_config(config, set_, options=money.settings())
     path = dataset_path(dataset)
     command = f"synth run {config}"
     if estimate:
@@ -98,6 +127,7 @@ def resume(
     *,
     dataset: DatasetOption = None,
     retry_failed: Flag = False,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Go on with a run of a dataset, with the configuration that the dataset holds.
@@ -119,7 +149,7 @@ def resume(
     from synth.pipeline.config_files import recorded_config
 
     store = open_dataset(dataset)
-    config = recorded_config(store, run_id, set_)
+    config = recorded_config(store, run_id, set_, options=money.settings())
     if config.run_id != run_id:
         why = (
             f"--set {' '.join(set_)} changes what rows say; set budgets, prices, concurrency or "

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from flows.cli.shared.conversation import worth_reading
 from flows.cli.shared.entry import run_flows
-from flows.cli.shared.next_steps import program, with_your_endpoint
+from flows.cli.shared.hosted_demo import HostedDemo
+from flows.cli.shared.next_steps import program, with_more, with_your_endpoint
 from flows.cli.shared.output import print_rows, say
 from flows.runtime.settings import dataset_path
 from records.reading.query import run_sql
@@ -63,6 +64,10 @@ from trajectories t left join domains d using (domain_id)
 group by all order by accepted desc
 """
 
+COST = """
+select coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost_usd), 0)
+from llm_calls where not cache_hit
+"""
 
 WHY_SKIPPED = {
     "no_sandbox": "no sandbox can run here, and nothing runs without one (apt install bubblewrap)",
@@ -70,24 +75,35 @@ WHY_SKIPPED = {
 }
 
 
-def run_demo(config: RunConfig, path: Path) -> None:
-    """Make the dataset at `path`, then print what a newcomer wants to know."""
-    if not config.stage_seconds:
-        config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
+def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None) -> None:
+    """Make the dataset at `path`, then print what a newcomer wants to know. On an endpoint it is
+    the budget that limits it and not the time, and texts are not rewritten."""
     if "shard_size" not in config.model_fields_set:
         config = config.model_copy(update={"shard_size": SHARD_SIZE})
     if config.simulate == SimulateConfig() and "all" in config.domains:
         config = config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
-    texts = TEXTS.model_copy(update={"seed": config.seed, "offline": config.offline})
-    _tell_budget(config.stage_seconds | texts.stage_seconds)
-    jobs = [("pipeline", config), ("rephrase", texts)]
-    seconds = run_flows(jobs, path, command="synth demo")
+    if hosted is not None:
+        say(hosted.words)
+        at = f" --dataset {shlex.quote(str(path))}"
+        again = f"{hosted.command}{at}"
+        seconds = run_flows([("pipeline", config)], path, command=again)
+    else:
+        if not config.stage_seconds:
+            config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
+        texts = TEXTS.model_copy(update={"seed": config.seed, "offline": config.offline})
+        _tell_budget(config.stage_seconds | texts.stage_seconds)
+        at = "" if path == dataset_path(None) else f" --dataset {shlex.quote(str(path))}"
+        jobs = [("pipeline", config), ("rephrase", texts)]
+        seconds = run_flows(jobs, path, command="synth demo")
     dataset = Dataset.open(path)
-    _tell_numbers(dataset, config, seconds)
-    at = "" if path == dataset_path(None) else f" --dataset {shlex.quote(str(path))}"
+    accepted = _tell_numbers(dataset, config, seconds)
+    if hosted is not None:
+        _tell_cost(dataset, accepted)
+    else:
+        _tell_texts(dataset, accepted)
     _show_conversation(dataset, at)
-    _tell_where(path, at)
-    for line in with_your_endpoint():
+    _tell_where(path, at, with_texts=hosted is None)
+    for line in with_more(config, again) if hosted is not None else with_your_endpoint():
         say(line)
 
 
@@ -97,25 +113,36 @@ def _tell_budget(limits: Mapping[str, float]) -> None:
     say(f"whatever is made is checked in full: some {CHECKING_SECONDS:g} s at most on two cores")
 
 
-def _tell_numbers(dataset: Dataset, config: RunConfig, seconds: float) -> None:
+def _tell_numbers(dataset: Dataset, config: RunConfig, seconds: float) -> int:
+    """How many trajectories were accepted."""
     shown = run_sql(dataset, QUERY)
     accepted = sum(row[shown.columns.index("accepted")] for row in shown.rows)
     say(f"\nTrajectories by environment ({seconds:.0f} s in all):")
     print_rows(shown.columns, shown.rows, json_=False)
     say(f"{accepted} trajectories were accepted.")
-    if accepted < PLENTY:
-        say(
-            f"That is fewer than the {PLENTY} of two idle cores: fewer tasks were asked for, or "
-            "stages met their seconds. The same command makes what is left."
-        )
     statuses = dataset.item_statuses("tools").values()
     for reason, number in Counter(s.reason for s in statuses if s.status == "dropped").items():
         say(f"skipped    {number} MCP servers: {WHY_SKIPPED.get(reason or '', reason)}")
     if warning := warning_about(dataset, config):
         say(warning)
+    return accepted
+
+
+def _tell_texts(dataset: Dataset, accepted: int) -> None:
+    if accepted < PLENTY:
+        say(
+            f"That is fewer than the {PLENTY} of two idle cores: fewer tasks were asked for, or "
+            "stages met their seconds. The same command makes what is left."
+        )
     say("\nTexts rewritten for pretraining:")
     for line in lines(summarise(dataset)):
         say(f"  {line}")
+
+
+def _tell_cost(dataset: Dataset, accepted: int) -> None:
+    [(tokens, usd)] = run_sql(dataset, COST).rows
+    each = f", {tokens / accepted:,.0f} tokens for each accepted trajectory" if accepted else ""
+    say(f"spent      {tokens:,.0f} tokens, {usd:.4f} USD at the prices given{each}")
 
 
 def _show_conversation(dataset: Dataset, at: str) -> None:
@@ -128,9 +155,10 @@ def _show_conversation(dataset: Dataset, at: str) -> None:
     say(f"  {program()} replay {told.trajectory_id}{at}    # its actions, executed again")
 
 
-def _tell_where(path: Path, at: str) -> None:
+def _tell_where(path: Path, at: str, *, with_texts: bool) -> None:
     say(f"\nreport     {path / 'report.html'}")
-    say(f"           {path / 'rephrasing.html'} (rewritten texts beside their sources)")
+    if with_texts:
+        say(f"           {path / 'rephrasing.html'} (rewritten texts beside their sources)")
     say(f"dataset    {path} (Parquet; any DuckDB reads it through {path / 'views.sql'})")
     say(f'  {program()} sql "select outcome, count(*) from trajectories group by all"{at}')
     say(f"  {program()} serve    # the runs, their logs and artifacts in Prefect's UI\n")

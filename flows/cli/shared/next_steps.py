@@ -6,16 +6,21 @@ import shutil
 import sys
 from pathlib import Path
 
+from synth.pipeline.config import RunConfig
+
 EXAMPLE = Path("configs/hosted.toml")
 """The commented example that a checkout has."""
 
-ROLES = ("generator", "agent", "user", "judge")
-"""Roles that every run asks."""
-
 ENDPOINT = (
-    'base_url = "https://llm.example/v1", api_key_env = "LLM_API_KEY", '
-    'models = [{name = "your-model"}]'
+    'base_url = "https://llm.example/v1", api_key_env = "LLM_API_KEY", models = ["your-model"], '
+    "usd_per_million_prompt = 0.6, usd_per_million_completion = 2.5"
 )
+
+DEMO = (
+    "demo --endpoint https://llm.example/v1 --model your-model --key-env LLM_API_KEY --budget 2 "
+    "--price 0.6,2.5"
+)
+"""On an endpoint, its prices in USD for a million tokens of prompt and of completion."""
 
 
 def program() -> str:
@@ -31,23 +36,38 @@ def program() -> str:
 
 def with_your_endpoint() -> list[str]:
     """Lines that make the same data with models of one's own; each works as it is printed once the
-    address, the key's variable and the model are one's own."""
+    address, the key's variable, the model and its prices are one's own."""
+    lines = [
+        "The same on your own endpoint, in small and within a budget (or --endpoint env):",
+        f"  {program()} {DEMO}",
+        "",
+    ]
     if EXAMPLE.is_file():
         return [
-            f"With your own endpoint, once {EXAMPLE} names it (--dry-run spends nothing):",
+            *lines,
+            f"A run of your own, once {EXAMPLE} names your endpoint (--dry-run spends nothing):",
             f"  {program()} run {EXAMPLE} --dataset data/first --dry-run",
             f"  {program()} run {EXAMPLE} --dataset data/first",
         ]
-    settings = [f"{role} = {{{ENDPOINT}}}" for role in ROLES]
     return [
-        "With your own endpoint, once these lines name it (--dry-run spends nothing):",
+        *lines,
+        "A run of your own, once these lines name your endpoint (--dry-run spends nothing):",
         "",
         "cat > first.toml <<'END'",
         "num_tasks = 200",
         "budget = {usd = 5.0}",
-        "[roles]",
-        *settings,
+        f"roles.all = {{{ENDPOINT}}}",
         "END",
         f"{program()} run first.toml --dataset data/first --dry-run",
         f"{program()} run first.toml --dataset data/first",
+    ]
+
+
+def with_more(config: RunConfig, command: str) -> list[str]:
+    """Lines that make more of what a demo on an endpoint has made."""
+    words = command.removeprefix("synth ")
+    more = config.num_tasks * 4
+    return [
+        "More of it, from what is there, once the budget in it is raised:",
+        f"  {program()} {words} --set num_tasks={more}",
     ]

@@ -98,7 +98,8 @@ def base_of(config: EvolveConfig) -> str:
     settings those that are not as they always were."""
     generator = config.roles["generator"]
     prompts = {operator: prompt_version(operator) for operator in OPERATORS}
-    changed = {k: v for k, v in config.identity().items() if k in config.ADDED_LATER}
+    younger = config.ADDED_LATER.keys() - {"prompts"}  # whose versions are there already
+    changed = {k: v for k, v in config.identity().items() if k in younger}
     return digest(
         *("evolve", STAGE_VERSION, config.seed, config.batch_size, generator.identity(), prompts),
         *([changed] if changed else []),

@@ -27,7 +27,12 @@ class EvolveConfig(JobConfig):
         "workers",
     }
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"derived_share": 0.36, "max_generation": 2, "per_skeleton": 2}
+        {
+            **JobConfig.ADDED_LATER,
+            "derived_share": 0.36,
+            "max_generation": 2,
+            "per_skeleton": 2,
+        }
     )
     KIND: ClassVar[str] = "evolve"
     STAGES: ClassVar[tuple[str, ...]] = (

@@ -32,7 +32,10 @@ from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage
 from synth.llm.budget import Amount
+from synth.llm.endpoint.gate import NO_OUTCOME, Ticket
+from synth.llm.profiles import ModelAt
 from synth.llm.settings.config import EndpointKey
+from synth.llm.settings.profile import Profile
 
 WORTH_IT = 200
 """Items of a stage from which on processes of their own pay for their start of two seconds."""
@@ -121,6 +124,11 @@ class LocalProcesses:
         for worker in filter(None, self._workers):
             worker.channel.send("stop", error)
 
+    def learned(self, where: ModelAt, profile: Profile) -> None:
+        """As `ShardExecutor.learned`."""
+        for worker in filter(None, self._workers):
+            worker.channel.send("learned", where, profile)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -148,7 +156,7 @@ class _Worker:
         self._finished: Counter[int] = Counter()
         """Items by job, as far as they were shown."""
         self._reserved: Counter[tuple[str, Amount]] = Counter()
-        self._slots: Counter[tuple[EndpointKey, int]] = Counter()
+        self._slots: Counter[tuple[EndpointKey, Ticket]] = Counter()
         self._asked: set[asyncio.Task[None]] = set()
         self._listening = asyncio.create_task(self._listen())
 
@@ -162,7 +170,8 @@ class _Worker:
         config = run.config.model_copy(update={"concurrency": concurrency})
         limited = run.budget.limited
         folder = str(run.dataset.root)
-        channel.send(Setup(config, folder, run.invocation_id, live_servers, limited, level))
+        known = run.gateway.profiles.found
+        channel.send(Setup(config, folder, run.invocation_id, live_servers, limited, level, known))
         return cls(run, scheduler, process, channel)
 
     @property
@@ -228,11 +237,13 @@ class _Worker:
                 if is_stop:
                     self._stop(error)
                 self._resolve(number, error)
-            case "enter", number, endpoint:
-                self._grant(number, self._enter(endpoint))
-            case "leave", endpoint, ticket, signal:
+            case "enter", number, endpoint, model, tokens:
+                self._grant(number, self._enter(endpoint, model, tokens))
+            case "leave", endpoint, ticket, outcome:
                 self._slots[endpoint, ticket] -= 1
-                self._run.gate(endpoint).leave(ticket, signal)
+                self._run.gate(endpoint).leave(ticket, outcome)
+            case "learned", where, profile:
+                self._run.learned(where, profile)
             case "reserve", number, stage, worst:
                 self._grant(number, self._reserve(stage, worst))
             case "settle", stage, worst, used:
@@ -277,8 +288,8 @@ class _Worker:
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
 
-    async def _enter(self, endpoint: EndpointKey) -> int:
-        ticket = await self._run.gate(endpoint).enter()
+    async def _enter(self, endpoint: EndpointKey, model: str, tokens: int) -> Ticket:
+        ticket = await self._run.gate(endpoint).enter(model, tokens)
         self._slots[endpoint, ticket] += 1
         return ticket
 
@@ -290,7 +301,7 @@ class _Worker:
         """What the process held when it ended; its requests may have been billed."""
         for (endpoint, ticket), number in self._slots.items():
             for _ in range(number):
-                self._run.gate(endpoint).leave(ticket, "neutral")
+                self._run.gate(endpoint).leave(ticket, NO_OUTCOME)
         for (stage, worst), number in self._reserved.items():
             for _ in range(number):
                 self._run.budget.settle(stage, worst, worst)

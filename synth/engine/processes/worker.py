@@ -29,9 +29,12 @@ from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage, StopReason
 from synth.llm.budget import NOTHING, Amount, Budget
-from synth.llm.client import Gateway
-from synth.llm.endpoint.limiter import Gate, Limiter, Signal
+from synth.llm.endpoint.gate import NO_OUTCOME, Gate, Outcome, Ticket
+from synth.llm.endpoint.limiter import Limiter
+from synth.llm.gateway import Gateway
+from synth.llm.profiles import ModelAt, Profiles
 from synth.llm.settings.config import OFFLINE, EndpointKey
+from synth.llm.settings.profile import Profile
 
 OURS = ("records", "tool_specs", "sandboxes", "offline_llm", "synth")
 """Loggers whose records the run is sent."""
@@ -52,6 +55,8 @@ class Setup(NamedTuple):
     live_servers: int
     budget_limited: bool
     log_level: int
+    profiles: dict[ModelAt, Profile]
+    """What is known of the endpoints so far."""
 
 
 class Asking:
@@ -116,13 +121,17 @@ class SharedGate(Gate):
         super().__init__(Limiter(1))
         self._channel, self._asking, self._endpoint = channel, asking, endpoint
 
-    async def enter(self) -> int:
+    async def enter(self, model: str = "", tokens: int = 0) -> Ticket:
         return await self._asking.ask(
-            "enter", self._endpoint, give_back=lambda ticket: self.leave(ticket, "neutral")
+            "enter",
+            self._endpoint,
+            model,
+            tokens,
+            give_back=lambda ticket: self.leave(ticket, NO_OUTCOME),
         )
 
-    def leave(self, ticket: int, signal: Signal) -> None:
-        self._channel.send("leave", self._endpoint, ticket, signal)
+    def leave(self, ticket: Ticket, outcome: Outcome) -> None:
+        self._channel.send("leave", self._endpoint, ticket, outcome)
 
 
 class ReportingScheduler(ShardScheduler):
@@ -178,9 +187,10 @@ class Worker:
     async def _make(self, number: int, kind: type, plan_id: str, work: ShardWork) -> None:
         _shard.set(number)
         try:
-            if self._stage is None or self._stage[0] != plan_id:
-                self._stage = plan_id, kind(self._run)
-            made = await self._maker.make(self._stage[1], work)
+            with self._run.config.prompts_in_use():
+                if self._stage is None or self._stage[0] != plan_id:
+                    self._stage = plan_id, kind(self._run)
+                made = await self._maker.make(self._stage[1], work)
             self._budget.report()
             self._channel.send("made", number, made)
         except Exception as error:  # of sending, too: the run waits for one of the two
@@ -212,10 +222,19 @@ async def _serve(end: socket.socket) -> None:
     app = create_app(config.offline.settings())
 
     def gate_of(endpoint: EndpointKey) -> Gate | None:
-        return None if endpoint[0] == OFFLINE else SharedGate(channel, asking, endpoint)
+        return None if endpoint.base_url == OFFLINE else SharedGate(channel, asking, endpoint)
 
+    profiles = Profiles(
+        setup.profiles, on_learned=lambda where, profile: channel.send("learned", where, profile)
+    )
     async with (
-        Gateway(config.roles, budget=budget, offline_app=lambda: app, gate_of=gate_of) as gateway,
+        Gateway(
+            config.roles,
+            budget=budget,
+            offline_app=lambda: app,
+            gate_of=gate_of,
+            profiles=profiles,
+        ) as gateway,
         WarmServers(setup.live_servers) as servers,
     ):
         run = RunContext(
@@ -236,6 +255,8 @@ async def _serve(end: socket.socket) -> None:
                     asking.answered(number, value)
                 case ("stop", error):
                     worker.stop(error)
+                case ("learned", where, profile):
+                    profiles.learn(where, profile, tell=False)
                 case ("end",):
                     await worker.end()
                     return

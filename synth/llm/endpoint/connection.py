@@ -1,19 +1,21 @@
-"""One endpoint: an `openai` client, its gate, and the one place that reads its failures."""
+"""The connection to one endpoint: an `openai` client, its gate, and what went wrong on the way."""
 
 import asyncio
 import os
-import time
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import httpx2
 import openai
 
-from records.errors import ConfigError, ItemError, SynthError
-from synth.llm.endpoint.limiter import Gate, Limiter
+from records.errors import ConfigError
+from synth.llm.endpoint.failures import SendError, excerpt, status_of
+from synth.llm.endpoint.gate import Gate
+from synth.llm.endpoint.rates import RateHint, rate_hint, retry_after
 from synth.llm.settings.config import RoleConfig
+from synth.llm.wire.stream import StreamedAnswer, StreamError
 
 ASGIApp = Callable[
     [
@@ -33,30 +35,11 @@ KEEPALIVE_S = 4.0
 MAX_ANSWER_BYTES = 32 * 2**20
 """A longer body is cut off and counts as a lost connection."""
 
-EXCERPT = 300
-"""Characters of a server's error that are repeated in ours."""
 
-
-class SendError(Exception):
-    """One request came to nothing. `error` set: no retry can help, raise that instead."""
-
-    def __init__(
-        self,
-        status: str,
-        detail: str,
-        *,
-        billed: bool = False,
-        retry_after_s: float | None = None,
-        error: SynthError | None = None,
-    ) -> None:
-        super().__init__(f"{status}: {detail}")
-        self.status = status
-        """For the ledger: rate_limited, server_error, timeout, unreachable, connection_lost,
-        bad_body, refused."""
-        self.billed = billed
-        """Whether the server may have charged for it."""
-        self.retry_after_s = retry_after_s
-        self.error = error
+class Sent(NamedTuple):
+    raw: bytes
+    """The body of the answer, any bytes."""
+    hint: RateHint | None
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -92,14 +75,18 @@ class Endpoint:
         role: str,
         max_in_flight: int,
         app: ASGIApp | None,
-        gate: Gate | None = None,
+        gate: Gate,
     ) -> None:
         """`role` names the setting in errors; `app` is the offline model, given exactly when
-        the base URL is `offline`; `gate` is one shared with others."""
-        self.gate = gate or Gate(Limiter(max_in_flight))
+        the base URL is `offline`; `gate` may be shared with others.
+
+        Raises ConfigError for a key, a header's variable or a file of certificates that is missing.
+        """
+        self.gate = gate
         self.url = config.base_url
+        self.key_env = config.api_key_env
         self._key = _key_of(config, role)
-        self._key_env = config.api_key_env
+        self._header_values = _header_values(config, role)
         timeout = httpx2.Timeout(config.timeout_s, connect=CONNECT_TIMEOUT_S)
         if app is None:
             limits = httpx2.Limits(max_connections=max_in_flight, keepalive_expiry=KEEPALIVE_S)
@@ -107,46 +94,108 @@ class Endpoint:
                 limits=limits,
                 timeout=timeout,
                 follow_redirects=False,
-                verify=self.url.startswith("https"),  # loading certificates takes 40 ms
+                verify=_verification(config, role),
+                proxy=config.proxy,
             )
         else:
             transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
             http = httpx2.AsyncClient(transport=transport, timeout=timeout)
         http.event_hooks = {"response": [_bound]}
+        # the bound is on what comes over the wire: nothing may unpack to more
+        headers: dict[str, Any] = {"Accept-Encoding": "identity", **self._header_values}
+        # a server without keys is sent none; the client wants to be told so with each request
+        keyless = not self._key and "authorization" not in {name.lower() for name in headers}
+        self._options: Any = {"headers": {"Authorization": openai.Omit()}} if keyless else {}
         self._client = openai.AsyncOpenAI(
             base_url="http://offline/v1" if app else self.url,
             api_key=self._key or "none",  # never the ambient OPENAI_API_KEY
             max_retries=0,
             timeout=timeout,
             http_client=http,
-            # the bound is on what comes over the wire: nothing may unpack to more
-            default_headers={"Accept-Encoding": "identity"},
+            default_headers=headers,
+            default_query=dict(config.query),
         )
         # read from the environment by the client, and none of a foreign endpoint's business
         self._client.organization = self._client.project = self._client.admin_api_key = None
 
-    async def post(self, body: bytes, *, path: str, timeout_s: float) -> bytes:
-        """The body of the answer to a request, any bytes. Raises SendError."""
+    async def post(self, body: bytes, *, path: str, timeout_s: float) -> Sent:
+        """The body of the answer to a request. Raises SendError."""
         try:
             # the client's own time-out counts per read, and does not exist in process
             async with asyncio.timeout(timeout_s):
-                response = await self._client.post(path, cast_to=httpx2.Response, content=body)
+                response = await self._client.post(
+                    path, cast_to=httpx2.Response, content=body, options=self._options
+                )
         except openai.APIStatusError as error:
             raise self._refused(error) from None
         except TimeoutError:
-            detail = f"{self.url}: no answer in {timeout_s:g} s"
-            raise SendError("timeout", detail, billed=True) from None
+            raise SendError("timeout", f"{self.url}: no answer in {timeout_s:g} s") from None
         except (openai.APIConnectionError, aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from None
-        return response.content
+        return Sent(response.content, rate_hint(response.headers))
 
-    async def models(self, *, timeout_s: float) -> list[str] | None:
-        """Names of the models that it serves; None if it does not list them. Raises SendError."""
+    async def stream(
+        self, body: bytes, *, path: str, timeout_s: float, idle_timeout_s: float
+    ) -> Sent:
+        """As `post`, of an answer that is streamed: its body as an unstreamed one would have it.
+        The time-outs are of the whole answer and of the wait for its next piece."""
+        answer = StreamedAnswer()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout_s
+        try:
+            async with asyncio.timeout(idle_timeout_s) as idle:
+                events = await self._client.post(
+                    path,
+                    cast_to=object,
+                    content=body,
+                    options=self._options,
+                    stream=True,
+                    stream_cls=openai.AsyncStream[object],
+                )
+                response = events.response
+                whole: list[bytes] | None = None
+                if response.headers.get("content-type", "").startswith("application/json"):
+                    whole = []  # the server does not stream, or not this answer
+                try:
+                    async for piece in response.aiter_raw():
+                        if whole is None:
+                            answer.feed(piece)
+                        else:
+                            whole.append(piece)
+                        idle.reschedule(min(end, loop.time() + idle_timeout_s))
+                finally:
+                    await response.aclose()
+            if whole is not None:
+                return Sent(b"".join(whole), rate_hint(response.headers))
+            raw = answer.body()
+        except openai.APIStatusError as error:
+            raise self._refused(error) from None
+        except StreamError as error:
+            raise self._error_in_stream(error) from None
+        except TimeoutError:
+            late = f"no more of the answer in {idle_timeout_s:g} s"
+            if loop.time() >= end:
+                late = f"the answer took longer than {timeout_s:g} s"
+            raise SendError("timeout", f"{self.url}: {late}") from None
+        except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+            raise self._lost(error) from None
+        except ValueError as error:
+            raise SendError("bad_body", f"{self.url}: {error}") from None
+        if not answer.is_complete:
+            cut = "the stream ended in the middle of the answer"
+            raise SendError("connection_lost", f"{self.url}: {cut}")
+        return Sent(raw, rate_hint(response.headers))
+
+    async def models(self, *, timeout_s: float) -> list[dict[str, Any]] | None:
+        """What it says of the models that it serves, at least an `id` each; None if it does not
+        list them. Raises SendError."""
         try:
             async with asyncio.timeout(timeout_s):
-                response = await self._client.get("/models", cast_to=httpx2.Response)
+                response = await self._client.get(
+                    "/models", cast_to=httpx2.Response, options=self._options
+                )
             listed = response.json()["data"]
-            return [str(model["id"]) for model in listed]
+            return [model | {"id": str(model["id"])} for model in listed]
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 501):
                 return None
@@ -161,48 +210,48 @@ class Endpoint:
     async def close(self) -> None:
         await self._client.close()
 
+    def scrub(self, text: str) -> str:
+        """Without the key and the values of headers, which servers repeat in their errors."""
+        for secret in (self._key, *self._header_values.values()):
+            text = text.replace(secret, "[key]") if secret else text
+        return text
+
     def _refused(self, error: openai.APIStatusError) -> SendError:
-        """By status: 429, 408, 409, 425 and 5xx may pass, 400, 413 and 422 are the item's
-        fault, everything else is the configuration's."""
+        body, headers = error.response.content, error.response.headers
         code = error.status_code
-        said = self._excerpt(error.response)
-        what = f"{self.url} answered {code}: {said}"
-        body = error.body
-        if code == 429 and isinstance(body, dict) and body.get("code") == "insufficient_quota":
-            final = ConfigError(f"{what}. The account has no quota left")
-            return SendError("refused", what, error=final)
-        if code in (408, 409, 425, 429) or code >= 500:
-            status = {429: "rate_limited", 504: "timeout"}.get(code, "server_error")
-            retry_after_s = _retry_after(error.response.headers)
-            return SendError(status, what, billed=code == 504, retry_after_s=retry_after_s)
-        if code in (400, 413, 422):
-            return SendError("refused", what, error=ItemError("refused", what))
-        advice = "check base_url and the name of the model"
-        if code in (401, 403):
-            advice = f"check the key in {self._key_env}" if self._key_env else "set api_key_env"
-        elif code < 400:
-            advice = f"set base_url to {error.response.headers.get('location', 'its target')!r}"
-        final = ConfigError(f"{what}; {advice}")
-        return SendError("refused", what, error=final)
+        said = f"{self.url} answered {code}: {self.scrub(excerpt(body))}"
+        if code < 400:
+            target = headers.get("location", "its target")
+            said = f"{said}; set base_url to {target!r}"
+        return SendError(
+            status_of(code, body),
+            said,
+            code=code,
+            body=body,
+            retry_after_s=retry_after(headers),
+            hint=rate_hint(headers),
+        )
+
+    def _error_in_stream(self, error: StreamError) -> SendError:
+        """Reported after the head was sent, so with no status of its own but what it holds."""
+        given = error.error.get("code") if isinstance(error.error, dict) else None
+        code = given if isinstance(given, int) and 400 <= given < 600 else 500
+        body = str(error).encode()
+        said = f"{self.url} broke the stream off: {self.scrub(excerpt(body))}"
+        return SendError(status_of(code, body), said, code=code, body=body, billed=True)
 
     def _lost(self, error: BaseException) -> SendError:
         """By the causes: the layers above them mistake a refused connection for a time-out."""
         causes = [error]
         while causes[-1].__cause__ is not None:
             causes.append(causes[-1].__cause__)
-        detail = self._scrub(f"{self.url}: {type(causes[-1]).__name__}: {causes[-1]}")
+        detail = self.scrub(f"{self.url}: {type(causes[-1]).__name__}: {causes[-1]}")
         unreachable = aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
         if any(isinstance(cause, unreachable) for cause in causes):
             return SendError("unreachable", detail)
         if isinstance(causes[-1], TimeoutError):
-            return SendError("timeout", detail, billed=True)
-        return SendError("connection_lost", detail, billed=True)
-
-    def _excerpt(self, response: httpx2.Response) -> str:
-        return self._scrub(" ".join(response.text[: 4 * EXCERPT].split())[:EXCERPT])
-
-    def _scrub(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key else text
+            return SendError("timeout", detail)
+        return SendError("connection_lost", detail)
 
 
 def _key_of(config: RoleConfig, role: str) -> str:
@@ -217,14 +266,28 @@ def _key_of(config: RoleConfig, role: str) -> str:
     return key
 
 
-def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds, from either form of the header (a number or a date)."""
-    text = headers.get("retry-after", "")
+def _header_values(config: RoleConfig, role: str) -> dict[str, str]:
+    values = {}
+    for header, variable in config.headers.items():
+        value = os.environ.get(variable, "").strip()
+        if not value:
+            raise ConfigError(
+                f"roles.{role}.headers.{header} names {variable}, which is not set;"
+                " export it with the header's value"
+            )
+        values[header] = value
+    return values
+
+
+def _verification(config: RoleConfig, role: str) -> ssl.SSLContext | bool:
+    if config.ca_file is None:
+        return config.base_url.startswith("https")  # loading certificates takes 40 ms
+    context = ssl.create_default_context()
     try:
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
-        return None
+        context.load_verify_locations(config.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"roles.{role}.ca_file = {config.ca_file!r} cannot be read as certificates: {error};"
+            " name a file in PEM form"
+        ) from None
+    return context

@@ -1,14 +1,10 @@
 """How many requests an endpoint gets at once: slow start, then additive growth, halving.
 
-TCP's rules: the limit doubles with each round of answers until the first sign of congestion (429 or
-time-out); each sign halves it, at most once per round; then it grows by one a round. Other
-failures say nothing about load and move nothing.
+TCP's rules: the limit doubles with each round of answers until the first sign of congestion (429,
+503, 529 or time-out); each sign halves it, at most once per round; then it grows by one a round.
+Other failures say nothing about load and move nothing.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Literal
 
 START = 8
@@ -62,49 +58,3 @@ class Limiter:
         if self.slow_start or self._answers >= self.limit:
             self._answers = 0
             self.limit = min(self.limit + 1, self.ceiling)
-
-
-class Slot:
-    """Handed out by `Gate.slot`; its signal is read when the request is over."""
-
-    __slots__ = ("signal", "ticket")
-
-    def __init__(self, ticket: int) -> None:
-        self.ticket = ticket
-        self.signal: Signal = "neutral"
-
-
-class Gate:
-    """The limiter's waiting room, first come, first served. One event loop."""
-
-    def __init__(self, limiter: Limiter) -> None:
-        self.limiter = limiter
-        self._waiting: deque[asyncio.Future[int]] = deque()
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
-        slot = Slot(await self.enter())
-        try:
-            yield slot
-        finally:
-            self.leave(slot.ticket, slot.signal)
-
-    async def enter(self) -> int:
-        """Wait for a slot; its ticket is for `leave`."""
-        if self.limiter.free and not self._waiting:
-            return self.limiter.start()
-        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            return await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # the slot came in the same moment as the cancellation
-                self.leave(turn.result(), "neutral")
-            raise
-
-    def leave(self, ticket: int, signal: Signal) -> None:
-        self.limiter.finish(ticket, signal)
-        while self._waiting and self.limiter.free:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(self.limiter.start())

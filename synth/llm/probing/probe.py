@@ -1,195 +1,220 @@
-"""Before a run: is the endpoint there, does it know the models, do its tool calls work?
+"""Before a run: is the endpoint there, does it know the models, do the roles' requests work?
 
-Servers often list tools in the prompt and then fail to parse the model's calls, so that every
-trajectory comes out as talk. That is told here, by name, before money is spent on it.
+Each model is sent the forms of request that its roles will send: calls of a tool, an answer in a
+given form, a plain message. What the endpoint refuses in them becomes its profile here, before
+items are made. `synth.llm.probing.thorough` finds out the rest.
 """
 
-import json
-import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from records.errors import ConfigError, ItemError, TransientError
+from records.errors import ConfigError, ItemError, TransientError, UnavailableError
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.llm.budget import Budget
-from synth.llm.client import LLM, Completion, Gateway
-from synth.llm.endpoint.connection import ASGIApp, SendError
-from synth.llm.settings.config import RoleConfig
+from synth.llm.client import LLM
+from synth.llm.endpoint.connection import ASGIApp
+from synth.llm.endpoint.failures import SendError
+from synth.llm.gateway import Gateway
+from synth.llm.probing.tool_calls import tool_problem
+from synth.llm.profiles import ModelAt, Profiles
+from synth.llm.settings.config import OFFLINE, RoleConfig
+from synth.llm.settings.profile import STRUCTURED
 
-TRIES = 3
-"""A model may fail once by chance; one that fails three times does not work."""
+MOST_REQUESTS = 5
+"""That a model answers in the probe of a run."""
 
-ROUNDS = 3
-"""Calls in a row after which a model that was given the result each time goes round in circles."""
+TRIES = 2
+"""A model may fail once by chance; one that fails again does not work."""
 
 LIST_TIMEOUT_S = 30.0
+PATIENCE_S = 60.0
+"""How long a probe waits for an endpoint that does not answer."""
+
+NEVER_STRUCTURED = frozenset({"agent", "rewriter", "embedder"})
+"""Roles whose answers have no form."""
 
 _MOST_NAMES = 10
 
-_QUESTION = "What is the weather in Lisbon right now? Call the tool get_weather to find out."
-
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Get the current weather of a city. Returns city, sky and celsius.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "Name of the city, such as Oslo."}
-            },
-            "required": ["city"],
-            "additionalProperties": False,
-        },
+_FORM = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Name of the city."},
+        "celsius": {"type": "integer", "description": "Its temperature now."},
+        "rains": {"type": "boolean"},
     },
+    "required": ["city", "celsius", "rains"],
+    "additionalProperties": False,
 }
+_REPORT = [
+    {"role": "system", "content": "You fill in forms. You write nothing else."},
+    {"role": "user", "content": "It is 21 degrees in Lisbon, and the sky is clear."},
+]
+_HELLO = [{"role": "user", "content": "Say hello."}]
 
-_PARSER = " (vLLM: --enable-auto-tool-choice --tool-call-parser, SGLang: --tool-call-parser)"
-_WRONG_PARSER = f". The server reads this model's calls wrongly: set its parser{_PARSER}"
-_MARKUP = re.compile(r"<\W?/?(tool_calls?|function|invoke)\b|\[TOOL_CALLS\]|<\|tool_call")
-"""How the best known models spell calls, where nobody parses them."""
 
-_RESULT = '{"city": "Lisbon", "sky": "clear", "celsius": 21}'
+class _Part(NamedTuple):
+    """A model at an endpoint, and the roles that it plays."""
+
+    where: ModelAt
+    roles: dict[str, RoleConfig]
+
+    def widest(self, roles: Collection[str]) -> str | None:
+        """Of these roles the one that asks for the longest answers."""
+        mine = [role for role in self.roles if role in roles]
+        return max(mine, key=lambda role: self.roles[role].max_tokens, default=None)
 
 
 async def probe(
-    role: str,
-    config: RoleConfig,
+    roles: Mapping[Any, RoleConfig],
     *,
-    calls_tools: bool,
+    calls_tools: Collection[str],
     invocation_id: str,
+    profiles: Profiles | None = None,
     budget: Budget | None = None,
     offline_app: Callable[[], ASGIApp] | None = None,
 ) -> list[Row]:
     """Raise ConfigError saying which failure was seen; else the ledger rows (stage `probe`).
 
-    Every role: the endpoint answers, takes the key and, where it lists its models, has ours. A
-    role that `calls_tools`: each model calls a tool, then answers in words: two requests a model.
+    Five requests a model at most, whatever number of roles it plays. What is found goes to
+    `profiles`.
     """
+    profiles = profiles or Profiles()
     rows: list[Row] = []
-    for model in config.models:
-        alone = config.model_copy(update={"models": (model,)})
-        async with Gateway({role: alone}, budget=budget, offline_app=offline_app) as gateway:
-            await _check_listed(gateway, role, model.name)
-            if not calls_tools:
-                continue
+    for part in _parts(roles):
+        alone = {role: _with_model(config, part.where[1]) for role, config in part.roles.items()}
+        async with Gateway(
+            alone,
+            budget=budget,
+            offline_app=offline_app,
+            profiles=profiles,
+            patience_s=PATIENCE_S,
+        ) as gateway:
+            unlisted = await _unlisted(gateway, part, profiles)
             with (  # of no use to a later probe: the endpoint may have changed
                 tempfile.TemporaryDirectory(prefix="synth-probe-") as folder,
                 ShardJournal(Path(folder) / "probe.sqlite") as journal,
             ):
                 llm = LLM(gateway, journal, stage="probe", invocation_id=invocation_id)
-                await _check_tools(llm, role, model.name, config.base_url)
+                await _check(llm, part, calls_tools, profiles, unlisted)
                 rows += llm.rows()
     return rows
 
 
-async def _check_listed(gateway: Gateway, role: str, model: str) -> None:
+def _parts(roles: Mapping[Any, RoleConfig]) -> list[_Part]:
+    found: dict[ModelAt, dict[str, RoleConfig]] = {}
+    for role, config in roles.items():
+        for model in config.models:
+            found.setdefault((config.endpoint_key, model.name), {})[role] = config
+    return [_Part(where, players) for where, players in found.items()]
+
+
+def _with_model(config: RoleConfig, name: str) -> RoleConfig:
+    models = tuple(model for model in config.models if model.name == name)
+    return config.model_copy(update={"models": models})
+
+
+async def _unlisted(gateway: Gateway, part: _Part, profiles: Profiles) -> str:
+    """What the endpoint lists instead of the model, in words; empty where it lists it, or nothing.
+
+    A model that is not listed may still be there: deployments and aliases often are not.
+    """
+    role = next(iter(part.roles))
     _, endpoint = gateway.role(role)
     try:
-        names = await endpoint.models(timeout_s=LIST_TIMEOUT_S)
+        listed = await endpoint.models(timeout_s=LIST_TIMEOUT_S)
     except SendError as failure:
-        if failure.error is None and failure.status in ("rate_limited", "server_error"):
-            return  # it is there; the chat requests have retries
-        raise ConfigError(f"roles.{role}: {failure.error or failure}") from None
-    if names is not None and model not in names:
-        shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
-        raise ConfigError(f"roles.{role}.models: {endpoint.url} has no {model!r}, only {shown}")
+        if failure.status in ("rate_limited", "overloaded", "server_error"):
+            return ""  # it is there; the chat requests have retries
+        advice = "check base_url"
+        if failure.code in (401, 403):
+            key = endpoint.key_env
+            advice = f"check the key in {key}" if key else "set api_key_env"
+        raise ConfigError(f"roles.{role}: {failure.detail}; {advice}") from None
+    model = part.where[1]
+    mine = [entry for entry in listed or () if _is_called(entry["id"], model)]
+    if mine and (context := _context_of(mine[0])):
+        profiles.change(part.where, context_tokens=context)
+    if mine or listed is None:
+        return ""
+    names = [entry["id"] for entry in listed]
+    return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
 
 
-async def _check_tools(llm: LLM, role: str, model: str, url: str) -> None:
+def _is_called(listed: str, model: str) -> bool:
+    return listed in (model, f"{model}:latest", f"models/{model}", "*")
+
+
+def _context_of(entry: Mapping[str, Any]) -> int | None:
+    """As vLLM, OpenRouter and Groq list it."""
+    for name in ("max_model_len", "context_length", "context_window"):
+        if type(value := entry.get(name)) is int and value > 0:
+            return value
+    return None
+
+
+async def _check(
+    llm: LLM, part: _Part, calls_tools: Collection[str], profiles: Profiles, unlisted: str
+) -> None:
+    model, endpoint = part.where[1], part.where[0]
+    caller = part.widest(calls_tools)
+    form = part.widest(part.roles.keys() - NEVER_STRUCTURED)
+    talker = None if caller or form else part.widest(part.roles.keys() - {"embedder"})
+    if endpoint.base_url == OFFLINE:  # whose answers are the program's own matter
+        form = talker = None
+    role = caller or form or talker or next(iter(part.roles))
+    if unlisted and not (caller or form or talker):
+        raise ConfigError(
+            f"roles.{role}.models: {endpoint.base_url} has no {model!r}, only {unlisted}"
+        )
+    try:
+        if caller and (problem := await _tools(llm, caller)):
+            where = f"tool calls of {model} at {endpoint.base_url}"
+            raise ConfigError(f"roles.{caller}: {where} do not work: {problem}")
+        if form:
+            await _form(llm, form, part, profiles)
+        if talker:
+            await llm.chat(talker, _HELLO, item="probe", step="hello")
+    except (ItemError, TransientError, UnavailableError) as error:
+        raise ConfigError(f"roles.{role}: {model} fails the probe: {error}") from None
+    except ConfigError as error:
+        if unlisted and str(error).startswith(endpoint.base_url):
+            listing = f"the endpoint lists {unlisted}"
+            raise ConfigError(f"roles.{role}.models: {error}; {listing}") from None
+        raise
+
+
+async def _tools(llm: LLM, role: str) -> str | None:
     problem = None
     for number in range(TRIES):
-        try:
-            problem = await _tool_turns(llm, role, item=f"probe-{number}")
-        except (ItemError, TransientError) as error:
-            raise ConfigError(f"roles.{role}: {model} fails the probe: {error}") from None
+        problem = await tool_problem(llm, role, item=f"probe-{number}")
         if problem is None:
-            return
-    raise ConfigError(f"roles.{role}: tool calls of {model} at {url} do not work: {problem}")
+            return None
+    return problem
 
 
-async def _tool_turns(llm: LLM, role: str, item: str) -> str | None:
-    messages: list[dict[str, Any]] = [{"role": "user", "content": _QUESTION}]
-    for number in range(ROUNDS):
-        answer = await llm.chat(role, messages, item=item, step=f"turn-{number}", tools=[_TOOL])
-        if number > 0 and not answer.tool_calls:
-            return _ending_problem(answer)
-        problem = call_problem(answer)
-        if problem is not None:
-            return problem
-        calls = {"role": "assistant", "content": answer.content, "tool_calls": answer.tool_calls}
-        messages.append(calls)
-        messages += [
-            {"role": "tool", "tool_call_id": call["id"], "content": _RESULT}
-            for call in answer.tool_calls
-        ]
-    return (
-        f"it calls get_weather again after its result, {ROUNDS} times in a row: results do not"
-        " reach the model; check that the chat template writes messages of the role `tool`"
-    )
-
-
-def _ending_problem(answer: Completion) -> str | None:
-    """What is wrong with the words after the tool's answer, or None."""
-    words = answer.content.strip()
-    if not words:
-        return f"it ends without a word after the tool's answer{_silence(answer)}"
-    return _markup_problem(words)
-
-
-def call_problem(answer: Completion) -> str | None:
-    """What is wrong with an answer that should call get_weather, or None."""
-    if not answer.tool_calls:
-        return _no_call_problem(answer)
-    for call in answer.tool_calls:
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        if name != "get_weather":
-            return f"it called {name!r}, a tool it was not given{_WRONG_PARSER}"
+async def _form(llm: LLM, role: str, part: _Part, profiles: Profiles) -> None:
+    """Asks in one form after the other, until the answer has it."""
+    config = part.roles[role]
+    model = part.where[1]
+    while True:
+        used = profiles.of(config, model).profile.structured or "json_schema"
         try:
-            value = json.loads(arguments)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            return f"its arguments are no JSON object: {arguments[:80]!r}{_WRONG_PARSER}"
-        if not isinstance(value.get("city"), str) or len(value) > 1:
-            return (
-                f"its arguments do not fit the tool's schema, which wants a city:"
-                f" {arguments[:80]!r}{_WRONG_PARSER}"
+            await llm.structured(
+                role,
+                _REPORT,
+                item="probe",
+                step=f"form-{used}",
+                name="weather",
+                schema=_FORM,
+                repairs=0,
             )
-    return None
-
-
-def _no_call_problem(answer: Completion) -> str:
-    words = answer.content.strip()
-    if not words:
-        return f"it neither called nor said anything{_silence(answer)}"
-    return _markup_problem(words) or (
-        f"it talked instead of calling: {words[:80]!r}. Take a model that was trained to call"
-        f" tools, or switch the server's tool calling on{_PARSER}"
-    )
-
-
-def _markup_problem(words: str) -> str | None:
-    if _MARKUP.search(words) or ("get_weather" in words and "{" in words):
-        return (
-            f"it wrote the call as text: {words[:80]!r}. The server does not parse the calls of"
-            f" this model; switch its tool-call parser on{_PARSER}"
-        )
-    return None
-
-
-def _silence(answer: Completion) -> str:
-    if answer.finish_reason == "length":
-        return f": max_tokens was reached at {answer.completion_tokens}; raise it"
-    if answer.reasoning:
-        return (
-            ": all its text is in reasoning_content; switch thinking off (extra_body) or fix the"
-            " server's reasoning parser"
-        )
-    return (
-        f" (finish_reason {answer.finish_reason!r}); ask the server without this program, and check"
-        f" its chat template and tool-call parser{_PARSER}"
-    )
+            return
+        except ItemError as error:
+            asked = sum(not row["cache_hit"] for row in llm.rows())
+            last = used == STRUCTURED[-1] or config.profile.structured is not None
+            if error.reason not in ("refused", "invalid_output") or last or asked >= MOST_REQUESTS:
+                raise
+        profiles.change(part.where, structured=STRUCTURED[STRUCTURED.index(used) + 1])

@@ -124,7 +124,8 @@ class RoleConfig(Config):
     models: tuple[ModelConfig, ...] = Field(
         default=(ModelConfig(name=OFFLINE_MODEL),), min_length=1
     )
-    """Models that share the role, each item played by one of them."""
+    """Models that share the role, each item played by one of them. A name or a list of names is
+    enough where no weights are given."""
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
     """None leaves it to the server, which some models insist on."""
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
@@ -239,6 +240,14 @@ class RoleConfig(Config):
                 " the value given is not shown because it may be a key"
             )
         return value
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _names_are_enough(cls, value: Any) -> Any:
+        models = [value] if isinstance(value, str) else value
+        if not isinstance(models, list | tuple):
+            return models
+        return [{"name": model} if isinstance(model, str) else model for model in models]
 
     @field_validator("models")
     @classmethod

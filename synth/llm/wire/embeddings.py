@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from records.errors import ItemError
 from synth.llm.settings.config import RoleConfig
-from synth.llm.wire.request import BadBodyError, ChatAnswer
+from synth.llm.wire.answer import BadBodyError, ChatAnswer
 
 PATH = "/embeddings"
 

@@ -56,7 +56,7 @@ class RephraseConfig(JobConfig):
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"rewrites"}
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"heldout_share": 0.1, "neighbours": 1}
+        {**JobConfig.ADDED_LATER, "heldout_share": 0.1, "neighbours": 1}
     )
     KIND: ClassVar[str] = "rephrase"
     STAGES: ClassVar[tuple[str, ...]] = STAGES

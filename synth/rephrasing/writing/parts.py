@@ -155,8 +155,6 @@ class Writer:
     def _read(self, answer: Completion, part: TextPart) -> tuple[str, PartFault | None]:
         """The rewritten part, and what is wrong with it."""
         found = _ANSWER.search(answer.content)
-        if answer.finish_reason == "length":
-            return "", PartFault("cut_off", "the answer was cut off; be briefer")
         if found is None:
             words = "the rewritten part must stand between <rewrite> and </rewrite>"
             return "", PartFault("invalid_output", words)

@@ -77,6 +77,8 @@ def test_the_program_is_named_as_the_shell_finds_it(
 def test_a_checkout_is_shown_its_example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     lines = with_your_endpoint()
+    assert "demo --endpoint" in lines[1]
+    parses(lines[1])
     assert lines[-1].endswith("run configs/hosted.toml --dataset data/first")
     parses(lines[-1])
 
@@ -92,12 +94,14 @@ def test_elsewhere_the_config_is_written_out_and_valid(
     hosted = load_config(ROOT / "configs" / "hosted.toml")
     named = read_settings(Path("first.toml"))["roles"]
     assert named.keys() == read_settings(ROOT / "configs" / "hosted.toml")["roles"].keys()
+    config.check_roles()
+    assert config.roles == hosted.roles
     assert (config.num_tasks, config.budget.usd) == (hosted.num_tasks, hosted.budget.usd)
     parses(lines[-1])
 
 
 def parses(line: str) -> None:
     words = line.split()
-    arguments = words[words.index("run") :]
+    arguments = words[words.index("demo" if "--endpoint" in words else "run") :]
     command, _, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     assert command

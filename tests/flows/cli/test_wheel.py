@@ -40,11 +40,15 @@ sys.meta_path.insert(0, Missing)
 what stands there for a module."""
 
 
+DATA = ("configs/endpoints",)
+"""What the program reads beside its packages."""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: setuptools leaves `build/` behind, whose files would get into the next."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for package in ROOMS:
+    for package in (*ROOMS, *DATA):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, source / package, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "LICENSE"):
@@ -98,13 +102,24 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = {
         path.relative_to(ROOT).as_posix()
-        for package in ROOMS
+        for package in (*ROOMS, *DATA)
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert held == files
     for kind in ("yaml", "j2", "md", "css", "jsonl", "cjs"):
         assert any(name.endswith(f".{kind}") for name in held), kind
+
+
+def test_an_endpoint_is_found_by_its_name_without_a_checkout(
+    installed: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "run.toml").write_text('[roles.all]\nendpoint = "no-such-endpoint"\n')
+    done = in_empty_folder(tmp_path, installed, "synth", "run", "run.toml")
+    assert done.returncode == 2
+    assert "ready endpoints: " in done.stdout
+    for path in (ROOT / "configs" / "endpoints").glob("*.toml"):
+        assert path.stem in done.stdout
 
 
 def test_the_demo_of_the_wheel_ends_with_commands_that_work_where_it_is(

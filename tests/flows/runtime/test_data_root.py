@@ -103,3 +103,26 @@ def test_keys_are_those_given_to_flows(monkeypatch: pytest.MonkeyPatch) -> None:
         check_parameters(config, "data/demo")
     monkeypatch.setenv("SYNTH_FLOW_KEYS", "OTHER_KEY, HOUSE_KEY")
     check_parameters(config, "data/demo")
+
+
+def test_headers_hold_keys_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    role = {"base_url": "https://example.com/v1", "headers": {"api-key": "HOUSE_KEY"}}
+    config = RunConfig.model_validate({"roles": {"agent": role}})
+    with pytest.raises(ConfigError, match=r"roles\.agent\.headers\.api-key = 'HOUSE_KEY'"):
+        check_parameters(config, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_KEYS", "HOUSE_KEY")
+    check_parameters(config, "data/demo")
+
+
+def test_files_of_roles_and_prompts_lie_in_the_data_root(root: Path, tmp_path: Path) -> None:
+    for folder, allowed in ((root / "mine", True), (tmp_path / "theirs", False)):
+        folder.mkdir(parents=True)
+        (folder / "judgement.md").write_text("# system\nJudge.\n\n# user\n{{ rubric }}\n")
+        own_ca = {"roles": {"agent": {"ca_file": str(folder / "ca.pem")}}}
+        for values in ({"prompts": str(folder)}, own_ca):
+            config = RunConfig.model_validate(values)
+            if allowed:
+                check_parameters(config, "data/demo")
+            else:
+                with pytest.raises(ConfigError, match="is not inside the data root"):
+                    check_parameters(config, "data/demo")

@@ -16,7 +16,8 @@ from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools import code_environments as worlds
 from synth.judging import curation, grading
 from synth.judging.curation import CurationConfig
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.pipeline import stages as pipeline
 from tests.synth.authors import FIXED_GENERATOR
 from tests.synth.clinic import CANCEL, DOMAIN, FIND, TASK, calls, catalogue, says

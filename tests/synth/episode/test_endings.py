@@ -16,7 +16,8 @@ from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE, TRUNCATED, EpisodeEnvironment, Reason
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.llm.budget import Budget
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import BudgetConfig, RoleConfig
 from tests.synth.clinic import CANCEL, FIND, QUIET, TASK, calls, catalogue, says
 from tests.synth.scripted import ScriptedApp

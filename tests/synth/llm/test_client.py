@@ -15,11 +15,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from records.errors import ConfigError, ItemError, SynthError, TransientError
+from records.errors import (
+    ConfigError,
+    ItemError,
+    SynthError,
+    TransientError,
+    UnavailableError,
+)
 from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES
 from synth.llm.budget import Budget
-from synth.llm.client import LLM, Completion, Gateway
+from synth.llm.client import LLM, Completion
+from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.settings.config import BudgetConfig, ModelConfig, RoleConfig
 from tests.synth.llm.server import Body, Fault, Script, answer, serve
@@ -42,10 +49,11 @@ def role(url: str, **changes: Any) -> RoleConfig:
 
 @asynccontextmanager
 async def llm_of(
-    config: RoleConfig, folder: Path, *, budget: Budget | None = None
+    config: RoleConfig, folder: Path, *, budget: Budget | None = None, patience_s: float = 5.0
 ) -> AsyncIterator[LLM]:
     with ShardJournal(folder / "shard.sqlite") as journal:
-        async with Gateway({"agent": config}, budget=budget) as gateway:
+        roles = {"agent": config}
+        async with Gateway(roles, budget=budget, patience_s=patience_s) as gateway:
             yield LLM(gateway, journal, stage="rollouts", invocation_id="inv")
 
 
@@ -66,10 +74,7 @@ def test_request_says_what_a_hosted_model_needs(tmp_path: Path) -> None:
             config = role(server.url, temperature=0.5, top_p=0.9, extra_body={"top_k": 5})
             async with llm_of(config, tmp_path) as llm:
                 said = {"role": "assistant", "content": "x", "reasoning_content": "private"}
-                schema = ("pet", {"type": "object"})
-                await llm.chat(
-                    "agent", [*HELLO, said], item="i", step="0", tools=TOOLS, schema=schema
-                )
+                await llm.chat("agent", [*HELLO, said], item="i", step="0", tools=TOOLS)
                 return server.requests[0], server.headers[0]
 
     body, headers = asyncio.run(run())
@@ -83,10 +88,6 @@ def test_request_says_what_a_hosted_model_needs(tmp_path: Path) -> None:
         "top_p": 0.9,
         "top_k": 5,
         "tools": TOOLS,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "pet", "schema": {"type": "object"}},
-        },
     }
     assert headers["Content-Type"] == "application/json"
 
@@ -96,7 +97,8 @@ def test_request_says_what_a_hosted_model_needs(tmp_path: Path) -> None:
     [
         (Fault(429, headers={"Retry-After": "0.01"}), "rate_limited"),
         (Fault(500, b'{"error": {"message": "boom"}}'), "server_error"),
-        (Fault(503, b"<html>busy</html>"), "server_error"),
+        (Fault(503, b"<html>busy</html>"), "overloaded"),
+        (Fault(529), "overloaded"),
         (Fault(hang_s=5.0), "timeout"),
         (Fault(504), "timeout"),
         (Fault(reset=True), "connection_lost"),
@@ -154,32 +156,34 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
     assert arrivals[1] - arrivals[0] >= 0.3
 
 
-def test_retry_after_of_an_hour_is_not_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(TransientError, match="asked to wait 3600 s"):
+def test_retry_after_of_an_hour_is_not_waited_for_without_patience(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"waits no longer \(outage_s\); .* answered 429"):
         ask_once(lambda *_: Fault(429, headers={"Retry-After": "3600"}), tmp_path)
 
 
 def test_unreachable_endpoint_costs_nothing(tmp_path: Path) -> None:
     async def run() -> list[Any]:
-        async with llm_of(role("http://127.0.0.1:9/v1", retries=1), tmp_path) as llm:
-            with pytest.raises(TransientError, match="unreachable"):
+        config = role("http://127.0.0.1:9/v1", retries=1)
+        async with llm_of(config, tmp_path, patience_s=0.5) as llm:
+            with pytest.raises(UnavailableError, match="Connect call failed"):
                 await llm.chat("agent", HELLO, item="i", step="0")
             return llm.rows()
 
-    assert [(r["status"], r["cost_usd"]) for r in asyncio.run(run())] == [("unreachable", 0.0)] * 2
+    rows = asyncio.run(run())
+    assert len(rows) >= 3
+    assert {(r["status"], r["cost_usd"]) for r in rows} == {("unreachable", 0.0)}
 
 
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
         (Fault(401, b'{"error": {"message": "no"}}'), ConfigError, "answered 401.*set api_key_env"),
-        (Fault(403), ConfigError, "answered 403"),
         (Fault(404, b'{"error": {"message": "no model m"}}'), ConfigError, "404.*no model m"),
         (Fault(307, headers={"Location": "https://x/v1"}), ConfigError, "base_url to 'https://x"),
         (
             Fault(429, b'{"error": {"message": "pay", "code": "insufficient_quota"}}'),
             ConfigError,
-            "no quota left",
+            "no credit or quota left",
         ),
         (Fault(400, b'{"error": {"message": "too long"}}'), ItemError, "400: .*too long"),
         (Fault(422, b'{"error": {"message": "bad"}}'), ItemError, "422"),
@@ -272,7 +276,6 @@ def test_answers_of_hosted_models_in_all_their_forms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("message", "content", "finish_reason"),
     [
-        (answer("cut", finish_reason="length"), "cut", "length"),
         (answer(None), "", "stop"),
         (answer(None, refusal="I cannot"), "I cannot", "stop"),
         (answer([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "ab", "stop"),  # type: ignore[arg-type]
@@ -285,6 +288,49 @@ def test_content_is_always_text(
 ) -> None:
     done, _, _ = ask_once(lambda *_: message, tmp_path)
     assert (done.content, done.finish_reason) == (content, finish_reason)
+
+
+@pytest.mark.parametrize("lacking", [0, 1, 2, 3])
+def test_answer_that_is_cut_is_asked_again_with_more_room(lacking: int, tmp_path: Path) -> None:
+    rooms: list[int] = []
+
+    def script(number: int, body: Body) -> Body:
+        rooms.append(body["max_tokens"])
+        return answer("cut", finish_reason="length") if number < lacking else answer()
+
+    if lacking < 3:
+        done, rows, _ = ask_once(script, tmp_path)
+        assert done.content == "fine"
+        assert len({row["request_hash"] for row in rows}) == lacking + 1
+    else:
+        with pytest.raises(ItemError, match=r"cut off at 3 tokens.*max_tokens") as caught:
+            ask_once(script, tmp_path)
+        assert caught.value.reason == "cut_off"
+    assert rooms == [50, 100, 200][: lacking + 1]
+
+
+def test_no_more_room_is_asked_for_than_the_profile_allows(tmp_path: Path) -> None:
+    rooms: list[int] = []
+
+    def script(number: int, body: Body) -> Body:
+        rooms.append(body["max_tokens"])
+        return answer("cut", finish_reason="length")
+
+    with pytest.raises(ItemError, match="cut off"):
+        ask_once(script, tmp_path, profile={"max_output_tokens": 80})
+    assert rooms == [50, 80]
+
+
+def test_forbidden_text_is_the_items_and_a_forbidden_key_the_runs(tmp_path: Path) -> None:
+    def moderated(number: int, body: Body) -> Body | Fault:
+        said = b'{"error": {"message": "Your input was flagged by moderation", "code": 403}}'
+        return Fault(403, said) if body["messages"] == HELLO else answer()
+
+    with pytest.raises(ItemError, match="answered 403: Your input was flagged") as caught:
+        ask_once(moderated, tmp_path)
+    assert caught.value.reason == "moderated"
+    with pytest.raises(ConfigError, match=r"answered 403.*set api_key_env"):
+        ask_once(lambda *_: Fault(403), tmp_path)
 
 
 @pytest.mark.parametrize("usage", [None, (-1, 3), (True, 3)])

@@ -10,7 +10,8 @@ import pytest
 
 from records.store.journal import ShardJournal
 from synth.llm.budget import Budget
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.settings.config import BudgetConfig
 from tests.synth.llm.server import answer, serve

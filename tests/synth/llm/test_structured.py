@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from records.errors import ItemError
-from synth.llm.structured import InvalidOutputError, read
+from synth.llm.wire.json_text import NotJsonError, value_in
 from tests.synth.llm.server import Body, answer, serve
 from tests.synth.llm.test_client import HELLO, llm_of, role
 
@@ -53,12 +53,11 @@ def test_value_that_fits_is_returned(content: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (answer('{"name": "Rex", "age": "three"}'), "at ['age']: \"three\" is not of type"),
+        (answer('{"name": "Rex", "age": "three"}'), 'at age: "three" is not of type'),
         (answer('{"name": "Rex"}'), 'at the whole value: "age" is a required property'),
         (answer("Sure! Here is your pet."), "it is not JSON: Expecting value"),
         (answer('{"name": "Rex", "age": NaN}'), "NaN is no JSON number"),
         (answer('{"name": "\\ud800", "age": 3}'), "surrogates not allowed"),
-        (answer('{"name": "Re', finish_reason="length"), "it was cut off; be briefer"),
         (answer(None), "it is not JSON"),
     ],
 )
@@ -72,6 +71,14 @@ def test_model_is_shown_its_answer_and_the_error(bad: Body, problem: str, tmp_pa
     assert problem in wish["content"]
 
 
+def test_answer_that_stays_cut_is_asked_to_be_briefer(tmp_path: Path) -> None:
+    cut = answer('{"name": "Re', finish_reason="length")
+    values, requests = ask([cut, cut, cut, answer(GOOD)], tmp_path)
+    assert values == [{"name": "Rex", "age": 3}]
+    assert [body["max_tokens"] for body in requests] == [50, 100, 200, 50]
+    assert "be briefer" in requests[3]["messages"][-1]["content"]
+
+
 def test_answer_that_stays_wrong_is_an_item_error_and_stays_paid(tmp_path: Path) -> None:
     wrong = [answer(f'{{"name": {n}}}') for n in range(3)]
     values, requests = ask(wrong, tmp_path, runs=2)
@@ -83,8 +90,8 @@ def test_answer_that_stays_wrong_is_an_item_error_and_stays_paid(tmp_path: Path)
 
 @pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5000 + "e", '{"a": 1'])
 def test_hostile_text_is_an_invalid_answer(content: str) -> None:
-    with pytest.raises(InvalidOutputError):
-        read(content, "stop", jsonschema_rs.validator_for({}))
+    with pytest.raises(NotJsonError):
+        value_in(content, jsonschema_rs.validator_for({}))
 
 
 def test_schema_that_refers_elsewhere_is_refused(tmp_path: Path) -> None:

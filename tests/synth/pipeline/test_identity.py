@@ -1,6 +1,7 @@
 """Ids of runs: what they were before there were newer settings, and other where one is changed."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -21,6 +22,8 @@ IDS: dict[type[JobConfig], str] = {
     RephraseConfig: "70d9c10ce317214e",
     EvolveConfig: "8705d8979be13ad8",
 }
+
+OWN_PROMPTS = f"prompts={Path(__file__).parents[1] / 'prompts' / 'own'}"
 
 ADDED: dict[type[JobConfig], list[str]] = {
     RunConfig: [
@@ -45,9 +48,10 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.token_budget.on_code=70000",
         "tasks.pass_threshold=0.8",
         "tasks.heldout_share=0.2",
+        OWN_PROMPTS,
     ],
-    RephraseConfig: ["heldout_share=0.2", "neighbours=2"],
-    EvolveConfig: ["derived_share=0.5", "max_generation=3", "per_skeleton=1"],
+    RephraseConfig: ["heldout_share=0.2", "neighbours=2", OWN_PROMPTS],
+    EvolveConfig: ["derived_share=0.5", "max_generation=3", "per_skeleton=1", OWN_PROMPTS],
 }
 
 

@@ -1,14 +1,12 @@
-"""Adaptive concurrency: TCP's properties on a simulated clock, then the gate under cancellation."""
+"""Adaptive concurrency: TCP's properties on a simulated clock."""
 
-import asyncio
 import heapq
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.llm.endpoint.limiter import START, Gate, Limiter, Signal
+from synth.llm.endpoint.limiter import START, Limiter, Signal
 
 SIGNALS = st.sampled_from(["ok", "congested", "neutral"])
 
@@ -99,43 +97,3 @@ def test_unlimited_server_is_used_up_to_the_ceiling_within_five_rounds() -> None
     seen = simulate(lambda now: 10**9, ceiling=128, until_s=1.0)
     assert seen[0][1] == START
     assert next(now for now, limit in seen if limit == 128) <= 0.3
-
-
-def test_gate_admits_no_more_than_the_limit_and_in_order() -> None:
-    async def run() -> list[int]:
-        gate, order, inside = Gate(Limiter(3)), [], 0
-
-        async def work(number: int) -> None:
-            nonlocal inside
-            async with gate.slot():
-                order.append(number)
-                inside += 1
-                assert inside <= 3
-                await asyncio.sleep(0)
-                inside -= 1
-
-        await asyncio.gather(*(work(n) for n in range(50)))
-        return order
-
-    assert asyncio.run(run()) == list(range(50))
-
-
-@pytest.mark.parametrize("moment", range(6))
-def test_cancelled_waiters_take_no_slot_with_them(moment: int) -> None:
-    async def run() -> None:
-        gate = Gate(Limiter(2))
-
-        async def work() -> None:
-            async with gate.slot():
-                await asyncio.sleep(0)
-
-        tasks = [asyncio.create_task(work()) for _ in range(12)]
-        for _ in range(moment):
-            await asyncio.sleep(0)
-        for task in tasks[::2]:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert gate.limiter.in_flight == 0
-        await asyncio.wait_for(work(), 1)
-
-    asyncio.run(run())

@@ -24,7 +24,9 @@ def call(name: str = "get_weather", arguments: str = '{"city": "Lisbon"}') -> Bo
 
 
 def working(number: int, body: Body) -> Body:
-    """Calls when it may, then tells the result."""
+    """Calls when it may, then tells the result; fills in a form that it is given."""
+    if "response_format" in body:
+        return answer('{"city": "Lisbon", "celsius": 21, "rains": false}')
     assert [tool["function"]["name"] for tool in body["tools"]] == ["get_weather"]
     last = body["messages"][-1]
     return answer("It is 21 degrees.") if last["role"] == "tool" else call()
@@ -34,9 +36,8 @@ def probed(script: Script, name: str = "agent", **changes: Any) -> list[Any]:
     async def run() -> list[Any]:
         async with serve(script) as server:
             rows = await probe(
-                name,
-                role(server.url, **changes),
-                calls_tools=name != "judge",
+                {name: role(server.url, **changes)},
+                calls_tools=[name] if name == "agent" else [],
                 invocation_id="inv",
             )
             assert len(rows) == len(server.requests)
@@ -61,8 +62,8 @@ def test_endpoint_that_fails_now_and_then_passes() -> None:
     assert len(probed(script)) == 5
 
 
-def test_role_without_tools_costs_nothing() -> None:
-    assert probed(working, "judge") == []
+def test_role_without_tools_fills_in_one_form() -> None:
+    assert [row["step"] for row in probed(working, "judge")] == ["form-json_schema"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,6 @@ def test_role_without_tools_costs_nothing() -> None:
             answer(None, reasoning_content="I should call it"),
             "all its text is in reasoning",
         ),
-        (answer("", finish_reason="length"), "max_tokens was reached at 3; raise it"),
         (answer(" "), r"neither called nor said anything \(finish_reason 'stop'\)"),
         (call(arguments="city=Lisbon"), "no JSON object: 'city=Lisbon'"),
         (call(arguments="[1]"), "no JSON object"),
@@ -127,7 +127,10 @@ HARMLESS: set[BrokenCalls] = {"equal_ids", "finish_stop"}
 def probe_of(how: BrokenCalls) -> list[Any]:
     app = create_app(OfflineSettings(misbehave=Misbehaviour(tool_calls=how)))
     coming = probe(
-        "agent", RoleConfig(), calls_tools=True, invocation_id="inv", offline_app=lambda: app
+        {"agent": RoleConfig()},
+        calls_tools=["agent"],
+        invocation_id="inv",
+        offline_app=lambda: app,
     )
     return asyncio.run(coming)
 
@@ -149,8 +152,20 @@ def test_what_the_client_puts_right_is_not_refused(how: BrokenCalls) -> None:
 
 @pytest.mark.parametrize("name", ["agent", "judge"])
 def test_unknown_model_is_refused_with_those_that_are_there(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"roles\.{name}\.models: .* no 'gpt-9', only m, other"):
-        probed(working, name, models=[{"name": "gpt-9"}])
+    unknown = Fault(404, b'{"error": {"message": "The model gpt-9 does not exist."}}')
+    with pytest.raises(
+        ConfigError, match=rf"roles\.{name}\.models: .*gpt-9 does not exist.*lists m, other"
+    ):
+        probed(lambda *_: unknown, name, models=[{"name": "gpt-9"}])
+
+
+def test_model_that_is_served_and_not_listed_is_used() -> None:
+    assert len(probed(working, models=[{"name": "a-deployment"}])) == 2
+
+
+def test_embedding_model_that_is_not_listed_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"roles\.embedder\.models: .* no 'e5', only m, other"):
+        probed(working, "embedder", models=[{"name": "e5"}])
 
 
 def test_server_that_refuses_tools_is_a_configuration_error() -> None:
@@ -162,8 +177,8 @@ def test_server_that_refuses_tools_is_a_configuration_error() -> None:
 @pytest.mark.parametrize("name", ["agent", "judge"])
 def test_unreachable_endpoint_is_refused_at_once(name: str) -> None:
     config = RoleConfig(base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(ConfigError, match=rf"roles\.{name}: unreachable: http://127\.0\.0\.1:9/v1"):
-        asyncio.run(probe(name, config, calls_tools=False, invocation_id="inv"))
+    with pytest.raises(ConfigError, match=rf"roles\.{name}: http://127\.0\.0\.1:9/v1"):
+        asyncio.run(probe({name: config}, calls_tools=[], invocation_id="inv"))
 
 
 def test_probe_spends_within_the_budget() -> None:
@@ -171,7 +186,10 @@ def test_probe_spends_within_the_budget() -> None:
         async with serve(working) as server:
             budget = Budget(BudgetConfig(tokens=10))
             coming = probe(
-                "agent", role(server.url), calls_tools=True, invocation_id="inv", budget=budget
+                {"agent": role(server.url)},
+                calls_tools=["agent"],
+                invocation_id="inv",
+                budget=budget,
             )
             with pytest.raises(BudgetError, match="the run: tokens 0 spent of 10"):
                 await coming

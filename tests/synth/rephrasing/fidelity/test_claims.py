@@ -17,7 +17,8 @@ from offline_llm.settings.rates import ClaimsErrors
 from offline_llm.settings.settings import OfflineSettings
 from records.errors import ItemError
 from records.store.journal import ShardJournal
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from synth.rephrasing.fidelity.claims import Claims, judged_claims
 from synth.rephrasing.fidelity.embedded import aligned
