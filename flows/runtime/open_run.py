@@ -105,6 +105,7 @@ async def open_run(
                 gateway,
                 servers,
                 progress,
+                on_waiting=progress.waiting,
                 retry_failed=retry_failed,
             )
             profiles.on_learned = run.learned
