@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from flows.cli.shared.next_steps import program
+from flows.cli.shared.program import program
 from records.errors import ConfigError
 
 SAME_COMMAND = "the same command goes on from here"

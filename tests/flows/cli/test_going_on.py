@@ -1,7 +1,6 @@
 """Every stop ends with the command that goes on, which does."""
 
 import asyncio
-import json
 import os
 import shlex
 import signal
@@ -18,9 +17,9 @@ from flows.cli.shared.going_on import SAME_COMMAND, last_lines, same_command_goe
 from records.errors import BudgetError, ConfigError
 from records.store.dataset import Dataset
 from tests.flows.conftest import ROOT, Synth
-from tests.flows.endpoint_work import MARKER, Endpoint
+from tests.flows.endpoint_work import Endpoint, first_of
 from tests.flows.prefect_api import flow_runs
-from tests.synth.llm.server import Body, serve
+from tests.synth.llm.server import serve
 
 SETTINGS = """
 name = "NAME"
@@ -56,10 +55,6 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
     thread.join()
 
 
-def personas_fail(body: Body) -> bool:
-    return MARKER["personas"] in json.dumps(body["messages"])
-
-
 def write_config(folder: Path, url: str, name: str) -> None:
     roles = "\n".join(f"{role} = {HOSTED}" for role in ROLES).replace("URL", url)
     (folder / "my run.toml").write_text(SETTINGS.replace("NAME", name) + roles)
@@ -79,7 +74,7 @@ def test_a_run_that_is_short_ends_with_the_command_that_completes_it(
 ) -> None:
     made, url = endpoint
     write_config(tmp_path, url, "short")
-    made.broken = personas_fail
+    made.broken = first_of("personas")
     given = ("run", "my run.toml", "--dataset", "my data")
     stopped = synth(*given)
     assert stopped.returncode == 1, stopped.stderr
@@ -109,7 +104,7 @@ def test_items_that_failed_for_good_come_with_the_command_that_tries_them_again(
 ) -> None:
     made, url = endpoint
     write_config(tmp_path, url, "failed")
-    made.broken = personas_fail
+    made.broken = first_of("personas")
     given = ("run", "my run.toml", "--dataset", "my data", "--set", "around_attempts=1")
     done = synth(*given)
     assert done.returncode == 0, done.stderr
