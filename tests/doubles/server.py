@@ -8,10 +8,9 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from aiohttp import web
 
@@ -21,6 +20,7 @@ from records.sizes import count_tokens
 from tests.doubles.asgi import ask
 from tests.doubles.canonical import Canonical, canonical
 from tests.doubles.checks import authorize, check, token_limit
+from tests.doubles.delivery import END, STREAM_ERROR, Answered, Fault, Handler, hang_up
 from tests.doubles.double import Double
 from tests.doubles.dressing import Bill, dressed, spent_on_thoughts
 from tests.doubles.errors import RefusedError, refused
@@ -29,36 +29,6 @@ from tests.doubles.quotas import Quota
 from tests.doubles.streams import events
 
 Body = dict[str, Any]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
-"""What happens to a request before, after or instead of its answer."""
-
-END = web.RequestKey("end", str)
-"""Key of a request under which a fault says how its answer ends: `cut` in the middle, or `error`,
-an error within the stream."""
-
-
-STREAM_ERROR = (
-    b"data: %s\n\n"
-    % json.dumps(
-        {
-            "error": {"code": 502, "message": "Provider disconnected", "type": "server_error"},
-            "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}],
-        }
-    ).encode()
-)
-"""How a stream ends whose model failed in the middle, as OpenRouter sends it."""
-
-
-@dataclass
-class Answered:
-    """One answer as the server charges for it."""
-
-    number: int
-    """Of the request, from 0."""
-    bill: Bill
-    delivered: bool = False
-    """Whether all of it was sent; what was cut off on its way is charged all the same."""
 
 
 class DoubleServer:
@@ -289,13 +259,6 @@ class DoubleServer:
             {"id": before + name, "object": "model", "created": 0, "owned_by": double.name} | more
             for name in self._models
         ]
-
-
-def hang_up(request: web.Request) -> NoReturn:
-    """Reset the connection; no answer follows."""
-    if request.transport is not None:
-        request.transport.abort()
-    raise ConnectionResetError("the double hung up")
 
 
 def _with(fault: Fault, handler: Handler) -> Handler:

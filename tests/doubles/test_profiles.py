@@ -95,7 +95,9 @@ def test_a_request_shaped_by_the_profile_gets_json_that_fits(name: str, double_n
 @pytest.mark.parametrize(("name", "double_name"), PAIRS)
 def test_a_stream_tells_its_usage_as_the_profile_says(name: str, double_name: str) -> None:
     double, profile = DOUBLES[double_name], role_of(name).profile
-    options = {"stream_options": {"include_usage": True}} if profile.stream_usage else {}
+    options: dict[str, Any] = (
+        {"stream_options": {"include_usage": True}} if profile.stream_usage else {}
+    )
     with serve(double) as server, client_of(server) as client:
         chunks = list(ask(client, stream=True, **options))
     assert any(chunk.usage for chunk in chunks)
