@@ -1,6 +1,7 @@
 """Servers that are not ours: what they do with our requests, and our client with their answers.
 
     python benchmarks/bench_foreign.py [--folder F] [--only transformers] [--by-hand SERVE.py]
+    python benchmarks/bench_foreign.py --at URL MODEL
 
 Each server has an environment of its own below the folder (a temporary one if none is given), made
 on the first run: `transformers serve` with a tiny model that our trainer made, and litellm's proxy
@@ -8,11 +9,15 @@ before the offline model, before a double that keeps what it is sent and, where 
 that is answered by hand is given, before that. Environments, model and logs stay in a folder that
 was given. Needs a package index for the first run; what cannot be had is said and left out.
 
+With --at a server that runs already is asked the same and nothing is installed: vLLM or SGLang on
+a machine with a GPU, say. Its key is read from FOREIGN_SERVER_KEY, where it has one.
+
 Exit code 1 if our client cannot work with a server of which it is known that it can.
 """
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import sys
@@ -29,7 +34,7 @@ from benchmarks.foreign.asking import Server
 from benchmarks.foreign.environments import CannotRunError, environment
 from benchmarks.foreign.exported import exported_model, with_response_template
 from benchmarks.foreign.features import FEATURES, Finding
-from benchmarks.foreign.own_client import client_findings, run_findings
+from benchmarks.foreign.own_client import KEY_ENV, client_findings, run_findings
 from benchmarks.foreign.processes import free_port, serving
 from benchmarks.foreign.proxied import Change, changes
 from benchmarks.foreign.upstream import MODEL, upstream
@@ -211,6 +216,9 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="environments, model and logs; kept")
     parser.add_argument("--only", choices=("transformers", "litellm"))
     parser.add_argument("--by-hand", type=Path, help="serve.py of an endpoint answered by hand")
+    parser.add_argument(
+        "--at", nargs=2, metavar=("URL", "MODEL"), help="a server that runs already"
+    )
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
     results = Results()
@@ -223,13 +231,17 @@ def main() -> int:
             "transformers": lambda: transformers(root, results),
         }
         for name, part in parts.items():
-            if args.only not in (None, name):
+            if args.only not in (None, name) or args.at:
                 continue
             try:
                 part()
             except CannotRunError as error:
                 results.left_out[name] = str(error)
                 say(f"{name} is left out: {error}")
+    if args.at:
+        server = Server(*args.at[1:], *args.at, os.environ.get(KEY_ENV, "none"))
+        results.check(server, server.model, features)
+        results.check(server, server.model, all_roles)
     print(table(results))
     for line in (failed := results.failed()):
         say(f"does not work, and should: {line}")
