@@ -63,7 +63,7 @@ class Results:
     def __init__(self) -> None:
         self.findings: dict[str, Findings] = {}
         self.changes: dict[str, list[Change]] = {}
-        self.versions: dict[str, str] = {}
+        self.versions: dict[str, dict[str, str]] = {}
         self.left_out: dict[str, str] = {}
 
     def check(self, server: Server, name: str, look: Callable[[Server], Findings]) -> None:
@@ -95,7 +95,7 @@ def features(server: Server) -> Findings:
 def transformers(root: Path, results: Results) -> None:
     say("transformers: its environment")
     env = environment("transformers", root)
-    results.versions |= env.versions
+    results.versions["transformers"] = env.versions
     say("transformers: a tiny model from our trainer (two minutes the first time)")
     model = exported_model(root / "model")
     told = with_response_template(model, root / "model-with-response-template")
@@ -131,7 +131,7 @@ def offline_model(root: Path) -> Iterator[str]:
 def litellm(root: Path, results: Results, by_hand: Path | None) -> None:
     say("litellm: its environment")
     env = environment("litellm", root)
-    results.versions |= env.versions
+    results.versions["litellm"] = env.versions
     with ExitStack() as stack:
         behind = stack.enter_context(upstream())
         routes = {
@@ -194,7 +194,10 @@ def table(results: Results) -> str:
     for name, seen in results.changes.items():
         lines += ["", f"| {name} | what arrives |", "|---|---|"]
         lines += [f"| {change.what} | {_safe(change.told)} |" for change in seen]
-    lines += ["", f"Versions: {', '.join(f'{k} {v}' for k, v in results.versions.items())}."]
+    lines.append("")
+    for name, versions in results.versions.items():
+        told = ", ".join(f"{package} {version}" for package, version in versions.items())
+        lines.append(f"Environment of {name}: {told}")
     lines += [f"Left out: {name}: {why}" for name, why in results.left_out.items()]
     lines.append(f"Machine: {json.dumps(machine())}")
     return "\n".join(lines)

@@ -128,7 +128,7 @@ def stream(server: Server) -> Finding:
         return Finding(False, reply.words)
     content, _, counted = _stream_of(reply)
     end = "[DONE] at its end" if "data: [DONE]" in reply.body else "no [DONE] at its end"
-    told = f"{len(reply.chunks)} chunks, {end}, usage {'unasked' if counted else 'not unasked'}"
+    told = f"{len(reply.chunks)} chunks, {end}, usage {'unasked' if counted else 'not if unasked'}"
     return Finding(bool(content), told if content else f"no content; {told}")
 
 
