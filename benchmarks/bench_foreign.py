@@ -50,7 +50,7 @@ MUST_WORK = {
     ("litellm, offline model", "our client: a tool call"),
     ("litellm, offline model", "our client: a value by its schema"),
     ("litellm, offline model", "our probe before a run (agent, judge)"),
-    ("litellm, offline model", "synth run"),
+    ("litellm, offline model", "a run of six tasks"),
     ("transformers serve", "our client: words"),
     ("transformers serve, response_template", "our client: a tool call"),
     ("transformers serve, response_template", "our probe before a run (agent)"),
@@ -163,10 +163,9 @@ def litellm(root: Path, results: Results, by_hand: Path | None) -> None:
         name = "litellm, offline model"
         results.check(server("offline"), name, features)
         results.check(server("offline"), name, all_roles)
-        run_folder = root / "run"
-        shutil.rmtree(run_folder, ignore_errors=True)
-        run_folder.mkdir()
-        results.check(server("offline"), name, lambda one: run_findings(one, run_folder))
+        dataset = root / "dataset"
+        shutil.rmtree(dataset, ignore_errors=True)
+        results.check(server("offline"), name, lambda one: run_findings(one, dataset))
         if by_hand is not None:
             results.check(server("by-hand"), "litellm, by hand", features)
             results.check(server("by-hand"), "litellm, by hand", all_roles)
