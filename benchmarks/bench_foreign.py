@@ -241,7 +241,8 @@ def main() -> int:
                 results.left_out[name] = str(error)
                 say(f"{name} is left out: {error}")
     if args.at:
-        server = Server(*args.at[1:], *args.at, os.environ.get(KEY_ENV, "none"))
+        url, model = args.at
+        server = Server(model, url, model, os.environ.get(KEY_ENV, "none"))
         results.check(server, server.model, features)
         results.check(server, server.model, all_roles)
     print(table(results))
