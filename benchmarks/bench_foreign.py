@@ -1,6 +1,7 @@
 """Servers that are not ours: what they do with our requests, and our client with their answers.
 
     python benchmarks/bench_foreign.py [--folder F] [--only transformers] [--by-hand SERVE.py]
+    python benchmarks/bench_foreign.py --at URL MODEL
 
 Each server has an environment of its own below the folder (a temporary one if none is given), made
 on the first run: `transformers serve` with a tiny model that our trainer made, and litellm's proxy
@@ -8,11 +9,15 @@ before the offline model, before a double that keeps what it is sent and, where 
 that is answered by hand is given, before that. Environments, model and logs stay in a folder that
 was given. Needs a package index for the first run; what cannot be had is said and left out.
 
+With --at a server that runs already is asked the same and nothing is installed: vLLM or SGLang on
+a machine with a GPU, say. Its key is read from FOREIGN_SERVER_KEY, where it has one.
+
 Exit code 1 if our client cannot work with a server of which it is known that it can.
 """
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import sys
@@ -29,7 +34,7 @@ from benchmarks.foreign.asking import Server
 from benchmarks.foreign.environments import CannotRunError, environment
 from benchmarks.foreign.exported import exported_model, with_response_template
 from benchmarks.foreign.features import FEATURES, Finding
-from benchmarks.foreign.own_client import client_findings, run_findings
+from benchmarks.foreign.own_client import KEY_ENV, client_findings, run_findings
 from benchmarks.foreign.processes import free_port, serving
 from benchmarks.foreign.proxied import Change, changes
 from benchmarks.foreign.upstream import MODEL, upstream
@@ -45,7 +50,7 @@ MUST_WORK = {
     ("litellm, offline model", "our client: a tool call"),
     ("litellm, offline model", "our client: a value by its schema"),
     ("litellm, offline model", "our probe before a run (agent, judge)"),
-    ("litellm, offline model", "synth run"),
+    ("litellm, offline model", "a run of six tasks"),
     ("transformers serve", "our client: words"),
     ("transformers serve, response_template", "our client: a tool call"),
     ("transformers serve, response_template", "our probe before a run (agent)"),
@@ -58,7 +63,7 @@ class Results:
     def __init__(self) -> None:
         self.findings: dict[str, Findings] = {}
         self.changes: dict[str, list[Change]] = {}
-        self.versions: dict[str, str] = {}
+        self.versions: dict[str, dict[str, str]] = {}
         self.left_out: dict[str, str] = {}
 
     def check(self, server: Server, name: str, look: Callable[[Server], Findings]) -> None:
@@ -90,7 +95,7 @@ def features(server: Server) -> Findings:
 def transformers(root: Path, results: Results) -> None:
     say("transformers: its environment")
     env = environment("transformers", root)
-    results.versions |= env.versions
+    results.versions["transformers"] = env.versions
     say("transformers: a tiny model from our trainer (two minutes the first time)")
     model = exported_model(root / "model")
     told = with_response_template(model, root / "model-with-response-template")
@@ -126,7 +131,7 @@ def offline_model(root: Path) -> Iterator[str]:
 def litellm(root: Path, results: Results, by_hand: Path | None) -> None:
     say("litellm: its environment")
     env = environment("litellm", root)
-    results.versions |= env.versions
+    results.versions["litellm"] = env.versions
     with ExitStack() as stack:
         behind = stack.enter_context(upstream())
         routes = {
@@ -158,10 +163,9 @@ def litellm(root: Path, results: Results, by_hand: Path | None) -> None:
         name = "litellm, offline model"
         results.check(server("offline"), name, features)
         results.check(server("offline"), name, all_roles)
-        run_folder = root / "run"
-        shutil.rmtree(run_folder, ignore_errors=True)
-        run_folder.mkdir()
-        results.check(server("offline"), name, lambda one: run_findings(one, run_folder))
+        dataset = root / "dataset"
+        shutil.rmtree(dataset, ignore_errors=True)
+        results.check(server("offline"), name, lambda one: run_findings(one, dataset))
         if by_hand is not None:
             results.check(server("by-hand"), "litellm, by hand", features)
             results.check(server("by-hand"), "litellm, by hand", all_roles)
@@ -189,7 +193,10 @@ def table(results: Results) -> str:
     for name, seen in results.changes.items():
         lines += ["", f"| {name} | what arrives |", "|---|---|"]
         lines += [f"| {change.what} | {_safe(change.told)} |" for change in seen]
-    lines += ["", f"Versions: {', '.join(f'{k} {v}' for k, v in results.versions.items())}."]
+    lines.append("")
+    for name, versions in results.versions.items():
+        told = ", ".join(f"{package} {version}" for package, version in versions.items())
+        lines.append(f"Environment of {name}: {told}")
     lines += [f"Left out: {name}: {why}" for name, why in results.left_out.items()]
     lines.append(f"Machine: {json.dumps(machine())}")
     return "\n".join(lines)
@@ -211,6 +218,9 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="environments, model and logs; kept")
     parser.add_argument("--only", choices=("transformers", "litellm"))
     parser.add_argument("--by-hand", type=Path, help="serve.py of an endpoint answered by hand")
+    parser.add_argument(
+        "--at", nargs=2, metavar=("URL", "MODEL"), help="a server that runs already"
+    )
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
     results = Results()
@@ -223,13 +233,18 @@ def main() -> int:
             "transformers": lambda: transformers(root, results),
         }
         for name, part in parts.items():
-            if args.only not in (None, name):
+            if args.only not in (None, name) or args.at:
                 continue
             try:
                 part()
             except CannotRunError as error:
                 results.left_out[name] = str(error)
                 say(f"{name} is left out: {error}")
+    if args.at:
+        url, model = args.at
+        server = Server(model, url, model, os.environ.get(KEY_ENV, "none"))
+        results.check(server, server.model, features)
+        results.check(server, server.model, all_roles)
     print(table(results))
     for line in (failed := results.failed()):
         say(f"does not work, and should: {line}")

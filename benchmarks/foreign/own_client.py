@@ -3,27 +3,28 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.foreign.asking import Server
 from benchmarks.foreign.features import HELLO, QUESTION, SCHEMA, TOOL, Finding, calling, result
-from benchmarks.measured import ROOT
 from records.errors import SynthError
+from records.store.dataset import Dataset
 from records.store.journal import ShardJournal
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
 from synth.llm.probing.probe import probe
 from synth.llm.profiles import Profiles
 from synth.llm.settings.config import RoleConfig
+from synth.pipeline.config import RunConfig
+from tests.flows.pipeline_work import run_pipeline
 
 KEY_ENV = "FOREIGN_SERVER_KEY"
 TASKS = 6
-RUN_TIMEOUT_S = 600.0
+LONGEST = {"generator": 24_000, "agent": 2048, "user": 2048, "judge": 2048}
+"""Roles of a run -> the most tokens of an answer."""
 
 PATIENCE_S = 20.0
 """How long the client waits for a server that does not answer."""
@@ -109,58 +110,31 @@ async def _finding(asked: Awaitable[str]) -> Finding:
     try:
         return Finding(True, await asked)
     except SynthError as error:
-        return Finding(False, f"{type(error).__name__}: {' '.join(str(error).split())[:260]}")
+        return Finding(False, _words(error))
 
 
-def run_findings(server: Server, folder: Path) -> dict[str, Finding]:
-    """`synth run` of a few tasks with every role on the server."""
-    config = folder / "run.toml"
-    lines = ['name = "foreign"', f"num_tasks = {TASKS}", 'domains = ["clinic_desk", "web_shop"]']
-    lines += ["servers = []", "code = []"]
-    for role in ("generator", "agent", "user", "judge"):
-        settings = role_of(server, max_tokens=24_000 if role == "generator" else 2048)
-        lines += [f"[roles.{role}]", *(f"{name} = {_toml(v)}" for name, v in settings.items())]
-    config.write_text("\n".join(lines) + "\n")
-    dataset = folder / "dataset"
-    command = [
-        sys.executable,
-        "-m",
-        "flows.cli.main",
-        "run",
-        str(config),
-        "--dataset",
-        str(dataset),
-    ]
+def run_findings(server: Server, dataset: Path) -> dict[str, Finding]:
+    """Every stage of a run of a few tasks, all roles played by the server."""
+    roles = {role: role_of(server, max_tokens=tokens) for role, tokens in LONGEST.items()}
+    config = RunConfig.model_validate(
+        {
+            "name": "foreign",
+            "num_tasks": TASKS,
+            "domains": ["clinic_desk", "web_shop"],
+            "servers": [],
+            "code": [],
+            "workers": 1,
+            "roles": roles,
+        }
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=dict(os.environ) | {KEY_ENV: server.key, "PREFECT_HOME": str(folder / "prefect")},
-            capture_output=True,
-            text=True,
-            timeout=RUN_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"synth run": Finding(False, f"still running after {RUN_TIMEOUT_S:.0f} s")}
-    (folder / "run.log").write_text(done.stdout + done.stderr)
-    if done.returncode:
-        told = " ".join(" ".join(done.stderr.splitlines()[-6:]).split())
-        return {"synth run": Finding(False, f"exit code {done.returncode}: {told[-300:]}")}
-    query = "SELECT count(*) AS made, count(*) FILTER (accepted) AS accepted FROM curation"
-    told = subprocess.run(
-        [sys.executable, "-m", "flows.cli.main", "sql", query, "--dataset", str(dataset), "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    return {"synth run": Finding(True, f"{TASKS} tasks: {' '.join(told.split())}")}
+        run_pipeline(dataset, config)
+    except SynthError as error:
+        return {"a run of six tasks": Finding(False, _words(error))}
+    rows = Dataset.open(dataset).rows("curation", ["accepted"])
+    accepted = sum(row["accepted"] for row in rows)
+    return {"a run of six tasks": Finding(accepted > 0, f"{accepted} of {len(rows)} accepted")}
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
-    return json.dumps(value)
+def _words(error: SynthError) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:260]}"

@@ -54,7 +54,7 @@ class _Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     kept: list[dict[str, Any]]
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
     def do_GET(self) -> None:
