@@ -44,10 +44,11 @@ MUST_WORK = {
     ("litellm, offline model", "our client: words"),
     ("litellm, offline model", "our client: a tool call"),
     ("litellm, offline model", "our client: a value by its schema"),
-    ("litellm, offline model", "our probe before a run"),
+    ("litellm, offline model", "our probe before a run (agent, judge)"),
     ("litellm, offline model", "synth run"),
     ("transformers serve", "our client: words"),
     ("transformers serve, response_template", "our client: a tool call"),
+    ("transformers serve, response_template", "our probe before a run (agent)"),
 }
 
 
@@ -76,6 +77,10 @@ class Results:
 
 def say(text: str) -> None:
     print(f"foreign: {text}", file=sys.stderr, flush=True)
+
+
+def all_roles(server: Server) -> Findings:
+    return client_findings(server, roles=("agent", "judge"))
 
 
 def features(server: Server) -> Findings:
@@ -152,14 +157,14 @@ def litellm(root: Path, results: Results, by_hand: Path | None) -> None:
 
         name = "litellm, offline model"
         results.check(server("offline"), name, features)
-        results.check(server("offline"), name, client_findings)
+        results.check(server("offline"), name, all_roles)
         run_folder = root / "run"
         shutil.rmtree(run_folder, ignore_errors=True)
         run_folder.mkdir()
         results.check(server("offline"), name, lambda one: run_findings(one, run_folder))
         if by_hand is not None:
             results.check(server("by-hand"), "litellm, by hand", features)
-            results.check(server("by-hand"), "litellm, by hand", client_findings)
+            results.check(server("by-hand"), "litellm, by hand", all_roles)
         for model, route in (("kept", "openai/"), ("kept-vllm", "hosted_vllm/")):
             results.changes[f"litellm, {route}"] = changes(server(model), behind)
             for change in results.changes[f"litellm, {route}"]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.foreign.features import HELLO
 from benchmarks.foreign.processes import free_port, serving
 
 
@@ -49,9 +48,21 @@ def _answer_all(queue: Path, end: threading.Event) -> None:
 
 def _answer(body: dict[str, Any]) -> dict[str, Any]:
     """As a model would that does what it is asked to."""
-    last = body["messages"][-1] if body["messages"] else HELLO
-    if body.get("tools") and last["role"] == "user":
-        return {"tool_calls": [{"name": "get_weather", "arguments": {"city": "Lisbon"}}]}
-    if body.get("response_format"):
-        return {"content": json.dumps({"text": "Hello, Rome!"})}
+    talk, tools = body["messages"], body.get("tools") or []
+    if tools and talk and talk[-1]["role"] == "user":
+        function = tools[0]["function"]
+        call = {"name": function["name"], "arguments": _value(function["parameters"])}
+        return {"tool_calls": [call]}
+    asked = body.get("response_format") or {}
+    if asked:
+        schema = asked.get("json_schema", {}).get("schema", {"type": "object"})
+        return {"content": json.dumps(_value(schema))}
     return {"content": "Hello, Rome!"}
+
+
+def _value(schema: dict[str, Any]) -> Any:
+    """The plainest one of the types that are used here."""
+    if schema["type"] == "object":
+        fields = schema.get("properties", {})
+        return {name: _value(fields[name]) for name in schema.get("required", [])}
+    return {"string": "Lisbon", "integer": 21, "boolean": False}[schema["type"]]

@@ -6,22 +6,27 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.foreign.asking import Server
-from benchmarks.foreign.features import HELLO, QUESTION, SCHEMA, TOOL, Finding
+from benchmarks.foreign.features import HELLO, QUESTION, SCHEMA, TOOL, Finding, calling, result
 from benchmarks.measured import ROOT
 from records.errors import SynthError
 from records.store.journal import ShardJournal
-from synth.llm.client import LLM, Gateway
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
 from synth.llm.probing.probe import probe
+from synth.llm.profiles import Profiles
 from synth.llm.settings.config import RoleConfig
 
 KEY_ENV = "FOREIGN_SERVER_KEY"
 TASKS = 6
 RUN_TIMEOUT_S = 600.0
+
+PATIENCE_S = 20.0
+"""How long the client waits for a server that does not answer."""
 
 
 def role_of(server: Server, **settings: Any) -> dict[str, Any]:
@@ -30,28 +35,50 @@ def role_of(server: Server, **settings: Any) -> dict[str, Any]:
     return named | quick | settings
 
 
-def client_findings(server: Server) -> dict[str, Finding]:
-    """The probe of a run, and one request of each form that roles send."""
+def client_findings(server: Server, *, roles: Sequence[str] = ("agent",)) -> dict[str, Finding]:
+    """One request of each form that roles send, and the probe of a run in which the model plays
+    these roles."""
     os.environ[KEY_ENV] = server.key
-    return asyncio.run(_ask_all(server))
+    found = asyncio.run(_ask_all(server))
+    profiles = Profiles()
+    config = RoleConfig.model_validate(role_of(server, temperature=0.0))
+    asked = probe(
+        dict.fromkeys(roles, config),
+        calls_tools={"agent"},
+        invocation_id="bench",
+        profiles=profiles,
+    )
+    done = asyncio.run(_finding(_probed(asked, profiles)))
+    return found | {f"our probe before a run ({', '.join(roles)})": done}
+
+
+async def _probed(asked: Awaitable[Sequence[Any]], profiles: Profiles) -> str:
+    rows = await asked
+    learned = [profile.model_dump(exclude_none=True) for profile in profiles.found.values()]
+    return f"{len(rows)} requests, learned {json.dumps(learned)}"
 
 
 async def _ask_all(server: Server) -> dict[str, Finding]:
-    config = RoleConfig.model_validate(role_of(server, temperature=0.0))
-    found: dict[str, Finding] = {}
+    plain = role_of(server, temperature=0.0)
+    configs = {
+        "agent": RoleConfig.model_validate(plain),
+        "streamed": RoleConfig.model_validate(plain | {"profile": {"stream": True}}),
+    }
     with (
         tempfile.TemporaryDirectory(prefix="foreign-") as folder,
         ShardJournal(Path(folder) / "shard.sqlite") as journal,
     ):
-        async with Gateway({"agent": config}) as gateway:
+        async with Gateway(configs, patience_s=PATIENCE_S) as gateway:
             llm = LLM(gateway, journal, stage="bench", invocation_id="bench")
 
-            async def words() -> str:
-                done = await llm.chat("agent", [HELLO], item="a", step="words")
+            async def words(role: str) -> str:
+                done = await llm.chat(role, [HELLO], item="a", step="words")
+                if not done.content:
+                    raise SynthError(f"an empty answer ({done.finish_reason})")
                 return f"{done.content[:60]} ({done.finish_reason})"
 
-            async def call() -> str:
-                done = await llm.chat("agent", [QUESTION], item="a", step="call", tools=[TOOL])
+            async def call(role: str) -> str:
+                done = await llm.chat(role, [QUESTION], item="a", step="call", tools=[TOOL])
                 if not done.tool_calls:
                     raise SynthError(f"no call: {done.content[:80]}")
                 return json.dumps(done.tool_calls[0]["function"])
@@ -62,19 +89,20 @@ async def _ask_all(server: Server) -> dict[str, Finding]:
                 )
                 return json.dumps(made)
 
-            async def probed() -> str:
-                rows = await probe("agent", config, calls_tools=True, invocation_id="bench")
-                return f"{len(rows)} requests"
+            async def after_broken_call() -> str:
+                talk = [QUESTION, calling("Lisbon", arguments='{"city": "Lis'), result("Lisbon")]
+                done = await llm.chat("agent", talk, item="a", step="broken", tools=[TOOL])
+                return done.finish_reason
 
             forms: dict[str, Awaitable[str]] = {
-                "our client: words": words(),
-                "our client: a tool call": call(),
+                "our client: words": words("agent"),
+                "our client: words, streamed": words("streamed"),
+                "our client: a tool call": call("agent"),
+                "our client: a tool call, streamed": call("streamed"),
                 "our client: a value by its schema": value(),
-                "our probe before a run": probed(),
+                "our client: after a call of arguments that are no JSON": after_broken_call(),
             }
-            for name, asked in forms.items():
-                found[name] = await _finding(asked)
-    return found
+            return {name: await _finding(asked) for name, asked in forms.items()}
 
 
 async def _finding(asked: Awaitable[str]) -> Finding:

@@ -91,7 +91,7 @@ async def open_run(
             WarmServers(live) as servers,
         ):
             probed = await probe(
-                config.roles,
+                config.roles_asked(),
                 calls_tools=[role for role in config.roles if calls_tools(config, role)],
                 invocation_id=invocation_id,
                 profiles=profiles,
@@ -105,6 +105,7 @@ async def open_run(
                 gateway,
                 servers,
                 progress,
+                on_waiting=progress.waiting,
                 retry_failed=retry_failed,
             )
             profiles.on_learned = run.learned

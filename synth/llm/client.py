@@ -247,7 +247,7 @@ def _shaping(asked: PlainRequest) -> Callable[[Profile, bool], Shaped]:
     def shape(profile: Profile, is_plain: bool) -> Shaped:
         if is_plain:
             return Shaped(asked.body, asked.raw, (size, asked.max_tokens))
-        body = shaped(asked.body, profile, size=size)
+        body = shaped(asked.body, profile, size=size, messages=asked.messages)
         raw = to_json(body, inf_nan_mode="null")
         return Shaped(body, raw, (len(raw), most_tokens(asked.max_tokens, profile, size)))
 

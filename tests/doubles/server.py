@@ -113,6 +113,14 @@ class DoubleServer:
     def port(self) -> int:
         return self._port
 
+    def role(self, key_env: str) -> Body:
+        """Settings of a role that this server plays; the variable `key_env` holds `KEY`."""
+        double = self.double
+        keys: Body = {"api_key_env": key_env} if double.api_key else {}
+        if double.key_header == "api-key":
+            keys = {"headers": {double.key_header: key_env}}
+        return keys | {"base_url": self.url, "query": dict(double.query)}
+
     def tokens(self, *, delivered: bool) -> Bill:
         """What all answers that arrived in full were charged, or those that were cut off."""
         bills = [done.bill for done in self.answered if done.delivered is delivered]
@@ -127,6 +135,8 @@ class DoubleServer:
             response = await handler(request)
             status = response.status
             return response
+        except ConnectionError:  # the other end has gone, or was hung up on
+            return web.Response()
         finally:
             self.in_flight -= 1
             self.statuses[status] += 1
@@ -174,11 +184,11 @@ class DoubleServer:
         if (lacking := self.quota.admit()) is not None:
             return self._too_many(lacking, model)
         check(self.double, body)
-        await asyncio.sleep(self._latency_s)
         whole = await self._completion(body)
         answered = Answered(number, whole["bill"])
         self.answered.append(answered)
         self.quota.charge(answered.bill.prompt + answered.bill.completion)
+        await asyncio.sleep(self._latency_s)  # who does not wait for it has to pay all the same
         headers = self.quota.told(refused=False) | {"x-request-id": str(number)}
         if body.get("stream"):
             return await self._stream(request, body, whole, headers, answered)

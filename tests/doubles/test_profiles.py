@@ -12,6 +12,7 @@ from records.settings import read_settings, validate_as
 from synth.llm.settings.config import RoleConfig
 from synth.llm.settings.profile import USUAL, Profile
 from tests.doubles.catalogue import DOUBLES
+from tests.doubles.double import Double
 from tests.doubles.server import serve
 from tests.doubles.test_forms import (
     FORCED,
@@ -71,6 +72,14 @@ def test_a_profile_has_no_prices_and_reaches_its_double_by_the_same_path(name: s
     assert role.query == dict(DOUBLES[name].query)
     assert (role.api_key_env or role.headers) or DOUBLES[name].api_key is None
     assert set(role.headers) <= {DOUBLES[name].key_header}
+
+
+@pytest.mark.parametrize("double", DOUBLES.values(), ids=DOUBLES)
+def test_a_double_says_how_a_role_reaches_it(double: Double) -> None:
+    with serve(double) as server:
+        role = validate_as(RoleConfig, server.role("DOUBLE_KEY"), where="the role")
+    assert role.base_url == server.url
+    assert ("DOUBLE_KEY" in (role.api_key_env, *role.headers.values())) == bool(double.api_key)
 
 
 @pytest.mark.parametrize(("name", "double_name"), PAIRS)

@@ -8,7 +8,7 @@ import pytest
 
 from records.errors import UnavailableError
 from records.store.dataset import Dataset
-from synth.llm.endpoint.limiter import Gate
+from synth.llm.endpoint.gate import Gate
 from tests.flows.endpoint_work import Endpoint, at, newest_end, paid
 from tests.flows.pipeline_work import content_of
 from tests.flows.test_workers import pipeline

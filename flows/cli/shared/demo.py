@@ -103,7 +103,7 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
         _tell_texts(dataset, accepted)
     _show_conversation(dataset, at)
     _tell_where(path, at, with_texts=hosted is None)
-    for line in with_more(config, again) if hosted is not None else with_your_endpoint():
+    for line in with_more(config.num_tasks, again) if hosted is not None else with_your_endpoint():
         say(line)
 
 

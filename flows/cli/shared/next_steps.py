@@ -6,8 +6,6 @@ import shutil
 import sys
 from pathlib import Path
 
-from synth.pipeline.config import RunConfig
-
 EXAMPLE = Path("configs/hosted.toml")
 """The commented example that a checkout has."""
 
@@ -63,10 +61,10 @@ def with_your_endpoint() -> list[str]:
     ]
 
 
-def with_more(config: RunConfig, command: str) -> list[str]:
+def with_more(num_tasks: int, command: str) -> list[str]:
     """Lines that make more of what a demo on an endpoint has made."""
     words = command.removeprefix("synth ")
-    more = config.num_tasks * 4
+    more = num_tasks * 4
     return [
         "More of it, from what is there, once the budget in it is raised:",
         f"  {program()} {words} --set num_tasks={more}",

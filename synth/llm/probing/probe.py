@@ -178,7 +178,8 @@ async def _check(
         if talker:
             await llm.chat(talker, _HELLO, item="probe", step="hello")
     except (ItemError, TransientError, UnavailableError) as error:
-        raise ConfigError(f"roles.{role}: {model} fails the probe: {error}") from None
+        listing = f"; the endpoint lists {unlisted}" if unlisted else ""
+        raise ConfigError(f"roles.{role}: {model} fails the probe: {error}{listing}") from None
     except ConfigError as error:
         if unlisted and str(error).startswith(endpoint.base_url):
             listing = f"the endpoint lists {unlisted}"

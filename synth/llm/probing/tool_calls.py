@@ -50,6 +50,8 @@ async def tool_problem(llm: LLM, role: str, item: str) -> str | None:
         if problem is not None:
             return problem
         calls = {"role": "assistant", "content": answer.content, "tool_calls": answer.tool_calls}
+        if answer.reasoning:
+            calls["reasoning_content"] = answer.reasoning
         messages.append(calls)
         messages += [
             {"role": "tool", "tool_call_id": call["id"], "content": _RESULT}

@@ -87,7 +87,7 @@ def test_the_number_and_its_reason_are_told() -> None:
 
 def test_the_command_that_goes_on_is_the_one_that_was_given() -> None:
     demo = hosted_demo(URL, "a model", "KEY", PRICED, ["concurrency=4", "servers=[]"])
-    [_, line] = with_more(demo.config, demo.command)
+    [_, line] = with_more(demo.config.num_tasks, demo.command)
     words = shlex.split(line)
     _, bound, _ = app.parse_args(words[words.index("demo") :], exit_on_error=False)
     given = bound.arguments
