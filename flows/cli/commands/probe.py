@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import Json, Set
 from flows.cli.shared.output import print_rows, say
 
@@ -23,12 +22,10 @@ def register(app: App) -> None:
 def probe(
     config: Path,
     *,
-    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
     json_: Json = False,
 ) -> int:
-    """Find out what the models of a config can do at their endpoints: some dozens of short requests
-    a model, which the budget limits.
+    """Find out what the models of a config can do at their endpoints, by short requests.
 
     Prints every entry of their profiles with how it was found, and each profile as a config takes
     it, under `roles.NAME.profile`. Ends with code 1 where a model cannot do what its roles need.
@@ -47,9 +44,10 @@ def probe(
     from synth.llm.probing.thorough import probe_thoroughly
     from synth.pipeline.config_files import load_any
 
-    loaded = load_any(config, set_, options=money.settings())
+    loaded = load_any(config, set_)
     loaded.check_roles()
-    models = asyncio.run(probe_thoroughly(loaded))
+    hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
+    models = asyncio.run(probe_thoroughly(hosted, on_progress=say))
     if json_:
         print(json.dumps([as_json(one) for one in models], ensure_ascii=False))  # noqa: T201
     else:
@@ -63,8 +61,11 @@ def as_json(model: "ProbedModel") -> dict[str, object]:
         "model": model.model,
         "url": model.url,
         "profile": model.profile.model_dump(mode="json", exclude_none=True),
-        "found": [dict(zip(("entry", "value", "how"), one, strict=True)) for one in model.found],
+        "findings": [one._asdict() for one in model.findings],
         "problems": list(model.problems),
+        "requests": model.requests,
+        "usage": model.usage._asdict(),
+        "usd": model.usd,
     }
 
 
@@ -74,11 +75,13 @@ def tell(models: "Sequence[ProbedModel]") -> None:
         say("no role of this config has an endpoint: there is nothing to probe")
     for model in models:
         print(f"\n{model.model} at {model.url} ({', '.join(model.roles)})")  # noqa: T201
-        rows = [(entry, _written(value), how) for entry, value, how in model.found]
+        rows = [(entry, _written(value), how) for entry, value, how in model.findings]
         print_rows(("entry", "value", "how it was found"), rows, json_=False)
         known = model.profile.model_dump(mode="json", exclude_none=True)
         settings = ", ".join(f"{name} = {_written(value)}" for name, value in known.items())
         print(f"profile = {{{settings}}}")  # noqa: T201
+        tokens = model.usage.prompt + model.usage.completion
+        say(f"spent {model.requests} requests, {tokens:,} tokens, {model.usd:.4f} USD")
         for problem in model.problems:
             print(f"problem: {problem}")  # noqa: T201
 

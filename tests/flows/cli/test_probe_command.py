@@ -8,7 +8,8 @@ import pytest
 
 from flows.cli.commands.probe import as_json, tell
 from synth.catalogue.evolution.config import EvolveConfig
-from synth.llm.probing.thorough import ProbedModel
+from synth.llm.probing.thorough import Finding, ProbedModel
+from synth.llm.settings.config import TokenUsage
 from synth.llm.settings.profile import Profile
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import load_any
@@ -16,12 +17,18 @@ from synth.rephrasing.writing.config import RephraseConfig
 
 PROFILE = Profile(structured="json_object", seed=False, context_tokens=8192)
 MODEL = ProbedModel(
-    ["agent", "judge"],
-    "theirs",
-    "http://127.0.0.1:9/v1",
-    PROFILE,
-    [("structured", "json_object", "json_schema was refused: no"), ("alternation", None, "-")],
-    ["agent: no call came"],
+    url="http://127.0.0.1:9/v1",
+    model="theirs",
+    roles=["agent", "judge"],
+    profile=PROFILE,
+    findings=[
+        Finding("structured", "json_object", "json_schema was refused: no"),
+        Finding("alternation", None, "-"),
+    ],
+    problems=["agent: no call came"],
+    requests=7,
+    usage=TokenUsage(prompt=1000, completion=200),
+    usd=0.5,
 )
 
 
@@ -37,7 +44,7 @@ def test_the_profile_that_is_printed_is_one_of_a_config(capsys: pytest.CaptureFi
 def test_programs_get_the_same_as_json() -> None:
     told = json.loads(json.dumps(as_json(MODEL)))
     assert Profile.model_validate(told["profile"]) == PROFILE
-    assert told["found"][0]["value"] == "json_object"
+    assert told["findings"][0]["value"] == "json_object"
     assert told["problems"] == ["agent: no call came"]
 
 
