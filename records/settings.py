@@ -49,8 +49,9 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     both = dict(below)
     for name, value in above.items():
         under = both.get(name)
-        are_tables = isinstance(value, dict) and isinstance(under, dict)
-        both[name] = merged(under, value) if are_tables else value
+        if isinstance(value, dict) and isinstance(under, dict):
+            value = merged(under, value)
+        both[name] = value
     return both
 
 

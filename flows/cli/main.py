@@ -17,6 +17,7 @@ from flows.cli.commands import data as cli_data
 from flows.cli.commands import domain as cli_domain
 from flows.cli.commands import grade as cli_grade
 from flows.cli.commands import label as cli_label
+from flows.cli.commands import probe as cli_probe
 from flows.cli.commands import rephrase as cli_rephrase
 from flows.cli.commands import run as cli_run
 from flows.cli.commands import sandbox as cli_sandbox
@@ -32,6 +33,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # `run` says what comes of it
 )
 cli_run.register(app)
+cli_probe.register(app)
 cli_data.register(app)
 cli_grade.register(app)
 cli_rephrase.register(app)

@@ -34,6 +34,16 @@ def load_config(
     return validate_as(RunConfig, read_settings(path, overrides, options), where=str(path))
 
 
+def load_any(
+    path: Path, overrides: Sequence[str] = (), *, options: Mapping[str, Any] = NO_OPTIONS
+) -> JobConfig:
+    """As `load_config`, of whatever kind of run the file describes: the one that knows its settings
+    best, of several the first."""
+    values = read_settings(path, overrides, options)
+    kind = min(KINDS.values(), key=lambda kind: len(values.keys() - kind.model_fields.keys()))
+    return validate_as(kind, values, where=str(path))
+
+
 def recorded_config(
     dataset: Dataset,
     run_id: str,

@@ -86,8 +86,7 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
     if hosted is not None:
         say(hosted.words)
         at = f" --dataset {shlex.quote(str(path))}"
-        again = f"{hosted.command}{at}"
-        seconds = run_flows([("pipeline", config)], path, command=again)
+        seconds = run_flows([("pipeline", config)], path, command=f"{hosted.command}{at}")
     else:
         if not config.stage_seconds:
             config = config.model_copy(update={"stage_seconds": STAGE_SECONDS})
@@ -104,7 +103,10 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
         _tell_texts(dataset, accepted)
     _show_conversation(dataset, at)
     _tell_where(path, at, with_texts=hosted is None)
-    for line in with_more(config.num_tasks, again) if hosted is not None else with_your_endpoint():
+    ending = with_your_endpoint()
+    if hosted is not None:
+        ending = with_more(config.num_tasks, f"{hosted.command}{at}")
+    for line in ending:
         say(line)
 
 
