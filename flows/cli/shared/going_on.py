@@ -31,7 +31,8 @@ def same_command_goes_on() -> Iterator[None]:
 
 def last_lines(error: BaseException, arguments: Sequence[str]) -> list[str]:
     """What the notes on an error say to the person who gave these arguments."""
-    notes = dict.fromkeys(getattr(error, "__notes__", ()))
+    noted: list[str] = getattr(error, "__notes__", [])
+    notes = list(dict.fromkeys(noted))
     lines = [note for note in notes if note != SAME_COMMAND]
     if SAME_COMMAND in notes:
         lines.append(f"go on: {shlex.join([*shlex.split(program()), *arguments])}")
