@@ -1,7 +1,7 @@
 """`synth`: the command line. Machine output on stdout, progress and errors on stderr.
 
-Exit codes: 0 done, 1 the run failed, 2 wrong use or configuration, 3 stopped by budget. Heavy
-imports (Prefect, DuckDB, MCP) happen inside the commands that need them.
+Exit codes: 0 done, 1 the run failed or left items to be tried again, 2 wrong use or configuration,
+3 stopped by budget. Heavy imports (Prefect, DuckDB, MCP) happen inside the commands that need them.
 """
 
 import os
@@ -21,7 +21,8 @@ from flows.cli.commands import rephrase as cli_rephrase
 from flows.cli.commands import run as cli_run
 from flows.cli.commands import sandbox as cli_sandbox
 from flows.cli.commands import tools as cli_tools
-from records.errors import BudgetError, ConfigError, SynthError
+from flows.cli.shared.going_on import last_lines
+from records.errors import BudgetError, ConfigError, SynthError, UnavailableError
 
 app = App(
     name="synth",
@@ -55,30 +56,33 @@ def run(arguments: Sequence[str]) -> int:
         code = app(arguments, exit_on_error=False, print_error=True, result_action="return_value")
     except CycloptsError:
         return 2  # already printed, with the command's usage
-    except KeyboardInterrupt:
-        return _fail("stopped; the same command goes on from here", 1)
-    except BaseExceptionGroup as group:
-        return _fail("\n".join(_lines_of(group)), 1)
-    except ConfigError as error:
-        return _fail(str(error), 2)
-    except BudgetError as error:
-        return _fail(
-            f"{error}\nNothing is lost: raise the budget and run the same command again.", 3
-        )
-    except SynthError as error:
-        return _fail(str(error), 1)
+    except (KeyboardInterrupt, BaseExceptionGroup, SynthError) as error:
+        message, code = _told(error)
+        print("\n".join([f"synth: {message}", *last_lines(error, arguments)]), file=sys.stderr)  # noqa: T201
     return code if isinstance(code, int) else 0  # `sandbox run` passes on its command's
+
+
+def _told(error: BaseException) -> tuple[str, int]:
+    """What is said of the end, and the exit code."""
+    match error:
+        case KeyboardInterrupt():
+            return "stopped; the same command goes on from here", 1
+        case BaseExceptionGroup():
+            return "\n".join(_lines_of(error)), 1
+        case ConfigError():
+            return str(error), 2
+        case BudgetError():
+            return f"{error}\nNothing is lost: raise the budget and run the same command again.", 3
+        case UnavailableError():
+            return f"{error}\nNothing is lost: what was not made is pending.", 1
+        case _:
+            return str(error), 1
 
 
 def _lines_of(error: BaseException) -> list[str]:
     if isinstance(error, BaseExceptionGroup):
         return [str(error), *(line for inner in error.exceptions for line in _lines_of(inner))]
     return [f"{type(error).__name__}: {error}"]
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"synth: {message}", file=sys.stderr)  # noqa: T201
-    return code
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from flows.runtime.data_root import check_parameters
 from flows.runtime.open_run import current_run, open_run
 from flows.runtime.ownership import claim_this_flow_run
 from flows.runtime.stage_runner import run_stage
+from records.errors import ConfigError
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.engine.plans import StageReport
@@ -39,8 +40,15 @@ async def joined_run(config: ConfigT, dataset: str) -> AsyncIterator[Run[ConfigT
             run.require_all()  # so that the UI, too, shows a run that is short as failed
         return
     check_parameters(config, dataset)
-    async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
-        yield run
+    try:
+        async with open_run(config, dataset, command=f"flow {flow_run.flow_name}") as run:
+            yield run
+    except ConfigError:
+        raise
+    except Exception as error:
+        words = "%s\nto go on, start the deployment %s again with the same parameters"
+        log.error(words, error, flow_run.flow_name)
+        raise
 
 
 async def run_stages(

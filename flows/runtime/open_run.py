@@ -3,7 +3,9 @@
 Whatever runs inside shares it: one lease, one budget, one invocation.
 """
 
+import math
 import platform
+import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -52,6 +54,9 @@ STATUSES = (
 )
 """How a run's row calls an end that an error made; "failed" for any other."""
 
+UNSEEN_S = 3600.0
+"""Seconds that a run waits for an endpoint by itself, where no terminal shows that it does."""
+
 LEDGER = (
     *("call_id", "stage", "cost_usd", "prompt_tokens", "completion_tokens"),
     *("cache_hit", "run_id"),
@@ -86,12 +91,17 @@ async def open_run(
         profiles = Profiles(read_profiles(path))
         async with (
             Gateway(
-                config.roles, budget=budget, offline_app=lambda: app, profiles=profiles
+                config.roles,
+                budget=budget,
+                offline_app=lambda: app,
+                profiles=profiles,
+                patience_s=_patience_s(config),
+                on_waiting=progress.waiting,
             ) as gateway,
             WarmServers(live) as servers,
         ):
             probed = await probe(
-                config.roles,
+                config.roles_asked(),
                 calls_tools=[role for role in config.roles if calls_tools(config, role)],
                 invocation_id=invocation_id,
                 profiles=profiles,
@@ -105,6 +115,7 @@ async def open_run(
                 gateway,
                 servers,
                 progress,
+                on_waiting=progress.waiting,
                 retry_failed=retry_failed,
             )
             profiles.on_learned = run.learned
@@ -159,6 +170,13 @@ def _check(config: JobConfig) -> None:
             check_domains(config)
         case RephraseConfig():
             sources_of(config)
+
+
+def _patience_s(config: JobConfig) -> float:
+    """How long the run waits for an endpoint that is gone: without end where somebody sees it."""
+    if config.outage_s is not None:
+        return config.outage_s
+    return math.inf if sys.stderr.isatty() else UNSEEN_S
 
 
 def current_run() -> Run[Any] | None:

@@ -12,6 +12,7 @@ from records.digest import digest
 from records.errors import ItemError
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
+from synth.llm.first_requests import note_request
 from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, new_row
 from synth.llm.sending import CHAT, ModelRequest, Sender, Shaped
@@ -171,6 +172,7 @@ class LLM:
                 form=form,
                 room=room,
             )
+            note_request(role, asked.body)
             shape, read_for = _shaping(asked), _reading(form)
             answer = await self._fetch(place, asked.raw, CHAT, shape, read_for)
             if answer.finish_reason != "length" or room == 2**DOUBLINGS:
@@ -245,7 +247,7 @@ def _shaping(asked: PlainRequest) -> Callable[[Profile, bool], Shaped]:
     def shape(profile: Profile, is_plain: bool) -> Shaped:
         if is_plain:
             return Shaped(asked.body, asked.raw, (size, asked.max_tokens))
-        body = shaped(asked.body, profile, size=size)
+        body = shaped(asked.body, profile, size=size, messages=asked.messages)
         raw = to_json(body, inf_nan_mode="null")
         return Shaped(body, raw, (len(raw), most_tokens(asked.max_tokens, profile, size)))
 

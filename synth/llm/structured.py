@@ -142,12 +142,15 @@ class StructuredOutput:
     def _validator(self, schema: dict[str, Any]) -> jsonschema_rs.Validator:
         text = json.dumps(schema)
         if text not in self._validators:
-            self._validators[text] = jsonschema_rs.validator_for(
-                schema,
-                pattern_options=jsonschema_rs.RegexOptions(),  # linear time
-                retriever=_refuse_to_fetch,
-            )
+            self._validators[text] = validator_of(schema)
         return self._validators[text]
+
+
+def validator_of(schema: dict[str, Any]) -> jsonschema_rs.Validator:
+    """That fetches nothing and takes linear time for patterns."""
+    return jsonschema_rs.validator_for(
+        schema, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse_to_fetch
+    )
 
 
 def repair_messages(content: str, problem: object, path: ValuePath = ()) -> list[Message]:

@@ -41,7 +41,7 @@ def canonical(double: Double, body: Body, *, limit: int | None) -> Canonical:
     if not double.system_role:
         form = asked.body.get("response_format") or {}
         name = (form.get("json_schema") or {}).get("name")
-        is_long = asked.asked == "words" or name == "user_turn"
+        is_long = bool(asked.body.get("tools")) or name == "user_turn"
         asked.body["messages"] = _with_system(asked.body["messages"], is_long=is_long)
     return asked
 

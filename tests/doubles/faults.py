@@ -12,9 +12,10 @@ from typing import Literal
 
 from aiohttp import web
 
+from tests.doubles.delivery import END, Handler, hang_up
 from tests.doubles.double import Double
 from tests.doubles.errors import RefusedError, refused
-from tests.doubles.server import END, DoubleServer, Handler, hang_up
+from tests.doubles.server import DoubleServer
 
 Failure = Literal["429", "500", "503", "529", "reset", "cut", "error", "malformed", "hang"]
 """reset: the connection is lost before anything is said. cut: in the middle of the answer, which is

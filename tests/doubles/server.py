@@ -8,10 +8,9 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from aiohttp import web
 
@@ -21,6 +20,7 @@ from records.sizes import count_tokens
 from tests.doubles.asgi import ask
 from tests.doubles.canonical import Canonical, canonical
 from tests.doubles.checks import authorize, check, token_limit
+from tests.doubles.delivery import END, STREAM_ERROR, Answered, Fault, Handler, hang_up
 from tests.doubles.double import Double
 from tests.doubles.dressing import Bill, dressed, spent_on_thoughts
 from tests.doubles.errors import RefusedError, refused
@@ -29,36 +29,6 @@ from tests.doubles.quotas import Quota
 from tests.doubles.streams import events
 
 Body = dict[str, Any]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
-"""What happens to a request before, after or instead of its answer."""
-
-END = web.RequestKey("end", str)
-"""Key of a request under which a fault says how its answer ends: `cut` in the middle, or `error`,
-an error within the stream."""
-
-
-STREAM_ERROR = (
-    b"data: %s\n\n"
-    % json.dumps(
-        {
-            "error": {"code": 502, "message": "Provider disconnected", "type": "server_error"},
-            "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}],
-        }
-    ).encode()
-)
-"""How a stream ends whose model failed in the middle, as OpenRouter sends it."""
-
-
-@dataclass
-class Answered:
-    """One answer as the server charges for it."""
-
-    number: int
-    """Of the request, from 0."""
-    bill: Bill
-    delivered: bool = False
-    """Whether all of it was sent; what was cut off on its way is charged all the same."""
 
 
 class DoubleServer:
@@ -113,6 +83,14 @@ class DoubleServer:
     def port(self) -> int:
         return self._port
 
+    def role(self, key_env: str) -> Body:
+        """Settings of a role that this server plays; the variable `key_env` holds `KEY`."""
+        double = self.double
+        keys: Body = {"api_key_env": key_env} if double.api_key else {}
+        if double.key_header == "api-key":
+            keys = {"headers": {double.key_header: key_env}}
+        return keys | {"base_url": self.url, "query": dict(double.query)}
+
     def tokens(self, *, delivered: bool) -> Bill:
         """What all answers that arrived in full were charged, or those that were cut off."""
         bills = [done.bill for done in self.answered if done.delivered is delivered]
@@ -127,6 +105,8 @@ class DoubleServer:
             response = await handler(request)
             status = response.status
             return response
+        except ConnectionError:  # the other end has gone, or was hung up on
+            return web.Response()
         finally:
             self.in_flight -= 1
             self.statuses[status] += 1
@@ -174,11 +154,11 @@ class DoubleServer:
         if (lacking := self.quota.admit()) is not None:
             return self._too_many(lacking, model)
         check(self.double, body)
-        await asyncio.sleep(self._latency_s)
         whole = await self._completion(body)
         answered = Answered(number, whole["bill"])
         self.answered.append(answered)
         self.quota.charge(answered.bill.prompt + answered.bill.completion)
+        await asyncio.sleep(self._latency_s)  # who does not wait for it has to pay all the same
         headers = self.quota.told(refused=False) | {"x-request-id": str(number)}
         if body.get("stream"):
             return await self._stream(request, body, whole, headers, answered)
@@ -279,13 +259,6 @@ class DoubleServer:
             {"id": before + name, "object": "model", "created": 0, "owned_by": double.name} | more
             for name in self._models
         ]
-
-
-def hang_up(request: web.Request) -> NoReturn:
-    """Reset the connection; no answer follows."""
-    if request.transport is not None:
-        request.transport.abort()
-    raise ConnectionResetError("the double hung up")
 
 
 def _with(fault: Fault, handler: Handler) -> Handler:

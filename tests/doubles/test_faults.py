@@ -151,6 +151,8 @@ def test_a_proxy_cuts_silent_answers_and_passes_those_that_stream() -> None:
         slow.url = cutter.url
         assert statuses(slow, 2) == [0, 0]
         assert cutter.cut == 2
+    assert slow.tokens(delivered=True) == Bill(0, 0)
+    assert len(slow.answered) == 2
     with serve(VLLM, chunk_s=0.05) as server, cutting_idle(server, idle_s=1.0) as cutter:
         with client_of(server).with_options(base_url=cutter.url) as client:
             assert len(list(ask(client, stream=True))) > 3

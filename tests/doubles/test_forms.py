@@ -187,7 +187,8 @@ def test_keys_and_parameters_of_the_url_are_wanted(double: Double) -> None:
 def test_a_model_that_reasons_until_its_limit_says_nothing(double: Double) -> None:
     with asked(double) as client:
         field = "max_completion_tokens" if "max_tokens" in double.refused_fields else "max_tokens"
-        answer = ask(client, **{field: 3})
+        few: dict[str, Any] = {field: 3}
+        answer = ask(client, **few)
     message = answer.choices[0].message
     assert answer.choices[0].finish_reason == "length"
     if double.reasoning != "none":

@@ -12,6 +12,7 @@ from records.settings import read_settings, validate_as
 from synth.llm.settings.config import RoleConfig
 from synth.llm.settings.profile import USUAL, Profile
 from tests.doubles.catalogue import DOUBLES
+from tests.doubles.double import Double
 from tests.doubles.server import serve
 from tests.doubles.test_forms import (
     FORCED,
@@ -73,6 +74,14 @@ def test_a_profile_has_no_prices_and_reaches_its_double_by_the_same_path(name: s
     assert set(role.headers) <= {DOUBLES[name].key_header}
 
 
+@pytest.mark.parametrize("double", DOUBLES.values(), ids=DOUBLES)
+def test_a_double_says_how_a_role_reaches_it(double: Double) -> None:
+    with serve(double) as server:
+        role = validate_as(RoleConfig, server.role("DOUBLE_KEY"), where="the role")
+    assert role.base_url == server.url
+    assert ("DOUBLE_KEY" in (role.api_key_env, *role.headers.values())) == bool(double.api_key)
+
+
 @pytest.mark.parametrize(("name", "double_name"), PAIRS)
 def test_a_request_shaped_by_the_profile_gets_json_that_fits(name: str, double_name: str) -> None:
     double, profile = DOUBLES[double_name], role_of(name).profile
@@ -86,7 +95,9 @@ def test_a_request_shaped_by_the_profile_gets_json_that_fits(name: str, double_n
 @pytest.mark.parametrize(("name", "double_name"), PAIRS)
 def test_a_stream_tells_its_usage_as_the_profile_says(name: str, double_name: str) -> None:
     double, profile = DOUBLES[double_name], role_of(name).profile
-    options = {"stream_options": {"include_usage": True}} if profile.stream_usage else {}
+    options: dict[str, Any] = (
+        {"stream_options": {"include_usage": True}} if profile.stream_usage else {}
+    )
     with serve(double) as server, client_of(server) as client:
         chunks = list(ask(client, stream=True, **options))
     assert any(chunk.usage for chunk in chunks)

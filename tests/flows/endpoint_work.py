@@ -64,6 +64,19 @@ def about(body: Body) -> Broken:
     return lambda other: other["messages"][: len(words)] == words
 
 
+def first_of(stage: str) -> Broken:
+    """The requests about whichever item of the stage is the first to ask: a single one, since
+    several in a row would be an outage, in which a run waits."""
+    found: list[Broken] = []
+
+    def broken(body: Body) -> bool:
+        if not found and MARKER[stage] in json.dumps(body["messages"]):
+            found.append(about(body))
+        return any(is_meant(body) for is_meant in found)
+
+    return broken
+
+
 def at(server: Server, **changes: object) -> RunConfig:
     model = ModelConfig(name="m")
     role = RoleConfig(base_url=server.url, models=(model,), retries=0, backoff_s=0.01)

@@ -90,7 +90,8 @@ def run(
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     dry_run
         Check everything with a handful of items and the offline model, in a folder of its own
-        beside the dataset, and spend nothing.
+        beside the dataset, and spend nothing. Prints each hosted role's first request as it would
+        be sent.
     estimate
         Make only a pilot, some of the run's own tasks up to their verdicts, and print what the
         whole run will cost. The run itself goes on from there and pays for none of it again, but
@@ -116,8 +117,15 @@ def run(
         command = f"{command} --estimate"
         print_estimate(loaded, path, pilot=pilot, command=command, json_=json_)
     elif dry_run:
-        small, beside = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
-        _execute("dry_run", small, beside, command=f"{command} --dry-run")
+        from flows.cli.shared.requests import tell_requests
+        from synth.llm.first_requests import first_requests
+
+        # in this process alone, where the requests are seen
+        small = loaded.in_small().model_copy(update={"workers": 1})
+        beside = path.with_name(f"{path.name}-dry-run")
+        with first_requests() as plain:
+            _execute("dry_run", small, beside, command=f"{command} --dry-run")
+        tell_requests(loaded, plain, beside)
     else:
         _execute("pipeline", loaded, path, command=command)
 

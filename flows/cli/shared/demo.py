@@ -8,8 +8,9 @@ from pathlib import Path
 from flows.cli.shared.conversation import worth_reading
 from flows.cli.shared.entry import run_flows
 from flows.cli.shared.hosted_demo import HostedDemo
-from flows.cli.shared.next_steps import program, with_more, with_your_endpoint
+from flows.cli.shared.next_steps import with_more, with_your_endpoint
 from flows.cli.shared.output import print_rows, say
+from flows.cli.shared.program import program
 from flows.runtime.settings import dataset_path
 from records.reading.query import run_sql
 from records.store.dataset import Dataset
@@ -103,7 +104,7 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
         _tell_texts(dataset, accepted)
     _show_conversation(dataset, at)
     _tell_where(path, at, with_texts=hosted is None)
-    for line in with_more(config, again) if hosted is not None else with_your_endpoint():
+    for line in with_more(config.num_tasks, again) if hosted is not None else with_your_endpoint():
         say(line)
 
 

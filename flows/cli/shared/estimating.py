@@ -9,6 +9,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from flows.cli.shared.going_on import same_command_goes_on
 from flows.cli.shared.output import say
 from flows.runtime.open_run import open_run
 from synth.pipeline.config import RunConfig
@@ -21,7 +22,8 @@ def print_estimate(
     config: RunConfig, dataset: Path, *, pilot: int, command: str, json_: bool
 ) -> None:
     """The pilot's items are committed to `dataset`, where the run finds them."""
-    made = asyncio.run(_estimated(config, str(dataset), pilot, command))
+    with same_command_goes_on():
+        made = asyncio.run(_estimated(config, str(dataset), pilot, command))
     if json_:
         print(json.dumps(_plain(made)))  # noqa: T201
         return

@@ -1,12 +1,8 @@
 """What a newcomer can do after the demo: commands that work where the demo was run."""
 
-import os
-import shlex
-import shutil
-import sys
 from pathlib import Path
 
-from synth.pipeline.config import RunConfig
+from flows.cli.shared.program import program
 
 EXAMPLE = Path("configs/hosted.toml")
 """The commented example that a checkout has."""
@@ -21,17 +17,6 @@ DEMO = (
     "--price 0.6,2.5"
 )
 """On an endpoint, its prices in USD for a million tokens of prompt and of completion."""
-
-
-def program() -> str:
-    """How this `synth` is started from here: by its name where the PATH finds it, else by path."""
-    own = Path(sys.executable).with_name("synth")
-    if not own.exists():
-        return shlex.join([sys.executable, "-m", "flows.cli"])
-    if (found := shutil.which("synth")) and own.samefile(found):
-        return "synth"
-    shown = os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own)
-    return shlex.quote(shown)
 
 
 def with_your_endpoint() -> list[str]:
@@ -63,10 +48,10 @@ def with_your_endpoint() -> list[str]:
     ]
 
 
-def with_more(config: RunConfig, command: str) -> list[str]:
+def with_more(num_tasks: int, command: str) -> list[str]:
     """Lines that make more of what a demo on an endpoint has made."""
     words = command.removeprefix("synth ")
-    more = config.num_tasks * 4
+    more = num_tasks * 4
     return [
         "More of it, from what is there, once the budget in it is raised:",
         f"  {program()} {words} --set num_tasks={more}",

@@ -89,8 +89,8 @@ def is_out_of_money(code: int, body: bytes) -> bool:
     """An account without credit or quota: no wait helps."""
     if code == 402:
         return True
-    said = words_of(body).lower()
-    return code == 429 and ("insufficient_quota" in said or "insufficient balance" in said)
+    said = body[: 16 * EXCERPT].lower()
+    return code == 429 and (b"insufficient_quota" in said or b"insufficient balance" in said)
 
 
 def excerpt(body: bytes) -> str:

@@ -6,7 +6,7 @@ items are made. `synth.llm.probing.thorough` finds out the rest.
 """
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from synth.llm.client import LLM
 from synth.llm.endpoint.connection import ASGIApp
 from synth.llm.endpoint.failures import SendError
 from synth.llm.gateway import Gateway
+from synth.llm.probing.questions import FORM, HELLO, REPORT
 from synth.llm.probing.tool_calls import tool_problem
 from synth.llm.profiles import ModelAt, Profiles
 from synth.llm.settings.config import OFFLINE, RoleConfig
@@ -37,22 +38,6 @@ NEVER_STRUCTURED = frozenset({"agent", "rewriter", "embedder"})
 """Roles whose answers have no form."""
 
 _MOST_NAMES = 10
-
-_FORM = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string", "description": "Name of the city."},
-        "celsius": {"type": "integer", "description": "Its temperature now."},
-        "rains": {"type": "boolean"},
-    },
-    "required": ["city", "celsius", "rains"],
-    "additionalProperties": False,
-}
-_REPORT = [
-    {"role": "system", "content": "You fill in forms. You write nothing else."},
-    {"role": "user", "content": "It is 21 degrees in Lisbon, and the sky is clear."},
-]
-_HELLO = [{"role": "user", "content": "Say hello."}]
 
 
 class _Part(NamedTuple):
@@ -134,10 +119,9 @@ async def _unlisted(gateway: Gateway, part: _Part, profiles: Profiles) -> str:
             advice = f"check the key in {key}" if key else "set api_key_env"
         raise ConfigError(f"roles.{role}: {failure.detail}; {advice}") from None
     model = part.where[1]
-    mine = [entry for entry in listed or () if _is_called(entry["id"], model)]
-    if mine and (context := _context_of(mine[0])):
+    if context := context_listed(listed or (), model):
         profiles.change(part.where, context_tokens=context)
-    if mine or listed is None:
+    if listed is None or any(_is_called(entry["id"], model) for entry in listed):
         return ""
     names = [entry["id"] for entry in listed]
     return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
@@ -147,11 +131,16 @@ def _is_called(listed: str, model: str) -> bool:
     return listed in (model, f"{model}:latest", f"models/{model}", "*")
 
 
-def _context_of(entry: Mapping[str, Any]) -> int | None:
-    """As vLLM, OpenRouter and Groq list it."""
-    for name in ("max_model_len", "context_length", "context_window"):
-        if type(value := entry.get(name)) is int and value > 0:
-            return value
+def context_listed(listed: Iterable[Mapping[str, Any]], model: str) -> int | None:
+    """Tokens that a model holds, where the list of models says so: as vLLM, OpenRouter, Groq and
+    llama.cpp do."""
+    for entry in listed:
+        if _is_called(entry["id"], model):
+            meta = entry.get("meta") or {}
+            names = ("max_model_len", "context_length", "context_window")
+            for value in (*(entry.get(name) for name in names), meta.get("n_ctx")):
+                if type(value) is int and value > 0:
+                    return value
     return None
 
 
@@ -176,9 +165,10 @@ async def _check(
         if form:
             await _form(llm, form, part, profiles)
         if talker:
-            await llm.chat(talker, _HELLO, item="probe", step="hello")
+            await llm.chat(talker, HELLO, item="probe", step="hello")
     except (ItemError, TransientError, UnavailableError) as error:
-        raise ConfigError(f"roles.{role}: {model} fails the probe: {error}") from None
+        listing = f"; the endpoint lists {unlisted}" if unlisted else ""
+        raise ConfigError(f"roles.{role}: {model} fails the probe: {error}{listing}") from None
     except ConfigError as error:
         if unlisted and str(error).startswith(endpoint.base_url):
             listing = f"the endpoint lists {unlisted}"
@@ -204,11 +194,11 @@ async def _form(llm: LLM, role: str, part: _Part, profiles: Profiles) -> None:
         try:
             await llm.structured(
                 role,
-                _REPORT,
+                REPORT,
                 item="probe",
                 step=f"form-{used}",
                 name="weather",
-                schema=_FORM,
+                schema=FORM,
                 repairs=0,
             )
             return

@@ -9,27 +9,11 @@ import re
 from typing import Any
 
 from synth.llm.client import LLM, Completion
+from synth.llm.probing.questions import TOOL, WEATHER
+from synth.llm.wire.answer import ChatAnswer
 
 ROUNDS = 3
 """Calls in a row after which a model that was given the result each time goes round in circles."""
-
-_QUESTION = "What is the weather in Lisbon right now? Call the tool get_weather to find out."
-
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Get the current weather of a city. Returns city, sky and celsius.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "Name of the city, such as Oslo."}
-            },
-            "required": ["city"],
-            "additionalProperties": False,
-        },
-    },
-}
 
 _PARSER = " (vLLM: --enable-auto-tool-choice --tool-call-parser, SGLang: --tool-call-parser)"
 _WRONG_PARSER = f". The server reads this model's calls wrongly: set its parser{_PARSER}"
@@ -41,15 +25,17 @@ _RESULT = '{"city": "Lisbon", "sky": "clear", "celsius": 21}'
 
 async def tool_problem(llm: LLM, role: str, item: str) -> str | None:
     """What is wrong with a call and with the words after its result, or None."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": _QUESTION}]
+    messages: list[dict[str, Any]] = list(WEATHER)
     for number in range(ROUNDS):
-        answer = await llm.chat(role, messages, item=item, step=f"turn-{number}", tools=[_TOOL])
+        answer = await llm.chat(role, messages, item=item, step=f"turn-{number}", tools=[TOOL])
         if number > 0 and not answer.tool_calls:
             return _ending_problem(answer)
         problem = call_problem(answer)
         if problem is not None:
             return problem
         calls = {"role": "assistant", "content": answer.content, "tool_calls": answer.tool_calls}
+        if answer.reasoning:
+            calls["reasoning_content"] = answer.reasoning
         messages.append(calls)
         messages += [
             {"role": "tool", "tool_call_id": call["id"], "content": _RESULT}
@@ -69,7 +55,7 @@ def _ending_problem(answer: Completion) -> str | None:
     return _markup_problem(words)
 
 
-def call_problem(answer: Completion) -> str | None:
+def call_problem(answer: Completion | ChatAnswer) -> str | None:
     """What is wrong with an answer that should call get_weather, or None."""
     if not answer.tool_calls:
         return _no_call_problem(answer)
@@ -91,7 +77,7 @@ def call_problem(answer: Completion) -> str | None:
     return None
 
 
-def _no_call_problem(answer: Completion) -> str:
+def _no_call_problem(answer: Completion | ChatAnswer) -> str:
     words = answer.content.strip()
     if not words:
         return f"it neither called nor said anything{_silence(answer)}"
@@ -110,7 +96,7 @@ def _markup_problem(words: str) -> str | None:
     return None
 
 
-def _silence(answer: Completion) -> str:
+def _silence(answer: Completion | ChatAnswer) -> str:
     if answer.finish_reason == "length":
         return f": max_tokens was reached at {answer.completion_tokens}; raise it"
     if answer.reasoning:

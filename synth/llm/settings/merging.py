@@ -6,6 +6,7 @@ endpoint below it, and the role's own with the file of its own endpoint below th
 `endpoint` are expanded, so that what is recorded needs no file.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ ALL = "all"
 CONNECTION = ("base_url", "api_key_env", "headers", "query", "profile")
 """What belongs to one address. A role with another address takes none of it from `roles.all`, so
 that no key is sent to a server that it is not for."""
+
+_PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\b")
+"""A word of an address that stands for one's own, such as RESOURCE."""
 
 
 def expanded_roles(given: Mapping[str, Any], chat_roles: Sequence[str]) -> dict[str, Any]:
@@ -54,10 +58,11 @@ def _with_endpoint(own: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(endpoint, str):
         raise ConfigError(f"roles.{name}.endpoint = {endpoint!r}: a name or a path is text")
     whole = merged(endpoint_settings(endpoint), own)
-    if "base_url" not in whole:
+    if own.get("base_url") is None and _PLACEHOLDER.search(whole.get("base_url", "ADDRESS")):
+        like = f", like {whole['base_url']}" if "base_url" in whole else ""
         raise ConfigError(
-            f"roles.{name}.endpoint = {endpoint!r}: its address is one's own; give it as "
-            f"roles.{name}.base_url"
+            f"roles.{name}.endpoint = {endpoint!r}: its address is your own; give it as "
+            f"roles.{name}.base_url{like}"
         )
     return whole
 

@@ -50,6 +50,11 @@ class Profile(Config):
     reasoning_field: Literal["reasoning_content", "reasoning", "think", "none"] | None = None
     """Where the model's reasoning stands in an answer, and so where earlier reasoning is sent back
     if `send_reasoning` is set. Answers are read from all of these places."""
+    reasoning_back: bool | None = None
+    """Whether the server wants the reasoning of earlier turns with calls back, whatever
+    `send_reasoning` says."""
+    call_ids: Literal["any", "nine"] | None = None
+    """Which ids of calls the server takes; `nine` are nine letters and digits."""
     effort_field: (
         Literal["reasoning_effort", "reasoning.effort", "enable_thinking", "thinking", "none"]
         | None
@@ -87,6 +92,8 @@ USUAL = Profile(
     stream=False,
     stream_usage=True,
     reasoning_field="reasoning_content",
+    reasoning_back=False,
+    call_ids="any",
     effort_field="reasoning_effort",
     alternation=False,
     system_role="system",

@@ -98,8 +98,10 @@ def _usage(given: Any, fallback: tuple[int, int], cached_usage: str | None) -> T
     cached = max(_count(value_at(usage, place), 0) for place in places)
     reasoned = max(_count(value_at(usage, place), 0) for place in _REASONED)
     total = usage.get("total_tokens")
-    if reasoned and type(total) is int and total == prompt + completion + reasoned:
-        completion += reasoned  # some servers count reasoning beside the completion
+    if type(total) is int and total > prompt + completion:
+        # some servers count reasoning beside the completion, or only in the total
+        reasoned = total - prompt - completion
+        completion += reasoned
     return TokenUsage(prompt, completion, min(cached, prompt), min(reasoned, completion))
 
 

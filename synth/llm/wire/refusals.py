@@ -57,7 +57,7 @@ def read_refusal(
 ) -> Refusal:
     """Why the server did not take the request `sent`, in the form of `profile`. What the user has
     `declared` is never changed."""
-    said = words_of(body)
+    said = _everything_in(body)
     place = _place(body)
     change = _changed(place, said, sent, profile)
     if change is not None:
@@ -72,37 +72,50 @@ def read_refusal(
 
 
 def is_moderation(body: bytes) -> bool:
-    return _MODERATED.search(words_of(body)) is not None
+    return _MODERATED.search(_everything_in(body)) is not None
 
 
 def words_of(body: bytes) -> str:
     """The server's error in words: its message where there is one, else the body."""
+    error = _error_in(body)
+    if isinstance(error, Mapping):
+        for name in ("message", "detail", "error"):
+            if isinstance(said := error.get(name), str) and said:
+                return said
+    if error is None:
+        return body.decode("utf-8", "replace")
+    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+
+
+def _everything_in(body: bytes) -> str:
+    """As it is searched: codes and inner errors, too."""
+    error = _error_in(body)
+    return words_of(body) if error is None else json.dumps(error, ensure_ascii=False)
+
+
+def _error_in(body: bytes) -> Any:
+    """The error in the body of a refusal; None for what is no JSON."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
-    error = data.get("error", data) if isinstance(data, dict) else data
-    if isinstance(error, dict) and isinstance(message := error.get("message"), str):
-        more = [str(error[key]) for key in ("code", "type", "param") if error.get(key)]
-        inner = error.get("innererror") or error.get("metadata")
-        return " ".join([message, *more, json.dumps(inner) if inner else ""]).strip()
-    return json.dumps(error, ensure_ascii=False) if not isinstance(error, str) else error
+        return None
+    if isinstance(data, list) and data:  # Gemini
+        data = data[0]
+    return data.get("error") or data if isinstance(data, dict) else data
 
 
 def _place(body: bytes) -> str:
     """The field that the server names: OpenAI's `param`, or pydantic's `loc`."""
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
+    error = _error_in(body)
+    if not isinstance(error, dict):
         return ""
-    error = data.get("error", data) if isinstance(data, dict) else None
-    if isinstance(error, dict) and isinstance(error.get("param"), str):
+    if isinstance(error.get("param"), str):
         return error["param"]
-    detail = data.get("detail") if isinstance(data, dict) else None
-    if isinstance(error, dict) and isinstance(error.get("detail"), list):
-        detail = error["detail"]
-    if isinstance(detail, list) and detail and isinstance(detail[0], dict):
-        return ".".join(map(str, detail[0].get("loc", ())))
+    details = error.get("detail") or error.get("message")
+    if isinstance(details, dict):  # Mistral
+        details = details.get("detail")
+    if isinstance(details, list) and details and isinstance(details[0], dict):
+        return ".".join(map(str, details[0].get("loc", ())))
     return ""
 
 
@@ -188,6 +201,15 @@ def _alternation(text: str, said: str, sent: Mapping[str, Any], profile: Profile
     return ("alternation", True) if not profile.alternation else None
 
 
+def _reasoning_back(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
+    return None if profile.reasoning_back else ("reasoning_back", True)
+
+
+def _call_ids(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
+    has = any(m.get("tool_calls") or "tool_call_id" in m for m in sent.get("messages", ()))
+    return ("call_ids", "nine") if has and profile.call_ids != "nine" else None
+
+
 def _system(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
     has = any(m.get("role") in ("system", "developer") for m in sent.get("messages", ()))
     return ("system_role", "user") if has and profile.system_role != "user" else None
@@ -198,6 +220,8 @@ def _field_of(pattern: str, next_of: Any) -> _Field:
 
 
 _FIELDS = (
+    _field_of(r"reasoning_content.{0,60}(passed back|required|missing|must)", _reasoning_back),
+    _field_of(r"(tool[_ ]call[_ ])?id.{0,60}a-z, ?A-Z, ?0-9|length of 9", _call_ids),
     _field_of(r"\bstream_options\b|include_usage", _stream_options),
     _field_of(r"\bseed\b", _seed),
     _field_of(

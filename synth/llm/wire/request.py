@@ -28,6 +28,8 @@ class PlainRequest(NamedTuple):
     """The body as JSON: the same bytes for the same arguments."""
     max_tokens: int
     """Of the answer, at most."""
+    messages: Sequence[Message]
+    """With the reasoning that the body leaves out."""
 
 
 def chat_request(
@@ -68,7 +70,7 @@ def chat_request(
         raw = to_json(body, inf_nan_mode="null")  # a quarter of json.dumps' time
     except ValueError as error:
         raise ItemError("unsendable_request", f"{role} for {item}: {error}") from error
-    return PlainRequest(body, raw, config.max_tokens * room)
+    return PlainRequest(body, raw, config.max_tokens * room, messages)
 
 
 def _without_reasoning(messages: Sequence[Message]) -> list[Message]:

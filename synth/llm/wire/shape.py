@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from records.digest import digest
 from synth.llm.settings.profile import USUAL, Profile
 from synth.llm.wire.request import AnswerForm, Message
 
@@ -39,11 +40,19 @@ def is_plain(profile: Profile) -> bool:
     ) and (profile.context_tokens is None)
 
 
-def shaped(body: Mapping[str, Any], profile: Profile, *, size: int = 0) -> dict[str, Any]:
+def shaped(
+    body: Mapping[str, Any],
+    profile: Profile,
+    *,
+    size: int = 0,
+    messages: Sequence[Message] | None = None,
+) -> dict[str, Any]:
     """The body to send: `body` is a request as `chat_request` makes it, and stays as it is. `size`
-    is its length in bytes, where the context's length counts."""
+    is its length in bytes, where the context's length counts; `messages` are those with the
+    reasoning that the body leaves out."""
     sent = dict(body)
-    sent["messages"] = _messages(body["messages"], profile)
+    given = body["messages"] if messages is None or not profile.reasoning_back else messages
+    sent["messages"] = _messages(given, profile)
     if profile.seed is False:
         sent.pop("seed", None)
     if profile.sampling is False:
@@ -178,6 +187,8 @@ def _messages(messages: Sequence[Message], profile: Profile) -> Sequence[Message
         changes.append(lambda given: _system_as(given, profile.system_role or ""))
     if profile.alternation:
         changes.append(_alternating)
+    if profile.call_ids == "nine":
+        changes.append(_with_short_ids)
     for change in changes:
         messages = change(messages)
     return messages
@@ -226,6 +237,23 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
     if spoken is not None and spoken["role"] == "assistant":
         made.insert(made.index(spoken), {"role": "user", "content": "(begins)"})
     return made
+
+
+def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
+    """Calls and their results under ids of nine letters and digits; equal ids stay equal."""
+    made = []
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            calls = [call | {"id": _nine(call["id"])} for call in calls]
+            message = message | {"tool_calls": calls}
+        if "tool_call_id" in message:
+            message = message | {"tool_call_id": _nine(message["tool_call_id"])}
+        made.append(message)
+    return made
+
+
+def _nine(call_id: str) -> str:
+    return digest("call", call_id)[:9]
 
 
 def _is_plain_text(message: Message) -> bool:

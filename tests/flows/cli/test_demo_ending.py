@@ -9,7 +9,8 @@ import pytest
 
 from flows.cli.main import app
 from flows.cli.shared.conversation import worth_reading
-from flows.cli.shared.next_steps import program, with_your_endpoint
+from flows.cli.shared.next_steps import with_your_endpoint
+from flows.cli.shared.program import program
 from records.settings import read_settings
 from records.store.dataset import Dataset
 from synth.pipeline.config_files import load_config

@@ -19,6 +19,7 @@ from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
 from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
+from synth.llm.settings.endpoints import endpoint_settings
 from tests.flows.conftest import Synth
 from tests.offline_llm.test_same_request import served
 
@@ -86,7 +87,7 @@ def test_the_number_and_its_reason_are_told() -> None:
 
 def test_the_command_that_goes_on_is_the_one_that_was_given() -> None:
     demo = hosted_demo(URL, "a model", "KEY", PRICED, ["concurrency=4", "servers=[]"])
-    [_, line] = with_more(demo.config, demo.command)
+    [_, line] = with_more(demo.config.num_tasks, demo.command)
     words = shlex.split(line)
     _, bound, _ = app.parse_args(words[words.index("demo") :], exit_on_error=False)
     given = bound.arguments
@@ -114,8 +115,11 @@ def test_the_usual_variables_are_read_where_they_are_asked_for(
 
 
 def test_a_ready_endpoint_is_enough_by_its_name() -> None:
-    agent = hosted_demo("local", "m", None, Money(budget=1), []).config.roles["agent"]
-    assert (agent.base_url, agent.has_prices) == ("http://localhost:8000/v1", True)
+    free = Money(price="0,0", budget=1)
+    agent = hosted_demo("deepseek", "m", None, free, []).config.roles["agent"]
+    ready = endpoint_settings("deepseek")
+    assert (agent.base_url, agent.api_key_env) == (ready["base_url"], ready["api_key_env"])
+    assert agent.models[0].name == "m"
 
 
 @pytest.mark.parametrize(

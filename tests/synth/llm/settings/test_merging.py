@@ -131,12 +131,20 @@ def test_a_change_of_all_reaches_what_is_recorded() -> None:
 
 
 def test_ready_endpoints_have_names_and_hold_settings_of_roles() -> None:
-    assert "local" in endpoints.endpoint_names()
     for name in endpoints.endpoint_names():
         assert endpoints.endpoint_settings(name)
-    role = of(RunConfig, "roles.all.endpoint=local", "roles.all.models=mine").roles["agent"]
-    assert role.has_prices
-    assert not role.is_offline
+    role = of(RunConfig, "roles.all.endpoint=vllm", "roles.all.models=mine").roles["agent"]
+    assert role.base_url == endpoints.endpoint_settings("vllm")["base_url"]
+    assert role.profile.seed is True
+
+
+def test_an_address_with_a_place_for_one_s_own_has_to_be_given() -> None:
+    with pytest.raises(ConfigError, match=r"roles\.all\.base_url, like https://RESOURCE"):
+        of(RunConfig, "roles.all.endpoint=azure")
+    role = of(RunConfig, "roles.all.endpoint=azure", f"roles.all.base_url={HERE}").roles["agent"]
+    assert (role.base_url, role.api_key_env) == (HERE, None)
+    assert role.headers
+    assert role.query
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ def test_a_wrong_endpoint_file_is_named_with_the_setting(
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("roles.all.endpoint=nowhere", ("'nowhere'", "local", "the path of a .toml file")),
+        ("roles.all.endpoint=nowhere", ("'nowhere'", "vllm", "the path of a .toml file")),
         ("roles.all.endpoint=no/file.toml", ("no/file.toml", "there is no such file")),
         ("roles.all.endpoint=3", ("endpoint = 3",)),
         ("roles.all=http://x/v1", ("roles.all wants a table", "[roles.all]")),
