@@ -46,7 +46,7 @@ STILL_ALLOWED_S = 60.0
 TOKEN_BYTES = 4
 """To tell a minute's limit roughly what a request will use."""
 
-_SAID_BY_500 = frozenset({"alternation", "system_role", "structured"})
+_SAID_BY_500 = frozenset({"alternation", "system_role", "structured", "call_arguments"})
 """What servers that render a template or compile a grammar report as errors of their own."""
 
 log = logging.getLogger(__name__)

@@ -184,6 +184,9 @@ class Endpoint:
         if not answer.is_complete:
             cut = "the stream ended in the middle of the answer"
             raise SendError("connection_lost", f"{self.url}: {cut}")
+        if answer.is_empty:
+            advice = "a server behind a proxy may not stream: try profile.stream = false"
+            raise SendError("bad_body", f"{self.url}: the stream holds nothing; {advice}")
         return Sent(raw, rate_hint(response.headers))
 
     async def models(self, *, timeout_s: float) -> list[dict[str, Any]] | None:

@@ -52,15 +52,15 @@ def rate_hint(headers: Mapping[str, str]) -> RateHint | None:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `retry-after` as a number or a
-    date."""
-    try:
-        return max(0.0, float(headers.get("retry-after-ms", "")) / 1000)
-    except ValueError:
-        pass
-    text = headers.get("retry-after", "")
-    if not text:
-        return None
-    return seconds_in(text)
+    date. LiteLLM's proxy passes on those of the server behind it under names of its own."""
+    for before in ("", "llm_provider-"):
+        try:
+            return max(0.0, float(headers.get(f"{before}retry-after-ms", "")) / 1000)
+        except ValueError:
+            pass
+        if text := headers.get(f"{before}retry-after", ""):
+            return seconds_in(text)
+    return None
 
 
 def seconds_in(text: str) -> float | None:
