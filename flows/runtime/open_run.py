@@ -34,6 +34,8 @@ from synth.judging.config import JudgedConfig
 from synth.judging.judge_report import judge_report
 from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
+from synth.llm.endpoint.batch import Batches
+from synth.llm.endpoint.batch_store import BatchStore
 from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
@@ -86,7 +88,11 @@ async def open_run(
         profiles = Profiles(read_profiles(path))
         async with (
             Gateway(
-                config.roles, budget=budget, offline_app=lambda: app, profiles=profiles
+                config.roles,
+                budget=budget,
+                offline_app=lambda: app,
+                profiles=profiles,
+                batches=Batches(BatchStore(store.batches_path(config.run_id))),
             ) as gateway,
             WarmServers(live) as servers,
         ):
