@@ -5,6 +5,7 @@ Given to `serve` as a fault: `serve(double, faults=[batches])`. Nothing goes by 
 is run when it has been asked for more than `polls` times.
 """
 
+import asyncio
 import json
 import threading
 from collections import Counter
@@ -43,6 +44,11 @@ class BatchDouble:
         """By method and path, ids left out."""
         self.polled = threading.Event()
         """Set when somebody has asked for a batch."""
+        self.creating = threading.Event()
+        """Set when a batch is to be created."""
+        self.may_create = threading.Event()
+        """While it is not set, who creates a batch waits for it."""
+        self.may_create.set()
         self.held = False
         """While it is set, no batch is run."""
         self._polls, self._ends, self._line_fault = polls, ends, line_fault
@@ -83,6 +89,8 @@ class BatchDouble:
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
         self.asked["POST batches"] += 1
+        self.creating.set()
+        await asyncio.to_thread(self.may_create.wait)
         asked = await request.json()
         if asked["input_file_id"] not in self.files or asked["completion_window"] != "24h":
             return _refused("no such file, or another window than 24h")

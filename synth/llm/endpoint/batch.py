@@ -22,11 +22,11 @@ POLL_GROWTH = 1.5
 
 
 class BatchPace(NamedTuple):
-    quiet_s: float = 5.0
+    quiet_s: float = 3.0
     """A batch is sent when nobody new has come for so long."""
     longest_s: float = 60.0
     """Or when its first request has waited so long."""
-    first_poll_s: float = 5.0
+    first_poll_s: float = 1.0
     longest_poll_s: float = 60.0
     most_requests: int = 10_000
     """And when it holds so many requests; servers take 50,000."""
@@ -186,7 +186,7 @@ class Batches:
             self.store.forget(name)
             raise
         self.store.created(name, batch_id)
-        log.info("%s: sent batch %s, %d requests of %s", url, batch_id, len(going), model)
+        log.info("%s: sent batch %s (%s, requests: %d)", url, batch_id, model, len(going))
         for waiting in _still(going):
             waiting.sent.set_result(_Sent(name, batch_id))
 
@@ -213,7 +213,7 @@ class Batches:
         answered = sum(line.code == 200 for line in lines.values())
         said = f": {state.words}" if state.words else ""
         log.info(
-            "%s: batch %s is %s, %d answers%s",
+            "%s: batch %s is %s (answers: %d)%s",
             *(api.endpoint.url, batch_id, state.status, answered, said),
         )
         return _Results(state, lines)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ def test_what_waits_together_goes_in_one_batch_and_is_answered_as_ever(
     )
     assert batched == at_once
     said = [record.getMessage() for record in caplog.records]
-    assert any("sent batch batch_0, 3 requests of offline-model" in line for line in said)
-    assert any("batch batch_0 is completed, 3 answers" in line for line in said)
+    assert any("sent batch batch_0 (offline-model, requests: 3)" in line for line in said)
+    assert any("batch batch_0 is completed (answers: 3)" in line for line in said)
 
 
 def test_answers_are_in_the_journal_and_asked_for_no_more(tmp_path: Path) -> None:
@@ -220,10 +221,11 @@ def test_files_without_batches_leave_nothing_behind(tmp_path: Path) -> None:
                 return await handler(request)
             return await super().__call__(request, handler)
 
-    with serve(OPENAI, faults=[OnlyFiles()]) as server:
-        for _ in range(2):
-            with pytest.raises(ConfigError, match=r"roles\.judge\.batch.*has no batches"):
-                asked(server, tmp_path)
+    said = r"roles\.judge\.batch.*has no batches"
+    with serve(OPENAI, faults=[OnlyFiles()]) as server, pytest.raises(ConfigError, match=said):
+        asked(server, tmp_path)
+    with sqlite3.connect(tmp_path / "batches" / "run.sqlite") as store:
+        assert store.execute("SELECT count(*) FROM requests").fetchone() == (0,)
 
 
 def test_a_creation_whose_answer_was_lost_is_not_made_twice(tmp_path: Path) -> None:

@@ -117,6 +117,28 @@ def test_processes_that_go_on_together_share_what_the_last_one_sent(
     assert len(ours) == (2 if known == "never created" else 1)
 
 
+def test_who_asks_while_another_process_creates_the_batch_waits_for_it(tmp_path: Path) -> None:
+    batches = BatchDouble()
+    batches.may_create.clear()
+
+    async def one_process(shard: str) -> None:
+        async with llm_of({"judge": role(server.url)}, tmp_path, shard=shard) as llm:
+            await ask_all(llm, "a")
+
+    async def run() -> None:
+        first = asyncio.create_task(one_process("first"))
+        await asyncio.to_thread(batches.creating.wait)
+        second = asyncio.create_task(one_process("second"))
+        await asyncio.sleep(0.3)  # for it to do what it should not
+        batches.may_create.set()
+        await asyncio.gather(first, second)
+
+    with serve(OPENAI, faults=[batches]) as server:
+        asyncio.run(run())
+        assert len(server.answered) == 1
+    assert batches.sizes == [1]
+
+
 def test_a_batch_that_the_server_does_not_know_is_not_paid_again_in_silence(
     tmp_path: Path,
 ) -> None:
