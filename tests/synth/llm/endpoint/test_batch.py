@@ -198,6 +198,38 @@ def test_a_line_about_the_text_is_the_items_own_failure(tmp_path: Path) -> None:
     assert caught.value.reason == "moderated"
 
 
+def test_a_line_with_403_is_the_items_own_where_others_are_let_in(tmp_path: Path) -> None:
+    said = {"error": {"message": "Your input was flagged.", "code": 403}}
+    batches = BatchDouble(line_fault=lambda batch, custom_id: (403, said))
+    with serve(OPENAI, faults=[batches]) as server:
+        with pytest.raises(ItemError) as caught:
+            asked(server, tmp_path)
+        assert server.answered  # a harmless question, which waits for no batch
+    assert caught.value.reason == "moderated"
+    assert batches.sizes == [3]
+
+
+def test_an_outage_while_a_batch_is_waited_for_is_waited_out(tmp_path: Path) -> None:
+    batches = BatchDouble()
+    batches.held = True
+
+    async def run() -> list[str]:
+        async with llm_of({"judge": role(server.url)}, tmp_path) as llm:
+            waiting = asyncio.create_task(ask_all(llm))
+            await asyncio.to_thread(batches.polled.wait)
+            await asyncio.to_thread(thread.run, server.stop())
+            batches.held = False
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(thread.run, server.start())
+            return await waiting
+
+    with serve(OPENAI, faults=[batches]) as server:
+        thread = server.thread
+        assert thread is not None
+        assert len(asyncio.run(run())) == 3
+    assert batches.sizes == [3]
+
+
 def test_a_batch_never_streams(tmp_path: Path) -> None:
     batches = BatchDouble()
     with serve(OPENAI, faults=[batches]) as server:
