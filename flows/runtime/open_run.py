@@ -36,6 +36,8 @@ from synth.judging.config import JudgedConfig
 from synth.judging.judge_report import judge_report
 from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
+from synth.llm.endpoint.batch import Batches
+from synth.llm.endpoint.batch_store import BatchStore
 from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
@@ -97,6 +99,7 @@ async def open_run(
                 profiles=profiles,
                 patience_s=_patience_s(config),
                 on_waiting=progress.waiting,
+                batches=Batches(BatchStore(store.batches_path(config.run_id))),
             ) as gateway,
             WarmServers(live) as servers,
         ):
