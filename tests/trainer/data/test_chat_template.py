@@ -369,6 +369,7 @@ def test_transformers_reads_calls_back_from_what_a_model_writes(
     """As `transformers serve` does; calls that are cut off keep their text."""
     their: Any = theirs["json"]
     read = conversation_of({"messages": CONVERSATION, "tools": [TOOL]})
+    assert isinstance(read, TrainingConversation)
     text = tokenizer.decode(encode_chat(tokenizer, read.messages, read.tools).ids)
     turn = text.split("<|im_assistant|>assistant<|im_middle|>")[1]
     parsed = their.parse_response(turn, prefix="")

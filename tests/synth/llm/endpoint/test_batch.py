@@ -226,6 +226,7 @@ def test_an_outage_while_a_batch_is_waited_for_is_waited_out(tmp_path: Path) -> 
     with serve(OPENAI, faults=[batches]) as server:
         thread = server.thread
         assert thread is not None
+        assert thread is not None
         assert len(asyncio.run(run())) == 3
     assert batches.sizes == [3]
 
