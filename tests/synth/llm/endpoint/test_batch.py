@@ -217,16 +217,16 @@ def test_an_outage_while_a_batch_is_waited_for_is_waited_out(tmp_path: Path) -> 
         async with llm_of({"judge": role(server.url)}, tmp_path) as llm:
             waiting = asyncio.create_task(ask_all(llm))
             await asyncio.to_thread(batches.polled.wait)
-            await asyncio.to_thread(thread.run, server.stop())
+            await asyncio.to_thread(run_there, server.stop())
             batches.held = False
             await asyncio.sleep(0.3)
-            await asyncio.to_thread(thread.run, server.start())
+            await asyncio.to_thread(run_there, server.start())
             return await waiting
 
     with serve(OPENAI, faults=[batches]) as server:
         thread = server.thread
         assert thread is not None
-        assert thread is not None
+        run_there = thread.run
         assert len(asyncio.run(run())) == 3
     assert batches.sizes == [3]
 
