@@ -34,7 +34,9 @@ class BatchedSending:
     async def reserve(self, worst: Amount, row: Row, earlier: Earlier | None) -> bool:
         """Take `worst` out of the budget; whether the journal has the request already as one that
         may be charged for, in which case `row` takes its place."""
-        same = [r for r in self._rows if earlier is not None and r["call_id"] == earlier.call_id]
+        same: list[Row] = []
+        if earlier is not None:
+            same = [r for r in self._rows if r["call_id"] == earlier.call_id]
         known = next((r for r in same if r["status"] == PENDING), None)
         if known is None:
             await self._budget.reserve(self._stage, worst)

@@ -40,6 +40,9 @@ CHAT = "/chat/completions"
 LONGEST_BACKOFF_S = 60.0
 """Cap of a request's own waits; what a server asks for is its gate's to honour."""
 
+LONGEST_BATCH_BACKOFF_S = 900.0
+"""Cap of the waits of requests in batches: room in a server's queue comes as others end."""
+
 MOST_REFUSALS = 60
 """For load, of one request while others are answered: it may be too large for a limit."""
 
@@ -130,10 +133,10 @@ class Sender:
             if refusals == MOST_REFUSALS:
                 raise TransientError(f"refused {refusals} times, the last with {failure}")
             # the endpoint's gate waits as long as the server asks; a first refusal it lets pass
-            waits = max(number, 1)
-            if self._goes_batched(request):  # whose requests are not the gate's
-                waits = number + refusals
-            await asyncio.sleep(self._wait_s(request, waits))
+            waits, longest_s = max(number, 1), LONGEST_BACKOFF_S
+            if self._goes_batched(request):  # and its waits are not the gate's
+                waits, longest_s = number + refusals, LONGEST_BATCH_BACKOFF_S
+            await asyncio.sleep(self._wait_s(request, waits, longest_s))
 
     def _goes_batched(self, request: ModelRequest) -> bool:
         return self._batched.takes(request.config) and request.path == CHAT
@@ -152,10 +155,10 @@ class Sender:
         return _Tried(used.profile, sent, earlier)
 
     @staticmethod
-    def _wait_s(request: ModelRequest, number: int) -> float:
+    def _wait_s(request: ModelRequest, number: int, longest_s: float) -> float:
         """The jitter keeps requests that failed together from coming back together, and is seeded
         so that a run's waits can be told from its log."""
-        longest = min(request.config.backoff_s * 2 ** (number - 1), LONGEST_BACKOFF_S)
+        longest = min(request.config.backoff_s * 2 ** (number - 1), longest_s)
         jitter = rng_of(request.key, "backoff", number).uniform(0.5, 1.0)
         return longest * jitter
 

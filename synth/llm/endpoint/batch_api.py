@@ -113,7 +113,7 @@ class BatchApi:
             said = "; ".join(str(fault.get("message") or fault.get("code")) for fault in faults[:3])
             return BatchState(
                 batch_id,
-                str(batch["status"]),
+                str(batch["status"]).lower(),
                 tuple(file for file in files if isinstance(file, str) and file),
                 self.endpoint.scrub(said),
                 any("limit" in str(fault.get("code")) for fault in faults),

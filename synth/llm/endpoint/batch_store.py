@@ -24,6 +24,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS requests"
     " (key TEXT, batch TEXT, profile TEXT NOT NULL, call_id TEXT NOT NULL,"
     " PRIMARY KEY (key, batch))",
+    "CREATE INDEX IF NOT EXISTS by_batch ON requests (batch)",
 )
 
 BUSY_S = 60.0
@@ -80,13 +81,15 @@ class BatchStore:
     def uploaded(
         self, name: str, url: str, file_id: str, requests: Sequence[BatchedRequest]
     ) -> None:
-        """Before the batch is created."""
+        """Before the batch is created. Not even a power cut loses it."""
+        self._run("PRAGMA synchronous=FULL")
         self._run("BEGIN IMMEDIATE")
         self._run("INSERT INTO batches VALUES (?, ?, ?, NULL)", name, url, file_id)
         for key, profile, call_id in requests:
             given = profile.model_dump_json(exclude_none=True)
             self._run("INSERT INTO requests VALUES (?, ?, ?, ?)", key, name, given, call_id)
         self._run("COMMIT")
+        self._run("PRAGMA synchronous=NORMAL")
 
     def created(self, name: str, batch_id: str) -> None:
         self._run("UPDATE batches SET batch_id = ? WHERE name = ?", batch_id, name)
@@ -102,7 +105,9 @@ class BatchStore:
         """What came of the request is written down elsewhere; the batch goes with its last."""
         self._run("BEGIN IMMEDIATE")
         self._run("DELETE FROM requests WHERE key = ?", key)
-        self._run("DELETE FROM batches WHERE name NOT IN (SELECT batch FROM requests)")
+        self._run(
+            "DELETE FROM batches WHERE NOT EXISTS (SELECT 1 FROM requests WHERE batch = name)"
+        )
         self._run("COMMIT")
 
     @asynccontextmanager
@@ -142,9 +147,8 @@ class BatchStore:
         if self._opened is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._opened = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-            # what a power cut takes is paid twice, and batches are few: each statement is synced
             self._opened.execute("PRAGMA journal_mode=WAL")
-            self._opened.execute("PRAGMA synchronous=FULL")
+            self._opened.execute("PRAGMA synchronous=NORMAL")  # no fsync for each that is done
             for table in _TABLES:
                 self._opened.execute(table)
         return self._opened

@@ -217,16 +217,15 @@ def test_an_outage_while_a_batch_is_waited_for_is_waited_out(tmp_path: Path) -> 
         async with llm_of({"judge": role(server.url)}, tmp_path) as llm:
             waiting = asyncio.create_task(ask_all(llm))
             await asyncio.to_thread(batches.polled.wait)
-            await asyncio.to_thread(run_there, server.stop())
+            thread = server.thread
+            assert thread is not None
+            await asyncio.to_thread(thread.run, server.stop())
             batches.held = False
             await asyncio.sleep(0.3)
-            await asyncio.to_thread(run_there, server.start())
+            await asyncio.to_thread(thread.run, server.start())
             return await waiting
 
     with serve(OPENAI, faults=[batches]) as server:
-        thread = server.thread
-        assert thread is not None
-        run_there = thread.run
         assert len(asyncio.run(run())) == 3
     assert batches.sizes == [3]
 
