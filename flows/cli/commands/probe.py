@@ -65,19 +65,22 @@ def probe(
     loaded = load_any(config, set_, options=Money(price=money.price).settings())
     loaded = loaded.model_copy(update={"budget": BudgetConfig()})  # of the run, which is not made
     loaded.check_roles()
+    small = None
+    if items:
+        from flows.cli.shared.items import is_done, items_of, probe_items
+
+        small = items_of(loaded, money, keep)
     hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
     models = asyncio.run(probe_thoroughly(hosted, on_progress=say))
     told = [as_json(one) for one in models]
     if not json_:
         tell(models)
         tell_cost(models, priced=all(own.has_prices for own in hosted.values()))
-    elif not items:
+    elif small is None:
         print(json.dumps(told, ensure_ascii=False))  # noqa: T201
     failed = any(one.problems for one in models)
-    if items:
-        from flows.cli.shared.items import is_done, probe_items
-
-        made = probe_items(loaded, money, keep, json_=json_)
+    if small is not None:
+        made = probe_items(small, keep, json_=json_)
         if json_:
             print(json.dumps({"models": told} | made, ensure_ascii=False, default=str))  # noqa: T201
         failed = failed or not is_done(made)

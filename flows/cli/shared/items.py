@@ -43,17 +43,27 @@ from llm_calls where not cache_hit group by all order by min(started_at)
 """
 
 
-def probe_items(
-    config: JobConfig, money: Money, keep: Path | None, *, json_: bool
-) -> dict[str, Any]:
-    """Make and, unless for programs, tell them; the same as values. Raises what stopped the making,
-    once what there is has been told. ConfigError for a folder to keep that holds something."""
+def items_of(config: JobConfig, money: Money, keep: Path | None) -> JobConfig:
+    """The settings that the items are made by. ConfigError, before anything is asked, for a config
+    that has none, a budget that could not bind, and a folder to keep that holds something."""
     tokens = BUDGET_TOKENS if money.budget is None else None
     budget = BudgetConfig(
         usd=money.budget,
         tokens=tokens if money.budget_tokens is None else money.budget_tokens,
     )
     small = with_one_of_each(config, budget)
+    small.check_roles()
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise ConfigError(
+            f"--keep {keep}: the items are made in a folder of their own, and this holds something "
+            "already; name one that is empty or new"
+        )
+    return small
+
+
+def probe_items(small: JobConfig, keep: Path | None, *, json_: bool) -> dict[str, Any]:
+    """Make the items and, unless for programs, tell them; the same as values. Raises what stopped
+    the making, once what there is has been told."""
     seen: dict[tuple[str, str], Exchange] = {}
 
     def keep_first(exchange: Exchange) -> None:
@@ -98,11 +108,6 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="synth-probe-") as temporary:
             yield Path(temporary) / "items"
         return
-    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise ConfigError(
-            f"--keep {keep}: the items are made in a folder of their own, and this holds something "
-            "already; name one that is empty or new"
-        )
     yield keep
 
 
