@@ -8,30 +8,52 @@ templates have put into the prompt already.
 import re
 from typing import NamedTuple
 
-_OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSING = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_NAMES = r"(think|thinking|thought|reasoning)"
+_OPENING = re.compile(rf"\s*<{_NAMES}>", re.IGNORECASE)
+_ANY_OPENING = re.compile(rf"<{_NAMES}>", re.IGNORECASE)
+_CLOSING = re.compile(rf"</{_NAMES}>", re.IGNORECASE)
+_EDGE = re.compile(r"[ \t]*(?:[\r\n{\[]|\Z)")
+"""What follows a mark that ends a line or that JSON comes after."""
 
 
 class CutText(NamedTuple):
     content: str
     reasoning: str | None
-    is_open: bool
-    """The reasoning never ended: nothing of the text is an answer."""
 
 
 def cut_reasoning(text: str) -> CutText:
-    """The text without reasoning at its beginning, and that reasoning."""
+    """The text without reasoning at its beginning, and that reasoning. Where the reasoning never
+    ends, nothing of the text is an answer."""
     if "<" not in text:  # most answers
-        return CutText(text, None, False)
-    opening = _OPENING.match(text)
-    start = opening.end() if opening else 0
-    closing = _CLOSING.search(text, start)
-    if opening is None:
-        # a closing mark alone: the template wrote the opening one; never within an answer's JSON
-        if closing is None or ('"' in text[: closing.start()] and text.lstrip()[:1] in '{["`'):
-            return CutText(text, None, False)
-    elif closing is None:
-        return CutText("", text[start:].strip() or None, True)
-    assert closing is not None
-    reasoning = text[start : closing.start()].strip() or None
-    return CutText(text[closing.end() :].lstrip(), reasoning, False)
+        return CutText(text, None)
+    pieces: list[str] = []
+    rest = text
+    if (end := _end_of_unopened(text)) is not None:
+        pieces.append(text[: end.start()])
+        rest = text[end.end() :].lstrip()
+    while opening := _OPENING.match(rest):
+        name = re.escape(opening[1])
+        closing = re.compile(f"</{name}>", re.IGNORECASE).search(rest, opening.end())
+        if closing is None:
+            pieces.append(rest[opening.end() :])
+            return CutText("", _joined(pieces))
+        pieces.append(rest[opening.end() : closing.start()])
+        rest = rest[closing.end() :].lstrip()
+    return CutText(rest, _joined(pieces))
+
+
+def _end_of_unopened(text: str) -> re.Match[str] | None:
+    """A closing mark whose opening one the template wrote. A mark that an answer is about stands
+    within a line, after its opening one, or in a string of JSON."""
+    closing = _CLOSING.search(text)
+    if closing is None or _ANY_OPENING.search(text, 0, closing.start()):
+        return None
+    before = text[: closing.start()]
+    if '"' in before and text.lstrip()[:1] in '{["`':
+        return None
+    begins_line = before.rstrip(" \t")[-1:] in ("", "\n")
+    return closing if begins_line or _EDGE.match(text, closing.end()) else None
+
+
+def _joined(pieces: list[str]) -> str | None:
+    return "\n\n".join(filter(None, map(str.strip, pieces))) or None

@@ -14,6 +14,9 @@ from typing import Any, Literal, NamedTuple
 from synth.llm.settings.profile import STRUCTURED, USUAL, Profile
 from synth.llm.wire.shape import is_json_object
 
+LEAST_TOKENS = 16
+"""Of an answer, below which no limit is learned."""
+
 Fault = Literal["field", "moderated", "context_length", "request"]
 
 
@@ -28,24 +31,49 @@ class Refusal(NamedTuple):
 
 
 _MODERATED = re.compile(
-    r"content[_ ]?(filter|policy|management)|moderation|flagged|responsibleai|safety|"
-    r"data_inspection|inappropriate|sensitive|prohibited",
+    r"content[_ ]?(filter|policy|management|moderation)|moderation|\bflagged\b|responsibleai|"
+    r"data_inspection|usage polic(y|ies)|invalid_prompt|(safety|harm)[_ ]?(reason|filter|setting|"
+    r"polic|system|check|block)|(due to|for|by|blocked.{0,20}) safety|"
+    r"(inappropriate|sensitive|prohibited|harmful|unsafe)[_ ](content|information|material|words?|"
+    r"text|topic)|不安全|敏感",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
-    r"context[_ ]?(length|size|window)|maximum context|prompt is too long|too many (input )?tokens|"
-    r"input (is )?too long|exceeds? the (model's )?max|reduce the length",
+    r"context[_ ]?(length|size|window|limit)|maximum context|prompt is too long|"
+    r"too many (input |prompt )?tokens|(input|prompt|request) (is |was )?too (long|large)|"
+    r"token count.{0,30}exceeds|range of input length|reduce the length|tokens \+ .{0,24}max_new_tokens",
     re.IGNORECASE,
 )
-_CONTEXT = re.compile(
-    r"(?:context (?:length|size|window)|max_model_len)[^0-9]{0,40}?([0-9][0-9,]{2,8})",
-    re.IGNORECASE,
+"""What only a request that is too long is told."""
+_CONTEXT = (
+    re.compile(
+        r"(?:context[_ ](?:length|size|window)|max_model_len)[^0-9]{0,40}?([0-9][0-9,]{2,8})",
+        re.IGNORECASE,
+    ),
+    re.compile(r"([0-9][0-9,]{2,8})(?: tokens?)? (?:maximum )?context", re.IGNORECASE),
+    re.compile(r"context limit: *[0-9,]+ *\+ *[0-9,]+ *> *([0-9][0-9,]{2,8})", re.IGNORECASE),
+    re.compile(r"max_new_tokens\W+must be <= *([0-9][0-9,]{2,8})", re.IGNORECASE),
 )
 _AT_MOST = re.compile(
-    r"(?:at most|less than or equal to|<=|maximum(?: value)?(?: of| is|:)?|supports up to|"
-    r"between \d+ and|limit(?: of| is)?|range of? ?\[\d+,)\s*([0-9][0-9,]{1,8})",
+    r"(?:at most|(?:less|lower) than or equal to|<=|maximum(?: value)?(?: of| is|:)?|"
+    r"supports up to|between \d+ and|limit(?: of| is)?|range.{0,40}\[ *\d+ *,|"
+    r"range.{0,40}inclusive\) to|[0-9] >)[ `'\"(]*([0-9][0-9,]{1,8})\b(?! *\(exclusive)",
     re.IGNORECASE,
 )
+_BELOW = re.compile(r"([0-9][0-9,]{1,8}) *\(exclusive\)", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"too large|too big|too high|exceed|(greater|less|lower) than", re.IGNORECASE
+)
+_ROOM = re.compile(
+    r"max_(completion_|new_)?tokens|max_?output_?tokens|maximum (context|tokens)|context length",
+    re.IGNORECASE,
+)
+_ECHOES = frozenset({"input", "flagged_input", "failed_generation", "ctx"})
+"""Where servers repeat a request's own text, which may say anything."""
+_OF_CONTENT = re.compile(
+    r"(^|\.)messages?\b.*\bcontent\b|(^|\.)(tools|functions)\b.+", re.IGNORECASE
+)
+"""Fields that no entry of a profile is about: what a message or a tool holds."""
 _STRUCTURED = re.compile(
     r"response_?format|json_?schema|json_?object|guided|grammar|structured|additionalproperties|"
     r"\bschema\b|text\.format",
@@ -59,13 +87,10 @@ def read_refusal(
     """Why the server did not take the request `sent`, in the form of `profile`. What the user has
     `declared` is never changed."""
     said = _everything_in(body)
-    place = _place(body)
-    change = _changed(place, said, sent, profile)
-    if change is not None:
-        name, value = change
-        if getattr(declared, name) is None:
-            return _field(name, value, profile)
-    if status == 413 or _TOO_LONG.search(said):
+    change = _changed(_place(body), said, sent, profile)
+    if change is not None and getattr(declared, change[0]) is None:
+        return _field(*change, profile)
+    if status == 413 or _TOO_LONG.search(said) or "exceeds the max" in said:
         return Refusal("context_length")
     if (
         declared.call_arguments is None
@@ -94,18 +119,29 @@ def words_of(body: bytes) -> str:
     """The server's error in words: its message where there is one, else the body."""
     error = _error_in(body)
     if isinstance(error, Mapping):
+        metadata = error.get("metadata")  # OpenRouter: what the server behind it said
+        raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
         for name in ("message", "detail", "error"):
             if isinstance(said := error.get(name), str) and said:
-                return said
+                return f"{said}: {raw}" if isinstance(raw, str) and raw else said
     if error is None:
         return body.decode("utf-8", "replace")
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
 
 
 def _everything_in(body: bytes) -> str:
-    """As it is searched: codes and inner errors, too."""
+    """As it is searched: codes and inner errors, too, and nothing that repeats the request."""
     error = _error_in(body)
-    return words_of(body) if error is None else json.dumps(error, ensure_ascii=False)
+    if error is None:
+        return words_of(body)
+    return json.dumps(_without_echoes(error), ensure_ascii=False)
+
+
+def _without_echoes(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {key: inner for key, inner in value.items() if key not in _ECHOES}
+        return {key: _without_echoes(inner) for key, inner in kept.items()}
+    return [_without_echoes(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _error_in(body: bytes) -> Any:
@@ -116,7 +152,12 @@ def _error_in(body: bytes) -> Any:
         return None
     if isinstance(data, list) and data:  # Gemini
         data = data[0]
-    return data.get("error") or data if isinstance(data, dict) else data
+    if not isinstance(data, dict):
+        return data
+    error = data.get("error")
+    # some give the status or its name there, and their words beside it
+    beside = not isinstance(error, dict | list) and (data.get("message") or data.get("detail"))
+    return data if beside else error or data
 
 
 def _place(body: bytes) -> str:
@@ -138,12 +179,37 @@ def _changed(
     place: str, said: str, sent: Mapping[str, Any], profile: Profile
 ) -> tuple[str, Any] | None:
     """An entry of the profile, and its next value. The field that the server names goes first: a
-    message about one often mentions others."""
-    for text in filter(None, (place, said)):
-        for field in _FIELDS:
-            if field.pattern.search(text) and (found := field.next_of(text, said, sent, profile)):
+    message about one often mentions others, and one about a text mentions anything."""
+    named = _next_of(place, said, sent, profile, _FIELDS) if place else None
+    if named is not None:
+        return named
+    if _TOO_LONG.search(said):
+        room = _max_tokens(said, said, sent, profile) if _ROOM.search(said) else None
+        return _new(room, profile)
+    if _MODERATED.search(said) or _OF_CONTENT.search(place):
+        return None
+    return _next_of(said, said, sent, profile, _FIELDS)
+
+
+def _next_of(
+    text: str, said: str, sent: Mapping[str, Any], profile: Profile, fields: Any
+) -> tuple[str, Any] | None:
+    for field in fields:
+        if field.pattern.search(text):
+            found = _new(field.next_of(text, said, sent, profile), profile)
+            if found is not None:
                 return found
     return None
+
+
+def _new(found: tuple[str, Any] | None, profile: Profile) -> tuple[str, Any] | None:
+    """What would leave an entry as it is changes nothing, and the request would go on for ever."""
+    return found if found is not None and found[1] != _known(found[0], profile) else None
+
+
+def _known(name: str, profile: Profile) -> Any:
+    value = getattr(profile, name)
+    return getattr(USUAL, name) if value is None else value
 
 
 class _Field(NamedTuple):
@@ -168,21 +234,24 @@ def _max_tokens(text: str, said: str, sent: Mapping[str, Any], profile: Profile)
     field = "max_completion_tokens" if "max_completion_tokens" in sent else "max_tokens"
     if field not in sent:
         return None
-    other = "max_tokens" if field == "max_completion_tokens" else "max_completion_tokens"
-    if context := _CONTEXT.search(said):
-        number = int(context[1].replace(",", ""))
-        if profile.context_tokens is None or number < profile.context_tokens:
-            return "context_tokens", number
-        return None
-    most = [int(n.replace(",", "")) for n in _AT_MOST.findall(said)]
-    smaller = [n for n in most if 16 <= n < sent[field]]
-    if smaller:
+    contexts = [_number(found[1]) for place in _CONTEXT if (found := place.search(said))]
+    if contexts:
+        known = profile.context_tokens
+        return ("context_tokens", contexts[0]) if known is None or contexts[0] < known else None
+    most = [*map(_number, _AT_MOST.findall(said)), *(_number(n) - 1 for n in _BELOW.findall(said))]
+    if smaller := [n for n in most if LEAST_TOKENS <= n < sent[field]]:
         return "max_output_tokens", min(smaller)
-    if re.search(r"too large|too big|exceed|greater than|less than", said, re.IGNORECASE):
-        return "max_output_tokens", max(16, sent[field] // 2)
-    if field == (profile.max_tokens_field or "max_tokens"):
-        return "max_tokens_field", other
-    return None
+    if _TOO_LONG.search(said):
+        return None  # of the prompt
+    if _TOO_MANY.search(said):
+        half = sent[field] // 2
+        return ("max_output_tokens", half) if half >= LEAST_TOKENS else None
+    # never back: a server that refuses both names would be asked for ever
+    return ("max_tokens_field", "max_completion_tokens") if field == "max_tokens" else None
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def _sampling(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
@@ -216,6 +285,18 @@ def _alternation(text: str, said: str, sent: Mapping[str, Any], profile: Profile
     return ("alternation", True) if not profile.alternation else None
 
 
+def _reasoning_field(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
+    has = any("reasoning_content" in m or "reasoning" in m for m in sent.get("messages", ()))
+    refused = re.search(
+        r"not (permitted|allowed|supported)|unknown|unsupported|unexpected", said, re.I
+    )
+    return ("reasoning_field", "none") if has and refused else None
+
+
+def _no_tools(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
+    return ("structured", "prompt") if "tool_choice" in sent else None
+
+
 def _reasoning_back(text: str, said: str, sent: Mapping[str, Any], profile: Profile) -> Any:
     return None if profile.reasoning_back else ("reasoning_back", True)
 
@@ -235,6 +316,7 @@ def _field_of(pattern: str, next_of: Any) -> _Field:
 
 
 _FIELDS = (
+    _field_of(r"messages?\b.{0,40}\breasoning(_content)?\b", _reasoning_field),
     _field_of(r"reasoning_content.{0,60}(passed back|required|missing|must)", _reasoning_back),
     _field_of(r"(tool[_ ]call[_ ])?id.{0,60}a-z, ?A-Z, ?0-9|length of 9", _call_ids),
     _field_of(r"\bstream_options\b|include_usage", _stream_options),
@@ -244,27 +326,24 @@ _FIELDS = (
     ),
     _field_of(
         r"system (role|message|prompt|instruction)s? (is |are )?not (supported|allowed|enabled)|"
-        r"(does not|doesn't) support (the )?(system|developer)|"
+        r"(does not|doesn't) support (the )?'?(system|developer)|"
         r"(only|supported roles).{0,40}user.{0,20}(assistant|model).{0,20}role|"
         r"developer instruction is not enabled",
         _system,
     ),
-    _field_of(
-        r"max_(completion_|new_)?tokens|max_?output_?tokens|maximum context|context length",
-        _max_tokens,
-    ),
+    _field_of(_ROOM.pattern, _max_tokens),
     _field_of(r"\btemperature\b|\btop_p\b", _sampling),
-    _field_of(r"\btool_choice\b|forced? (tool|function)", _tool_choice),
-    _field_of(r"reasoning_effort|\breasoning\b|\bthinking\b|chat_template_kwargs", _effort),
+    _field_of(r"\btool[_ ]choice\b|forced? (tool|function)", _tool_choice),
+    _field_of(r"support (tools|tool use|tool calling|function calling)\b", _no_tools),
+    _field_of(r"reasoning_?effort|\breasoning\b|\bthinking\b|chat_template_kwargs", _effort),
     _field_of(_STRUCTURED.pattern, _structured),
     _field_of(r"\bstream(ing)?\b", _stream),
 )
 
 
 def _field(name: str, value: Any, profile: Profile) -> Refusal:
-    before = getattr(profile, name)
-    before = getattr(USUAL, name) if before is None else before
-    return Refusal("field", name, value, f"{name}: {_plain(before)} -> {_plain(value)}")
+    change = f"{name}: {_plain(_known(name, profile))} -> {_plain(value)}"
+    return Refusal("field", name, value, change)
 
 
 def _plain(value: Any) -> str:
