@@ -139,3 +139,12 @@ def test_the_time_of_the_outage_counts_from_its_first_rest() -> None:
     assert breaker.since == 100.0
     assert breaker.words == "gone at 150"
     assert breaker.is_gone
+
+
+def test_rests_of_a_quota_do_not_lengthen_those_of_a_failure() -> None:
+    breaker, _ = broken("refused")
+    for _ in range(8):
+        breaker.failed(breaker.start(), breaker.until, "refused")
+    now = breaker.until
+    breaker.failed(breaker.start(), now, "failed", request="unlucky")
+    assert breaker.until - now == FIRST_OUTAGE_S
