@@ -38,7 +38,6 @@ from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
 from synth.llm.endpoint.batch import Batches
 from synth.llm.endpoint.batch_store import BatchStore
-from synth.llm.gateway import Gateway
 from synth.llm.gateway import Exchange, Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe

@@ -184,6 +184,7 @@ class Endpoint:
                     stream_cls=openai.AsyncStream[object],
                 )
                 response = events.response
+                hint, heard = rate_hint(response.headers), loop.time()
                 whole: list[bytes] | None = None
                 if response.headers.get("content-type", "").startswith("application/json"):
                     whole = []  # the server does not stream, or not this answer
@@ -196,8 +197,9 @@ class Endpoint:
                         idle.reschedule(min(end, loop.time() + idle_timeout_s))
                 finally:
                     await response.aclose()
+            hint = hint and hint.aged(loop.time() - heard)
             if whole is not None:
-                return Sent(b"".join(whole), rate_hint(response.headers))
+                return Sent(b"".join(whole), hint)
             raw = answer.body()
         except openai.APIStatusError as error:
             raise self._refused(error) from None
@@ -218,7 +220,7 @@ class Endpoint:
         if answer.is_empty:
             advice = "a server behind a proxy may not stream: try profile.stream = false"
             raise SendError("bad_body", f"{self.url}: the stream holds nothing; {advice}")
-        return Sent(raw, rate_hint(response.headers))
+        return Sent(raw, hint)
 
     async def models(self, *, timeout_s: float) -> list[dict[str, Any]] | None:
         """What it says of the models that it serves, at least an `id` each; None if it does not
