@@ -40,7 +40,8 @@ _MODERATED = re.compile(
 _TOO_LONG = re.compile(
     r"context[_ ]?(length|size|window|limit)|maximum context|prompt is too long|"
     r"too many (input |prompt )?tokens|(input|prompt|request) (is |was )?too (long|large)|"
-    r"token count.{0,30}exceeds|range of input length|reduce the length|tokens \+ .{0,24}max_new_tokens",
+    r"token count.{0,30}exceeds|range of input length|reduce the length|"
+    r"tokens \+ .{0,24}max_new_tokens",
     re.IGNORECASE,
 )
 """What only a request that is too long is told."""
