@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.foreign.answering import answered_by_hand
 from benchmarks.foreign.asking import Server
 from benchmarks.foreign.environments import CannotRunError, environment
-from benchmarks.foreign.exported import exported_model, with_response_template
+from benchmarks.foreign.exported import exported_model
 from benchmarks.foreign.features import FEATURES, Finding
 from benchmarks.foreign.own_client import KEY_ENV, client_findings, run_findings
 from benchmarks.foreign.processes import free_port, serving
@@ -98,23 +98,17 @@ def transformers(root: Path, results: Results) -> None:
     results.versions["transformers"] = env.versions
     say("transformers: a tiny model from our trainer (two minutes the first time)")
     model = exported_model(root / "model")
-    told = with_response_template(model, root / "model-with-response-template")
     # without this folder GET /models fails; with it, it lists what was fetched from the Hub alone
     (root / "huggingface" / "hub").mkdir(parents=True, exist_ok=True)
-    for name, folder in (
-        ("transformers serve", model),
-        ("transformers serve, response_template", told),
-    ):
-        port = free_port()
-        command = [env.program("transformers"), "serve", str(folder), "--device", "cpu"]
-        command += ["--host", "127.0.0.1", "--port", str(port)]
-        url = f"http://127.0.0.1:{port}"
-        log = root / f"{folder.name}.log"
-        home = {"HF_HOME": str(root / "huggingface"), "HF_HUB_OFFLINE": "1"}
-        with serving(name, command, ready_url=f"{url}/health", log=log, env=home):
-            server = Server(name, f"{url}/v1", str(folder))
-            results.check(server, name, features)
-            results.check(server, name, client_findings)
+    name, port = "transformers serve", free_port()
+    command = [env.program("transformers"), "serve", str(model), "--device", "cpu"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    url = f"http://127.0.0.1:{port}"
+    home = {"HF_HOME": str(root / "huggingface"), "HF_HUB_OFFLINE": "1"}
+    with serving(name, command, ready_url=f"{url}/health", log=root / "serve.log", env=home):
+        server = Server(name, f"{url}/v1", str(model))
+        results.check(server, name, features)
+        results.check(server, name, client_findings)
 
 
 @contextmanager

@@ -5,7 +5,8 @@
 One server of its own, a process that answers each request after 50 ms. Requests have 10 messages
 and 10 tools, 8 KB; no two are alike, so our cache is written and never hit. Cases take turns, so
 that a change of the machine's load meets all of them. Prints one JSON line per case: median
-requests/s, its range, and CPU time of the client per request.
+requests/s, its range, and CPU time of the client per request. The streamed cases read an answer of
+200 chunks: raw, to its end and unparsed, and ours.
 """
 
 import argparse
@@ -37,6 +38,9 @@ from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.llm.wire.json_text import value_in
 
 ANSWER_AFTER_S = 0.05
+CHUNKS = 200
+"""Of a streamed answer."""
+
 WARM_UP = 128
 
 Ask = Callable[[int], Awaitable[None]]
@@ -84,6 +88,23 @@ def body_of(number: int) -> dict[str, Any]:
     return {"model": "m", "messages": messages_of(number), "tools": TOOLS, "max_tokens": 256}
 
 
+def _streamed(content: str) -> bytes:
+    """An answer of so many chunks as a chunked HTTP response. JSON may end in blanks."""
+    pieces = [content, *[" "] * (CHUNKS - 1)]
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    deltas = [{"index": 0, "delta": {"content": p}, "finish_reason": None} for p in pieces]
+    last = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 2000, "completion_tokens": CHUNKS, "total_tokens": 2000 + CHUNKS}
+    events = [head | {"choices": [choice]} for choice in (*deltas, last)]
+    events.append(head | {"choices": [], "usage": usage})
+    lines = [b"data: %b\n\n" % json.dumps(event).encode() for event in events]
+    chunks = [b"%x\r\n%b\r\n" % (len(line), line) for line in (*lines, b"data: [DONE]\n\n")]
+    return (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(chunks) + b"0\r\n\r\n"
+    )
+
+
 class Responder(asyncio.Protocol):
     """HTTP/1.1 just far enough for these clients, so that the server is not what is measured."""
 
@@ -109,6 +130,8 @@ class Responder(asyncio.Protocol):
         b"Content-Length: %d\r\n\r\n%b" % (len(_body), _body)
     )
 
+    streamed = _streamed(_content)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport, self._buffer = transport, b""
@@ -120,7 +143,9 @@ class Responder(asyncio.Protocol):
         if found and len(body) >= int(length):
             self._buffer = b""
             loop = asyncio.get_running_loop()
-            loop.call_later(ANSWER_AFTER_S, self._transport.write, self.response)
+            is_stream = b'"stream":true' in body or b'"stream": true' in body
+            answer = self.streamed if is_stream else self.response
+            loop.call_later(ANSWER_AFTER_S, self._transport.write, answer)
 
 
 def serve(port: Any) -> None:
@@ -174,13 +199,40 @@ async def openai_post(url: str, stack: AsyncExitStack) -> Ask:
     return ask
 
 
-def ours(budget: BudgetConfig) -> Callable[[str, AsyncExitStack], Awaitable[Ask]]:
+async def openai_post_streamed(url: str, stack: AsyncExitStack) -> Ask:
+    client = await openai_client(url, stack)
+
+    async def ask(number: int) -> None:
+        events = await client.post(
+            "/chat/completions",
+            cast_to=object,
+            body=body_of(number) | {"stream": True, "stream_options": {"include_usage": True}},
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
+        )
+        size = 0
+        async for piece in events.response.aiter_raw():
+            size += len(piece)
+        assert size > CHUNKS
+
+    return ask
+
+
+def ours(
+    budget: BudgetConfig, *, stream: bool = False
+) -> Callable[[str, AsyncExitStack], Awaitable[Ask]]:
     async def start(url: str, stack: AsyncExitStack) -> Ask:
         """Cache and ledger are always on; the answer is validated against its schema."""
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         journal = stack.enter_context(ShardJournal(Path(folder) / "shard.sqlite"))
         config = RoleConfig.model_validate(
-            {"base_url": url, "models": [{"name": "m"}], "max_tokens": 256, "max_in_flight": 512}
+            {
+                "base_url": url,
+                "models": [{"name": "m"}],
+                "max_tokens": 256,
+                "max_in_flight": 512,
+                "profile": {"stream": stream},
+            }
         )
         gateway = await stack.enter_async_context(Gateway({"agent": config}, budget=Budget(budget)))
         llm = LLM(gateway, journal, stage="bench", invocation_id="bench")
@@ -208,6 +260,8 @@ CASES: dict[str, Callable[[str, AsyncExitStack], Awaitable[Ask]]] = {
     "openai_post": openai_post,
     "ours": ours(BudgetConfig()),
     "ours_with_budget": ours(BudgetConfig(usd=1e6, tokens=10**12)),
+    "openai_post_streamed": openai_post_streamed,
+    "ours_streamed": ours(BudgetConfig(), stream=True),
 }
 
 

@@ -5,7 +5,6 @@ be seen then, and nothing is measured about the model.
 """
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,29 +28,6 @@ SETTINGS = {
     "data.row_tokens": 512,
     "data.batch_rows": 4,
     "data.micro_rows": 4,
-}
-
-# How transformers (from 5.23) is told of the form in which a model writes calls: a field of
-# tokenizer_config.json, which its server reads. Arguments stay the text that the model wrote.
-RESPONSE_TEMPLATE: dict[str, Any] = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": "<|im_assistant|>assistant<|im_middle|>",
-    "fields": {
-        "tool_calls": {
-            "open_pattern": (
-                r"(?:<\|tool_calls_section_begin\|>)?<\|tool_call_begin\|>"
-                r"(?:functions\.)?(?P<name>[^:<]+)(?::\d+)?<\|tool_call_argument_begin\|>"
-            ),
-            "close_pattern": r"<\|tool_call_end\|>(?:<\|tool_calls_section_end\|>)?",
-            "repeats": True,
-            "content": "text",
-            "transform": {
-                "type": "function",
-                "function": {"name": "{name}", "arguments": "{content}"},
-            },
-        },
-        "content": {"close": ["<|im_end|>", "[EOS]"], "content": "text"},
-    },
 }
 
 
@@ -84,13 +60,3 @@ def exported_model(folder: Path) -> Path:
     with (folder / "training.log").open("wb") as log:
         subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=True)
     return model
-
-
-def with_response_template(model: Path, folder: Path) -> Path:
-    """A copy of the model whose tokenizer says in which form it writes calls."""
-    if not folder.exists():
-        shutil.copytree(model, folder)
-        settings = folder / "tokenizer_config.json"
-        told = json.loads(settings.read_text()) | {"response_template": RESPONSE_TEMPLATE}
-        settings.write_text(json.dumps(told, indent=2))
-    return folder

@@ -7,7 +7,7 @@ import math
 import platform
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -36,7 +36,9 @@ from synth.judging.config import JudgedConfig
 from synth.judging.judge_report import judge_report
 from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
-from synth.llm.gateway import Gateway
+from synth.llm.endpoint.batch import Batches
+from synth.llm.endpoint.batch_store import BatchStore
+from synth.llm.gateway import Exchange, Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
 from synth.llm.profiles import Profiles, read_profiles, write_profiles
@@ -68,9 +70,15 @@ _current: ContextVar[Run[Any] | None] = ContextVar("current_run", default=None)
 
 @asynccontextmanager
 async def open_run(
-    config: ConfigT, dataset: str, *, command: str, retry_failed: bool = False
+    config: ConfigT,
+    dataset: str,
+    *,
+    command: str,
+    retry_failed: bool = False,
+    on_exchange: Callable[[Exchange], None] | None = None,
 ) -> AsyncIterator[Run[ConfigT]]:
-    """A new run, which holds `dataset` until the block ends.
+    """A new run, which holds `dataset` until the block ends. `on_exchange` is shown what is asked
+    and answered in this process, so in all of a run with one worker, but for its probe.
 
     Raises ConfigError before any work: a dataset held by another run, a folder that is no
     dataset, an endpoint that cannot do its role; PendingError at the end, where items were tried in
@@ -97,6 +105,8 @@ async def open_run(
                 profiles=profiles,
                 patience_s=_patience_s(config),
                 on_waiting=progress.waiting,
+                batches=Batches(BatchStore(store.batches_path(config.run_id))),
+                on_exchange=on_exchange,
             ) as gateway,
             WarmServers(live) as servers,
         ):

@@ -9,6 +9,7 @@ A dataset is one folder:
     lease.json                         who writes here now (`lease.py`)
     plans/<run_id>/<stage>.json        the shard plan, written before the first request
     profiles/<run_id>.json             what the run's endpoints can do
+    batches/<run_id>.sqlite            which batches of requests the run has under way
     journal/<run_id>/<stage>-00000.sqlite  answers and observations of one shard (`journal.py`)
 
 Primary keys are unique over all commits. A commit with `supersedes=True` may bring keys that are
@@ -274,6 +275,10 @@ class Dataset:
     def profiles_path(self, run_id: str) -> Path:
         """What a run's endpoints can do (`synth.llm.profiles`)."""
         return self.root / "profiles" / f"{run_id}.json"
+
+    def batches_path(self, run_id: str) -> Path:
+        """Which batches of requests a run has under way (`synth.llm.endpoint.batch_store`)."""
+        return self.root / "batches" / f"{run_id}.sqlite"
 
     def journal_path(self, run_id: str, stage: str, shard: int) -> Path:
         return self.root / "journal" / run_id / f"{stage}-{shard:05d}.sqlite"

@@ -112,8 +112,8 @@ def _final(opinion: Opinion) -> Opinion:
 def is_quoted(quote: str, said: str) -> bool:
     """Whether `said` (see `_said`) holds the quote, part for part where it leaves words out.
 
-    Case, spacing, kinds of quotation marks and escapes of JSON make no difference. A quote of fewer
-    than MIN_QUOTED letters and digits could stand anywhere.
+    Case, spacing, emphasis, kinds of quotation marks and escapes of JSON make no difference. A
+    quote of fewer than MIN_QUOTED letters and digits could stand anywhere.
     """
     parts = [part for part in map(_plain, re.split(r"\.{3}|\u2026", quote)) if part]
     long_enough = sum(map(str.isalnum, "".join(parts))) >= MIN_QUOTED
@@ -136,7 +136,8 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).strip(" '")
 
 
-_MARKS = {ord(mark): "'" for mark in '"\u201c\u201d\u2018\u2019`'}
+_MARKS = {ord(mark): "'" for mark in '"\u201c\u201d\u2018\u2019`'} | {ord("*"): ""}
+"""Models quote without the emphasis that stands in the text."""
 
 
 def judgement_schema(criterion_ids: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from records.errors import ConfigError
 from synth.llm.budget import Budget
+from synth.llm.endpoint.batch import Batches
 from synth.llm.endpoint.connection import ASGIApp, Endpoint
 from synth.llm.endpoint.gate import Gate, MinuteLimits
 from synth.llm.endpoint.limiter import Limiter
@@ -41,10 +42,12 @@ class Gateway:
         patience_s: float = math.inf,
         on_waiting: Callable[[str | None], None] = lambda words: None,
         on_exchange: Callable[[Exchange], None] | None = None,
+        batches: Batches | None = None,
     ) -> None:
         """`offline_app` makes the offline model; needed when a role's URL is `offline`.
         `gate_of` gives the gate of an endpoint whose slots others share; None: its own, which waits
         for an endpoint that is gone as long as `patience_s` says and tells `on_waiting` of it.
+        `batches` are closed with it; without them roles that want batches are asked at once.
 
         Raises ConfigError for a key that is not set, before anything is sent.
         """
@@ -52,6 +55,7 @@ class Gateway:
         self.budget = budget or Budget()
         self.profiles = profiles or Profiles()
         self.on_exchange = on_exchange
+        self.batches = batches
         self._endpoints: dict[EndpointKey, Endpoint] = {}
         for role, config in self.roles.items():
             key = config.endpoint_key
@@ -98,6 +102,8 @@ class Gateway:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.batches is not None:
+            await self.batches.close()
         for endpoint in self._endpoints.values():
             await endpoint.close()
 

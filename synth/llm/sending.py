@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
 
 from pydantic_core import to_json
@@ -17,22 +18,30 @@ from records.errors import ConfigError, ItemError, TransientError
 from records.seeds import rng_of
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
+from synth.llm.batching import BatchedSending, Earlier
 from synth.llm.budget import NOTHING, Amount
+from synth.llm.endpoint.batch import BatchQuestion
+from synth.llm.endpoint.batch_api import BatchApi
+from synth.llm.endpoint.batch_store import BatchedRequest
 from synth.llm.endpoint.connection import Endpoint, Sent
-from synth.llm.endpoint.failures import SendError, is_out_of_money
-from synth.llm.endpoint.gate import NO_OUTCOME, Outcome
+from synth.llm.endpoint.failures import SendError, is_out_of_money, outcome_of
+from synth.llm.endpoint.gate import Outcome, Slot, Ticket
 from synth.llm.gateway import Exchange, Gateway
-from synth.llm.ledger import to_journal
+from synth.llm.ledger import PENDING, to_journal
+from synth.llm.profiles import InUse
 from synth.llm.settings.config import RoleConfig, TokenUsage
 from synth.llm.settings.profile import Profile
 from synth.llm.wire.answer import BadBodyError, ChatAnswer
 from synth.llm.wire.refusals import Refusal, is_moderation, read_refusal
-from synth.llm.wire.shape import shaped
+from synth.llm.wire.shape import is_plain, shaped
 
 CHAT = "/chat/completions"
 
 LONGEST_BACKOFF_S = 60.0
 """Cap of a request's own waits; what a server asks for is its gate's to honour."""
+
+LONGEST_BATCH_BACKOFF_S = 900.0
+"""Cap of the waits of requests in batches: room in a server's queue comes as others end."""
 
 MOST_REFUSALS = 60
 """For load, of one request while others are answered: it may be too large for a limit."""
@@ -46,7 +55,7 @@ STILL_ALLOWED_S = 60.0
 TOKEN_BYTES = 4
 """To tell a minute's limit roughly what a request will use."""
 
-_SAID_BY_500 = frozenset({"alternation", "system_role", "structured"})
+_SAID_BY_500 = frozenset({"alternation", "system_role", "structured", "call_arguments"})
 """What servers that render a template or compile a grammar report as errors of their own."""
 
 log = logging.getLogger(__name__)
@@ -83,6 +92,8 @@ class _Tried(NamedTuple):
 
     profile: Profile
     sent: Shaped
+    earlier: Earlier | None = None
+    """The batch that holds it already."""
 
 
 class Sender:
@@ -93,6 +104,7 @@ class Sender:
     ) -> None:
         self._gateway, self._journal, self._stage, self._rows = gateway, journal, stage, rows
         self._allowed_until: dict[str, float] = {}
+        self._batched = BatchedSending(gateway.batches, gateway.budget, stage, rows)
 
     async def send(self, request: ModelRequest) -> ChatAnswer:
         """Raises what `LLM.chat` raises."""
@@ -121,17 +133,32 @@ class Sender:
             if refusals == MOST_REFUSALS:
                 raise TransientError(f"refused {refusals} times, the last with {failure}")
             # the endpoint's gate waits as long as the server asks; a first refusal it lets pass
-            await asyncio.sleep(self._wait_s(request, max(number, 1)))
+            waits, longest_s = max(number, 1), LONGEST_BACKOFF_S
+            if self._goes_batched(request):  # and its waits are not the gate's
+                waits, longest_s = number + refusals, LONGEST_BATCH_BACKOFF_S
+            await asyncio.sleep(self._wait_s(request, waits, longest_s))
+
+    def _goes_batched(self, request: ModelRequest) -> bool:
+        return self._batched.takes(request.config) and request.path == CHAT
 
     def _shaped(self, request: ModelRequest) -> _Tried:
         used = self._gateway.profiles.of(request.config, request.model)
-        return _Tried(used.profile, request.shape(used.profile, used.is_plain))
+        if not self._goes_batched(request):
+            return _Tried(used.profile, request.shape(used.profile, used.is_plain))
+        earlier = self._batched.earlier(request.key, request.endpoint.url)
+        if earlier is not None:  # its answer is read by what it was asked by
+            used = InUse(earlier.profile, is_plain(earlier.profile))
+        sent = request.shape(used.profile, used.is_plain)
+        if sent.body.get("stream"):
+            left = {k: v for k, v in sent.body.items() if k not in ("stream", "stream_options")}
+            sent = Shaped(left, to_json(left, inf_nan_mode="null"), sent.worst)
+        return _Tried(used.profile, sent, earlier)
 
     @staticmethod
-    def _wait_s(request: ModelRequest, number: int) -> float:
+    def _wait_s(request: ModelRequest, number: int, longest_s: float) -> float:
         """The jitter keeps requests that failed together from coming back together, and is seeded
         so that a run's waits can be told from its log."""
-        longest = min(request.config.backoff_s * 2 ** (number - 1), LONGEST_BACKOFF_S)
+        longest = min(request.config.backoff_s * 2 ** (number - 1), longest_s)
         jitter = rng_of(request.key, "backoff", number).uniform(0.5, 1.0)
         return longest * jitter
 
@@ -208,7 +235,10 @@ class Sender:
             return Shaped(made, raw, (len(raw), request.config.max_tokens))
 
         key = f"{row['call_id']}-allowed"
-        question = request._replace(path=CHAT, key=key, row=lambda: row, shape=shape)
+        at_once = request.config.model_copy(update={"batch": False})
+        question = request._replace(
+            config=at_once, path=CHAT, key=key, row=lambda: row, shape=shape
+        )
         try:
             await self._try(question, self._shaped(question), None)
         except SendError as failure:
@@ -220,18 +250,27 @@ class Sender:
         """Send once. The slot is given back while a retry waits, and so is the reservation."""
         budget, row, config = self._gateway.budget, request.row(), request.config
         row["fallback"] = fallback
-        sent, profile = tried.sent, tried.profile
+        sent, batched = tried.sent, self._goes_batched(request)
         worst = Amount(config.worst_usd(*sent.worst), sum(sent.worst))
-        tokens = len(sent.raw) // TOKEN_BYTES
-        async with request.endpoint.gate.slot(request.model, tokens) as slot:
-            await budget.reserve(self._stage, worst)
-            _charge_worst(row, config, sent.worst)
+        used = NOTHING
+        is_known = False
+
+        def goes() -> None:
+            """From here on the server may charge for it."""
+            nonlocal used
             used = worst
+            _charge_worst(row, config, sent.worst)
+            if budget.limited and not is_known:  # a kill must not lose what this may have cost
+                self._journal.remember(row["call_id"], {"row": to_journal(row)})
+
+        slot_of = _no_slot if batched else request.endpoint.gate.slot
+        async with slot_of(request.model, len(sent.raw) // TOKEN_BYTES) as slot:
+            is_known = await self._batched.reserve(worst, row, tried.earlier)
             start = time.perf_counter()
             try:
-                if budget.limited:  # a kill from here on must not lose what this may have cost
-                    self._journal.remember(row["call_id"], {"row": to_journal(row)})
-                answered = await self._post(request, sent, profile)
+                if tried.earlier is not None or not batched:
+                    goes()
+                answered = await self._post(request, tried, row["call_id"], goes)
                 answer = self._read(request, tried, answered)
                 row["latency_s"] = time.perf_counter() - start
                 row["status"] = "ok"
@@ -246,7 +285,7 @@ class Sender:
             except SendError as failure:
                 row["latency_s"] = time.perf_counter() - start
                 row["status"], row["detail"] = failure.status, failure.detail
-                slot.outcome = _outcome(failure, request.key)
+                slot.outcome = outcome_of(failure, request.key)
                 if not failure.meaning.billed:
                     _charge(row, config, TokenUsage(0, 0))
                     used = NOTHING
@@ -254,11 +293,26 @@ class Sender:
             finally:  # a cancelled request counts with its worst case, too
                 budget.settle(self._stage, worst, used)
                 self._rows.append(row)
-                if row["status"] != "ok" and (used != NOTHING or budget.limited):
-                    self._journal.remember(f"{row['call_id']}-end", {"row": to_journal(row)})
+                self._write_end(row, is_known=is_known, matters=used != NOTHING or budget.limited)
+                if batched and row["status"] != PENDING:
+                    self._batched.done(request.key)
 
-    async def _post(self, request: ModelRequest, sent: Shaped, profile: Profile) -> Sent:
-        endpoint, config = request.endpoint, request.config
+    def _write_end(self, row: Row, *, is_known: bool, matters: bool) -> None:
+        """Of a request without an answer. What is known of one that waits on stays as it is."""
+        if row["status"] == "ok" or not matters or (is_known and row["status"] == PENDING):
+            return
+        end = "ended" if is_known else "end"  # there may be one of an invocation that was stopped
+        self._journal.remember(f"{row['call_id']}-{end}", {"row": to_journal(row)})
+
+    async def _post(
+        self, request: ModelRequest, tried: _Tried, call_id: str, goes: Callable[[], None]
+    ) -> Sent:
+        endpoint, config, sent = request.endpoint, request.config, tried.sent
+        if self._goes_batched(request):
+            api = BatchApi(endpoint, request.role, config.timeout_s)
+            noted = BatchedRequest(request.key, tried.profile, call_id)
+            asked = BatchQuestion(request.model, noted, sent.raw, goes)
+            return Sent(await self._batched.ask(api, asked), None)
         if sent.body.get("stream"):
             return await endpoint.stream(
                 sent.raw,
@@ -282,18 +336,9 @@ class Sender:
             self._gateway.on_exchange(Exchange(*place, request.path, sent.raw, answer))
 
 
-def _outcome(failure: SendError, key: str) -> Outcome:
-    meaning = failure.meaning
-    return NO_OUTCOME._replace(
-        signal=meaning.signal,
-        failure=meaning.failure,
-        answered=meaning.failure is None,
-        tokens=failure.tokens,
-        request=key,
-        wait_s=failure.retry_after_s,
-        hint=failure.hint,
-        words=failure.detail,
-    )
+def _no_slot(model: str, tokens: int) -> AbstractAsyncContextManager[Slot]:
+    """Of a request that waits in a batch: it holds nobody up."""
+    return nullcontext(Slot(Ticket(0, 0, model, tokens)))
 
 
 def _charge_worst(row: Row, config: RoleConfig, worst: tuple[int, int]) -> None:

@@ -23,7 +23,6 @@ from synth.engine.plans import StagePlan
 from synth.engine.run import Run
 from synth.engine.stages import Item, Stage
 from synth.judging.calibration import num_perturbed
-from synth.llm.settings.config import TokenUsage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import (
     AgentStage,
@@ -43,6 +42,7 @@ _LEDGER = [
     "role",
     "prompt_tokens",
     "completion_tokens",
+    "cost_usd",
     "cache_hit",
     "run_id",
     "invocation_id",
@@ -217,7 +217,8 @@ async def _make(
 def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
     """Of the whole run, from what the dataset holds of it; nothing is asked or made.
 
-    Prices are those of the run's config, whatever earlier calls cost.
+    What a call cost is what the ledger has of it, so an estimate holds at the prices that the pilot
+    was paid at.
     """
     config = run.config
     paid, spent = _paid(run)
@@ -289,7 +290,7 @@ def _paid(
     spent: defaultdict[StageRole, EstimatedUsage] = defaultdict(EstimatedUsage)
     for rows in run.dataset.in_commits("llm_calls", _LEDGER):
         for row in rows:
-            place, usage = (row["stage"], row["role"]), _usage(run, row)
+            place, usage = (row["stage"], row["role"]), _usage(row)
             if row["cache_hit"] or row["stage"] not in (PROBE, *run.config.STAGES):
                 continue
             used[row["item_id"]][place] = used[row["item_id"]][place].plus(usage)
@@ -298,12 +299,9 @@ def _paid(
     return {item: dict(places) for item, places in used.items()}, dict(spent)
 
 
-def _usage(run: Run[RunConfig], row: Row) -> EstimatedUsage:
-    prompt, completion = row["prompt_tokens"], row["completion_tokens"]
-    role = run.config.roles.get(row["role"])
-    return EstimatedUsage(
-        1, prompt, completion, role.cost_usd(TokenUsage(prompt, completion)) if role else 0.0
-    )
+def _usage(row: Row) -> EstimatedUsage:
+    """The cost is the ledger's own, for cached prompts and reasoning have prices of their own."""
+    return EstimatedUsage(1, row["prompt_tokens"], row["completion_tokens"], row["cost_usd"])
 
 
 def _probes_of(run: Run[RunConfig]) -> dict[StageRole, EstimatedUsage]:
@@ -314,7 +312,7 @@ def _probes_of(run: Run[RunConfig]) -> dict[StageRole, EstimatedUsage]:
             if row["stage"] == PROBE and row["run_id"] == run.run_id:
                 again = row["invocation_id"] == run.invocation_id
                 place = (PROBE, row["role"])
-                usage[place] = sum_of([usage[place], *[_usage(run, row)] * (1 + again)])
+                usage[place] = sum_of([usage[place], *[_usage(row)] * (1 + again)])
     return dict(usage)
 
 

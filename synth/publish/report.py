@@ -128,10 +128,38 @@ def summary_markdown(dataset: Dataset) -> str:
         head = ("fields", "n", "state", "observation", "repaired", "failed")
         played = [tuple(row[name] for name in head) for row in summary.simulated]
         parts.append(markdown_table(head, played))
-    parts.append("## Tokens and cost by role")
-    head = ("role", "model", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
-    parts.append(markdown_table(head, [tuple(row[name] for name in head) for row in summary.roles]))
+    parts += _spending_markdown(summary)
     return "\n\n".join(parts) + "\n"
+
+
+def _spending_markdown(summary: DatasetSummary) -> list[str]:
+    spent = summary.spending
+    tokens = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+    head = ("role", "model", "requests", "reused", *tokens)
+    costs = [
+        (*(row[name] for name in head), usd(row["cost_usd"]), usd(row["cost_per_accepted"]))
+        for row in spent.roles
+    ]
+    total = usd(summary.totals["cost_per_accepted"])
+    parts = [
+        "## Tokens and cost by role",
+        f"{markdown_text(usd(spent.cost_usd))} in all, {markdown_text(total)} for each accepted "
+        "trajectory. Cached tokens are among those of the prompt, reasoning among those of the "
+        "completion.",
+        markdown_table((*head, "USD", "USD per accepted"), costs),
+    ]
+    if spent.failures:
+        failed = [(r["role"], r["status"], r["n"], r["example"]) for r in spent.failures]
+        head = ("role", "status", "requests", "for example")
+        parts += ["## Requests that failed", markdown_table(head, failed)]
+    if spent.fallbacks:
+        changed = [
+            (r["model"], r["fallback"], r["n"], f"{r['first_at']:%Y-%m-%d %H:%M:%S}")
+            for r in spent.fallbacks
+        ]
+        head = ("model", "from then on", "times", "first at")
+        parts += ["## What servers wanted otherwise", markdown_table(head, changed)]
+    return parts
 
 
 def _tiles(summary: DatasetSummary) -> list[Row]:

@@ -15,6 +15,7 @@ from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
+from synth.publish.spending import Spending, spending
 from synth.render.intervals import wilson
 from synth.render.yields import yields
 
@@ -52,8 +53,8 @@ class DatasetSummary:
     user_faults: list[Row]
     """What simulated users did wrong by kind: `faults`, `trajectories` that met one and `share` of
     all, `ended` (those of them that ended as the user's error)."""
-    roles: list[Row]
-    """Tokens and cost by role and model."""
+    spending: Spending
+    """Tokens and cost by role and model, and requests that did not go well."""
     agreement: list[Row]
     """The judge against the code's checks, by kind of criterion."""
     judge: JudgeReport
@@ -73,12 +74,13 @@ def summarise(dataset: Dataset) -> DatasetSummary:
     """All sections; empty ones for a dataset without trajectories."""
     with dataset.connect() as db:
         tools = _rows(db, _TOOLS)
-        roles = _rows(db, _ROLES)
+        [totals] = _rows(db, _TOTALS)
+        spent = spending(db, accepted=totals["accepted"])
         models = {model for (model,) in db.execute(_MODELS).fetchall()}
         return DatasetSummary(
             dataset=dataset.root.name,
             offline_model=any(model.startswith(OFFLINE_MODEL) for model in models if model),
-            totals=_totals(db, roles),
+            totals=_totals(db, totals, spent),
             yields=yields(dataset),
             outcomes=_rows(db, _count("outcome")),
             terminations=_rows(db, _count("termination_reason")),
@@ -95,7 +97,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
             errors=_rows(db, _ERRORS),
             recovery=recovery_rates(db),
             user_faults=user_fault_rates(db),
-            roles=roles,
+            spending=spent,
             agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
             judge=judge_report(dataset),
             simulated=state_accuracy(db),
@@ -128,16 +130,14 @@ def _agreement(row: Row) -> Row:
     }
 
 
-def _totals(db: duckdb.DuckDBPyConnection, roles: list[Row]) -> Row:
-    [totals] = _rows(db, _TOTALS)
+def _totals(db: duckdb.DuckDBPyConnection, totals: Row, spent: Spending) -> Row:
     [elapsed] = _rows(db, _ELAPSED)
     hours, accepted = (elapsed["seconds"] or 0.0) / 3600, totals["accepted"]
-    cost = sum(role["cost_usd"] or 0.0 for role in roles)
     return totals | {
         "hours": hours,
-        "cost_usd": cost,
-        "tokens": sum(role["prompt_tokens"] + role["completion_tokens"] for role in roles),
-        "cost_per_accepted": cost / accepted if accepted else None,
+        "cost_usd": spent.cost_usd,
+        "tokens": spent.tokens,
+        "cost_per_accepted": spent.cost_usd / accepted if accepted else None,
         "accepted_per_hour": accepted / hours if hours else None,
     }
 
@@ -257,14 +257,6 @@ FROM (
     json_extract_string(unnest(CAST(user_faults AS JSON[])), '$.kind') AS kind
   FROM trajectories)
 GROUP BY kind ORDER BY faults DESC, kind"""
-
-_ROLES = """
-SELECT role, model, count(*) AS calls, count(*) FILTER (cache_hit) AS cached,
-  coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens,
-  coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
-  sum(cost_usd) AS cost_usd, median(latency_s) FILTER (NOT cache_hit) AS latency_s,
-  count(*) FILTER (status != 'ok') AS not_ok
-FROM llm_calls GROUP BY ALL ORDER BY role, model"""
 
 _CONFUSION = """
 SELECT code.kind AS kind,

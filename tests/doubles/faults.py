@@ -120,16 +120,17 @@ class IdleCutter:
     def __init__(self, server: DoubleServer, *, idle_s: float) -> None:
         self.server, self.idle_s = server, idle_s
         self.cut = 0
+        self._port = 0
         self._listening: asyncio.Server | None = None
 
     @property
     def url(self) -> str:
-        assert self._listening is not None
-        port = self._listening.sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}{self.server.double.base_path}"
+        return f"http://127.0.0.1:{self._port}{self.server.double.base_path}"
 
     async def start(self) -> None:
-        self._listening = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        """On a free port, and on the same one again after `stop`."""
+        self._listening = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
+        self._port = self._listening.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         if self._listening is not None:

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,10 +41,12 @@ class DoubleServer:
         faults: Sequence[Fault] = (),
         latency_s: float = 0.0,
         chunk_s: float = 0.0,
+        stream_s: Callable[[int], float] = lambda number: 0.0,
         port: int = 0,
     ) -> None:
-        """`latency_s` is waited before an answer, `chunk_s` before each event of a stream; port 0
-        is any that is free."""
+        """`latency_s` is waited before an answer, `chunk_s` before each event of a stream, and so
+        much more that the stream of request number n takes `stream_s(n)`; port 0 is any that is
+        free."""
         self.double = double
         self.quota = quota or Quota(headers=double.rate_headers, retry_after="seconds")
         self.requests: list[Body] = []
@@ -55,7 +57,7 @@ class DoubleServer:
         """The base URL for a client, without the query."""
         self._app = create_app(settings)
         self._models = list((settings or OfflineSettings()).models)
-        self._latency_s, self._chunk_s = latency_s, chunk_s
+        self._latency_s, self._chunk_s, self._stream_s = latency_s, chunk_s, stream_s
         self._faults = faults
         self._cached: set[str] = set()
         self._runner: web.AppRunner | None = None
@@ -226,9 +228,10 @@ class DoubleServer:
         await response.prepare(request)
         options, end = body.get("stream_options") or {}, request.get(END)
         pieces = list(events(self.double, whole, asks_usage=bool(options.get("include_usage"))))
+        pause_s = max(self._chunk_s, self._stream_s(answered.number) / len(pieces))
         for event in pieces[: len(pieces) // 2] if end else pieces:
-            if self._chunk_s:
-                await asyncio.sleep(self._chunk_s)
+            if pause_s:
+                await asyncio.sleep(pause_s)
             await response.write(event)
         if end == "cut":
             hang_up(request)

@@ -7,9 +7,33 @@ special token becomes one, unless the program that renders it sees to that.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from trainer.data.declarations import TEMPLATE, Style, declared_in, opening
 from trainer.data.tokenizer import SETTINGS
+
+RESPONSE_TEMPLATE: dict[str, Any] = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|im_assistant|>assistant<|im_middle|>",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": (
+                r"(?:<\|tool_calls_section_begin\|>)?<\|tool_call_begin\|>"
+                r"(?:functions\.)?(?P<name>[^:<]+)(?::\d+)?<\|tool_call_argument_begin\|>"
+            ),
+            "close_pattern": r"<\|tool_call_end\|>(?:<\|tool_calls_section_end\|>)?",
+            "repeats": True,
+            "content": "text",
+            "transform": {
+                "type": "function",
+                "function": {"name": "{name}", "arguments": "{content}"},
+            },
+        },
+        "content": {"close": ["<|im_end|>", "[EOS]"], "content": "text"},
+    },
+}
+"""In which form calls are written, for transformers (from 5.23), whose server reads it from
+`tokenizer_config.json`. Arguments stay the text that the model wrote."""
 
 _SOURCE = Path(__file__).with_name("chat_template.j2")
 

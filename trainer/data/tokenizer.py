@@ -100,8 +100,8 @@ class Tokenizer:
             return None
         return bytes(_BYTES[letter] for letter in spelt)
 
-    def save(self, folder: Path) -> None:
-        """As a directory that transformers' AutoTokenizer loads."""
+    def save(self, folder: Path, **more: Any) -> None:
+        """As a directory that transformers' AutoTokenizer loads; `more` are further settings."""
         folder.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
@@ -109,6 +109,7 @@ class Tokenizer:
             "eos_token": "[EOS]",
             "pad_token": "[PAD]",
             "clean_up_tokenization_spaces": False,
+            **more,
         }
         content = json.loads(self.fingerprint)
         for token in content["added_tokens"]:

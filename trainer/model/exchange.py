@@ -16,7 +16,7 @@ from torch import Tensor
 
 from records.errors import ConfigError
 from records.files import write_atomic
-from trainer.data.chat_template import chat_template
+from trainer.data.chat_template import RESPONSE_TEMPLATE, chat_template
 from trainer.data.declarations import TEMPLATE, Style
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.model.decoder import Decoder
@@ -49,7 +49,7 @@ def export_model(
     config = hf_config(model.config, tokenizer, model_type=model_type, dtype=dtype)
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
-        tokenizer.save(folder)
+        tokenizer.save(folder, response_template=RESPONSE_TEMPLATE)
         write_atomic(folder / TEMPLATE, chat_template(declarations).encode())
         ends = json.dumps(generation_config(tokenizer), indent=2)
         write_atomic(folder / "generation_config.json", ends.encode())
@@ -60,6 +60,7 @@ def export_model(
     for number, shard in enumerate(shards, 1):
         name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         save_file(shard, folder / name, metadata={"format": "pt"})
+        (folder / name).chmod(0o644)  # who serves the model is often somebody else
         place |= dict.fromkeys(shard, name)
     write_atomic(folder / "config.json", json.dumps(config, indent=2).encode())
     total = sum(t.nbytes for shard in shards for t in shard.values())

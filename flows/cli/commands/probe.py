@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from flows.cli.shared.options import Json, Set
+from flows.cli.shared.money import NO_MONEY, Money
+from flows.cli.shared.options import Flag, Json, Set
 from flows.cli.shared.output import print_rows, say
+from records.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,37 +24,67 @@ def register(app: App) -> None:
 def probe(
     config: Path,
     *,
+    items: Flag = False,
+    keep: Annotated[Path | None, Parameter(negative="")] = None,
+    money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
     json_: Json = False,
 ) -> int:
     """Find out what the models of a config can do at their endpoints, by short requests.
 
     Prints every entry of their profiles with how it was found, and each profile as a config takes
-    it, under `roles.NAME.profile`. Ends with code 1 where a model cannot do what its roles need.
+    it, under `roles.NAME.profile`. Ends with code 1 where a model cannot do what its roles need, or
+    an item failed.
 
     Parameters
     ----------
     config
         TOML file of a run, a rephrasing, a grading or an evolution.
+    items
+        Also make one item of each stage, in a dataset of its own, and show the first request of
+        each stage and role with its answer, and what came of the items. --budget and
+        --budget-tokens limit what they take, 200,000 tokens unless told otherwise; the config's own
+        budget is for its run.
+    keep
+        New folder in which the dataset of the items stays, with `exchanges.json`: the requests and
+        answers uncut.
     set_
         A setting to change, such as `--set roles.all.base_url=http://localhost:8000/v1`.
     json_
-        Print a JSON list with an object for each model.
+        Print a JSON list with an object for each model; with --items an object with it under
+        `models` beside the items.
     """
     import asyncio
 
     from synth.llm.probing.thorough import probe_thoroughly
+    from synth.llm.settings.config import BudgetConfig
     from synth.pipeline.config_files import load_any
 
-    loaded = load_any(config, set_)
+    if not items and (keep or money.budget is not None or money.budget_tokens is not None):
+        raise ConfigError("--keep, --budget and --budget-tokens are about items: give --items, too")
+    loaded = load_any(config, set_, options=Money(price=money.price).settings())
+    loaded = loaded.model_copy(update={"budget": BudgetConfig()})  # of the run, which is not made
     loaded.check_roles()
+    small = None
+    if items:
+        from flows.cli.shared.items import is_done, items_of, probe_items
+
+        small = items_of(loaded, money, keep)
     hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
     models = asyncio.run(probe_thoroughly(hosted, on_progress=say))
-    if json_:
-        print(json.dumps([as_json(one) for one in models], ensure_ascii=False))  # noqa: T201
-    else:
+    told = [as_json(one) for one in models]
+    if not json_:
         tell(models)
-    return 1 if any(one.problems for one in models) else 0
+        tell_cost(models, priced=all(own.has_prices for own in hosted.values()))
+    elif small is None:
+        print(json.dumps(told, ensure_ascii=False))  # noqa: T201
+    failed = any(one.problems for one in models)
+    if small is not None:
+        made = probe_items(small, keep, json_=json_)
+        if json_:
+            print(json.dumps({"models": told} | made, ensure_ascii=False, default=str))  # noqa: T201
+        failed = failed or not is_done(made)
+    return 1 if failed else 0
 
 
 def as_json(model: "ProbedModel") -> dict[str, object]:
@@ -80,10 +112,21 @@ def tell(models: "Sequence[ProbedModel]") -> None:
         known = model.profile.model_dump(mode="json", exclude_none=True)
         settings = ", ".join(f"{name} = {_written(value)}" for name, value in known.items())
         print(f"profile = {{{settings}}}")  # noqa: T201
-        tokens = model.usage.prompt + model.usage.completion
-        say(f"spent {model.requests} requests, {tokens:,} tokens, {model.usd:.4f} USD")
         for problem in model.problems:
             print(f"problem: {problem}")  # noqa: T201
+
+
+def tell_cost(models: "Sequence[ProbedModel]", *, priced: bool) -> None:
+    """What all the questions took together."""
+    if not models:
+        return
+    requests = sum(one.requests for one in models)
+    prompt, completion, cached, reasoning = map(sum, zip(*(m.usage for m in models), strict=True))
+    cost = f"{sum(one.usd for one in models):.4f} USD" if priced else "no prices known (--price)"
+    say(
+        f"the probe took {requests} requests, {prompt:,} tokens of prompt ({cached:,} cached) and "
+        f"{completion:,} of completion ({reasoning:,} of reasoning), {cost}"
+    )
 
 
 def _written(value: object) -> str:

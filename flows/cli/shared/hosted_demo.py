@@ -133,9 +133,9 @@ def _number_of_tasks(config: RunConfig) -> tuple[int, str]:
             f"plans for {PLANNED_SHARE:.0%} of the budget; raise it"
         )
     return tasks, (
-        f"{tasks} tasks: each takes {each} in the demo of the offline model, and "
-        f"{PLANNED_SHARE:.0%} of {limit} is planned for, since models use more words; the whole "
-        "is the hard limit"
+        f"{tasks} {'task' if tasks == 1 else 'tasks'}: each takes {each} in the demo of the "
+        f"offline model, and {PLANNED_SHARE:.0%} of {limit} is planned for, since models use more "
+        "words; the whole is the hard limit"
     )
 
 

@@ -1,5 +1,6 @@
 """What a newcomer can do after the demo: commands that work where the demo was run."""
 
+import re
 from pathlib import Path
 
 from flows.cli.shared.program import program
@@ -50,7 +51,7 @@ def with_your_endpoint() -> list[str]:
 
 def with_more(num_tasks: int, command: str) -> list[str]:
     """Lines that make more of what a demo on an endpoint has made."""
-    words = command.removeprefix("synth ")
+    words = re.sub(r" --set num_tasks=\S+", "", command.removeprefix("synth "))
     more = num_tasks * 4
     return [
         "More of it, from what is there, once the budget in it is raised:",

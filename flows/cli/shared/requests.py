@@ -57,17 +57,17 @@ def _lines(role: str, request: Mapping[str, Any]) -> Iterator[str]:
     yield f"\n{role}: POST {request['url']}"
     for name, value in request["headers"].items():
         yield f"{name}: {value}"
-    yield json.dumps(_shortened(request["body"]), ensure_ascii=False, indent=2)
+    yield json.dumps(in_short(request["body"]), ensure_ascii=False, indent=2)
 
 
-def _shortened(value: Any, name: str = "") -> Any:
+def in_short(value: Any, name: str = "") -> Any:
     """Long texts and lists of tools cut, with a word on what is left out."""
     if isinstance(value, str) and len(value) > SHOWN_CHARS:
         return f"{value[:SHOWN_CHARS]}... ({len(value) - SHOWN_CHARS:,} more characters)"
     if isinstance(value, Mapping):
-        return {key: _shortened(inner, key) for key, inner in value.items()}
+        return {key: in_short(inner, key) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         shown = value[:SHOWN_TOOLS] if name == "tools" else value
         cut = [f"({len(value) - len(shown)} more)"] if len(value) > len(shown) else []
-        return [*(_shortened(inner) for inner in shown), *cut]
+        return [*(in_short(inner) for inner in shown), *cut]
     return value

@@ -29,6 +29,8 @@ from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
 from synth.engine.stages import Stage, StopReason
 from synth.llm.budget import NOTHING, Amount, Budget
+from synth.llm.endpoint.batch import Batches
+from synth.llm.endpoint.batch_store import BatchStore
 from synth.llm.endpoint.gate import NO_OUTCOME, Gate, Outcome, Ticket
 from synth.llm.endpoint.limiter import Limiter
 from synth.llm.gateway import Gateway
@@ -106,6 +108,9 @@ class SharedBudget(Budget):
             self._channel.send("settle", stage, worst, used)
         else:
             self._unreported[stage] = self._unreported.get(stage, NOTHING).plus(used)
+
+    def add(self, stage: str, used: Amount) -> None:
+        self._channel.send("spent", stage, used)
 
     def report(self) -> None:
         """Tell the run what was spent since the last report."""
@@ -224,6 +229,7 @@ async def _serve(end: socket.socket) -> None:
     def gate_of(endpoint: EndpointKey) -> Gate | None:
         return None if endpoint.base_url == OFFLINE else SharedGate(channel, asking, endpoint)
 
+    dataset = Dataset.open(setup.dataset)
     profiles = Profiles(
         setup.profiles, on_learned=lambda where, profile: channel.send("learned", where, profile)
     )
@@ -234,12 +240,13 @@ async def _serve(end: socket.socket) -> None:
             offline_app=lambda: app,
             gate_of=gate_of,
             profiles=profiles,
+            batches=Batches(BatchStore(dataset.batches_path(config.run_id))),
         ) as gateway,
         WarmServers(setup.live_servers) as servers,
     ):
         run = RunContext(
             config,
-            Dataset.open(setup.dataset),
+            dataset,
             setup.invocation_id,
             gateway,
             servers,

@@ -66,6 +66,10 @@ class Breaker:
             self.state = "trying"
         return self.round
 
+    def is_trying(self, number: int) -> bool:
+        """Whether the request with this number is the one that tries alone."""
+        return self.state == "trying" and number == self.round
+
     def answered(self, number: int) -> None:
         """With any answer: the endpoint is there."""
         self._refused = self._unreachable = 0
@@ -75,7 +79,7 @@ class Breaker:
 
     def given_up(self, number: int) -> None:
         """The request was cancelled and says nothing; if it was the one that tried, another may."""
-        if self.state == "trying" and number == self.round:
+        if self.is_trying(number):
             self.state = "resting"
 
     def failed(
@@ -89,7 +93,7 @@ class Breaker:
         words: str = "",
     ) -> None:
         """`request` tells requests apart; `wait_s` is what the server asked for."""
-        was_trying = self.state == "trying" and number == self.round
+        was_trying = self.is_trying(number)
         if number != self.round:
             return  # of before the last wait
         self.words = words or self.words
@@ -110,6 +114,8 @@ class Breaker:
     def _rest(
         self, now: float, wait_s: float | None, first_s: float, longest_s: float, *, gone: bool
     ) -> None:
+        if gone != self.is_gone:  # what was learned of one says nothing of the other
+            self._rests = 0
         own_s = min(first_s * 2**self._rests, longest_s)
         self._rests = min(self._rests + 1, 16)
         self.state = "resting"

@@ -35,6 +35,12 @@ KEEPALIVE_S = 4.0
 MAX_ANSWER_BYTES = 32 * 2**20
 """A longer body is cut off and counts as a lost connection."""
 
+FILE_CONTENT = "/content"
+"""How the path of a file's bytes ends."""
+
+MAX_FILE_BYTES = 512 * 2**20
+"""As above, of a file with the answers of a batch."""
+
 
 class Sent(NamedTuple):
     raw: bytes
@@ -43,17 +49,17 @@ class Sent(NamedTuple):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The body of one answer, up to `MAX_ANSWER_BYTES`."""
+    """The body of one answer, up to a number of bytes."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream, self._most = stream, most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if size > MAX_ANSWER_BYTES:
-                raise httpx2.ReadError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+            if size > self._most:
+                raise httpx2.ReadError(f"the answer is longer than {self._most} bytes")
             yield chunk
 
     async def aclose(self) -> None:
@@ -62,7 +68,9 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 async def _bound(response: httpx2.Response) -> None:
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _BoundedStream(response.stream)
+        is_file = response.request.url.path.endswith(FILE_CONTENT)
+        most = MAX_FILE_BYTES if is_file else MAX_ANSWER_BYTES
+        response.stream = _BoundedStream(response.stream, most)
 
 
 class Endpoint:
@@ -120,12 +128,35 @@ class Endpoint:
 
     async def post(self, body: bytes, *, path: str, timeout_s: float) -> Sent:
         """The body of the answer to a request. Raises SendError."""
+        posted = self._client.post(
+            path, cast_to=httpx2.Response, content=body, options=self._options
+        )
+        return await self._answered(posted, timeout_s)
+
+    async def get(self, path: str, *, timeout_s: float) -> Sent:
+        """As `post`."""
+        got = self._client.get(path, cast_to=httpx2.Response, options=self._options)
+        return await self._answered(got, timeout_s)
+
+    async def upload(
+        self, data: bytes, *, path: str, name: str, fields: dict[str, str], timeout_s: float
+    ) -> Sent:
+        """As `post`, of a file beside fields of a form."""
+        headers = self._options.get("headers", {}) | {"Content-Type": "multipart/form-data"}
+        sent = self._client.post(
+            path,
+            cast_to=httpx2.Response,
+            body=fields,
+            files=[("file", (name, data, "application/jsonl"))],
+            options=self._options | {"headers": headers},
+        )
+        return await self._answered(sent, timeout_s)
+
+    async def _answered(self, asked: Awaitable[httpx2.Response], timeout_s: float) -> Sent:
         try:
             # the client's own time-out counts per read, and does not exist in process
             async with asyncio.timeout(timeout_s):
-                response = await self._client.post(
-                    path, cast_to=httpx2.Response, content=body, options=self._options
-                )
+                response = await asked
         except openai.APIStatusError as error:
             raise self._refused(error) from None
         except TimeoutError:
@@ -153,6 +184,7 @@ class Endpoint:
                     stream_cls=openai.AsyncStream[object],
                 )
                 response = events.response
+                hint, heard = rate_hint(response.headers), loop.time()
                 whole: list[bytes] | None = None
                 if response.headers.get("content-type", "").startswith("application/json"):
                     whole = []  # the server does not stream, or not this answer
@@ -165,8 +197,9 @@ class Endpoint:
                         idle.reschedule(min(end, loop.time() + idle_timeout_s))
                 finally:
                     await response.aclose()
+            hint = hint and hint.aged(loop.time() - heard)
             if whole is not None:
-                return Sent(b"".join(whole), rate_hint(response.headers))
+                return Sent(b"".join(whole), hint)
             raw = answer.body()
         except openai.APIStatusError as error:
             raise self._refused(error) from None
@@ -184,7 +217,10 @@ class Endpoint:
         if not answer.is_complete:
             cut = "the stream ended in the middle of the answer"
             raise SendError("connection_lost", f"{self.url}: {cut}")
-        return Sent(raw, rate_hint(response.headers))
+        if answer.is_empty:
+            advice = "a server behind a proxy may not stream: try profile.stream = false"
+            raise SendError("bad_body", f"{self.url}: the stream holds nothing; {advice}")
+        return Sent(raw, hint)
 
     async def models(self, *, timeout_s: float) -> list[dict[str, Any]] | None:
         """What it says of the models that it serves, at least an `id` each; None if it does not
@@ -231,6 +267,11 @@ class Endpoint:
             retry_after_s=retry_after(headers),
             hint=rate_hint(headers),
         )
+
+    def refusal(self, code: int, body: bytes, *, where: str) -> SendError:
+        """An error with a status that came in `where` rather than as an answer of its own."""
+        said = f"{self.url} answered {code} in {where}: {self.scrub(excerpt(body))}"
+        return SendError(status_of(code, body), said, code=code, body=body)
 
     def _error_in_stream(self, error: StreamError) -> SendError:
         """Reported after the head was sent, so with no status of its own but what it holds."""

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from synth.llm.endpoint.breaker import Failure
+from synth.llm.endpoint.gate import NO_OUTCOME, Outcome
 from synth.llm.endpoint.limiter import Signal
 from synth.llm.endpoint.rates import RateHint
 from synth.llm.wire.refusals import words_of
@@ -62,6 +63,21 @@ class SendError(Exception):
         meaning = MEANINGS[status]
         self.meaning = meaning if billed is None else meaning._replace(billed=billed)
         self.tokens = tokens
+
+
+def outcome_of(failure: SendError, request: str) -> Outcome:
+    """What the endpoint's gate is told; `request` tells requests apart, whichever try it is."""
+    meaning = failure.meaning
+    return NO_OUTCOME._replace(
+        signal=meaning.signal,
+        failure=meaning.failure,
+        answered=meaning.failure is None,
+        tokens=failure.tokens,
+        request=request,
+        wait_s=failure.retry_after_s,
+        hint=failure.hint,
+        words=failure.detail,
+    )
 
 
 def status_of(code: int, body: bytes) -> str:

@@ -130,7 +130,9 @@ class Gate:
 
     def leave(self, ticket: Ticket, outcome: Outcome) -> None:
         now = self._clock()
-        self.limiter.finish(ticket.round, outcome.signal)
+        alone = outcome.signal == "congested" and self.breaker.is_trying(ticket.wait)
+        # how many are too many at once is nothing that one alone can tell
+        self.limiter.finish(ticket.round, "neutral" if alone else outcome.signal)
         meters = self._meters_of(ticket.model)
         if outcome.tokens is not None:
             meters.tokens.take(now, outcome.tokens - ticket.tokens)

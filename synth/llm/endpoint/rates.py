@@ -15,6 +15,9 @@ from typing import NamedTuple
 SMOOTH_S = 1.0
 """A limit that a user has set is spread evenly: at once goes what this many seconds allow."""
 
+MOVES_ON_S = 2.0
+"""By so much the end of a server's window may seem to move, by rounding and delay."""
+
 LONGEST_RESET_S = 86_400.0
 _A_MINUTE_S = 60.0
 
@@ -35,6 +38,10 @@ class RateHint(NamedTuple):
     requests: Left | None = None
     tokens: Left | None = None
 
+    def aged(self, seconds: float) -> "RateHint":
+        """As it is so long after the server said it."""
+        return RateHint(*(left and left._replace(reset_s=left.reset_s - seconds) for left in self))
+
 
 def rate_hint(headers: Mapping[str, str]) -> RateHint | None:
     """From the headers of any answer; None where they say nothing."""
@@ -52,15 +59,15 @@ def rate_hint(headers: Mapping[str, str]) -> RateHint | None:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `retry-after` as a number or a
-    date."""
-    try:
-        return max(0.0, float(headers.get("retry-after-ms", "")) / 1000)
-    except ValueError:
-        pass
-    text = headers.get("retry-after", "")
-    if not text:
-        return None
-    return seconds_in(text)
+    date. LiteLLM's proxy passes on those of the server behind it under names of its own."""
+    for before in ("", "llm_provider-"):
+        try:
+            return max(0.0, float(headers.get(f"{before}retry-after-ms", "")) / 1000)
+        except ValueError:
+            pass
+        if text := headers.get(f"{before}retry-after", ""):
+            return seconds_in(text)
+    return None
 
 
 def seconds_in(text: str) -> float | None:
@@ -107,7 +114,11 @@ def _left(headers: Mapping[str, str], form: str) -> Left | None:
 
 
 class Meter:
-    """What is left of one limit. It owns no clock."""
+    """What is left of one limit. It owns no clock.
+
+    A server's window ends at a moment, when everything is given back; or it slides, as a bucket
+    that fills all the time does, and the moment that the server names moves on with each request.
+    """
 
     def __init__(self, per_minute: int | None = None) -> None:
         """`per_minute`: a limit that a user has set; else only what a server says counts."""
@@ -118,7 +129,12 @@ class Meter:
         self._told: float | None = None
         """What the server says is left, less what went since."""
         self._full = 0.0
-        self._reset = 0.0
+        self._ends = 0.0
+        """When the whole limit is there again."""
+        self._slides = False
+        self._gain = 0.0
+        """What a window that slides gives back in a second."""
+        self._heard = 0.0
 
     def delay(self, now: float, amount: float) -> float:
         """Seconds until so much may go."""
@@ -127,8 +143,10 @@ class Meter:
             self._refill(now)
             # an amount above the burst goes when the burst is full, and is paid back by waiting
             waits.append((min(amount, self._burst) - self._level) / self._rate)
-        if self._told is not None and now < self._reset and self._told < min(amount, self._full):
-            waits.append(self._reset - now)
+        if self._told is not None and now < self._ends:
+            lacking = min(amount, self._full) - self._left(now, self._told)
+            if lacking > 0.0:
+                waits.append(lacking / self._gain if self._slides else self._ends - now)
         return max(waits)
 
     def take(self, now: float, amount: float) -> None:
@@ -137,16 +155,28 @@ class Meter:
             self._refill(now)
             self._level = min(self._burst, self._level - amount)
         if self._told is not None:
-            if now >= self._reset:  # the server's next answer says what really is left
-                self._told, self._reset = self._full, now + _A_MINUTE_S
+            if now >= self._ends:  # the server's next answer says what really is left
+                self._told, self._ends, self._slides = self._full, now + _A_MINUTE_S, False
             self._told -= amount
 
     def hear(self, now: float, left: Left) -> None:
-        within = self._told is not None and now < self._reset and self._full == left.limit
-        told = self._told if within and self._told is not None else left.remaining
-        self._told = min(told, left.remaining)
-        self._full = float(left.limit)
-        self._reset = now + left.reset_s
+        """What an answer said; before now, if its `reset_s` is negative."""
+        if left.reset_s < 0.0:
+            return
+        ends = now + left.reset_s
+        if self._told is None or now >= self._ends or self._full != left.limit:
+            self._told, self._slides, self._ends = float(left.remaining), False, ends
+        else:
+            self._told = min(self._left(now, self._told), left.remaining)
+            self._slides = self._slides or ends > self._ends + MOVES_ON_S
+            self._ends = ends if self._slides else min(ends, self._ends)
+        self._full, self._heard = float(left.limit), now
+        self._gain = left.limit / max(left.reset_s, SMOOTH_S)
+
+    def _left(self, now: float, told: float) -> float:
+        if not self._slides:
+            return told
+        return min(self._full, told + (now - self._heard) * self._gain)
 
     def _refill(self, now: float) -> None:
         assert self._rate is not None

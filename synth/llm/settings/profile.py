@@ -55,6 +55,9 @@ class Profile(Config):
     `send_reasoning` says."""
     call_ids: Literal["any", "nine"] | None = None
     """Which ids of calls the server takes; `nine` are nine letters and digits."""
+    call_arguments: Literal["any", "json"] | None = None
+    """What earlier calls may hold: `json` sends `{}` for arguments that are no JSON object, which
+    some chat templates fail on; the dataset keeps what the model wrote."""
     effort_field: (
         Literal["reasoning_effort", "reasoning.effort", "enable_thinking", "thinking", "none"]
         | None
@@ -95,6 +98,7 @@ USUAL = Profile(
     reasoning_field="reasoning_content",
     reasoning_back=False,
     call_ids="any",
+    call_arguments="any",
     effort_field="reasoning_effort",
     alternation=False,
     system_role="system",

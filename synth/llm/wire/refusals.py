@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from synth.llm.settings.profile import STRUCTURED, USUAL, Profile
+from synth.llm.wire.shape import is_json_object
 
 LEAST_TOKENS = 16
 """Of an answer, below which no limit is learned."""
@@ -92,9 +93,23 @@ def read_refusal(
         return _field(*change, profile)
     if status == 413 or _TOO_LONG.search(said) or "exceeds the max" in said:
         return Refusal("context_length")
+    if (
+        declared.call_arguments is None
+        and profile.call_arguments != "json"
+        and _has_broken_call(sent)
+    ):
+        return _field("call_arguments", "json", profile)  # few servers say that it is this
     if _MODERATED.search(said):
         return Refusal("moderated")
     return Refusal("request")
+
+
+def _has_broken_call(sent: Mapping[str, Any]) -> bool:
+    return any(
+        not is_json_object(call["function"]["arguments"])
+        for message in sent.get("messages", ())
+        for call in message.get("tool_calls") or ()
+    )
 
 
 def is_moderation(body: bytes) -> bool:

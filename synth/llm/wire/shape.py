@@ -187,6 +187,8 @@ def _messages(messages: Sequence[Message], profile: Profile) -> Sequence[Message
         changes.append(lambda given: _system_as(given, profile.system_role or ""))
     if profile.alternation:
         changes.append(_alternating)
+    if profile.call_arguments == "json":
+        changes.append(_with_json_arguments)
     if profile.call_ids == "nine":
         changes.append(_with_short_ids)
     for change in changes:
@@ -249,6 +251,28 @@ def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
             message = message | {"tool_call_id": _nine(message["tool_call_id"])}
         made.append(message)
     return made
+
+
+def _with_json_arguments(messages: Sequence[Message]) -> list[Message]:
+    return [
+        message | {"tool_calls": [_with_json_argument(call) for call in calls]}
+        if (calls := message.get("tool_calls"))
+        else message
+        for message in messages
+    ]
+
+
+def _with_json_argument(call: dict[str, Any]) -> dict[str, Any]:
+    if is_json_object(call["function"]["arguments"]):
+        return call
+    return call | {"function": call["function"] | {"arguments": "{}"}}
+
+
+def is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _nine(call_id: str) -> str:

@@ -38,6 +38,12 @@ class StreamedAnswer:
         """Whether the server has said how the answer ends."""
         return self._ended or self._reason is not None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said, called or counted."""
+        said = self._text or self._reasoning or self._refusal or self._calls
+        return not said and self._usage is None
+
     def feed(self, piece: bytes) -> None:
         """Raises StreamError where the server reports one, ValueError for what is no stream."""
         *lines, self._rest = (self._rest + piece).split(b"\n")

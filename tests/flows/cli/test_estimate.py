@@ -131,7 +131,9 @@ def test_an_endpoint_that_writes_more_is_noticed(tmp_path: Path, whole: Path) ->
 
 
 def test_a_run_that_is_done_costs_what_it_cost(whole: Path) -> None:
-    made = piloted(whole)
+    """At the prices that it was paid at, whatever the prices are now."""
+    dearer = PRICED.model_copy(update={"usd_per_million_prompt": 6.0})
+    made = piloted(whole, CONFIG.model_copy(update={"roles": dict.fromkeys(SMALL.roles, dearer)}))
     assert made.num_known == CONFIG.num_tasks
     assert without_probes(made) == pytest.approx(paid(whole))
     assert made.total.low == pytest.approx(made.total.high)

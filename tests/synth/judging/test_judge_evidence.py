@@ -106,5 +106,8 @@ def test_the_judge_is_told_which_quotes_are_missing(tmp_path: Path) -> None:
     complaint = app.requests[1]["messages"][-1]["content"]
     assert "criteria: a." in complaint
     assert is_quoted("done", "done, it costs")
+    told = "appointment number: ap-1010, on wednesday"
+    assert is_quoted("**Appointment number:** AP-1010", told)
+    assert not is_quoted("Appointment number: AP-1011", told)
     for stands_anywhere in ("e", ".", "it", "... o ..."):
         assert not is_quoted(stands_anywhere, "done, it costs")

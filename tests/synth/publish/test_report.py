@@ -87,6 +87,59 @@ def test_headline_numbers_are_those_of_the_rows(small: Dataset) -> None:
     assert totals["accepted_per_hour"] == pytest.approx(1.5)
 
 
+@pytest.fixture(scope="module")
+def spent(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Two accepted trajectories, a request that failed twice and one that had to be changed."""
+    rows = [(trajectory(name), None) for name in ("a", "b")]
+    dataset = write_dataset(tmp_path_factory.mktemp("spent") / "d", rows)
+    bought = llm_call("judge-1", "judge", MODEL, cost=0.25) | {
+        "cached_tokens": 60,
+        "reasoning_tokens": 12,
+        "fallback": f"without `seed`: {HOSTILE}",
+    }
+    again = llm_call("judge-2", "judge", MODEL, cost=0.0) | {"cache_hit": True}
+    again |= {"prompt_tokens": 0, "completion_tokens": 0}
+    failed = [
+        llm_call(f"failed-{i}", "judge", MODEL, cost=0.0)
+        | {"status": "server_error", "detail": words, "started_at": START + timedelta(hours=i)}
+        for i, words in enumerate(("the older words", HOSTILE))
+    ]
+    calls = [bought, again, *failed]
+    dataset.commit(run_id="run-1", stage="grading", shard=9, tables={"llm_calls": calls})
+    return dataset
+
+
+def test_what_each_role_took_and_cost_is_that_of_its_requests(spent: Dataset) -> None:
+    agent, judge = summarise(spent).spending.roles
+    assert (agent["role"], agent["cost_per_accepted"]) == ("agent", 0.25)
+    assert (judge["requests"], judge["reused"], judge["not_ok"]) == (3, 1, 2)
+    tokens = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+    assert [judge[name] for name in tokens] == [300, 60, 60, 12]
+    assert (judge["cost_usd"], judge["cost_per_accepted"]) == (0.25, 0.125)
+    assert summarise(spent).totals["cost_per_accepted"] == pytest.approx(0.375)
+    assert "$0.38 for each accepted trajectory" in report_html(spent)
+
+
+def test_failed_requests_and_changed_ones_are_told_in_the_servers_words(spent: Dataset) -> None:
+    found = summarise(spent).spending
+    assert [(r["status"], r["n"], r["example"]) for r in found.failures] == [
+        ("server_error", 2, HOSTILE)
+    ]
+    assert [row["n"] for row in found.fallbacks] == [1]
+    html, shown = report_html(spent), READER.render(summary_markdown(spent))
+    for text in (html, shown):
+        assert "<script>document" not in text
+        assert "\x1b" not in text
+        assert text.count("&lt;script&gt;document") == 2
+        assert "without `seed`: &lt;script" in text
+
+
+def test_a_dataset_in_which_all_went_well_tells_of_no_failure(small: Dataset) -> None:
+    for text in (report_html(small), summary_markdown(small)):
+        assert "Requests that failed" not in text
+        assert "wanted otherwise" not in text
+
+
 def test_a_run_that_has_not_ended_lasted_until_its_last_model_call(tmp_path: Path) -> None:
     dataset = Dataset.create_or_open(tmp_path / "d")
     begun = row("runs", invocation_id="invocation-1", event="started", happened_at=START)

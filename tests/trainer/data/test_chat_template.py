@@ -361,3 +361,22 @@ def test_an_export_keeps_the_style_and_replaces_the_template_of_others(
     ] * 2
     assert style_of(tmp_path / "third") == "json"
     assert "<|im_assistant|>" in (tmp_path / "third" / TEMPLATE).read_text()
+
+
+def test_transformers_reads_calls_back_from_what_a_model_writes(
+    theirs: Theirs, tokenizer: Tokenizer
+) -> None:
+    """As `transformers serve` does; calls that are cut off keep their text."""
+    their: Any = theirs["json"]
+    read = conversation_of({"messages": CONVERSATION, "tools": [TOOL]})
+    assert isinstance(read, TrainingConversation)
+    text = tokenizer.decode(encode_chat(tokenizer, read.messages, read.tools).ids)
+    turn = text.split("<|im_assistant|>assistant<|im_middle|>")[1]
+    parsed = their.parse_response(turn, prefix="")
+    said = next(message for message in CONVERSATION if message["role"] == "assistant")
+    named = [(c["function"]["name"], c["function"]["arguments"]) for c in said["tool_calls"]]
+    found = [(c["function"]["name"], c["function"]["arguments"]) for c in parsed["tool_calls"]]
+    assert [name for name, _ in found] == [name for name, _ in named]
+    assert [json.loads(arguments) for _, arguments in found] == [
+        json.loads(arguments) for _, arguments in named
+    ]
