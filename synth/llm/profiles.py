@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from records.errors import ConfigError
 from records.files import write_atomic
+from records.settings import validate_as
 from synth.llm.settings.config import EndpointKey, RoleConfig
 from synth.llm.settings.profile import USUAL, Profile
 from synth.llm.wire.shape import is_plain
@@ -83,8 +82,11 @@ def read_profiles(path: Path) -> dict[ModelAt, Profile]:
     if not path.exists():
         return {}
     try:
-        return {_where(entry): Profile.model_validate(entry["profile"]) for entry in _entries(path)}
-    except (ValueError, LookupError, TypeError, ValidationError) as error:
+        return {
+            _where(entry): validate_as(Profile, entry["profile"], where=entry["model"])
+            for entry in _entries(path)
+        }
+    except (ValueError, LookupError, TypeError, ConfigError) as error:
         raise ConfigError(
             f"{path} holds no profiles that this program can read ({error}); delete it, and the "
             "next start finds them out again"

@@ -113,8 +113,11 @@ class StructuredOutput:
     def _value(self, answer: _Answered, schema: dict[str, Any], draft: _Draft) -> Any:
         """What the answer says: the whole value, or the part that was asked for in its place.
         Raises InvalidOutputError for what is no JSON."""
-        # a server that takes all of an answer for reasoning leaves its text empty
-        text = answer.content if answer.content.strip() else answer.reasoning or ""
+        text = answer.content
+        if not text.strip() and answer.finish_reason != "length":
+            # a server that takes all of an answer for reasoning leaves its text empty; reasoning
+            # that was cut holds drafts at most
+            text = answer.reasoning or ""
         validator = self._validator(schema)
         try:
             value = value_in(text, validator)

@@ -68,7 +68,8 @@ class Profile(Config):
     """Whether the chat template wants turns of user and assistant to alternate: neighbours of one
     role are then sent as one message."""
     system_role: Literal["system", "developer", "user"] | None = None
-    """Under which role the system prompt is sent; `user` puts it before the first user message."""
+    """Under which role the system prompt is sent; `user` puts it before the first
+    message, into it where that is a user's."""
     cached_usage: str | None = None
     """Dotted path in `usage` of the prompt tokens that came from the server's cache. None looks in
     the places that are known."""

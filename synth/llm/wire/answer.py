@@ -15,6 +15,9 @@ CACHED = (
 )
 """Where servers report prompt tokens that came from their cache."""
 
+_CUT = frozenset({"max_tokens", "MAX_TOKENS", "model_length", "max_length"})
+"""What servers call an answer that was cut, beside `length`."""
+
 _REASONED = ("completion_tokens_details.reasoning_tokens", "reasoning_tokens")
 
 
@@ -69,6 +72,7 @@ def read_answer(
     if answer_in_call and calls:
         content, calls = calls[0]["function"]["arguments"], []
     reason = choice.get("finish_reason")
+    reason = "length" if isinstance(reason, str) and reason in _CUT else reason
     usage = _usage(data.get("usage"), fallback_usage, cached_usage)
     return ChatAnswer(
         content,
@@ -86,6 +90,7 @@ def _said(message: Mapping[str, Any]) -> tuple[str, str | None]:
     """Text and reasoning, wherever the reasoning stands."""
     content = text_of(message.get("content")) or text_of(message.get("refusal"))
     field = text_of(message.get("reasoning_content")) or text_of(message.get("reasoning"))
+    field = field or thought_in(message.get("content"))
     cut = cut_reasoning(content)
     return cut.content, "\n\n".join(filter(None, (field, cut.reasoning))) or None
 
@@ -125,6 +130,14 @@ def text_of(value: Any) -> str:
     if not isinstance(value, str):
         return ""
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def thought_in(content: Any) -> str:
+    """Text of the parts of a content that are reasoning, as Mistral's models give them."""
+    if not isinstance(content, list):
+        return ""
+    parts = [part for part in content if isinstance(part, dict) and part.get("type") == "thinking"]
+    return "".join(text_of(part.get("thinking")) for part in parts)
 
 
 def _tool_calls(value: Any, prefix: str) -> list[dict[str, Any]]:

@@ -218,11 +218,10 @@ def _system_as(messages: Sequence[Message], role: str) -> list[Message]:
     rest = [m for m in messages if m["role"] != "system"]
     if not said:
         return rest
-    first = next((n for n, m in enumerate(rest) if m["role"] == "user"), None)
-    if first is None or not isinstance(rest[first].get("content"), str):
+    first = rest[0] if rest else {}
+    if first.get("role") != "user" or not isinstance(first.get("content"), str):
         return [{"role": "user", "content": said}, *rest]
-    rest[first] = rest[first] | {"content": f"{said}\n\n{rest[first]['content']}"}
-    return rest
+    return [first | {"content": f"{said}\n\n{first['content']}"}, *rest[1:]]
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
@@ -235,7 +234,7 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
             made[-1] = last | {"content": f"{last['content']}\n\n{message['content']}"}
         else:
             made.append(message)
-    spoken = next((m for m in made if m["role"] != "system"), None)
+    spoken = next((m for m in made if m["role"] not in ("system", "developer")), None)
     if spoken is not None and spoken["role"] == "assistant":
         made.insert(made.index(spoken), {"role": "user", "content": "(begins)"})
     return made

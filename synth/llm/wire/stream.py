@@ -1,8 +1,11 @@
 """A streamed answer put together: server-sent events in, the body of one completion out. Pure."""
 
+import json
 from typing import Any
 
 from pydantic_core import from_json, to_json
+
+from synth.llm.wire.answer import text_of, thought_in
 
 
 class StreamError(Exception):
@@ -23,6 +26,8 @@ class StreamedAnswer:
         self._refusal: list[str] = []
         self._calls: dict[Any, dict[str, Any]] = {}
         self._arguments: dict[Any, list[str]] = {}
+        self._call_at: dict[Any, Any] = {}
+        """Index -> key of the call that its pieces belong to now."""
         self._reason: str | None = None
         self._usage: Any = None
         self._ended = False
@@ -61,7 +66,11 @@ class StreamedAnswer:
         if self._calls:
             message["tool_calls"] = list(self._calls.values())
         choice = {"index": 0, "message": message, "finish_reason": self._reason}
-        return to_json({"choices": [choice], "usage": self._usage})
+        answer = {"choices": [choice], "usage": self._usage}
+        try:
+            return to_json(answer)
+        except ValueError:
+            return json.dumps(answer).encode()  # halves of surrogate pairs meet in it
 
     def _event(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -69,10 +78,17 @@ class StreamedAnswer:
             return
         if not data:
             return
-        event = from_json(data)
+        event = _decoded(data)
         self.events += 1
         if not isinstance(event, dict):
             raise ValueError(f"an event of the stream is no object: {data[:60]!r}")
+        try:
+            self._take(event)
+        except (AttributeError, LookupError, TypeError) as error:
+            told = f"an event of the stream is no piece of an answer ({error!r}): {data[:60]!r}"
+            raise ValueError(told) from None
+
+    def _take(self, event: dict[str, Any]) -> None:
         if event.get("error"):
             raise StreamError(event["error"])
         if event.get("usage"):
@@ -88,27 +104,25 @@ class StreamedAnswer:
             self._reason = reason
 
     def _delta(self, delta: dict[str, Any]) -> None:
-        if content := delta.get("content"):
-            self._text.append(content if isinstance(content, str) else _joined(content))
+        content = delta.get("content")
+        if isinstance(content, str):
+            self._text.append(content)
+        elif content:
+            self._text.append(text_of(content))
+            self._reasoning.extend(filter(None, [thought_in(content)]))
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(reasoning, str):
             self._reasoning.append(reasoning)
         if isinstance(refusal := delta.get("refusal"), str):
             self._refusal.append(refusal)
-        for number, call in enumerate(delta.get("tool_calls") or ()):
-            self._call(number, call)
+        for call in delta.get("tool_calls") or ():
+            self._call(call)
 
-    def _call(self, number: int, call: dict[str, Any]) -> None:
+    def _call(self, call: dict[str, Any]) -> None:
         """Pieces of a call are told by its index; servers that leave it out send whole calls, each
-        with an id, or name it once and go on with the last."""
+        with an id or a name, or name it once and go on with the last."""
         function = call.get("function") or {}
-        key = call.get("index")
-        if key is None:
-            key = call.get("id") or (next(reversed(self._calls), number))
-        elif key in self._calls and call.get("id") and function.get("name"):
-            known = self._calls[key]
-            if known.get("id") and known["id"] != call["id"]:  # every call under index 0
-                key = call["id"]
+        key = self._key_of(call, function.get("name"))
         known = self._calls.setdefault(
             key, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
         )
@@ -123,9 +137,28 @@ class StreamedAnswer:
         elif isinstance(arguments, dict | list):
             pieces.append(to_json(arguments).decode())
 
+    def _key_of(self, call: dict[str, Any], name: Any) -> Any:
+        index, new = call.get("index"), ("call", len(self._calls))
+        if index is None:
+            if call.get("id"):
+                return call["id"]
+            return new if name or not self._calls else next(reversed(self._calls))
+        key = self._call_at.get(index)
+        if key is None or (name and _differ(self._calls[key]["id"], call.get("id"))):
+            key = self._call_at[index] = new  # some servers have every call under index 0
+        return key
 
-def _joined(parts: Any) -> str:
-    if not isinstance(parts, list):
-        return ""
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
+
+def _differ(known: Any, given: Any) -> bool:
+    return bool(known and given and known != given)
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return from_json(data)
+    except ValueError:
+        pass
+    try:
+        return json.loads(data)  # takes half a surrogate pair: its other half may come next
+    except RecursionError:
+        raise ValueError(f"an event of the stream is nested too deep: {data[:60]!r}") from None

@@ -1,6 +1,8 @@
 """Structured output: what fits is returned, what does not is repaired, and then it is data."""
 
 import asyncio
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import jsonschema_rs
 import pytest
 
 from records.errors import ItemError
+from synth.llm.structured import InvalidOutputError
 from synth.llm.wire.json_text import NotJsonError, value_in
 from tests.synth.llm.server import Body, answer, serve
 from tests.synth.llm.test_client import HELLO, llm_of, role
@@ -21,17 +24,31 @@ PET = {
 GOOD = '{"name": "Rex", "age": 3}'
 
 
-def ask(contents: list[Body], folder: Path, *, runs: int = 1) -> tuple[list[Any], list[Body]]:
+def ask(
+    contents: list[Body],
+    folder: Path,
+    *,
+    runs: int = 1,
+    schema: dict[str, Any] = PET,
+    check: Callable[[Any], None] | None = None,
+    **changes: Any,
+) -> tuple[list[Any], list[Body]]:
     """The values (or the ItemError) of `runs` same requests, and what the server was sent."""
 
     async def run() -> tuple[list[Any], list[Body]]:
         values: list[Any] = []
         async with serve(lambda number, _: contents[number]) as server:
             for _ in range(runs):
-                async with llm_of(role(server.url), folder) as llm:
+                async with llm_of(role(server.url, **changes), folder) as llm:
                     try:
                         value = await llm.structured(
-                            "agent", HELLO, item="i", step="0", name="pet", schema=PET
+                            "agent",
+                            HELLO,
+                            item="i",
+                            step="0",
+                            name="pet",
+                            schema=schema,
+                            check=check,
                         )
                     except ItemError as error:
                         value = error
@@ -102,3 +119,95 @@ def test_schema_that_refers_elsewhere_is_refused(tmp_path: Path) -> None:
                 await llm.structured("agent", HELLO, item="i", step="0", name="x", schema=schema)
 
     asyncio.run(run())
+
+
+HOME: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "street": {"type": "string"},
+        "pets": {"type": "array", "items": {"$ref": "#/$defs/pet"}},
+    },
+    "required": ["street", "pets"],
+    "additionalProperties": False,
+    "$defs": {"pet": PET},
+}
+REX, BO = {"name": "Rex", "age": 3}, {"name": "Bo", "age": 4}
+WRONG = {"street": "Elm", "pets": [REX, BO | {"age": "four"}]}
+RIGHT = {"street": "Elm", "pets": [REX, BO]}
+
+
+def said(*values: Any) -> list[Body]:
+    return [answer(json.dumps(value)) for value in values]
+
+
+@pytest.mark.parametrize("repaired", [BO, RIGHT], ids=["the part", "the whole"])
+def test_only_the_wrong_part_is_asked_for_again(repaired: Any, tmp_path: Path) -> None:
+    values, requests = ask(said(WRONG, repaired), tmp_path, schema=HOME)
+    assert values == [RIGHT]
+    asked = requests[1]["response_format"]["json_schema"]["schema"]
+    assert {name: asked[name] for name in PET} == PET
+    talk = requests[1]["messages"]
+    assert talk[:-2] == requests[0]["messages"]
+    assert [message["role"] for message in talk[-2:]] == ["assistant", "user"]
+    assert "`pets[1]`" in talk[-1]["content"]
+
+
+def test_part_that_is_still_wrong_is_asked_for_again(tmp_path: Path) -> None:
+    values, requests = ask([*said(WRONG, BO | {"age": None}), *said(BO)], tmp_path, schema=HOME)
+    assert values == [RIGHT]
+    assert "at pets[1].age: null" in requests[2]["messages"][-1]["content"]
+
+
+def test_part_is_still_wanted_after_an_answer_without_json(tmp_path: Path) -> None:
+    values, requests = ask([*said(WRONG), answer("Sorry!"), *said(BO)], tmp_path, schema=HOME)
+    assert values == [RIGHT]
+    assert requests[2]["response_format"] == requests[1]["response_format"]
+
+
+def test_two_wrong_parts_are_mended_one_after_the_other(tmp_path: Path) -> None:
+    wrong = {"street": "Elm", "pets": [REX | {"age": "x"}, BO | {"age": "y"}]}
+    values, _ = ask(said(wrong, REX, BO), tmp_path, schema=HOME)
+    assert values == [RIGHT]
+
+
+def test_fault_of_the_whole_and_fault_of_a_check_ask_for_the_whole(tmp_path: Path) -> None:
+    def check(value: Any) -> None:
+        if value["street"] != "Elm":
+            raise InvalidOutputError("the street must be Elm")
+
+    values, requests = ask(
+        said({"pets": [REX, BO]}, RIGHT | {"street": "Oak"}, RIGHT),
+        tmp_path,
+        schema=HOME,
+        check=check,
+    )
+    assert values == [RIGHT]
+    forms = [body["response_format"]["json_schema"]["schema"] for body in requests]
+    assert forms == [HOME] * 3
+    assert "the street must be Elm" in requests[2]["messages"][-1]["content"]
+
+
+def test_answer_that_a_server_took_for_reasoning_is_read(tmp_path: Path) -> None:
+    values, requests = ask([answer("", reasoning_content=GOOD)], tmp_path)
+    assert (values, len(requests)) == ([REX], 1)
+
+
+def test_draft_in_reasoning_that_was_cut_is_no_answer(tmp_path: Path) -> None:
+    draft = f"Perhaps {json.dumps(BO)}? No"
+    cut = answer(f"<think>{draft}", finish_reason="length")
+    beside = answer("", reasoning_content=draft, finish_reason="length")
+    values, requests = ask([cut, beside, answer(GOOD)], tmp_path)
+    assert (values, len(requests)) == ([REX], 3)
+
+
+@pytest.mark.parametrize("structured", ["json_object", "tool", "prompt"])
+def test_part_is_asked_for_in_every_form(structured: str, tmp_path: Path) -> None:
+    profile = {"structured": structured}
+    values, requests = ask(said(WRONG, BO), tmp_path, schema=HOME, profile=profile)
+    assert values == [RIGHT]
+    if structured == "tool":
+        (tool,) = requests[1]["tools"]
+        asked = tool["function"]["parameters"]
+    else:
+        asked = json.loads(requests[1]["messages"][-1]["content"].split("```json")[1].strip("`\n"))
+    assert {name: asked[name] for name in PET} == PET
