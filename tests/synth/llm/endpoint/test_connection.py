@@ -1,8 +1,9 @@
-"""The connection: streams in pieces of any size, cut and broken ones, silence, and plain answers."""
+"""The connection: streams in pieces of any size, cut and broken ones, silence, plain answers."""
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -76,8 +77,8 @@ def test_lines_that_end_in_two_characters_are_the_same_stream(message: dict[str,
 
 def test_an_error_within_the_stream_is_raised_as_the_server_wrote_it() -> None:
     answer = StreamedAnswer()
+    answer.feed(stream_of(MESSAGES[0])[:200].rpartition(b"data:")[0])
     with pytest.raises(StreamError) as caught:
-        answer.feed(stream_of(MESSAGES[0])[:200].rpartition(b"data:")[0])
         answer.feed(b'data: {"error": {"code": 502, "message": "gone"}}\n\n')
     assert caught.value.error == {"code": 502, "message": "gone"}
 
@@ -109,12 +110,16 @@ def ask(respond: Responder, *, idle_timeout_s: float = 20.0, timeout_s: float = 
 
 
 def streaming(
-    pieces: Sequence[bytes], *, pause_s: float = 0.0, then: str = "end", **headers: str
+    pieces: Sequence[bytes],
+    *,
+    pause_s: float = 0.0,
+    then: str = "end",
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> Responder:
     """Writes the pieces, and then ends, hangs, or resets the connection."""
 
     async def respond(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"} | headers)
+        response = web.StreamResponse(headers={"content-type": "text/event-stream", **headers})
         await response.prepare(request)
         for piece in pieces:
             await asyncio.sleep(pause_s)
@@ -140,7 +145,7 @@ RAW = stream_of(MESSAGES[0])
 
 def test_a_streamed_answer_is_the_body_of_one_that_is_not() -> None:
     hint = {f"x-ratelimit-{what}-requests": "9" for what in ("limit", "remaining")}
-    sent = ask(streaming([RAW[:100], RAW[100:]], **hint))
+    sent = ask(streaming([RAW[:100], RAW[100:]], headers=hint))
     assert json.loads(sent.raw)["choices"][0]["message"] == MESSAGES[0]
     assert sent.hint is not None
     assert sent.hint.requests is not None
