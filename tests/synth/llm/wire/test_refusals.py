@@ -242,8 +242,8 @@ CONTENT: dict[str, Any] = {
 @pytest.mark.parametrize("trap", TRAPS)
 def test_what_is_said_about_a_text_changes_no_entry(trap: str) -> None:
     for name, status, body in MODERATIONS:
-        error = json.loads(body)
-        told = (error[0] if isinstance(error, list) else error).get("error")
+        error: Any = json.loads(body)
+        told: Any = (error[0] if isinstance(error, list) else error).get("error")
         (told if isinstance(told, dict) else error)["flagged_input"] = trap
         assert read(error, status=status, profile=STREAMED).fault == "moderated", name
     for name, body in CONTENT.items():
