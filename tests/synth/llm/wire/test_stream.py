@@ -57,7 +57,7 @@ def call_pieces(form: str, number: int, name: str, arguments: str) -> Iterator[d
             yield {"function": {"name": name, "arguments": {"x": arguments}}}
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(
     text=st.lists(TEXT, max_size=4),
     thought=st.lists(TEXT, max_size=2),
@@ -175,7 +175,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(
     JSON, JSON, st.sampled_from(("{}", '{{"choices": [{}]}}', '{{"choices": [{{"delta": {}}}]}}'))
 )
@@ -191,7 +191,7 @@ def test_any_event_is_taken_or_refused(first: Any, second: Any, frame: str) -> N
         assert answer.events == 2
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(JSON, st.sampled_from(("{}", '{{"choices": [{{"message": {}}}]}}')), USAGE | JSON)
 def test_any_body_is_read_or_refused(value: Any, frame: str, usage: Any) -> None:
     data = json.loads(frame.format(json.dumps(value)))
