@@ -93,8 +93,8 @@ def words_for(form: AnswerForm) -> str:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether a server that enforces schemas strictly takes this one within an object: every property of every
-    object is required, and no other is allowed."""
+    """Whether a server that enforces schemas strictly takes this one, alone or within an object:
+    every property of every object is required, and no other is allowed."""
     if not isinstance(schema, dict):
         return isinstance(schema, bool) is False
     if schema.keys() - _STRICT_KEYWORDS:
