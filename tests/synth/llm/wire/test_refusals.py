@@ -265,7 +265,8 @@ def test_what_is_said_about_a_text_changes_no_entry(trap: str) -> None:
     for name, status, body in MODERATIONS:
         error = json.loads(body)
         told = (error[0] if isinstance(error, list) else error).get("error")
-        (told if isinstance(told, dict) else error)["flagged_input"] = trap
+        holder: Any = told if isinstance(told, dict) else error
+        holder["flagged_input"] = trap
         assert read(error, status=status, profile=STREAMED).fault == "moderated", name
     for name, body in CONTENT.items():
         told = json.loads(json.dumps(body).replace("{}", trap))

@@ -103,7 +103,7 @@ def test_streamed_answer_is_the_unstreamed_one(
         }
         for number, (name, said) in enumerate(calls)
     ]
-    message = {"content": "".join(text), "reasoning_content": "".join(thought)}
+    message: dict[str, Any] = {"content": "".join(text), "reasoning_content": "".join(thought)}
     if calls:
         message["tool_calls"] = whole
     body = {"choices": [{"message": message, "finish_reason": reason}], "usage": usage}
@@ -136,7 +136,7 @@ def test_reasoning_in_parts_of_the_content_is_kept() -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     parts = [thinking, {"type": "text", "text": "Fine."}]
     body = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
-    events = [{"choices": [{"delta": {"content": [part]}}]} for part in parts]
+    events: list[Any] = [{"choices": [{"delta": {"content": [part]}}]} for part in parts]
     events.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     raw = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
     for answer in (read(json.dumps(body).encode()), read(fed(raw, []).body())):
