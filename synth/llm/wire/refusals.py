@@ -93,14 +93,14 @@ def read_refusal(
         return _field(*change, profile)
     if status == 413 or _TOO_LONG.search(said) or "exceeds the max" in said:
         return Refusal("context_length")
+    if _MODERATED.search(said):
+        return Refusal("moderated")
     if (
         declared.call_arguments is None
         and profile.call_arguments != "json"
         and _has_broken_call(sent)
     ):
         return _field("call_arguments", "json", profile)  # few servers say that it is this
-    if _MODERATED.search(said):
-        return Refusal("moderated")
     return Refusal("request")
 
 

@@ -93,8 +93,8 @@ def words_for(form: AnswerForm) -> str:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether a server that enforces schemas strictly takes this one: every property of every
-    object is required, and no other is allowed."""
+    """Whether a server that enforces schemas strictly takes this one, alone or within an object:
+    every property of every object is required, and no other is allowed."""
     if not isinstance(schema, dict):
         return isinstance(schema, bool) is False
     if schema.keys() - _STRICT_KEYWORDS:
@@ -119,7 +119,7 @@ def _ask_for(sent: dict[str, Any], form: AnswerForm, profile: Profile) -> None:
     name, schema = form
     is_object = schema.get("type") == "object"
     match profile.structured:
-        case "json_schema_strict" if is_strict(schema):
+        case "json_schema_strict" if is_object and is_strict(schema):
             wanted = {"name": name, "schema": schema, "strict": True}
             sent["response_format"] = {"type": "json_schema", "json_schema": wanted}
         case None | "json_schema" | "json_schema_strict":

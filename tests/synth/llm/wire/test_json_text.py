@@ -32,7 +32,7 @@ INDENTS = (None, 1, 4)
 REMARKS = ("", "I chose {this}.", "See [1].", "{x} and {y: 2}", "Done. ``` is a fence.", "[the end")
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(80))
 @given(ANSWERS, WORDS, st.sampled_from(REMARKS), st.sampled_from(INDENTS), st.booleans())
 def test_value_among_words_is_read_unchanged(
     value: Any, before: str, after: str, indent: int | None, escaped: bool
@@ -41,7 +41,7 @@ def test_value_among_words_is_read_unchanged(
     assert value_in(f"{before}{said}\n{after}", FORM) == value
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(80))
 @given(ANSWERS, ANSWERS, st.sampled_from(FENCES), st.sampled_from(LANGUAGES), WORDS, st.data())
 def test_value_in_a_fence_goes_before_others(
     value: Any, other: Any, fence: str, language: str, words: str, data: st.DataObject
@@ -59,7 +59,7 @@ def test_of_several_values_the_last_is_read(values: list[Any], words: str) -> No
     assert value_in(f"\n{words}\n".join(map(json.dumps, values)) + " .", FORM) == values[-1]
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(80))
 @given(ANSWERS, ANSWERS, WORDS, st.booleans(), st.data())
 def test_cut_value_is_never_an_answer_nor_the_example_before_it(
     example: Any, value: Any, words: str, in_fence: bool, data: st.DataObject

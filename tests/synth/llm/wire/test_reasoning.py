@@ -15,7 +15,7 @@ MARKS = st.sampled_from(("<think>", "</think>", "</Thinking>", "<reasoning>", "<
 ABOUT_MARKS = st.lists(PLAIN | MARKS, max_size=5).map("".join)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(PLAIN, PLAIN.map(str.strip), NAMES)
 def test_reasoning_and_answer_are_told_apart(thought: str, answer: str, name: str) -> None:
     cut = cut_reasoning(f"\n<{name}>\n{thought}\n</{name}>\n\n{answer}")
@@ -24,7 +24,7 @@ def test_reasoning_and_answer_are_told_apart(thought: str, answer: str, name: st
         assert cut_reasoning(f"{thought}\n</{name}>\n{answer}") == cut
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(PLAIN, PLAIN, NAMES)
 def test_reasoning_that_never_ends_leaves_no_answer(thought: str, more: str, name: str) -> None:
     assert cut_reasoning(f"<{name}>{thought}") == ("", thought.strip() or None)
@@ -32,7 +32,7 @@ def test_reasoning_that_never_ends_leaves_no_answer(thought: str, more: str, nam
     assert cut.content == ""
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(ABOUT_MARKS, st.sampled_from(("", "Here you go: ", "```json\n")), st.sampled_from((None, 1)))
 def test_json_about_the_marks_stays_whole(text: str, before: str, indent: int | None) -> None:
     said = before + json.dumps({"text": f"say {text} now", "n": 1}, indent=indent)

@@ -186,6 +186,27 @@ def test_refusal_of_a_field_changes_one_entry_that_the_user_has_not_set(
     assert read(body, profile=profile, declared=declared).fault != "field"
 
 
+BROKEN = BODY | {
+    "messages": [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{x"}}],
+        }
+    ]
+}
+
+
+def test_call_that_is_no_json_is_what_an_unclear_refusal_is_about() -> None:
+    def of(message: str) -> Refusal:
+        body = json.dumps(openai(message)).encode()
+        sent = shaped(BROKEN, USUAL)
+        return read_refusal(body, status=400, sent=sent, profile=USUAL, declared=Profile())
+
+    assert of("Internal template error")[:3] == ("field", "call_arguments", "json")
+    assert of("Your prompt was flagged.").fault == "moderated"
+    assert of(OVERFLOWS[3]).fault == "context_length"
+
+
 def said_by(name: str, kind: str, **values: Any) -> tuple[int, bytes]:
     return refused(DOUBLES[name], RefusedError(kind, **values))
 
@@ -242,9 +263,10 @@ CONTENT: dict[str, Any] = {
 @pytest.mark.parametrize("trap", TRAPS)
 def test_what_is_said_about_a_text_changes_no_entry(trap: str) -> None:
     for name, status, body in MODERATIONS:
-        error: Any = json.loads(body)
-        told: Any = (error[0] if isinstance(error, list) else error).get("error")
-        (told if isinstance(told, dict) else error)["flagged_input"] = trap
+        error = json.loads(body)
+        told = (error[0] if isinstance(error, list) else error).get("error")
+        holder: Any = told if isinstance(told, dict) else error
+        holder["flagged_input"] = trap
         assert read(error, status=status, profile=STREAMED).fault == "moderated", name
     for name, body in CONTENT.items():
         told = json.loads(json.dumps(body).replace("{}", trap))
@@ -303,7 +325,7 @@ PROFILES = st.builds(
 )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 @given(PROFILES, st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 3))
 def test_chain_of_refusals_ends(profile: Profile, words: list[str], turn: int) -> None:
     """Whatever a server answers, in turns, each change is a new one."""

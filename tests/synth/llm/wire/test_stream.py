@@ -57,7 +57,7 @@ def call_pieces(form: str, number: int, name: str, arguments: str) -> Iterator[d
             yield {"function": {"name": name, "arguments": {"x": arguments}}}
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(
     text=st.lists(TEXT, max_size=4),
     thought=st.lists(TEXT, max_size=2),
@@ -103,7 +103,7 @@ def test_streamed_answer_is_the_unstreamed_one(
         }
         for number, (name, said) in enumerate(calls)
     ]
-    message = {"content": "".join(text), "reasoning_content": "".join(thought)}
+    message: dict[str, Any] = {"content": "".join(text), "reasoning_content": "".join(thought)}
     if calls:
         message["tool_calls"] = whole
     body = {"choices": [{"message": message, "finish_reason": reason}], "usage": usage}
@@ -136,7 +136,7 @@ def test_reasoning_in_parts_of_the_content_is_kept() -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     parts = [thinking, {"type": "text", "text": "Fine."}]
     body = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
-    events = [{"choices": [{"delta": {"content": [part]}}]} for part in parts]
+    events: list[Any] = [{"choices": [{"delta": {"content": [part]}}]} for part in parts]
     events.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     raw = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
     for answer in (read(json.dumps(body).encode()), read(fed(raw, []).body())):
@@ -175,7 +175,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(
     JSON, JSON, st.sampled_from(("{}", '{{"choices": [{}]}}', '{{"choices": [{{"delta": {}}}]}}'))
 )
@@ -191,7 +191,7 @@ def test_any_event_is_taken_or_refused(first: Any, second: Any, frame: str) -> N
         assert answer.events == 2
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(JSON, st.sampled_from(("{}", '{{"choices": [{{"message": {}}}]}}')), USAGE | JSON)
 def test_any_body_is_read_or_refused(value: Any, frame: str, usage: Any) -> None:
     data = json.loads(frame.format(json.dumps(value)))
