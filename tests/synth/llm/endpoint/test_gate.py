@@ -158,20 +158,25 @@ def test_one_request_tries_while_the_endpoint_is_gone() -> None:
 
 
 def test_a_lone_try_that_is_refused_does_not_lower_the_limit() -> None:
-    async def run() -> int:
-        gate, began = Gate(Limiter(32), clock=now), now()
+    async def run() -> list[int]:
+        gate, began, limits = Gate(Limiter(32, start=32), clock=now), now(), list[int]()
 
         async def work() -> None:
             while True:
                 async with gate.slot() as slot:
+                    if gate.breaker.state == "trying":
+                        limits.append(gate.limiter.limit)
+                    await asyncio.sleep(0.02)
                     slot.outcome = FULL if now() - began < 60.0 else OK
                     if slot.outcome is OK:
                         return
 
         await asyncio.gather(*(work() for _ in range(64)))
-        return gate.limiter.limit
+        return limits
 
-    assert simulate(run) >= 2
+    limits = simulate(run)
+    assert len(limits) > 5
+    assert set(limits) == {16}
 
 
 def test_everybody_who_waits_is_told_when_patience_is_over() -> None:
