@@ -2,8 +2,10 @@
 is paid for twice."""
 
 import asyncio
+import fcntl
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +119,22 @@ def test_processes_that_go_on_together_share_what_the_last_one_sent(
     assert len(ours) == (2 if known == "never created" else 1)
 
 
-def test_who_asks_while_another_process_creates_the_batch_waits_for_it(tmp_path: Path) -> None:
+def test_who_asks_while_another_process_creates_the_batch_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batches = BatchDouble()
     batches.may_create.clear()
+    found_it_locked = threading.Event()
+    lock = fcntl.flock
+
+    def flock(handle: Any, how: int) -> None:
+        try:
+            lock(handle, how)
+        except BlockingIOError:
+            found_it_locked.set()
+            raise
+
+    monkeypatch.setattr("synth.llm.endpoint.batch_store.fcntl.flock", flock)
 
     async def one_process(shard: str) -> None:
         async with llm_of({"judge": role(server.url)}, tmp_path, shard=shard) as llm:
@@ -129,7 +144,7 @@ def test_who_asks_while_another_process_creates_the_batch_waits_for_it(tmp_path:
         first = asyncio.create_task(one_process("first"))
         await asyncio.to_thread(batches.creating.wait)
         second = asyncio.create_task(one_process("second"))
-        await asyncio.sleep(0.3)  # for it to do what it should not
+        await asyncio.to_thread(found_it_locked.wait)
         batches.may_create.set()
         await asyncio.gather(first, second)
 
