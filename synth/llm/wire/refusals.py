@@ -335,7 +335,7 @@ _FIELDS = (
     _field_of(_ROOM.pattern, _max_tokens),
     _field_of(r"\btemperature\b|\btop_p\b", _sampling),
     _field_of(r"\btool[_ ]choice\b|forced? (tool|function)", _tool_choice),
-    _field_of(r"support (tools|tool use|tool calling|function calling)\b", _no_tools),
+    _field_of(r"^tools\b|support (tools|tool use|tool calling|function calling)\b", _no_tools),
     _field_of(r"reasoning_?effort|\breasoning\b|\bthinking\b|chat_template_kwargs", _effort),
     _field_of(_STRUCTURED.pattern, _structured),
     _field_of(r"\bstream(ing)?\b", _stream),

@@ -140,6 +140,10 @@ FIELDS: dict[str, tuple[Any, Profile, str, Any]] = {
         openai("registry.ollama.ai/library/gemma:2b does not support tools"),
         *(TOOL, "structured", "prompt"),
     ),
+    "openai: the schema of a forced call": (
+        openai("Invalid schema for function 'pet'", param="tools[0].function.parameters"),
+        *(TOOL, "structured", "prompt"),
+    ),
     "deepseek: forced calls": (
         openai("deepseek-reasoner does not support this tool_choice"),
         *(TOOL, "tool_choice", "required"),
