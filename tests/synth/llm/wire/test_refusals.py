@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.llm.settings.profile import STRUCTURED, USUAL, Profile
-from synth.llm.wire.refusals import Refusal, is_moderation, read_refusal, words_of
+from synth.llm.wire.error_body import words_of
+from synth.llm.wire.refusals import Refusal, is_moderation, read_refusal
 from synth.llm.wire.shape import shaped
 from tests.doubles.catalogue import DOUBLES
 from tests.doubles.errors import USUAL_WORDS, RefusedError, refused
