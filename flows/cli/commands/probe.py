@@ -56,6 +56,7 @@ def probe(
     """
     import asyncio
 
+    from flows.cli.shared.items import is_done, items_of, probe_items
     from synth.llm.probing.thorough import probe_thoroughly
     from synth.llm.settings.config import BudgetConfig
     from synth.pipeline.config_files import load_any
@@ -65,11 +66,7 @@ def probe(
     loaded = load_any(config, set_, options=Money(price=money.price).settings())
     loaded = loaded.model_copy(update={"budget": BudgetConfig()})  # of the run, which is not made
     loaded.check_roles()
-    small = None
-    if items:
-        from flows.cli.shared.items import is_done, items_of, probe_items
-
-        small = items_of(loaded, money, keep)
+    small = items_of(loaded, money, keep) if items else None
     hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
     models = asyncio.run(probe_thoroughly(hosted, on_progress=say))
     told = [as_json(one) for one in models]

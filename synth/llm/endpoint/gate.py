@@ -198,7 +198,7 @@ class Gate:
 
     def _start(self, now: float, model: str, tokens: int) -> Ticket:
         self._meters_of(model).take(now, tokens)
-        return Ticket(self.limiter.start(), self.breaker.start(), model, tokens)
+        return Ticket(self.limiter.start(), self.breaker.start(now), model, tokens)
 
     def _meters_of(self, model: str) -> _Meters:
         if model not in self._meters:

@@ -1,6 +1,7 @@
 """A streamed answer put together: server-sent events in, the body of one completion out. Pure."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -55,7 +56,8 @@ class StreamedAnswer:
         """The answer as an unstreamed response would have it."""
         if self._rest.startswith(b"data:"):
             rest, self._rest = self._rest, b""
-            self._event(rest[5:].strip())
+            with suppress(ValueError):  # half an event: the stream was cut in its middle
+                self._event(rest[5:].strip())
         for key, pieces in self._arguments.items():
             self._calls[key]["function"]["arguments"] = "".join(pieces)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text) or None}

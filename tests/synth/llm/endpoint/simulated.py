@@ -48,6 +48,9 @@ def now() -> float:
 class Limit(Protocol):
     """A server's limit: lets a request in or says what it lacks, and tells headers."""
 
+    admitted: int
+    refused: int
+
     def admit(self) -> str | None: ...
 
     def told(self, *, refused: bool) -> dict[str, str]: ...
