@@ -64,5 +64,6 @@ def place_in(body: bytes) -> str:
     if isinstance(details, dict):  # Mistral
         details = details.get("detail")
     if isinstance(details, list) and details and isinstance(details[0], dict):
-        return ".".join(map(str, details[0].get("loc", ())))
+        loc = details[0].get("loc")
+        return ".".join(map(str, loc)) if isinstance(loc, list) else str(loc or "")
     return ""
