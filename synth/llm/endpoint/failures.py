@@ -6,7 +6,7 @@ from synth.llm.endpoint.breaker import Failure
 from synth.llm.endpoint.gate import NO_OUTCOME, Outcome
 from synth.llm.endpoint.limiter import Signal
 from synth.llm.endpoint.rates import RateHint
-from synth.llm.wire.refusals import words_of
+from synth.llm.wire.error_body import words_of
 
 EXCERPT = 300
 """Characters of a server's error that are repeated in ours."""

@@ -12,8 +12,9 @@ _NAMES = r"(think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\s*<{_NAMES}>", re.IGNORECASE)
 _ANY_OPENING = re.compile(rf"<{_NAMES}>", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAMES}>", re.IGNORECASE)
-_EDGE = re.compile(r"[ \t]*(?:[\r\n{\[]|\Z)")
-"""What follows a mark that ends a line or that JSON comes after."""
+_LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
+_JSON = re.compile(r"[ \t]*[{\[]")
+_ESCAPE = re.compile(r"\\.")
 
 
 class CutText(NamedTuple):
@@ -52,7 +53,10 @@ def _end_of_unopened(text: str) -> re.Match[str] | None:
     if '"' in before and text.lstrip()[:1] in '{["`':
         return None
     begins_line = before.rstrip(" \t")[-1:] in ("", "\n")
-    return closing if begins_line or _EDGE.match(text, closing.end()) else None
+    if begins_line or _LINE_END.match(text, closing.end()):
+        return closing
+    in_string = _ESCAPE.sub("", before).count('"') % 2 == 1
+    return closing if _JSON.match(text, closing.end()) and not in_string else None
 
 
 def _joined(pieces: list[str]) -> str | None:

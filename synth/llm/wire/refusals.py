@@ -6,12 +6,12 @@ them, and the words of the message. A refusal of a field changes the endpoint's 
 else is the request's own fault.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from synth.llm.settings.profile import STRUCTURED, USUAL, Profile
+from synth.llm.wire.error_body import everything_in, place_in
 from synth.llm.wire.shape import is_json_object
 
 LEAST_TOKENS = 16
@@ -69,8 +69,6 @@ _ROOM = re.compile(
     r"max_(completion_|new_)?tokens|max_?output_?tokens|maximum (context|tokens)|context length",
     re.IGNORECASE,
 )
-_ECHOES = frozenset({"input", "flagged_input", "failed_generation", "ctx"})
-"""Where servers repeat a request's own text, which may say anything."""
 _OF_CONTENT = re.compile(
     r"(^|\.)messages?\b.*\bcontent\b|(^|\.)(tools|functions)\b.+", re.IGNORECASE
 )
@@ -87,8 +85,8 @@ def read_refusal(
 ) -> Refusal:
     """Why the server did not take the request `sent`, in the form of `profile`. What the user has
     `declared` is never changed."""
-    said = _everything_in(body)
-    change = _changed(_place(body), said, sent, profile)
+    said = everything_in(body)
+    change = _changed(place_in(body), said, sent, profile)
     if change is not None and getattr(declared, change[0]) is None:
         return _field(*change, profile)
     if status == 413 or _TOO_LONG.search(said) or "exceeds the max" in said:
@@ -113,67 +111,7 @@ def _has_broken_call(sent: Mapping[str, Any]) -> bool:
 
 
 def is_moderation(body: bytes) -> bool:
-    return _MODERATED.search(_everything_in(body)) is not None
-
-
-def words_of(body: bytes) -> str:
-    """The server's error in words: its message where there is one, else the body."""
-    error = _error_in(body)
-    if isinstance(error, Mapping):
-        metadata = error.get("metadata")  # OpenRouter: what the server behind it said
-        raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
-        for name in ("message", "detail", "error"):
-            if isinstance(said := error.get(name), str) and said:
-                return f"{said}: {raw}" if isinstance(raw, str) and raw else said
-    if error is None:
-        return body.decode("utf-8", "replace")
-    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-
-
-def _everything_in(body: bytes) -> str:
-    """As it is searched: codes and inner errors, too, and nothing that repeats the request."""
-    error = _error_in(body)
-    if error is None:
-        return words_of(body)
-    return json.dumps(_without_echoes(error), ensure_ascii=False)
-
-
-def _without_echoes(value: Any) -> Any:
-    if isinstance(value, dict):
-        kept = {key: inner for key, inner in value.items() if key not in _ECHOES}
-        return {key: _without_echoes(inner) for key, inner in kept.items()}
-    return [_without_echoes(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _error_in(body: bytes) -> Any:
-    """The error in the body of a refusal; None for what is no JSON."""
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(data, list) and data:  # Gemini
-        data = data[0]
-    if not isinstance(data, dict):
-        return data
-    error = data.get("error")
-    # some give the status or its name there, and their words beside it
-    beside = not isinstance(error, dict | list) and (data.get("message") or data.get("detail"))
-    return data if beside else error or data
-
-
-def _place(body: bytes) -> str:
-    """The field that the server names: OpenAI's `param`, or pydantic's `loc`."""
-    error = _error_in(body)
-    if not isinstance(error, dict):
-        return ""
-    if isinstance(error.get("param"), str):
-        return error["param"]
-    details = error.get("detail") or error.get("message")
-    if isinstance(details, dict):  # Mistral
-        details = details.get("detail")
-    if isinstance(details, list) and details and isinstance(details[0], dict):
-        return ".".join(map(str, details[0].get("loc", ())))
-    return ""
+    return _MODERATED.search(everything_in(body)) is not None
 
 
 def _changed(
@@ -335,7 +273,7 @@ _FIELDS = (
     _field_of(_ROOM.pattern, _max_tokens),
     _field_of(r"\btemperature\b|\btop_p\b", _sampling),
     _field_of(r"\btool[_ ]choice\b|forced? (tool|function)", _tool_choice),
-    _field_of(r"support (tools|tool use|tool calling|function calling)\b", _no_tools),
+    _field_of(r"^tools\b|support (tools|tool use|tool calling|function calling)\b", _no_tools),
     _field_of(r"reasoning_?effort|\breasoning\b|\bthinking\b|chat_template_kwargs", _effort),
     _field_of(_STRUCTURED.pattern, _structured),
     _field_of(r"\bstream(ing)?\b", _stream),

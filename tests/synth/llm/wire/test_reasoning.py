@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synth.llm.wire.reasoning import cut_reasoning
@@ -32,6 +32,7 @@ def test_reasoning_that_never_ends_leaves_no_answer(thought: str, more: str, nam
     assert cut.content == ""
 
 
+@example("</think>[", "Here you go: ", None)
 @settings(max_examples=examples(100))
 @given(ABOUT_MARKS, st.sampled_from(("", "Here you go: ", "```json\n")), st.sampled_from((None, 1)))
 def test_json_about_the_marks_stays_whole(text: str, before: str, indent: int | None) -> None:
@@ -62,4 +63,5 @@ def test_words_about_the_marks_stay(text: str) -> None:
 def test_every_block_at_the_beginning_is_reasoning() -> None:
     text = "<think></think>\n<think>One.</think>\n<thinking>Two </think> and.</thinking>\nFine."
     assert cut_reasoning(text) == ("Fine.", "One.\n\nTwo </think> and.")
+    assert cut_reasoning('no line end</think>{"a": 1}').content == '{"a": 1}'
     assert cut_reasoning("opened by the template\n</think>\n<think>x</think>y").content == "y"

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.llm.settings.profile import STRUCTURED, USUAL, Profile
-from synth.llm.wire.refusals import Refusal, is_moderation, read_refusal, words_of
+from synth.llm.wire.error_body import words_of
+from synth.llm.wire.refusals import Refusal, is_moderation, read_refusal
 from synth.llm.wire.shape import shaped
 from tests.doubles.catalogue import DOUBLES
 from tests.doubles.errors import USUAL_WORDS, RefusedError, refused
@@ -138,6 +139,10 @@ FIELDS: dict[str, tuple[Any, Profile, str, Any]] = {
     ),
     "ollama: a model without tools": (
         openai("registry.ollama.ai/library/gemma:2b does not support tools"),
+        *(TOOL, "structured", "prompt"),
+    ),
+    "openai: the schema of a forced call": (
+        openai("Invalid schema for function 'pet'", param="tools[0].function.parameters"),
         *(TOOL, "structured", "prompt"),
     ),
     "deepseek: forced calls": (
