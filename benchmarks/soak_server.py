@@ -82,7 +82,6 @@ class Books:
     """Of the others; the client may have got a part of them."""
     faults: dict[str, int] = field(default_factory=dict[str, int])
     statuses: dict[int, int] = field(default_factory=dict[int, int])
-    cut_by_proxy: int = 0
     long: int = 0
     """Answers that took longer than the proxy bears silence."""
     most_in_flight: int = 0
@@ -134,7 +133,7 @@ class _Endpoint:
         books.faults, books.statuses = dict(self.faults.made), dict(self.server.statuses)
         books.arrived = [done.bill for done in self.server.answered if done.delivered]
         books.cut = [done.bill for done in self.server.answered if not done.delivered]
-        books.cut_by_proxy, books.most_in_flight = self.proxy.cut, self.server.most_in_flight
+        books.most_in_flight = self.server.most_in_flight
         pipe.send(books)
 
     async def _follow(self) -> None:

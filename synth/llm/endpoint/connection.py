@@ -255,7 +255,7 @@ class Endpoint:
     def _refused(self, error: openai.APIStatusError) -> SendError:
         body, headers = error.response.content, error.response.headers
         code = error.status_code
-        said = f"{self.url} answered {code}: {self.scrub(excerpt(body))}"
+        said = f"{self.url} answered {code}: {excerpt(body, self.scrub)}"
         if code < 400:
             target = headers.get("location", "its target")
             said = f"{said}; set base_url to {target!r}"
@@ -270,7 +270,7 @@ class Endpoint:
 
     def refusal(self, code: int, body: bytes, *, where: str) -> SendError:
         """An error with a status that came in `where` rather than as an answer of its own."""
-        said = f"{self.url} answered {code} in {where}: {self.scrub(excerpt(body))}"
+        said = f"{self.url} answered {code} in {where}: {excerpt(body, self.scrub)}"
         return SendError(status_of(code, body), said, code=code, body=body)
 
     def _error_in_stream(self, error: StreamError) -> SendError:
@@ -278,7 +278,7 @@ class Endpoint:
         given = error.error.get("code") if isinstance(error.error, dict) else None
         code = given if isinstance(given, int) and 400 <= given < 600 else 500
         body = str(error).encode()
-        said = f"{self.url} broke the stream off: {self.scrub(excerpt(body))}"
+        said = f"{self.url} broke the stream off: {excerpt(body, self.scrub)}"
         return SendError(status_of(code, body), said, code=code, body=body, billed=True)
 
     def _lost(self, error: BaseException) -> SendError:

@@ -1,5 +1,6 @@
 """What a failed request means: whether another try can help, and what its ledger row says."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from synth.llm.endpoint.breaker import Failure
@@ -109,6 +110,7 @@ def is_out_of_money(code: int, body: bytes) -> bool:
     return code == 429 and (b"insufficient_quota" in said or b"insufficient balance" in said)
 
 
-def excerpt(body: bytes) -> str:
-    """A server's error on one line, bounded."""
-    return " ".join(words_of(body[: 16 * EXCERPT]).split())[:EXCERPT]
+def excerpt(body: bytes, scrub: Callable[[str], str] = str) -> str:
+    """A server's error on one line, bounded. It is scrubbed whole: a secret that the bound cuts
+    would stay in part."""
+    return " ".join(scrub(words_of(body)).split())[:EXCERPT]

@@ -1,12 +1,15 @@
 """A streamed answer put together: server-sent events in, the body of one completion out. Pure."""
 
 import json
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from synth.llm.wire.answer import text_of, thought_in
+
+_DONE = b"[DONE]"
 
 
 class StreamError(Exception):
@@ -32,7 +35,6 @@ class StreamedAnswer:
         self._reason: str | None = None
         self._usage: Any = None
         self._ended = False
-        self.events = 0
 
     @property
     def is_complete(self) -> bool:
@@ -48,16 +50,17 @@ class StreamedAnswer:
     def feed(self, piece: bytes) -> None:
         """Raises StreamError where the server reports one, ValueError for what is no stream."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._event(line[5:].strip())
+        data = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        for event in self._parsed(data):
+            self._event(event)
 
     def body(self) -> bytes:
         """The answer as an unstreamed response would have it."""
         if self._rest.startswith(b"data:"):
             rest, self._rest = self._rest, b""
             with suppress(ValueError):  # half an event: the stream was cut in its middle
-                self._event(rest[5:].strip())
+                for event in self._parsed([rest[5:].strip()]):
+                    self._event(event)
         for key, pieces in self._arguments.items():
             self._calls[key]["function"]["arguments"] = "".join(pieces)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text) or None}
@@ -74,34 +77,50 @@ class StreamedAnswer:
         except ValueError:
             return json.dumps(answer).encode()  # halves of surrogate pairs meet in it
 
-    def _event(self, data: bytes) -> None:
-        if data == b"[DONE]":
+    def _parsed(self, data: list[bytes]) -> Iterable[Any]:
+        """The events of some lines. They are parsed together, which takes half the time."""
+        if data and data[-1] == _DONE:
             self._ended = True
-            return
-        if not data:
-            return
-        event = _decoded(data)
-        self.events += 1
+            data.pop()
+        if len(data) > 1:
+            with suppress(ValueError):
+                events = from_json(b"[%b]" % b",".join(data))
+                if len(events) == len(data):
+                    return events
+        return self._one_by_one(data)  # an empty line, or one that is no JSON, is among them
+
+    def _one_by_one(self, data: list[bytes]) -> Iterator[Any]:
+        for line in data:
+            if line == _DONE:
+                self._ended = True
+            elif line:
+                yield _decoded(line)
+
+    def _event(self, event: Any) -> None:
         if not isinstance(event, dict):
-            raise ValueError(f"an event of the stream is no object: {data[:60]!r}")
+            raise ValueError(f"an event of the stream is no object: {str(event)[:60]!r}")
         try:
             self._take(event)
         except (AttributeError, LookupError, TypeError) as error:
-            told = f"an event of the stream is no piece of an answer ({error!r}): {data[:60]!r}"
-            raise ValueError(told) from None
+            told = f"an event of the stream is no piece of an answer ({error!r})"
+            raise ValueError(f"{told}: {str(event)[:60]!r}") from None
 
     def _take(self, event: dict[str, Any]) -> None:
-        if event.get("error"):
-            raise StreamError(event["error"])
-        if event.get("usage"):
-            self._usage = event["usage"]
+        if error := event.get("error"):
+            raise StreamError(error)
+        if usage := event.get("usage"):
+            self._usage = usage
         choices = event.get("choices")
         if not choices:
             return
         choice = choices[0]
         delta = choice.get("delta") or choice.get("message")
         if delta:
-            self._delta(delta)
+            content = delta.get("content")
+            if len(delta) == 1 and type(content) is str:  # as most are
+                self._text.append(content)
+            else:
+                self._delta(delta)
         if reason := choice.get("finish_reason"):
             self._reason = reason
 
