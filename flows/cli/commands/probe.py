@@ -67,7 +67,7 @@ def probe(
     loaded.check_roles()
     small = None
     if items:
-        from flows.cli.shared.items import is_done, items_of, probe_items
+        from flows.cli.shared.items import items_of
 
         small = items_of(loaded, money, keep)
     hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
@@ -80,6 +80,8 @@ def probe(
         print(json.dumps(told, ensure_ascii=False))  # noqa: T201
     failed = any(one.problems for one in models)
     if small is not None:
+        from flows.cli.shared.items import is_done, probe_items
+
         made = probe_items(small, keep, json_=json_)
         if json_:
             print(json.dumps({"models": told} | made, ensure_ascii=False, default=str))  # noqa: T201
