@@ -56,7 +56,6 @@ def probe(
     """
     import asyncio
 
-    from flows.cli.shared.items import is_done, items_of, probe_items
     from synth.llm.probing.thorough import probe_thoroughly
     from synth.llm.settings.config import BudgetConfig
     from synth.pipeline.config_files import load_any
@@ -66,7 +65,11 @@ def probe(
     loaded = load_any(config, set_, options=Money(price=money.price).settings())
     loaded = loaded.model_copy(update={"budget": BudgetConfig()})  # of the run, which is not made
     loaded.check_roles()
-    small = items_of(loaded, money, keep) if items else None
+    small = None
+    if items:
+        from flows.cli.shared.items import items_of
+
+        small = items_of(loaded, money, keep)
     hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
     models = asyncio.run(probe_thoroughly(hosted, on_progress=say))
     told = [as_json(one) for one in models]
@@ -77,6 +80,8 @@ def probe(
         print(json.dumps(told, ensure_ascii=False))  # noqa: T201
     failed = any(one.problems for one in models)
     if small is not None:
+        from flows.cli.shared.items import is_done, probe_items
+
         made = probe_items(small, keep, json_=json_)
         if json_:
             print(json.dumps({"models": told} | made, ensure_ascii=False, default=str))  # noqa: T201
