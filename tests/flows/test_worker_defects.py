@@ -19,6 +19,7 @@ from synth.engine.processes.channel import Channel
 from synth.engine.processes.executor import _Worker
 from synth.engine.shard_maker import ShardMaker
 from synth.engine.shard_scheduler import ShardScheduler
+from synth.llm.settings.config import EndpointKey
 from synth.pipeline.stages import CatalogueStage
 from tests.flows.pipeline_work import SMALL
 
@@ -81,7 +82,7 @@ def test_a_message_that_cannot_be_used_fails_the_shards_that_wait(
 
 def test_who_asks_for_what_is_not_there_is_told(tmp_path: Path) -> None:
     async def test(_: socket.socket, peer: Channel, waiting: "asyncio.Task[MadeShard]") -> None:
-        peer.send("enter", 7, ("http://nowhere.example/v1", None))
+        peer.send("enter", 7, EndpointKey("http://nowhere.example/v1"), "m", 100)
         what, number, value = await peer.receive() or ("", 0, None)
         assert (what, number) == ("answer", 7)
         assert "cannot give" in str(value)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flows.runtime.open_run import open_run
-from records.errors import ConfigError, TransientError
+from records.errors import ConfigError, PendingError, TransientError
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.engine.stages import Item, ItemResult, ShardContext
@@ -23,7 +23,7 @@ def refused(folder: Path) -> None:
     offline = OfflineConfig(roles=("generator", "user", "judge"))
     roles = SMALL.roles | {"agent": NOWHERE}
     config = SMALL.model_copy(update={"roles": roles, "offline": offline})
-    with pytest.raises(ConfigError, match=r"roles\.agent: unreachable"):
+    with pytest.raises(ConfigError, match=r"roles\.agent: http.*Refused"):
         run_pipeline(folder, config)
 
 
@@ -87,7 +87,8 @@ def test_the_journal_stays_while_an_item_may_go_on_from_it(
             stage = Unlucky(down=down)
             await run.run_stage(stage)
 
-    asyncio.run(run(down=True, retry_failed=False))
+    with pytest.raises(PendingError, match="1 infra_error"):
+        asyncio.run(run(down=True, retry_failed=False))
     assert journals(tmp_path / "d") == ["personas-00000.sqlite"]
     asyncio.run(run(down=False, retry_failed=True))
     assert journals(tmp_path / "d") == []
