@@ -1,13 +1,17 @@
 """A streamed answer put together: server-sent events in, the body of one completion out. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
 from synth.llm.wire.answer import text_of, thought_in
+
+FRAME_WITHIN = 4
+"""Events at the beginning of which one shows the frame; the first often holds the role."""
 
 _DONE = b"[DONE]"
 
@@ -24,7 +28,8 @@ class StreamedAnswer:
     """Fed with bytes as they arrive, in pieces of any size."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._pieces: list[bytes] = []
+        """Not parsed yet: events are parsed together, which takes half the time."""
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -38,26 +43,27 @@ class StreamedAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server has said how the answer ends."""
+        """Whether the server has said how the answer ends; known after `body`."""
         return self._ended or self._reason is not None
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said, called or counted."""
+        """Whether nothing was said, called or counted; known after `body`."""
         said = self._text or self._reasoning or self._refusal or self._calls
         return not said and self._usage is None
 
     def feed(self, piece: bytes) -> None:
-        """Raises StreamError where the server reports one, ValueError for what is no stream."""
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        data = [line[5:].strip() for line in lines if line.startswith(b"data:")]
-        for event in self._parsed(data):
-            self._event(event)
+        """Raises StreamError where the server reports one."""
+        self._pieces.append(piece)
+        if b'"error"' in piece:  # the server may keep the connection, and say no more
+            self._parse()
 
     def body(self) -> bytes:
-        """The answer as an unstreamed response would have it."""
-        if self._rest.startswith(b"data:"):
-            rest, self._rest = self._rest, b""
+        """The answer as an unstreamed response would have it. Raises StreamError where the server
+        reports one, ValueError for what is no stream."""
+        self._parse()
+        rest = b"".join(self._pieces)
+        if rest.startswith(b"data:"):
             with suppress(ValueError):  # half an event: the stream was cut in its middle
                 for event in self._parsed([rest[5:].strip()]):
                     self._event(event)
@@ -77,8 +83,37 @@ class StreamedAnswer:
         except ValueError:
             return json.dumps(answer).encode()  # halves of surrogate pairs meet in it
 
+    def _parse(self) -> None:
+        """What has arrived up to its last line end."""
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        self._pieces = [rest]
+        data = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        frame = next(filter(None, map(_frame_of, data[:FRAME_WITHIN])), None)
+        if frame is None:
+            self._take_events(data)
+            return
+        for is_framed, run in groupby(data, frame.holds):
+            some = list(run)
+            if not (is_framed and self._take_words(frame, some)):
+                self._take_events(some)
+
+    def _take_words(self, frame: "_Frame", data: Sequence[bytes]) -> bool:
+        """Of events that differ in their words alone, the words; False: there is more to them."""
+        try:
+            words = from_json(b"[%b]" % b",".join(map(frame.inside, data)))
+        except ValueError:
+            return False
+        if len(words) != len(data) or not all(type(word) is str for word in words):
+            return False
+        self._text += words
+        return True
+
+    def _take_events(self, data: list[bytes]) -> None:
+        for event in self._parsed(data):
+            self._event(event)
+
     def _parsed(self, data: list[bytes]) -> Iterable[Any]:
-        """The events of some lines. They are parsed together, which takes half the time."""
+        """The events of some lines."""
         if data and data[-1] == _DONE:
             self._ended = True
             data.pop()
@@ -168,6 +203,40 @@ class StreamedAnswer:
         if key is None or (name and _differ(self._calls[key]["id"], call.get("id"))):
             key = self._call_at[index] = new  # some servers have every call under index 0
         return key
+
+
+class _Frame(NamedTuple):
+    """What stands around the words of an event: servers repeat it with every piece of a text."""
+
+    before: bytes
+    after: bytes
+
+    def holds(self, event: bytes) -> bool:
+        return event.startswith(self.before) and event.endswith(self.after)
+
+    def inside(self, event: bytes) -> bytes:
+        return event[len(self.before) : -len(self.after)]
+
+
+def _frame_of(data: bytes) -> _Frame | None:
+    """Of an event that says some words and nothing else."""
+    start = data.rfind(b'"content"')
+    try:
+        event = from_json(data)
+        choice = event["choices"][0]
+        words = choice["delta"]["content"]
+        is_plain = choice["delta"].keys() == {"content"} and type(words) is str
+        says_more = choice.get("finish_reason") or event.get("usage") or event.get("error")
+        if start < 0 or not is_plain or says_more:
+            return None
+        start = data.index(b'"', data.index(b":", start))
+        tail = data[start:].decode()
+        _, end = json.JSONDecoder().raw_decode(tail)
+        frame = _Frame(data[:start], tail[end:].encode())
+        choice["delta"]["content"] = "x"
+        return frame if from_json(b'%b"x"%b' % frame) == event else None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _differ(known: Any, given: Any) -> bool:

@@ -109,8 +109,8 @@ def test_streamed_answer_is_the_unstreamed_one(
     body = {"choices": [{"message": message, "finish_reason": reason}], "usage": usage}
 
     answer = fed(raw, cuts)
-    assert answer.is_complete
     got, wanted = read(answer.body()), read(json.dumps(body).encode())
+    assert answer.is_complete
     parsed = [
         [json.loads(call["function"]["arguments"]) for call in one.tool_calls]
         if form == "objects"
@@ -211,12 +211,13 @@ def test_any_body_is_read_or_refused(value: Any, frame: str, usage: Any) -> None
 )
 def test_what_is_no_event_is_an_error(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"event|JSON|utf|Expecting"):
-        StreamedAnswer().feed(line + b"\n")
+        fed(line + b"\n", []).body()
 
 
 def test_stream_without_an_end_is_not_complete() -> None:
     event = {"choices": [{"delta": {"content": "half of the ans"}}]}
     answer = fed(f"data: {json.dumps(event)}\n\n".encode(), [])
+    answer.body()
     assert not answer.is_complete
     with pytest.raises(StreamError, match="overloaded"):
         answer.feed(b'data: {"error": {"message": "overloaded"}}\n')
