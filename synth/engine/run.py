@@ -52,7 +52,7 @@ class Run(RunContext[ConfigT]):
         """Kept with the dataset and told to whoever makes shards; of this process, or another."""
         self.gateway.profiles.learn(where, profile, tell=False)
         write_profiles(self.dataset.profiles_path(self.run_id), self.gateway.profiles.found)
-        self.executor.learned(where, profile)
+        self.executor.learned(where, self.gateway.profiles.found[where])
 
     def progress(self, stage: str, items: int, total: int) -> None:
         self.on_progress(stage, items, total)

@@ -57,8 +57,9 @@ class Profiles:
         self.learn(where, known.model_copy(update=entries))
 
     def learn(self, where: ModelAt, profile: Profile, *, tell: bool = True) -> None:
-        """All that is known of a model from now on."""
-        self.found[where] = profile
+        """What is known of a model from now on: these entries, and those of before that they do not
+        name, since several processes learn at once."""
+        self.found[where] = profile.over(self.found.get(where, Profile()))
         self._in_use = {key: used for key, used in self._in_use.items() if key[:2] != where}
         if tell:
             self.on_learned(where, profile)

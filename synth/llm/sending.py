@@ -43,8 +43,8 @@ LONGEST_BACKOFF_S = 60.0
 LONGEST_BATCH_BACKOFF_S = 900.0
 """Cap of the waits of requests in batches: room in a server's queue comes as others end."""
 
-MOST_REFUSALS = 60
-"""For load, of one request while others are answered: it may be too large for a limit."""
+MOST_REFUSALS = 240
+"""For load, of one request: twenty minutes at the longest rest of an endpoint that names none."""
 
 MOST_CHANGES = 12
 """Of a profile by one request: more fields than any server refuses."""
@@ -126,7 +126,7 @@ class Sender:
                 await self._raise_refused(request, tried, failure)
             if failure.meaning.counts:
                 number += 1
-            else:
+            elif failure.status != "unreachable":  # which the gate alone waits for
                 refusals += 1
             if number == tries:
                 raise TransientError(f"{number} of {tries} tries failed, the last with {failure}")
@@ -193,7 +193,9 @@ class Sender:
         code, what = failure.code or 0, failure.detail
         if code == 403 and await self._is_let_in(request):
             raise ItemError("moderated" if is_moderation(failure.body) else "refused", what)
-        if code in (400, 413, 422) or is_moderation(failure.body):
+        if (code in (400, 413, 422, 429) and not is_out_of_money(code, failure.body)) or (
+            is_moderation(failure.body)
+        ):
             refusal = self._refusal(request, tried, failure)
             reason = "refused" if refusal.fault in ("field", "request") else refusal.fault
             if refusal.fault == "field":
@@ -253,49 +255,56 @@ class Sender:
         sent, batched = tried.sent, self._goes_batched(request)
         worst = Amount(config.worst_usd(*sent.worst), sum(sent.worst))
         used = NOTHING
-        is_known = False
+        is_known = went = False
 
         def goes() -> None:
             """From here on the server may charge for it."""
-            nonlocal used
-            used = worst
+            nonlocal used, went
+            used, went = worst, True
             _charge_worst(row, config, sent.worst)
             if budget.limited and not is_known:  # a kill must not lose what this may have cost
                 self._journal.remember(row["call_id"], {"row": to_journal(row)})
 
         slot_of = _no_slot if batched else request.endpoint.gate.slot
-        async with slot_of(request.model, len(sent.raw) // TOKEN_BYTES) as slot:
-            is_known = await self._batched.reserve(worst, row, tried.earlier)
-            start = time.perf_counter()
-            try:
-                if tried.earlier is not None or not batched:
-                    goes()
-                answered = await self._post(request, tried, row["call_id"], goes)
-                answer = self._read(request, tried, answered)
-                row["latency_s"] = time.perf_counter() - start
-                row["status"] = "ok"
-                _charge(row, config, answer.usage)
-                used = Amount(row["cost_usd"], answer.prompt_tokens + answer.completion_tokens)
-                slot.outcome = Outcome("ok", answered=True, tokens=used.tokens, hint=answered.hint)
-                self._journal.remember(
-                    request.key, {"answer": answer._asdict(), "row": to_journal(row)}
-                )
-                self._show(request, row, sent, answer)
-                return answer
-            except SendError as failure:
-                row["latency_s"] = time.perf_counter() - start
-                row["status"], row["detail"] = failure.status, failure.detail
-                slot.outcome = outcome_of(failure, request.key)
-                if not failure.meaning.billed:
-                    _charge(row, config, TokenUsage(0, 0))
-                    used = NOTHING
-                raise
-            finally:  # a cancelled request counts with its worst case, too
-                budget.settle(self._stage, worst, used)
+        # before the slot: who waits for the budget must keep nobody from the endpoint, since what
+        # frees the budget may be a batch that is asked for there
+        is_known = await self._batched.reserve(worst, row, tried.earlier)
+        try:
+            async with slot_of(request.model, len(sent.raw) // TOKEN_BYTES) as slot:
+                start = time.perf_counter()
+                try:
+                    if tried.earlier is not None or not batched:
+                        goes()
+                    answered = await self._post(request, tried, row["call_id"], goes)
+                    answer = self._read(request, tried, answered)
+                    row["latency_s"] = time.perf_counter() - start
+                    row["status"] = "ok"
+                    _charge(row, config, answer.usage)
+                    used = Amount(row["cost_usd"], answer.prompt_tokens + answer.completion_tokens)
+                    hint = answered.hint if tried.profile.rate_headers else None
+                    slot.outcome = Outcome("ok", answered=True, tokens=used.tokens, hint=hint)
+                    self._journal.remember(
+                        request.key, {"answer": answer._asdict(), "row": to_journal(row)}
+                    )
+                    self._show(request, row, sent, answer)
+                    return answer
+                except SendError as failure:
+                    row["latency_s"] = time.perf_counter() - start
+                    row["status"], row["detail"] = failure.status, failure.detail
+                    slot.outcome = outcome_of(failure, request.key)
+                    if not tried.profile.rate_headers:
+                        slot.outcome = slot.outcome._replace(hint=None)
+                    if not failure.meaning.billed:
+                        _charge(row, config, TokenUsage(0, 0))
+                        used = NOTHING
+                    raise
+        finally:  # a cancelled request counts with its worst case, too
+            budget.settle(self._stage, worst, used)
+            if went or row["status"] != PENDING:
                 self._rows.append(row)
                 self._write_end(row, is_known=is_known, matters=used != NOTHING or budget.limited)
-                if batched and row["status"] != PENDING:
-                    self._batched.done(request.key)
+            if batched and row["status"] != PENDING:
+                self._batched.done(request.key)
 
     def _write_end(self, row: Row, *, is_known: bool, matters: bool) -> None:
         """Of a request without an answer. What is known of one that waits on stays as it is."""

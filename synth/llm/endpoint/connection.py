@@ -42,6 +42,10 @@ MAX_FILE_BYTES = 512 * 2**20
 """As above, of a file with the answers of a batch."""
 
 
+AFTER_THE_END_S = 1.0
+"""How long a stream that has said `[DONE]` may keep its connection."""
+
+
 class Sent(NamedTuple):
     raw: bytes
     """The body of the answer, any bytes."""
@@ -169,12 +173,16 @@ class Endpoint:
         self, body: bytes, *, path: str, timeout_s: float, idle_timeout_s: float
     ) -> Sent:
         """As `post`, of an answer that is streamed: its body as an unstreamed one would have it.
-        The time-outs are of the whole answer and of the wait for its next piece."""
+        The time-outs are of the whole answer, and of the wait for its first and each next piece. An
+        answer that has come to its end counts, whatever becomes of the connection then."""
         answer = StreamedAnswer()
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s
+        heard, hint = loop.time(), None
+        whole: list[bytes] | None = None
+        lost: SendError | None = None
         try:
-            async with asyncio.timeout(idle_timeout_s) as idle:
+            async with asyncio.timeout(min(idle_timeout_s, timeout_s)) as idle:
                 events = await self._client.post(
                     path,
                     cast_to=object,
@@ -185,7 +193,6 @@ class Endpoint:
                 )
                 response = events.response
                 hint, heard = rate_hint(response.headers), loop.time()
-                whole: list[bytes] | None = None
                 if response.headers.get("content-type", "").startswith("application/json"):
                     whole = []  # the server does not stream, or not this answer
                 try:
@@ -194,13 +201,10 @@ class Endpoint:
                             answer.feed(piece)
                         else:
                             whole.append(piece)
-                        idle.reschedule(min(end, loop.time() + idle_timeout_s))
+                        wait_s = AFTER_THE_END_S if answer.says_done else idle_timeout_s
+                        idle.reschedule(min(end, loop.time() + wait_s))
                 finally:
                     await response.aclose()
-            hint = hint and hint.aged(loop.time() - heard)
-            if whole is not None:
-                return Sent(b"".join(whole), hint)
-            raw = answer.body()
         except openai.APIStatusError as error:
             raise self._refused(error) from None
         except StreamError as error:
@@ -209,14 +213,21 @@ class Endpoint:
             late = f"no more of the answer in {idle_timeout_s:g} s"
             if loop.time() >= end:
                 late = f"the answer took longer than {timeout_s:g} s"
-            raise SendError("timeout", f"{self.url}: {late}") from None
+            lost = SendError("timeout", f"{self.url}: {late}")
         except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-            raise self._lost(error) from None
+            lost = self._lost(error)
+        hint = hint and hint.aged(loop.time() - heard)
+        if whole is not None and lost is None:
+            return Sent(b"".join(whole), hint)
+        try:
+            raw = answer.body()
+        except StreamError as error:
+            raise self._error_in_stream(error) from None
         except ValueError as error:
-            raise SendError("bad_body", f"{self.url}: {error}") from None
+            raise lost or SendError("bad_body", f"{self.url}: {error}") from None
         if not answer.is_complete:
             cut = "the stream ended in the middle of the answer"
-            raise SendError("connection_lost", f"{self.url}: {cut}")
+            raise lost or SendError("connection_lost", f"{self.url}: {cut}")
         if answer.is_empty:
             advice = "a server behind a proxy may not stream: try profile.stream = false"
             raise SendError("bad_body", f"{self.url}: the stream holds nothing; {advice}")

@@ -50,10 +50,8 @@ class SendError(Exception):
         retry_after_s: float | None = None,
         hint: RateHint | None = None,
         billed: bool | None = None,
-        tokens: int | None = None,
     ) -> None:
-        """`code` and `body`: of the server's answer, if it gave one. `tokens`: of an answer that
-        was cut, as far as they are known."""
+        """`code` and `body`: of the server's answer, if it gave one."""
         super().__init__(f"{status}: {detail}")
         self.status = status
         self.detail = detail
@@ -63,7 +61,6 @@ class SendError(Exception):
         self.hint = hint
         meaning = MEANINGS[status]
         self.meaning = meaning if billed is None else meaning._replace(billed=billed)
-        self.tokens = tokens
 
 
 def outcome_of(failure: SendError, request: str) -> Outcome:
@@ -73,7 +70,6 @@ def outcome_of(failure: SendError, request: str) -> Outcome:
         signal=meaning.signal,
         failure=meaning.failure,
         answered=meaning.failure is None,
-        tokens=failure.tokens,
         request=request,
         wait_s=failure.retry_after_s,
         hint=failure.hint,
@@ -83,8 +79,8 @@ def outcome_of(failure: SendError, request: str) -> Outcome:
 
 def status_of(code: int, body: bytes) -> str:
     """The ledger's word for an answer with an HTTP status that is no 2xx."""
-    if is_out_of_money(code, body):
-        return "refused"
+    if is_out_of_money(code, body) or (code == 429 and b"request too large" in body[:4096].lower()):
+        return "refused"  # no wait helps
     if code in _STATUS:
         return _STATUS[code]
     return "server_error" if code >= 500 else "refused"

@@ -60,9 +60,9 @@ class MinuteLimits(NamedTuple):
 
 
 class _Meters:
-    """The minute's limits for one model."""
+    """The minute's limits: those set for the endpoint, or those that headers tell of a model."""
 
-    def __init__(self, limits: MinuteLimits) -> None:
+    def __init__(self, limits: MinuteLimits = MinuteLimits()) -> None:
         self.requests = Meter(limits.requests_per_minute)
         self.tokens = Meter(limits.tokens_per_minute)
 
@@ -97,7 +97,8 @@ class Gate:
         over. After `patience_s` of it they raise UnavailableError."""
         self.limiter = limiter
         self.breaker = Breaker()
-        self._name, self._limits, self._patience_s = name, limits, patience_s
+        self._name, self._patience_s = name, patience_s
+        self._set = _Meters(limits)
         self._on_waiting, self._clock = on_waiting, clock
         self._meters: dict[str, _Meters] = {}
         self._waiting: list[_Waiting] = []
@@ -135,7 +136,8 @@ class Gate:
         self.limiter.finish(ticket.round, "neutral" if alone else outcome.signal)
         meters = self._meters_of(ticket.model)
         if outcome.tokens is not None:
-            meters.tokens.take(now, outcome.tokens - ticket.tokens)
+            for used in (self._set, meters):
+                used.tokens.take(now, outcome.tokens - ticket.tokens)
         if outcome.hint is not None:
             if outcome.hint.requests is not None:
                 meters.requests.hear(now, outcome.hint.requests)
@@ -194,15 +196,16 @@ class Gate:
         own = self.breaker.delay(now)
         if own is None:
             return math.inf  # until the request that tries is back
-        return max(own, self._meters_of(model).delay(now, tokens))
+        return max(own, self._set.delay(now, tokens), self._meters_of(model).delay(now, tokens))
 
     def _start(self, now: float, model: str, tokens: int) -> Ticket:
-        self._meters_of(model).take(now, tokens)
+        for meters in (self._set, self._meters_of(model)):
+            meters.take(now, tokens)
         return Ticket(self.limiter.start(), self.breaker.start(now), model, tokens)
 
     def _meters_of(self, model: str) -> _Meters:
         if model not in self._meters:
-            self._meters[model] = _Meters(self._limits)
+            self._meters[model] = _Meters()
         return self._meters[model]
 
     def _is_hopeless(self, now: float) -> bool:
@@ -212,9 +215,13 @@ class Gate:
         return max(now, breaker.until) - breaker.since > self._patience_s
 
     def _refuse(self, now: float) -> None:
+        breaker = self.breaker
+        gone = f"has not answered for {_duration(now - (breaker.since or now))}"
+        if breaker.until - now > self._patience_s:
+            gone = f"asks to wait {_duration(breaker.until - now)}"
         error = (
-            f"{self._name} has not answered for {_duration(now - (self.breaker.since or now))}, "
-            f"and the run waits no longer (outage_s); the last failure: {self.breaker.words}"
+            f"{self._name} {gone}, and the run waits no longer (outage_s); the last failure: "
+            f"{breaker.words}"
         )
         for waiting in self._waiting:
             if not waiting.turn.done():

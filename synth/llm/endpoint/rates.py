@@ -62,11 +62,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     date. LiteLLM's proxy passes on those of the server behind it under names of its own."""
     for before in ("", "llm_provider-"):
         try:
-            return max(0.0, float(headers.get(f"{before}retry-after-ms", "")) / 1000)
+            asked = float(headers.get(f"{before}retry-after-ms", "")) / 1000
         except ValueError:
-            pass
-        if text := headers.get(f"{before}retry-after", ""):
-            return seconds_in(text)
+            asked = seconds_in(headers.get(f"{before}retry-after", "") or "none")
+        if asked is not None:
+            return min(max(0.0, asked), LONGEST_RESET_S)
     return None
 
 

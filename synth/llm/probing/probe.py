@@ -19,7 +19,7 @@ from synth.llm.endpoint.connection import ASGIApp
 from synth.llm.endpoint.failures import SendError
 from synth.llm.gateway import Gateway
 from synth.llm.probing.questions import FORM, HELLO, REPORT
-from synth.llm.probing.tool_calls import tool_problem
+from synth.llm.probing.tool_calls import ROUNDS, tool_problem
 from synth.llm.profiles import ModelAt, Profiles
 from synth.llm.settings.config import OFFLINE, RoleConfig
 from synth.llm.settings.profile import STRUCTURED
@@ -162,7 +162,7 @@ async def _check(
         if caller and (problem := await _tools(llm, caller)):
             where = f"tool calls of {model} at {endpoint.base_url}"
             raise ConfigError(f"roles.{caller}: {where} do not work: {problem}")
-        if form:
+        if form and _asked(llm) < MOST_REQUESTS:
             await _form(llm, form, part, profiles)
         if talker:
             await llm.chat(talker, HELLO, item="probe", step="hello")
@@ -179,10 +179,16 @@ async def _check(
 async def _tools(llm: LLM, role: str) -> str | None:
     problem = None
     for number in range(TRIES):
-        problem = await tool_problem(llm, role, item=f"probe-{number}")
+        rounds = min(ROUNDS, MOST_REQUESTS - _asked(llm))
+        problem = await tool_problem(llm, role, item=f"probe-{number}", rounds=rounds)
         if problem is None:
             return None
     return problem
+
+
+def _asked(llm: LLM) -> int:
+    """Requests that the model has answered."""
+    return sum(row["status"] == "ok" for row in llm.rows())
 
 
 async def _form(llm: LLM, role: str, part: _Part, profiles: Profiles) -> None:
@@ -203,8 +209,9 @@ async def _form(llm: LLM, role: str, part: _Part, profiles: Profiles) -> None:
             )
             return
         except ItemError as error:
-            asked = sum(not row["cache_hit"] for row in llm.rows())
             last = used == STRUCTURED[-1] or config.profile.structured is not None
-            if error.reason not in ("refused", "invalid_output") or last or asked >= MOST_REQUESTS:
+            if error.reason not in ("refused", "invalid_output") or last:
                 raise
+            if _asked(llm) >= MOST_REQUESTS:
+                return  # the run's own requests will tell
         profiles.change(part.where, structured=STRUCTURED[STRUCTURED.index(used) + 1])

@@ -23,10 +23,11 @@ _MARKUP = re.compile(r"<\W?/?(tool_calls?|function|invoke)\b|\[TOOL_CALLS\]|<\|t
 _RESULT = '{"city": "Lisbon", "sky": "clear", "celsius": 21}'
 
 
-async def tool_problem(llm: LLM, role: str, item: str) -> str | None:
-    """What is wrong with a call and with the words after its result, or None."""
+async def tool_problem(llm: LLM, role: str, item: str, rounds: int = ROUNDS) -> str | None:
+    """What is wrong with a call and with the words after its result, or None. `rounds` answers at
+    most are asked for."""
     messages: list[dict[str, Any]] = list(WEATHER)
-    for number in range(ROUNDS):
+    for number in range(rounds):
         answer = await llm.chat(role, messages, item=item, step=f"turn-{number}", tools=[TOOL])
         if number > 0 and not answer.tool_calls:
             return _ending_problem(answer)
@@ -42,7 +43,7 @@ async def tool_problem(llm: LLM, role: str, item: str) -> str | None:
             for call in answer.tool_calls
         ]
     return (
-        f"it calls get_weather again after its result, {ROUNDS} times in a row: results do not"
+        f"it calls get_weather again after its result, {rounds} times in a row: results do not"
         " reach the model; check that the chat template writes messages of the role `tool`"
     )
 

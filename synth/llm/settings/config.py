@@ -74,7 +74,7 @@ class TokenUsage(NamedTuple):
 
 
 class RoleConfig(Config):
-    """One role. Roles with the same base URL and key share connections and concurrency."""
+    """One role. Roles at the same endpoint (`endpoint_key`) share connections and limits."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
         {
@@ -206,6 +206,29 @@ class RoleConfig(Config):
             if field != "max_tokens" and isinstance(values.get("profile", {}), dict):
                 values["profile"] = {"max_tokens_field": field} | values.get("profile", {})
         return values
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy_without_password(cls, value: str | None) -> str | None:
+        if value is not None and "@" in value:
+            raise ConfigError(
+                "proxy must be a URL without user and password, which would be kept with the "
+                "dataset; give them to the proxy by the variables HTTPS_PROXY and HTTP_PROXY"
+            )
+        return value
+
+    @field_validator("query")
+    @classmethod
+    def _query_without_keys(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if re.search(
+                r"(^|[-_])(key|token|secret|password|sig|signature)$", name, re.IGNORECASE
+            ):
+                raise ConfigError(
+                    f"query.{name} looks like a key, which would be kept with the dataset; name a "
+                    "variable in api_key_env or headers instead"
+                )
+        return value
 
     @field_validator("headers")
     @classmethod

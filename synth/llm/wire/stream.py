@@ -40,6 +40,8 @@ class StreamedAnswer:
         self._reason: str | None = None
         self._usage: Any = None
         self._ended = False
+        self.says_done = False
+        """Whether the last piece ends as streams end."""
 
     @property
     def is_complete(self) -> bool:
@@ -55,6 +57,7 @@ class StreamedAnswer:
     def feed(self, piece: bytes) -> None:
         """Raises StreamError where the server reports one."""
         self._pieces.append(piece)
+        self.says_done = piece.rstrip().endswith(_DONE)
         if b'"error"' in piece:  # the server may keep the connection, and say no more
             self._parse()
 

@@ -145,7 +145,10 @@ def test_who_asks_while_another_process_creates_the_batch_waits_for_it(
         await asyncio.to_thread(batches.creating.wait)
         second = asyncio.create_task(one_process("second"))
         await asyncio.to_thread(found_it_locked.wait)
+        batches.held = True  # until the second has found the batch: no two processes have an item
         batches.may_create.set()
+        await asyncio.sleep(2.0)
+        batches.held = False
         await asyncio.gather(first, second)
 
     with serve(OPENAI, faults=[batches]) as server:

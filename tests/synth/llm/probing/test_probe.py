@@ -98,7 +98,7 @@ def test_silence_after_the_tools_answer_is_a_failure() -> None:
 
 
 def test_the_same_call_after_every_result_is_a_failure() -> None:
-    with pytest.raises(ConfigError, match=r"again after its result, 3 times in a row.*template"):
+    with pytest.raises(ConfigError, match=r"again after its result, 2 times in a row.*template"):
         probed(lambda *_: call())
 
 
@@ -118,7 +118,7 @@ BROKEN: dict[BrokenCalls, str] = {
     "arguments_off_schema": "arguments do not fit the tool's schema.*set its parser",
     "no_arguments": "arguments are no JSON object: ''",
     "wrong_name": "called 'functions.get_weather:0', a tool it was not given.*set its parser",
-    "calls_again": "again after its result, 3 times in a row.*check that the chat template",
+    "calls_again": "again after its result, 2 times in a row.*check that the chat template",
     "only_reasoning": "all its text is in reasoning_content; switch thinking off",
 }
 HARMLESS: set[BrokenCalls] = {"equal_ids", "finish_stop"}
