@@ -161,7 +161,7 @@ def test_an_endpoint_that_stays_down_becomes_a_failed_row(
         if "tools" not in body or len(body["messages"]) == 2:  # all but the agent's second turn
             await ScriptedApp(lambda _: calls(CANCEL))(scope, received(body), send)
         else:
-            await send({"type": "http.response.start", "status": 503, "headers": []})
+            await send({"type": "http.response.start", "status": 500, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
     roles = {role: RoleConfig(retries=1, backoff_s=0.0) for role in ROLES}
@@ -169,10 +169,10 @@ def test_an_endpoint_that_stays_down_becomes_a_failed_row(
     (row,) = result.tables["trajectories"]
     assert result.status[:2] == ("failed", "infra_error")
     assert result.status.detail is not None
-    assert "answered 503" in result.status.detail
+    assert "answered 500" in result.status.detail
     assert (row["termination_reason"], row["outcome"]) == ("infra_error", "error")
     assert (row["objective_reward"], row["num_tool_calls"]) == (0.0, 1)
-    assert "503" in row["error"]
+    assert "500" in row["error"]
     assert asked == 1 + 3 * 2  # the paid answer once, three attempts of two tries
 
 

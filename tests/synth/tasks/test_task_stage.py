@@ -27,9 +27,10 @@ from synth.tasks.stage import (
     num_personas,
     plan_tasks,
 )
-from synth.tasks.words import lacks, prompt_for, schema_for, user_brief, write_brief
+from synth.tasks.words import REPAIRS, lacks, prompt_for, schema_for, user_brief, write_brief
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.golden import assert_golden
+from tests.synth.scripted import ScriptedApp, model
 from tool_specs.domains.catalogue import domain_id, tool_rows
 from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.language.schemas import Validator
@@ -201,25 +202,40 @@ COMPLETE = {
 }
 
 
-def test_words_are_asked_for_again_until_nothing_is_lacking() -> None:
+def briefed(app: ScriptedApp, folder: Path) -> tuple[dict[str, Any], list[Row]]:
+    """The brief of two goals with `app` as the generator, and the rows of its requests."""
+
+    async def write() -> tuple[dict[str, Any], list[Row]]:
+        async with model(app, folder, {"generator": RoleConfig()}) as llm:
+            brief = await write_brief(two_goals(), llm, item_id="i", domain={}, persona=persona())
+            return brief, llm.rows()
+
+    return asyncio.run(write())
+
+
+def test_words_are_asked_for_again_until_nothing_is_lacking(tmp_path: Path) -> None:
     first = COMPLETE | {"opening": "Please move my bike."}
     second = COMPLETE | {"facts": [*COMPLETE["facts"][:-1], "Some day."]}
-    words = FixedWords(first, second, COMPLETE)
-    brief = asyncio.run(
-        write_brief(two_goals(), words.llm, item_id="i", domain={}, persona=persona())
-    )
-    assert [ask["step"] for ask in words.asked] == ["brief", "brief-1", "brief-2"]
-    assert "bike BK-1 in the opening" in words.asked[1]["messages"][-1]["content"]
-    assert "day 2026-05-06 in fact 5" in words.asked[2]["messages"][-1]["content"]
+    answers = iter([first, second, COMPLETE])
+    app = ScriptedApp(lambda body: json.dumps(next(answers)))
+    brief, rows = briefed(app, tmp_path)
+    assert [(row["step"], row["attempt"]) for row in rows] == [("brief", n) for n in range(3)]
+    opening, *talk = app.requests[2]["messages"][-5:]
+    assert opening == app.requests[0]["messages"][-1]
+    assert [json.loads(message["content"]) for message in talk[::2]] == [first, second]
+    assert "bike BK-1 in the opening" in talk[1]["content"]
+    assert "day 2026-05-06 in fact 5" in talk[3]["content"]
     assert brief["opening"] == "Please move bike BK-1. Please tell me the new place."
     assert brief["wishes"][0] == COMPLETE["wishes"][0]
     assert brief["wishes"][1].endswith("Please tell me the new place.")
 
 
-def test_words_that_stay_incomplete_fail_the_item() -> None:
-    words = FixedWords(COMPLETE | {"opening": "Hello."})
-    with pytest.raises(ItemError, match="brief_incomplete"):
-        asyncio.run(write_brief(two_goals(), words.llm, item_id="i", domain={}, persona=persona()))
+def test_words_that_stay_incomplete_fail_the_item(tmp_path: Path) -> None:
+    app = ScriptedApp(lambda body: json.dumps(COMPLETE | {"opening": "Hello."}))
+    with pytest.raises(ItemError, match="lacks bike BK-1 in the opening") as caught:
+        briefed(app, tmp_path)
+    assert caught.value.reason == "brief_incomplete"
+    assert len(app.requests) == 1 + REPAIRS
 
 
 def test_facts_stand_once_and_labels_name_one_value() -> None:

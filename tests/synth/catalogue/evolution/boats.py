@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from synth.llm.probing.questions import REPORT
+
 Tool = dict[str, Any]
 BOATS = Path(__file__).parent / "boat_hire.yaml"
 
@@ -84,15 +86,23 @@ SHORTEN = tool(
 GOOD = [FIND, RAISE, SHORTEN]
 
 
+MODEL = "scripted"
+WEATHER = {"city": "Lisbon", "celsius": 21, "rains": False}
+
+
 @contextmanager
 def generator(answer: Callable[[dict[str, Any]], Any]) -> Iterator[str]:
     """The base URL of an endpoint that answers a chat request with `answer(request)` as JSON, or
-    as the text that it is."""
+    as the text that it is. It lists its model and passes the probe of a run by itself: `answer`
+    sees the requests of the evolution only."""
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._reply({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            said = answer(body)
+            said = WEATHER if _is_probe(body) else answer(body)
             content = said if isinstance(said, str) else json.dumps(said)
             reply = {
                 "id": "x",
@@ -107,6 +117,9 @@ def generator(answer: Callable[[dict[str, Any]], Any]) -> Iterator[str]:
                 ],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 10},
             }
+            self._reply(reply)
+
+        def _reply(self, reply: dict[str, Any]) -> None:
             data = json.dumps(reply).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")
@@ -125,6 +138,10 @@ def generator(answer: Callable[[dict[str, Any]], Any]) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _is_probe(request: dict[str, Any]) -> bool:
+    return request["messages"] == REPORT
 
 
 def section(request: dict[str, Any], heading: str) -> Any:

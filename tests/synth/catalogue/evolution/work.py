@@ -13,7 +13,7 @@ from synth.catalogue.evolution.evolve import evolve
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.llm.settings.config import ModelConfig, RoleConfig
-from tests.synth.catalogue.evolution.boats import BOATS
+from tests.synth.catalogue.evolution.boats import BOATS, MODEL
 
 CONTENT = [name for name, table in TABLES.items() if table.content]
 
@@ -27,7 +27,7 @@ def run_evolution(folder: Path, config: EvolveConfig) -> list[StageReport]:
 
 
 def config_for(url: str, **settings: Any) -> EvolveConfig:
-    own = RoleConfig(base_url=url, models=(ModelConfig(name="scripted"),), retries=0)
+    own = RoleConfig(base_url=url, models=(ModelConfig(name=MODEL),), retries=0)
     given = {"domains": (str(BOATS),), "batch_size": 12, "workers": 1, "shard_size": 1}
     return EvolveConfig.model_validate({"roles": {"generator": own}} | given | settings)
 
