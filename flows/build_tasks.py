@@ -2,6 +2,7 @@
 
 from prefect import flow
 
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import run_stages
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from synth.engine.plans import StageReport
@@ -11,7 +12,7 @@ from synth.pipeline.stages import AgentStage, PersonaStage, ScreeningStage, Task
 
 @flow(name="build-tasks", flow_run_name="build-tasks-{config.name}")
 async def build_tasks(
-    config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `agents`, `personas` and `tasks` for the tools that the dataset holds."""
     return await run_stages(config, dataset, [AgentStage, ScreeningStage, PersonaStage, TaskStage])

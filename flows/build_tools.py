@@ -2,6 +2,7 @@
 
 from prefect import flow
 
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import run_stages
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from synth.engine.plans import StageReport
@@ -11,7 +12,7 @@ from synth.pipeline.stages import CatalogueStage
 
 @flow(name="build-tools", flow_run_name="build-tools-{config.name}")
 async def build_tools(
-    config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `domains` and `tools`. Each MCP server is started in a sandbox and asked."""
     return await run_stages(config, dataset, [CatalogueStage])

@@ -5,6 +5,7 @@ from typing import Any
 
 from prefect import flow
 
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from flows.runtime.stage_runner import run_stage
@@ -25,7 +26,7 @@ JUDGING = (GradingStage, CalibrationStage, CurationStage)
 
 @flow(name="curate", flow_run_name="curate-{config.name}")
 async def curate(
-    config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `verdicts`, `calibration` and `curation` for the dataset's trajectories."""
     async with joined_run(config, dataset) as run:

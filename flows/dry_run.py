@@ -3,6 +3,7 @@
 from prefect import flow
 
 from flows.pipeline import run_parts
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.settings import DatasetParameter
 from records.errors import SynthError
 from synth.engine.plans import StageReport
@@ -11,7 +12,7 @@ from synth.pipeline.config import RunConfig
 
 @flow(name="dry-run", flow_run_name="dry-run-{config.name}")
 async def dry_run(
-    config: RunConfig = RunConfig(), dataset: DatasetParameter = "data/dry-run"
+    config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = "data/dry-run"
 ) -> list[StageReport]:
     """Run every stage of `config` on a handful of items, and check that all are accounted for."""
     reports = await run_parts(config.in_small(), dataset)

@@ -2,6 +2,7 @@
 
 from prefect import flow
 
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from flows.runtime.stage_runner import run_stage
@@ -12,7 +13,8 @@ from synth.engine.plans import StageReport
 
 @flow(name="evolve-tools", flow_run_name="evolve-tools-{config.name}")
 async def evolve_tools(
-    config: EvolveConfig = EvolveConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[EvolveConfig] = EvolveConfig(),
+    dataset: DatasetParameter = DEFAULT_DATASET,
 ) -> list[StageReport]:
     """Write `tools`, `domains` and `proposals` until there are `count` tools."""
     async with joined_run(config, dataset) as run:

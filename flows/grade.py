@@ -5,6 +5,7 @@ import logging
 from prefect import flow
 
 from flows.curate import judge_all
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from synth.engine.plans import StageReport
@@ -16,7 +17,8 @@ log = logging.getLogger("synth.flows")
 
 @flow(name="grade", flow_run_name="grade-{config.name}")
 async def grade(
-    config: GradeConfig = GradeConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[GradeConfig] = GradeConfig(),
+    dataset: DatasetParameter = DEFAULT_DATASET,
 ) -> list[StageReport]:
     """Write `verdicts`, `calibration` and `curation` of a grading beside those that are there."""
     async with joined_run(config, dataset) as run:

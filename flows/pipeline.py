@@ -14,6 +14,7 @@ from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
 from flows.rollouts import rollouts
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
@@ -31,7 +32,7 @@ log = logging.getLogger("synth.flows")
 
 @flow(name="pipeline", flow_run_name="pipeline-{config.name}")
 async def pipeline(
-    config: RunConfig = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """From tool specs to curated trajectories. Run again, it goes on where it stopped."""
     return await run_parts(config, dataset)

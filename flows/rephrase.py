@@ -5,6 +5,7 @@ import logging
 from prefect import flow
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
+from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from flows.runtime.stage_runner import run_stage, yield_row
@@ -18,7 +19,8 @@ log = logging.getLogger("synth.flows")
 
 @flow(name="rephrase", flow_run_name="rephrase-{config.name}")
 async def rephrase(
-    config: RephraseConfig = RephraseConfig(), dataset: DatasetParameter = DEFAULT_DATASET
+    config: ConfigParameter[RephraseConfig] = RephraseConfig(),
+    dataset: DatasetParameter = DEFAULT_DATASET,
 ) -> list[StageReport]:
     """Write `rephrasings` and their `selection`; `rephrasing.html` is the report."""
     async with joined_run(config, dataset) as run:

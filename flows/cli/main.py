@@ -22,7 +22,7 @@ from flows.cli.commands import rephrase as cli_rephrase
 from flows.cli.commands import run as cli_run
 from flows.cli.commands import sandbox as cli_sandbox
 from flows.cli.commands import tools as cli_tools
-from flows.cli.shared.going_on import last_lines
+from flows.cli.shared.going_on import goes_on, last_lines
 from records.errors import BudgetError, ConfigError, SynthError, UnavailableError
 
 app = App(
@@ -67,6 +67,12 @@ def run(arguments: Sequence[str]) -> int:
 def _told(error: BaseException) -> tuple[str, int]:
     """What is said of the end, and the exit code."""
     match error:
+        case KeyboardInterrupt() if not goes_on(error):
+            return "stopped", 1
+        case BudgetError() if not goes_on(error):
+            return str(error), 3
+        case UnavailableError() if not goes_on(error):
+            return str(error), 1
         case KeyboardInterrupt():
             return "stopped; the same command goes on from here", 1
         case BaseExceptionGroup():

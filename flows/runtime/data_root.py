@@ -5,14 +5,44 @@ must not be a way to the rest of the disk. Commands name any path: who runs them
 """
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from flows.runtime.settings import data_root, flow_keys
 from records.errors import ConfigError
 from sandboxes.mcp.servers import ServerConfig, load_server
+from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
+from synth.llm.settings.endpoints import endpoint_names
 from synth.rephrasing.sources.sources import BUILT_IN, is_on_hub
+
+
+def check_before_reading(values: Any) -> Any:
+    """The parameters as they are; ConfigError for a file that their validation would read and, in
+    an error, repeat. Settings that a command has read are validated already, and no mapping."""
+    if not isinstance(values, Mapping):
+        return values
+    prompts = values.get("prompts")
+    folder = prompts.get("path") if isinstance(prompts, Mapping) else prompts
+    if isinstance(folder, str):
+        check_paths([("config.prompts", folder)])
+    roles = values.get("roles")
+    for role, own in roles.items() if isinstance(roles, Mapping) else ():
+        endpoint = own.get("endpoint") if isinstance(own, Mapping) else None
+        if isinstance(endpoint, str) and endpoint not in endpoint_names():
+            raise ConfigError(
+                f"roles.{role}.endpoint = {endpoint!r} is no ready endpoint, and a flow that is "
+                "started from the UI reads no other file of one; write its settings into the role, "
+                f"or name a ready one: {', '.join(endpoint_names())}"
+            )
+    return values
+
+
+ConfigParameter = Annotated[ConfigT, BeforeValidator(check_before_reading)]
+"""The settings of a flow as its parameter, looked at before anything in them is read."""
 
 
 def check_parameters(config: JobConfig, dataset: str) -> None:

@@ -21,7 +21,7 @@ log = logging.getLogger("synth.flows")
 
 
 class _Bars(Progress):
-    """With a line below the bars that says what they wait for."""
+    """With lines below the bars that say what they wait for."""
 
     note = ""
 
@@ -37,7 +37,7 @@ class StageProgress:
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._bars: _Bars | None = None
-        self._waiting = False
+        self._waiting: dict[str, str] = {}
         self._bar_of: dict[str, int] = {}
         self._done: dict[str, int] = {}
         self._totals: dict[str, int] = {}
@@ -52,24 +52,34 @@ class StageProgress:
         else:
             self._say(stage, total)
 
-    def waiting(self, words: str | None) -> None:
-        """What everything waits for, such as an endpoint that is gone; None once it is over. The
-        flow run's log has the beginning and the end."""
-        if words is None and not self._waiting:
-            return
+    def waiting(self, endpoint: str, words: str | None) -> None:
+        """What requests to an endpoint wait for; None once it answers again. The flow run's log has
+        the beginning and the end of each wait."""
         if words is None:
-            log.info(OVER)
-        elif not self._waiting:
-            log.warning("%s", one_line(words))
-        self._waiting = words is not None
+            if self._waiting.pop(endpoint, None) is None:
+                return
+            over = self._end_of(endpoint)
+            log.info("%s", over)
+        else:
+            if endpoint not in self._waiting:
+                log.warning("%s", one_line(words))
+            self._waiting[endpoint] = one_line(words)
+            over = None
         if self._console.is_terminal:
             bars = self._drawn()
-            bars.note = one_line(words or "")
+            bars.note = "\n".join(self._waiting.values())
             bars.refresh()
-        elif words is None:
-            print(OVER, file=sys.stderr, flush=True)  # noqa: T201
-        elif self._is_due("waiting"):
-            print(one_line(words), file=sys.stderr, flush=True)  # noqa: T201
+        elif over is not None:
+            print(over, file=sys.stderr, flush=True)  # noqa: T201
+        elif self._is_due(f"waiting for {endpoint}"):
+            print(self._waiting[endpoint], file=sys.stderr, flush=True)  # noqa: T201
+
+    def _end_of(self, endpoint: str) -> str:
+        """What is said where this endpoint answers again: others may not."""
+        if not self._waiting:
+            return OVER
+        left = ", ".join(map(one_line, self._waiting))
+        return f"{one_line(endpoint)} answers again; the run still waits for {left}"
 
     def close(self) -> None:
         if self._bars is not None:

@@ -28,9 +28,9 @@ class RunContext(Generic[ConfigT]):
     """Where live MCP servers come from."""
     on_progress: Callable[[str, int, int], None]
     """Called with (stage, items finished, items to do) as work goes on."""
-    on_waiting: Callable[[str | None], None] = lambda words: None
-    """Called with what the run waits for while an endpoint is gone, every few seconds; with None
-    once it is over."""
+    on_waiting: Callable[[str, str | None], None] = lambda endpoint, words: None
+    """Called with an endpoint and what the run waits for while it is gone, every few seconds; with
+    None for the words once it is over."""
     retry_failed: bool = False
     """Make items again that failed in an earlier invocation; their new rows supersede."""
     stop_reason: StopReason | None = None

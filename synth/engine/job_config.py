@@ -14,7 +14,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.settings import merged, with_overrides
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
-from synth.llm.settings.merging import ALL, expanded_roles
+from synth.llm.settings.merging import ALL, expanded_roles, recorded_for
 from synth.prompts.folder import PromptFolder
 from synth.prompts.templates import replaced_by
 
@@ -146,7 +146,8 @@ class JobConfig(Config):
         cls, recorded: dict[str, Any], overrides: Sequence[str], options: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Recorded settings, which say everything, with what a user says now: by `--set`, and by
-        options, whose word on all roles is for those that were recorded without."""
+        options, whose word on all roles is for those that were recorded without. A role that gets
+        another address keeps nothing of what belongs to the recorded one, its key above all."""
         of_roles = [one for one in overrides if one.lstrip().startswith(("roles.", "roles="))]
         others = [one for one in overrides if one not in of_roles]
         roles: dict[str, Any] = recorded["roles"]
@@ -155,7 +156,11 @@ class JobConfig(Config):
             if name in cls.chat_roles() and own.get("base_url") != OFFLINE:
                 own |= {key: value for key, value in shared.items() if own.get(key) is None}
         said = with_overrides({"roles": {}}, of_roles)["roles"]
-        changed = merged(roles, cls.expanded_roles(said)) if isinstance(said, dict) else said
+        changed = said
+        if isinstance(said, dict):
+            now = cls.expanded_roles(said)
+            kept = {name: recorded_for(own, now.get(name)) for name, own in roles.items()}
+            changed = merged(kept, now)
         values = merged(recorded, {key: own for key, own in options.items() if key != "roles"})
         return with_overrides(values | {"roles": changed}, others)
 

@@ -40,7 +40,7 @@ class Gateway:
         gate_of: Callable[[EndpointKey], Gate | None] = lambda endpoint: None,
         profiles: Profiles | None = None,
         patience_s: float = math.inf,
-        on_waiting: Callable[[str | None], None] = lambda words: None,
+        on_waiting: Callable[[str, str | None], None] = lambda endpoint, words: None,
         on_exchange: Callable[[Exchange], None] | None = None,
         batches: Batches | None = None,
     ) -> None:

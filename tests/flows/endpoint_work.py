@@ -41,11 +41,12 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.broken: Broken = lambda body: False
+        self.fault = Fault(status=500, body=json.dumps({"error": {"message": WORDS}}).encode())
         self.answered: list[Body] = []
 
     def script(self, _: int, body: Body) -> Body | Fault:
         if self.broken(body):
-            return Fault(status=500, body=json.dumps({"error": {"message": WORDS}}).encode())
+            return self.fault
         self.answered.append(body)
         request = parse_chat(body)
         answer = completion(request, answer_of(request, settings=OfflineSettings()))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from flows.cli.shared.going_on import same_command_begins_anew
 from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import Flag, Json, Set
 from flows.cli.shared.output import print_rows, say
@@ -14,6 +15,7 @@ from records.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from synth.engine.job_config import JobConfig
     from synth.llm.probing.thorough import ProbedModel
 
 
@@ -52,11 +54,9 @@ def probe(
         A setting to change, such as `--set roles.all.base_url=http://localhost:8000/v1`.
     json_
         Print a JSON list with an object for each model; with --items an object with it under
-        `models` beside the items.
+        `models` beside the items, and under `stopped` what ended them before their time, if
+        anything did.
     """
-    import asyncio
-
-    from synth.llm.probing.thorough import probe_thoroughly
     from synth.llm.settings.config import BudgetConfig
     from synth.pipeline.config_files import load_any
 
@@ -70,6 +70,19 @@ def probe(
         from flows.cli.shared.items import items_of
 
         small = items_of(loaded, money, keep)
+    with same_command_begins_anew():
+        return _probed(loaded, small, keep, json_=json_)
+
+
+def _probed(
+    loaded: "JobConfig", small: "JobConfig | None", keep: Path | None, *, json_: bool
+) -> int:
+    """Ask the endpoints of a config, make its items where there are settings for them, and tell
+    what was found; the exit code."""
+    import asyncio
+
+    from synth.llm.probing.thorough import probe_thoroughly
+
     hosted = {role: own for role, own in loaded.roles_asked().items() if not own.is_offline}
     models = asyncio.run(probe_thoroughly(hosted, on_progress=say))
     told = [as_json(one) for one in models]
@@ -84,7 +97,10 @@ def probe(
 
         made = probe_items(small, keep, json_=json_)
         if json_:
-            print(json.dumps({"models": told} | made, ensure_ascii=False, default=str))  # noqa: T201
+            values = {"models": told} | made.as_json()
+            print(json.dumps(values, ensure_ascii=False, default=str))  # noqa: T201
+        if made.stopped is not None:
+            raise made.stopped
         failed = failed or not is_done(made)
     return 1 if failed else 0
 

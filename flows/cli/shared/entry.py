@@ -71,7 +71,8 @@ async def _run(
                     start,  # imports Prefect, which reads the environment
                 )
 
-                await start(name, config, str(dataset))
+                with same_command_goes_on(begun=True):
+                    await start(name, config, str(dataset))
 
 
 @asynccontextmanager

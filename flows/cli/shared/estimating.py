@@ -45,8 +45,9 @@ def print_estimate(
 
 async def _estimated(config: RunConfig, dataset: str, pilot: int, command: str) -> Estimate:
     async with open_run(config, dataset, command=command) as run:
-        made = await make_pilot(run, pilot)
-        return await asyncio.to_thread(estimate, run, made)
+        with same_command_goes_on(begun=True):
+            made = await make_pilot(run, pilot)
+            return await asyncio.to_thread(estimate, run, made)
 
 
 def _row(line: EstimateLine) -> list[str]:

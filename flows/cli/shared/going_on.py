@@ -1,8 +1,9 @@
 """What a command that was stopped says at its end: the exact command that goes on.
 
 Commands that run a flow note it on the error that ends them (PEP 678), and `flows.cli.main`, which
-knows the command line, prints it. Wrong configuration gets no such note: the same command would
-meet it again.
+knows the command line, prints it. Wrong configuration gets no such note before a run has begun: the
+same command would meet it again. After that it is what became of an endpoint meanwhile, such as a
+key that was revoked, and once that is mended the same command goes on.
 """
 
 import shlex
@@ -16,17 +17,37 @@ from records.errors import ConfigError
 SAME_COMMAND = "the same command goes on from here"
 """A note on an error."""
 
+BEGINS_ANEW = "the same command begins anew"
+"""A note on an error that ended a command which keeps nothing to go on from."""
+
 
 @contextmanager
-def same_command_goes_on() -> Iterator[None]:
-    """Whatever ends the block but wrong configuration says that its command goes on."""
+def same_command_goes_on(*, begun: bool = False) -> Iterator[None]:
+    """Whatever ends the block says that its command goes on; wrong configuration only in a run that
+    has begun, which has committed its start."""
+    try:
+        yield
+    except BaseException as error:
+        if begun or not isinstance(error, ConfigError):
+            error.add_note(SAME_COMMAND)
+        raise
+
+
+@contextmanager
+def same_command_begins_anew() -> Iterator[None]:
+    """Whatever ends the block but wrong configuration says that its command begins anew."""
     try:
         yield
     except ConfigError:
         raise
     except BaseException as error:
-        error.add_note(SAME_COMMAND)
+        error.add_note(BEGINS_ANEW)
         raise
+
+
+def goes_on(error: BaseException) -> bool:
+    """Whether the command that the error ended left something to go on from."""
+    return BEGINS_ANEW not in getattr(error, "__notes__", [])
 
 
 def last_lines(error: BaseException, arguments: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from flows.cli.shared.money import Money
 from flows.cli.shared.output import print_rows, say
@@ -61,9 +61,20 @@ def items_of(config: JobConfig, money: Money, keep: Path | None) -> JobConfig:
     return small
 
 
-def probe_items(small: JobConfig, keep: Path | None, *, json_: bool) -> dict[str, Any]:
-    """Make the items and, unless for programs, tell them; the same as values. Raises what stopped
-    the making, once what there is has been told."""
+class MadeItems(NamedTuple):
+    found: dict[str, Any]
+    """What was asked, answered and made, as values."""
+    stopped: SynthError | KeyboardInterrupt | None
+    """What ended the making before its time."""
+
+    def as_json(self) -> dict[str, Any]:
+        words = None if self.stopped is None else str(self.stopped) or "interrupted"
+        return self.found | {"stopped": words}
+
+
+def probe_items(small: JobConfig, keep: Path | None, *, json_: bool) -> MadeItems:
+    """Make the items and, unless for programs, tell them: what there is, too, where something
+    stopped the making."""
     seen: dict[tuple[str, str], Exchange] = {}
 
     def keep_first(exchange: Exchange) -> None:
@@ -77,12 +88,12 @@ def probe_items(small: JobConfig, keep: Path | None, *, json_: bool) -> dict[str
             await make_first_items(run)
 
     with _folder(keep) as folder:
-        stopped: SynthError | None = None
+        stopped: SynthError | KeyboardInterrupt | None = None
         try:
             asyncio.run(make(folder))
         except ConfigError:
             raise
-        except SynthError as error:
+        except (SynthError, KeyboardInterrupt) as error:
             if read_marker(folder.resolve()) is None:  # refused before anything was asked
                 raise
             stopped = error
@@ -92,14 +103,14 @@ def probe_items(small: JobConfig, keep: Path | None, *, json_: bool) -> dict[str
             (folder / FILE).write_text(text, encoding="utf-8")
         if not json_:
             _tell(found, small, keep)
-        if stopped is not None:
-            raise stopped
-    return found
+        if stopped is not None and keep is not None:
+            stopped.add_note(f"{keep} keeps what was made; give the items another folder")
+    return MadeItems(found, stopped)
 
 
-def is_done(found: dict[str, Any]) -> bool:
+def is_done(made: MadeItems) -> bool:
     """Whether no item failed or was left."""
-    return not any(row["failed"] or row["pending"] for row in found["yields"])
+    return not any(row["failed"] or row["pending"] for row in made.found["yields"])
 
 
 @contextmanager

@@ -90,11 +90,11 @@ class Gate:
         name: str = "the endpoint",
         limits: MinuteLimits = MinuteLimits(),
         patience_s: float = math.inf,
-        on_waiting: Callable[[str | None], None] = lambda words: None,
+        on_waiting: Callable[[str, str | None], None] = lambda endpoint, words: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_waiting` is told in words that requests wait for the endpoint, and None when that is
-        over. After `patience_s` of it they raise UnavailableError."""
+        """`on_waiting` is told the name and, in words, that requests wait for the endpoint; None
+        for the words when that is over. After `patience_s` of it they raise UnavailableError."""
         self.limiter = limiter
         self.breaker = Breaker()
         self._name, self._patience_s = name, patience_s
@@ -232,7 +232,7 @@ class Gate:
         if breaker.since is None:
             if self._told_at is not None:
                 self._told_at = None
-                self._on_waiting(None)
+                self._on_waiting(self._name, None)
             return
         long_enough = breaker.is_gone or max(now, breaker.until) - breaker.since > WORTH_TELLING_S
         due = self._told_at is None or now - self._told_at >= SHOWN_EVERY_S
@@ -241,8 +241,9 @@ class Gate:
             began = time.strftime("%H:%M:%S", time.localtime(time.time() - (now - breaker.since)))
             wait_s = max(0.0, breaker.until - now)
             self._on_waiting(
+                self._name,
                 f"waiting for {self._name} since {began}, next try in {wait_s:.0f} s: "
-                f"{breaker.words}"
+                f"{breaker.words}",
             )
 
 

@@ -19,8 +19,8 @@ ALL = "all"
 """The entry of `roles` that holds for every role of a conversation; vectors are another thing."""
 
 CONNECTION = ("base_url", "api_key_env", "headers", "query", "profile")
-"""What belongs to one address. A role with another address takes none of it from `roles.all`, so
-that no key is sent to a server that it is not for."""
+"""What belongs to one address. A role with another address takes none of it from `roles.all` or
+from what was recorded, so that no key is sent to a server that it is not for."""
 
 _PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\b")
 """A word of an address that stands for one's own, such as RESOURCE."""
@@ -47,6 +47,15 @@ def expanded_roles(given: Mapping[str, Any], chat_roles: Sequence[str]) -> dict[
                 whole = merged(_what_holds_for(whole, shared), whole)
             roles[name] = whole
     return roles
+
+
+def recorded_for(recorded: Mapping[str, Any], own: Any) -> Mapping[str, Any]:
+    """Of a role's recorded settings, those that stay where `own` is said of it now: none of what
+    belongs to the recorded address where it gets another."""
+    address = own.get("base_url") if isinstance(own, dict) else None
+    if address is None or address == recorded.get("base_url"):
+        return recorded
+    return {name: value for name, value in recorded.items() if name not in CONNECTION}
 
 
 def _with_endpoint(own: dict[str, Any], name: str) -> dict[str, Any]:

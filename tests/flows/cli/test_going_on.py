@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli import main as cli
 from flows.cli.shared.going_on import SAME_COMMAND, last_lines, same_command_goes_on
 from records.errors import BudgetError, ConfigError
 from records.store.dataset import Dataset
 from tests.flows.conftest import ROOT, Synth
-from tests.flows.endpoint_work import Endpoint, first_of
+from tests.flows.endpoint_work import MARKER, Endpoint, first_of
 from tests.flows.prefect_api import flow_runs
-from tests.synth.llm.server import serve
+from tests.synth.llm.server import Fault, serve
 
 SETTINGS = """
 name = "NAME"
@@ -146,6 +147,29 @@ def test_wrong_configuration_gets_no_such_line(refusal: Synth) -> None:
     with pytest.raises(ConfigError) as met, same_command_goes_on():
         raise ConfigError("no such thing")
     assert last_lines(met.value, ["demo"]) == []
+
+
+def test_a_key_that_is_revoked_during_a_run_ends_with_the_command_that_goes_on(
+    endpoint: tuple[Endpoint, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, url = endpoint
+    write_config(tmp_path, url, "revoked")
+    given = ["run", str(tmp_path / "my run.toml"), "--dataset", str(tmp_path / "d"), "--estimate"]
+    given += ["--set", "workers=1"]
+    made.fault = Fault(status=401, body=b'{"error": {"message": "revoked"}}')
+    made.broken = lambda body: True
+    assert cli.run(given) == 2
+    assert "go on: " not in capsys.readouterr().err
+    made.broken = lambda body: MARKER["personas"] in str(body["messages"])
+    assert cli.run(given) == 2
+    said = capsys.readouterr().err
+    assert "revoked" in said
+    last = said.rstrip().splitlines()[-1]
+    assert last.startswith("go on: ")
+    assert shlex.split(last)[-len(given) :] == given
+    made.broken = lambda body: False
+    assert cli.run(given) == 0
+    assert "go on: " not in capsys.readouterr().err
 
 
 def test_the_command_comes_last_and_once() -> None:

@@ -1,13 +1,17 @@
 """`synth probe CONFIG --items` makes one item of each stage, within a budget, and shows them."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flows.cli import main as cli
+from flows.cli.shared.going_on import BEGINS_ANEW
 from flows.cli.shared.items import BUDGET_TOKENS, FILE
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
@@ -101,6 +105,24 @@ def test_the_items_keep_to_their_own_budget_and_what_there_is_is_told(
     assert sum(r["prompt_tokens"] + r["completion_tokens"] for r in calls(kept)) <= limit
 
 
+def test_a_stop_is_no_stop_of_a_run_that_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve(DOUBLES["vllm"]) as server:
+        own = config_at(server, tmp_path)
+        asked = ["probe", own, "--items", "--budget-tokens", "12000", "--json"]
+        assert cli.run([*asked, "--keep", str(tmp_path / "kept")]) == 3
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert made["exchanges"]
+    assert made["models"]
+    assert "of 12000, the next request may need" in made["stopped"]
+    assert made["stopped"] in err
+    assert BEGINS_ANEW in err
+    assert "give the items another folder" in err
+    assert "Nothing is lost" not in err
+
+
 @contextmanager
 def failing() -> Iterator[tuple[Endpoint, Server]]:
     endpoint = Endpoint()
@@ -125,6 +147,27 @@ def test_an_item_that_fails_is_told_in_the_servers_words_made_harmless(
     assert words in out
     assert "\x1b[31m" not in out + err
     assert "\u202e" not in out + err
+
+
+def test_ctrl_c_shows_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    is_first = first_of("personas")
+
+    def interrupted(body: dict[str, Any]) -> bool:
+        if is_first(body):
+            os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    with failing() as (endpoint, server):
+        endpoint.broken = interrupted
+        own = tmp_path / "own.toml"
+        own.write_text(f'{HEAD}[roles.all]\nbase_url = "{server.url}"\nmodels = "m"\n')
+        assert cli.run(["probe", str(own), "--items", "--json"]) == 1
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert made["stopped"] == "interrupted"
+    assert {row["stage"] for row in made["requests"]} == {"probe", "agents"}
+    assert BEGINS_ANEW in err
+    assert "goes on" not in err
 
 
 @pytest.mark.parametrize(

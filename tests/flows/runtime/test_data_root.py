@@ -1,11 +1,20 @@
 """Flows started from the UI read and write inside the data root, and send no key but their own."""
 
+import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prefect import Flow
 
+from flows.evolve_tools import evolve_tools
+from flows.grade import grade
+from flows.pipeline import pipeline
+from flows.rephrase import rephrase
 from flows.runtime.data_root import check_parameters
 from records.errors import ConfigError
+from synth.engine.job_config import JobConfig
+from synth.llm.settings.endpoints import endpoint_settings
 from synth.pipeline.config import RunConfig
 
 
@@ -126,3 +135,40 @@ def test_files_of_roles_and_prompts_lie_in_the_data_root(root: Path, tmp_path: P
             else:
                 with pytest.raises(ConfigError, match="is not inside the data root"):
                     check_parameters(config, "data/demo")
+
+
+SECRET = "the-content-of-a-file"
+
+
+@pytest.mark.parametrize("flow", [pipeline, grade, rephrase, evolve_tools])
+def test_nothing_that_a_flow_may_not_read_is_read_to_validate_it(
+    flow: Flow[..., Any], root: Path, tmp_path: Path
+) -> None:
+    (root / "own.toml").write_text(f'base_url = "{SECRET}"')
+    prompts = tmp_path / "theirs"
+    prompts.mkdir()
+    (prompts / f"{SECRET}.md").write_text("")
+    role = {"endpoint": str(root / "own.toml")}
+    for config, told in (
+        ({"roles": {"all": role}}, "roles.all.endpoint"),
+        ({"roles": {next(iter(flow_config(flow).DEFAULT_ROLES)): role}}, "is no ready endpoint"),
+        ({"prompts": str(prompts)}, "config.prompts"),
+        ({"prompts": {"path": str(prompts)}}, "config.prompts"),
+    ):
+        with pytest.raises(ConfigError, match=told) as refused:
+            flow.validate_parameters({"config": config, "dataset": "data/demo"})
+        assert SECRET not in str(refused.value)
+
+
+def test_a_flow_takes_ready_endpoints_and_what_a_command_has_read(tmp_path: Path) -> None:
+    ready = {"roles": {"all": {"endpoint": "vllm", "models": "mine"}}}
+    made = pipeline.validate_parameters({"config": ready, "dataset": "data/demo"})["config"]
+    assert made.roles["agent"].base_url == endpoint_settings("vllm")["base_url"]
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "judgement.md").write_text("# system\nJudge.\n\n# user\n{{ rubric }}\n")
+    own = RunConfig.model_validate({"prompts": str(tmp_path / "theirs")})
+    assert pipeline.validate_parameters({"config": own, "dataset": "d"})["config"] == own
+
+
+def flow_config(flow: Flow[..., Any]) -> type[JobConfig]:
+    return type(inspect.signature(flow.fn).parameters["config"].default)

@@ -201,7 +201,13 @@ def test_everybody_who_waits_is_told_when_patience_is_over() -> None:
 def test_who_watches_hears_of_a_wait_and_of_its_end() -> None:
     async def run() -> list[str | None]:
         told: list[str | None] = []
-        gate, began = Gate(Limiter(4), on_waiting=told.append, clock=now), now()
+
+        def hear(endpoint: str, words: str | None) -> None:
+            assert endpoint == "the server"
+            told.append(words)
+
+        gate = Gate(Limiter(4), name="the server", on_waiting=hear, clock=now)
+        began = now()
 
         async def work() -> None:
             while True:

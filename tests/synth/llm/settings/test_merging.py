@@ -130,6 +130,36 @@ def test_a_change_of_all_reaches_what_is_recorded() -> None:
     assert changed.run_id == recorded.run_id
 
 
+def test_a_recorded_role_with_another_address_keeps_nothing_of_the_first_one() -> None:
+    shared = {
+        "base_url": HERE,
+        "api_key_env": "HERE_KEY",
+        "headers": {"api-key": "HERE_KEY"},
+        "query": {"version": "1"},
+        "profile": {"seed": False},
+        "temperature": 0.3,
+    }
+    recorded = of(RunConfig, roles={"all": shared})
+    changes = [
+        f"roles.judge.base_url={THERE}",
+        f"roles.user.base_url={THERE}",
+        "roles.user.api_key_env=THERE_KEY",
+        f"roles.agent.base_url={HERE}",
+    ]
+    values = RunConfig.changed(recorded.model_dump(mode="json"), changes, {})
+    roles = of(RunConfig, **values).roles
+    apart = {"base_url": THERE, "models": recorded.roles["judge"].models, "temperature": 0.3}
+    assert roles["judge"] == RoleConfig(**apart)
+    assert roles["user"] == RoleConfig(**apart, api_key_env="THERE_KEY")
+    for name in ("agent", "generator"):
+        assert roles[name] == recorded.roles[name]
+    values = RunConfig.changed(
+        recorded.model_dump(mode="json"), [f"roles.all.base_url={THERE}"], {}
+    )
+    chat = [role for name, role in of(RunConfig, **values).roles.items() if name != "embedder"]
+    assert {own.api_key_env for own in chat} == {None}
+
+
 def test_ready_endpoints_have_names_and_hold_settings_of_roles() -> None:
     for name in endpoints.endpoint_names():
         assert endpoints.endpoint_settings(name)
