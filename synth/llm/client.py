@@ -134,6 +134,7 @@ class LLM:
         """A vector for each text, of one size. Cached, paid and retried as `chat` is, whose errors
         it raises; one request, so no more texts than the server takes."""
         config, _ = self._gateway.role(role)
+        note_request(role, {"input": list(texts)})
         body = embedding_body(config, role, texts, item=item)
         sent = Shaped({}, body, (len(body), 0))
 

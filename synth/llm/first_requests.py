@@ -10,8 +10,9 @@ _kept: ContextVar[dict[str, Mapping[str, Any]] | None] = ContextVar("first_reque
 
 @contextmanager
 def first_requests() -> Iterator[dict[str, Mapping[str, Any]]]:
-    """Role -> body of its first chat request, before a profile shapes it, of those that are made
-    inside; tasks that are begun there are inside, other processes are not."""
+    """Role -> body of its first chat request, before a profile shapes it, or the texts of its first
+    request of vectors as `input`, of those that are made inside; tasks that are begun there are
+    inside, other processes are not."""
     kept: dict[str, Mapping[str, Any]] = {}
     token = _kept.set(kept)
     try:

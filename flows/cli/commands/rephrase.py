@@ -41,7 +41,8 @@ def rephrase(
         Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
     dry_run
         Check everything with a handful of texts and the offline model, in a folder of its own
-        beside the dataset, and spend nothing.
+        beside the dataset, and spend nothing. Prints each hosted role's first request as it would
+        be sent, unless the summary is printed as JSON.
     json_
         Print the summary as a JSON object.
     set_
@@ -55,10 +56,19 @@ def rephrase(
     loaded = validate_as(RephraseConfig, values, where=str(config))
     path = dataset_path(dataset)
     command = f"synth rephrase {config}"
-    if dry_run:
-        loaded, path = loaded.in_small(), path.with_name(f"{path.name}-dry-run")
-        command = f"{command} --dry-run"
-    run_rephrase(loaded, path, command=command, json_=json_)
+    if not dry_run:
+        run_rephrase(loaded, path, command=command, json_=json_)
+        return
+    from flows.cli.shared.requests import tell_requests
+    from synth.llm.first_requests import first_requests
+
+    # in this process alone, where the requests are seen
+    small = loaded.in_small().model_copy(update={"workers": 1})
+    beside = path.with_name(f"{path.name}-dry-run")
+    with first_requests() as plain:
+        run_rephrase(small, beside, command=f"{command} --dry-run", json_=json_)
+    if not json_:
+        tell_requests(loaded, plain, beside)
 
 
 def run_rephrase(

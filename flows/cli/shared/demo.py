@@ -105,7 +105,7 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
     _tell_where(path, at, with_texts=hosted is None)
     ending = with_your_endpoint()
     if hosted is not None:
-        ending = with_more(config.num_tasks, f"{hosted.command}{at}")
+        ending = with_more(config, f"{hosted.command}{at}")
     for line in ending:
         say(line)
 

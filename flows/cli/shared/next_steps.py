@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from flows.cli.shared.program import program
+from synth.llm.settings.config import BudgetConfig
+from synth.pipeline.config import RunConfig
 
 EXAMPLE = Path("configs/hosted.toml")
 """The commented example that a checkout has."""
@@ -49,11 +51,11 @@ def with_your_endpoint() -> list[str]:
     ]
 
 
-def with_more(num_tasks: int, command: str) -> list[str]:
-    """Lines that make more of what a demo on an endpoint has made."""
+def with_more(config: RunConfig, command: str) -> list[str]:
+    """Lines that make more of what a demo on an endpoint has made by `command`."""
     words = re.sub(r" --set num_tasks=\S+", "", command.removeprefix("synth "))
-    more = num_tasks * 4
+    raised = "" if config.budget == BudgetConfig() else ", once the budget in it is raised"
     return [
-        "More of it, from what is there, once the budget in it is raised:",
-        f"  {program()} {words} --set num_tasks={more}",
+        f"More of it, from what is there{raised}:",
+        f"  {program()} {words} --set num_tasks={config.num_tasks * 4}",
     ]

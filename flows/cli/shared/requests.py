@@ -9,8 +9,12 @@ from urllib.parse import urlencode
 from flows.cli.shared.output import say
 from synth.engine.job_config import JobConfig
 from synth.llm.settings.config import RoleConfig
+from synth.llm.wire.embeddings import PATH as EMBEDDINGS
+from synth.llm.wire.embeddings import embedding_body
 from synth.llm.wire.request import chat_request
 from synth.llm.wire.shape import form_of, shaped
+
+CHAT = "/chat/completions"
 
 FILE = "first_requests.json"
 """In the dry run's dataset: the requests uncut."""
@@ -37,24 +41,33 @@ def tell_requests(config: JobConfig, plain: Mapping[str, Mapping[str, Any]], fol
 
 
 def _request(own: RoleConfig, role: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """With the role's own model and settings, for the dry run's were the offline model's."""
-    asked = chat_request(
-        own, role, plain["messages"], item=role, tools=plain.get("tools"), form=form_of(plain)
-    )
-    body = asked.body | {"seed": plain["seed"]}
+    path, body = _asked(own, role, plain)
     query = f"?{urlencode(own.query)}" if own.query else ""
     headers = {name: f"(value of {variable})" for name, variable in own.headers.items()}
     if own.api_key_env is not None:
         headers["authorization"] = f"Bearer (value of {own.api_key_env})"
     return {
-        "url": f"{own.base_url.rstrip('/')}/chat/completions{query}",
+        "url": f"{own.base_url.rstrip('/')}{path}{query}",
+        "batch": own.batch,
         "headers": headers,
-        "body": shaped(body, own.profile, size=len(asked.raw)),
+        "body": body,
     }
 
 
+def _asked(own: RoleConfig, role: str, plain: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Path and body, with the role's own model and settings, for the dry run's were the offline
+    model's."""
+    if "input" in plain:
+        return EMBEDDINGS, json.loads(embedding_body(own, role, plain["input"], item=role))
+    asked = chat_request(
+        own, role, plain["messages"], item=role, tools=plain.get("tools"), form=form_of(plain)
+    )
+    return CHAT, shaped(asked.body | {"seed": plain["seed"]}, own.profile, size=len(asked.raw))
+
+
 def _lines(role: str, request: Mapping[str, Any]) -> Iterator[str]:
-    yield f"\n{role}: POST {request['url']}"
+    way = ", a line of a batch" if request["batch"] else ""
+    yield f"\n{role}{way}: POST {request['url']}"
     for name, value in request["headers"].items():
         yield f"{name}: {value}"
     yield json.dumps(in_short(request["body"]), ensure_ascii=False, indent=2)

@@ -13,7 +13,10 @@ from synth.llm.first_requests import first_requests, note_request
 from synth.llm.settings.config import RoleConfig
 from synth.llm.wire.request import chat_request
 from synth.pipeline.config import RunConfig
+from synth.rephrasing.writing.config import RephraseConfig
 from tests.flows.pipeline_work import SMALL, run_pipeline
+from tests.flows.rephrase_work import SMALL as SMALL_REPHRASING
+from tests.flows.rephrase_work import run_rephrase
 
 SCHEMA = {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]}
 LONG = "word " * 200
@@ -86,6 +89,32 @@ def test_only_hosted_roles_with_something_to_do_are_shown(
     assert "no request of agent, user was needed" in capsys.readouterr().err
 
 
+def test_requests_of_vectors_and_those_that_go_by_batch_are_shown_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {"base_url": "https://llm.example/v1", "models": "theirs", "batch": True}
+    config = RephraseConfig.model_validate(
+        {
+            "roles": {"rewriter": own, "embedder": own | {"batch": False, "models": "vectors"}},
+            "align": "embedder",
+        }
+    )
+    bodies = {"rewriter": plain("rewriter"), "embedder": {"input": ["one", LONG]}}
+    tell_requests(config, bodies, tmp_path)
+    made, shown = json.loads((tmp_path / FILE).read_text()), capsys.readouterr().out
+    assert "rewriter, a line of a batch: POST https://llm.example/v1/chat/completions" in shown
+    assert "embedder: POST https://llm.example/v1/embeddings" in shown
+    assert {role: one["batch"] for role, one in made.items()} == {
+        "rewriter": True,
+        "embedder": False,
+    }
+    assert made["embedder"]["body"] == {
+        "model": "vectors",
+        "input": ["one", LONG],
+        "encoding_format": "base64",
+    }
+
+
 def test_a_run_without_an_endpoint_has_nothing_to_show(tmp_path: Path) -> None:
     assert told({}, {"generator": plain("generator")}, tmp_path) == {}
 
@@ -110,3 +139,13 @@ def test_a_run_notes_every_role_that_it_asks(tmp_path: Path) -> None:
         run_pipeline(tmp_path / "d", SMALL.model_copy(update={"workers": 1}))
     assert kept.keys() == SMALL.roles_asked().keys()
     assert all(body["messages"] for body in kept.values())
+
+
+def test_a_rephrasing_notes_the_texts_whose_vectors_it_asks_for(tmp_path: Path) -> None:
+    config = SMALL_REPHRASING.model_copy(update={"workers": 1, "align": "embedder"})
+    with first_requests() as kept:
+        run_rephrase(tmp_path / "d", config)
+    assert kept.keys() == config.roles_asked().keys()
+    texts = kept["embedder"]["input"]
+    assert texts
+    assert all(isinstance(text, str) for text in texts)

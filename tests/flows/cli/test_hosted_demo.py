@@ -87,7 +87,7 @@ def test_the_number_and_its_reason_are_told() -> None:
 
 def test_the_command_that_goes_on_is_the_one_that_was_given() -> None:
     demo = hosted_demo(URL, "a model", "KEY", PRICED, ["concurrency=4", "servers=[]"])
-    [_, line] = with_more(demo.config.num_tasks, demo.command)
+    [_, line] = with_more(demo.config, demo.command)
     words = shlex.split(line)
     _, bound, _ = app.parse_args(words[words.index("demo") :], exit_on_error=False)
     given = bound.arguments
@@ -96,6 +96,22 @@ def test_the_command_that_goes_on_is_the_one_that_was_given() -> None:
     again = hosted_demo(URL, "a model", "KEY", PRICED, given["set_"])
     assert again.config.num_tasks == 4 * demo.config.num_tasks
     assert (again.config.run_id, again.dataset) == (demo.config.run_id, demo.dataset)
+
+
+@pytest.mark.parametrize(
+    ("money", "overrides", "is_limited"),
+    [
+        (PRICED, [], True),
+        (NO_MONEY, [], False),
+        (NO_MONEY, ["budget.stages.tasks.tokens=90000"], True),
+    ],
+)
+def test_a_budget_is_to_be_raised_only_where_one_was_given(
+    money: Money, overrides: list[str], is_limited: bool
+) -> None:
+    demo = hosted_demo(URL, "m", None, money, overrides)
+    [head, _] = with_more(demo.config, demo.command)
+    assert ("budget" in head) == is_limited
 
 
 def test_the_usual_variables_are_read_where_they_are_asked_for(
