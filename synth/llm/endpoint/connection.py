@@ -46,6 +46,11 @@ AFTER_THE_END_S = 1.0
 """How long a stream that has said `[DONE]` may keep its connection."""
 
 
+RENEWED_EVERY_S = 0.25
+"""How often the wait for the next piece of a stream begins anew: a timer for each piece would cost
+as much as reading it."""
+
+
 class Sent(NamedTuple):
     raw: bytes
     """The body of the answer, any bytes."""
@@ -167,7 +172,7 @@ class Endpoint:
             raise SendError("timeout", f"{self.url}: no answer in {timeout_s:g} s") from None
         except (openai.APIConnectionError, aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from None
-        return Sent(response.content, rate_hint(response.headers))
+        return Sent(response.content, _hint_in(response.headers))
 
     async def stream(
         self, body: bytes, *, path: str, timeout_s: float, idle_timeout_s: float
@@ -178,7 +183,7 @@ class Endpoint:
         answer = StreamedAnswer()
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s
-        heard, hint = loop.time(), None
+        heard, hint, renewed = loop.time(), None, 0.0
         whole: list[bytes] | None = None
         lost: SendError | None = None
         try:
@@ -192,7 +197,7 @@ class Endpoint:
                     stream_cls=openai.AsyncStream[object],
                 )
                 response = events.response
-                hint, heard = rate_hint(response.headers), loop.time()
+                hint, heard = _hint_in(response.headers), loop.time()
                 if response.headers.get("content-type", "").startswith("application/json"):
                     whole = []  # the server does not stream, or not this answer
                 try:
@@ -201,8 +206,11 @@ class Endpoint:
                             answer.feed(piece)
                         else:
                             whole.append(piece)
-                        wait_s = AFTER_THE_END_S if answer.says_done else idle_timeout_s
-                        idle.reschedule(min(end, loop.time() + wait_s))
+                        now = loop.time()
+                        if answer.says_done or now >= renewed + RENEWED_EVERY_S:
+                            renewed = now
+                            wait_s = AFTER_THE_END_S if answer.says_done else idle_timeout_s
+                            idle.reschedule(min(end, now + wait_s + RENEWED_EVERY_S))
                 finally:
                     await response.aclose()
         except openai.APIStatusError as error:
@@ -276,7 +284,7 @@ class Endpoint:
             code=code,
             body=body,
             retry_after_s=retry_after(headers),
-            hint=rate_hint(headers),
+            hint=_hint_in(headers),
         )
 
     def refusal(self, code: int, body: bytes, *, where: str) -> SendError:
@@ -304,6 +312,13 @@ class Endpoint:
         if isinstance(causes[-1], TimeoutError):
             return SendError("timeout", detail)
         return SendError("connection_lost", detail)
+
+
+def _hint_in(headers: httpx2.Headers) -> RateHint | None:
+    """Most servers say nothing of rates, and each look into the headers has its price."""
+    if not any(b"ratelimit" in name.lower() for name, _ in headers.raw):
+        return None
+    return rate_hint(headers)
 
 
 def _key_of(config: RoleConfig, role: str) -> str:

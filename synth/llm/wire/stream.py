@@ -14,6 +14,7 @@ FRAME_WITHIN = 4
 """Events at the beginning of which one shows the frame; the first often holds the role."""
 
 _DONE = b"[DONE]"
+_ENDS = (b"[DONE]\n\n", b"[DONE]\r\n\r\n", b"[DONE]\n", b"[DONE]")
 
 
 class StreamError(Exception):
@@ -57,7 +58,7 @@ class StreamedAnswer:
     def feed(self, piece: bytes) -> None:
         """Raises StreamError where the server reports one."""
         self._pieces.append(piece)
-        self.says_done = piece.rstrip().endswith(_DONE)
+        self.says_done = piece.endswith(_ENDS)
         if b'"error"' in piece:  # the server may keep the connection, and say no more
             self._parse()
 
