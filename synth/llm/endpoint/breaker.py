@@ -3,10 +3,9 @@
 A refusal for load (429, 503, 529) holds every request back as long as the server asks. Where it
 asks for nothing, one alone says little; several in a row, with no answer between them, hold every
 request back for a quarter of a second, doubled up to five. An endpoint that cannot be reached, or
-fails several requests in a row, is held back longer, up to a minute. After each wait one request
-tries alone; its answer opens the way for all, and after refusals for load it is enough that none
-comes soon. Refusals of requests that were sent before the wait
-began say nothing new.
+fails several requests in a row, is held back longer, up to fifteen seconds. After each wait one
+request tries alone; its answer opens the way for all, and after refusals for load it is enough that
+none comes soon. Refusals of requests that were sent before the wait began say nothing new.
 """
 
 from typing import Literal
@@ -20,7 +19,7 @@ LET_IN_S = 2.0
 """A request that is refused for load is told so sooner; its answer may take minutes."""
 
 FIRST_OUTAGE_S = 1.0
-LONGEST_OUTAGE_S = 60.0
+LONGEST_OUTAGE_S = 15.0
 """While the endpoint is gone."""
 
 REFUSALS_IN_A_ROW = 3
