@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.foreign.asking import UNSAID, Reply, Server, ask, send
+from synth.llm.probing.questions import TOOL
 
 Message = dict[str, Any]
 
@@ -16,21 +17,6 @@ class Finding(NamedTuple):
 
 Check = Callable[[Server], Finding]
 
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Get the current weather of a city. Returns city, sky and celsius.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "Name of the city, such as Oslo."}
-            },
-            "required": ["city"],
-            "additionalProperties": False,
-        },
-    },
-}
 SCHEMA = {
     "type": "object",
     "properties": {"text": {"type": "string"}},

@@ -12,9 +12,6 @@ from synth.llm.endpoint.batch_store import BatchedRequest
 from synth.llm.ledger import PENDING
 from synth.llm.settings.config import RoleConfig
 
-Earlier = BatchedRequest
-"""A request as the batch that holds it was told of it."""
-
 
 class BatchedSending:
     """Of one shard, whose rows it changes."""
@@ -27,11 +24,11 @@ class BatchedSending:
     def takes(self, config: RoleConfig) -> bool:
         return config.batch and self._batches is not None
 
-    def earlier(self, key: str, url: str) -> Earlier | None:
+    def earlier(self, key: str, url: str) -> BatchedRequest | None:
         found = self._given().store.batch_of(key, url)
         return None if found is None else found[1]
 
-    async def reserve(self, worst: Amount, row: Row, earlier: Earlier | None) -> bool:
+    async def reserve(self, worst: Amount, row: Row, earlier: BatchedRequest | None) -> bool:
         """Take `worst` out of the budget; whether the journal has the request already as one that
         may be charged for, in which case `row` takes its place."""
         same: list[Row] = []

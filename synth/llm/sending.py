@@ -18,7 +18,7 @@ from records.errors import ConfigError, ItemError, TransientError
 from records.seeds import rng_of
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
-from synth.llm.batching import BatchedSending, Earlier
+from synth.llm.batching import BatchedSending
 from synth.llm.budget import NOTHING, Amount
 from synth.llm.endpoint.batch import BatchQuestion
 from synth.llm.endpoint.batch_api import BatchApi
@@ -92,7 +92,7 @@ class _Tried(NamedTuple):
 
     profile: Profile
     sent: Shaped
-    earlier: Earlier | None = None
+    earlier: BatchedRequest | None = None
     """The batch that holds it already."""
 
 

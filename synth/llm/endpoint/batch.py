@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from records.errors import ConfigError
-from synth.llm.endpoint.batch_api import ENDED, BatchApi, BatchLine, BatchState
+from synth.llm.endpoint.batch_api import UNDER_WAY, BatchApi, BatchLine, BatchState
 from synth.llm.endpoint.batch_store import BatchedRequest, BatchStore
 from synth.llm.endpoint.connection import Endpoint
 
@@ -206,7 +206,8 @@ class Batches:
 
     async def _follow(self, api: BatchApi, batch_id: str) -> _Results:
         wait_s = self._pace.first_poll_s
-        while (state := await api.state(batch_id)).status not in ENDED:
+        # a status of a vendor's own ends it too: nobody waits for what nobody knows
+        while (state := await api.state(batch_id)).status in UNDER_WAY:
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * POLL_GROWTH, self._pace.longest_poll_s)
         lines = await api.lines(state.files)

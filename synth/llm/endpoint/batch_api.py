@@ -23,7 +23,7 @@ CHAT_URL = "/v1/chat/completions"
 OURS = "agentic_synth"
 """The entry of a batch's metadata that holds our name of it."""
 
-ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 
 BAD_BODIES = 4
 """So many answers in a row that are no JSON are no accident."""
