@@ -25,10 +25,10 @@ from benchmarks.measured import show, spread
 from sandboxes.bench.measure import figures
 from sandboxes.code.projects import builtin_projects
 from sandboxes.code.workspace import open_workspace
-from sandboxes.core.capacity import PoolSettings
-from sandboxes.local.backend import LeaseSandbox, available, lease
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.leases import LeaseSandbox, available, lease
+from sandboxes.lending.pool import Pool
 from sandboxes.local.doctor import enforceable
-from sandboxes.local.pool import Pool
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.session import McpServer, open_server
 from sandboxes.mcp.warm import WarmServers

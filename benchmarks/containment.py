@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from tests.sandboxes.attacks.attempt import Attempt, impossible, verdicts
 from tests.sandboxes.attacks.suite import ATTEMPTS
 

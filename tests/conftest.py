@@ -5,7 +5,7 @@ import gc
 import pytest
 
 import tests.examples  # noqa: F401  (registers the profile that --hypothesis-profile=fast names)
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 
 
 @pytest.fixture(scope="session")

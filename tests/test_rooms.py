@@ -21,7 +21,7 @@ ROOMS = {
         *("language", "execution", "domains", "importing", "toolsets", "coverage", "validation"),
         ".",
     ],
-    "sandboxes": ["inside", "core/agent", "core", "local", "mcp", "code", "bench", "."],
+    "sandboxes": ["inside", "core/agent", "core", "local", "lending", "mcp", "code", "bench", "."],
     "offline_llm": [
         *("server", "reading", "settings", "generator", "rewriter", "code", "roles", "simulator"),
         *("tools", "tools/patterns", "tools/operators", "."),

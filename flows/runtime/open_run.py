@@ -25,7 +25,7 @@ from records.store.journal import ShardJournal
 from records.store.lease import hold, remove_unused
 from records.store.marker import read_marker
 from records.tables.schemas import Row
-from sandboxes.core.capacity import machine_live
+from sandboxes.lending.capacity import machine_live
 from sandboxes.mcp.warm import WarmServers
 from synth.catalogue.evolution.config import EvolveConfig, check_domains
 from synth.engine.context import ConfigT

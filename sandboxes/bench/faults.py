@@ -20,15 +20,15 @@ from typing import NamedTuple
 
 from records.errors import ItemError, TransientError
 from records.processes import ProcessId, is_alive
-from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.owners import PREFIX, root_folder
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.pool import Pool
 from sandboxes.local import backend as local
 from sandboxes.local import cgroups, clean
 from sandboxes.local.bwrap import is_root
-from sandboxes.local.pool import Pool
 from sandboxes.local.reaper import reap
-from sandboxes.local.sandbox import Sandbox
 from sandboxes.local.snapshots import WorkspaceSnapshot
 
 SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, disk_mb=4, timeout_s=20))
@@ -38,7 +38,7 @@ FOLDER = Path(__file__).resolve().parents[2]
 OWNER = """
 import asyncio
 from sandboxes.bench.faults import SMALL
-from sandboxes.local.pool import Pool
+from sandboxes.lending.pool import Pool
 
 async def main():
     async with Pool() as pool, pool.lease(SMALL) as sandbox:
@@ -130,7 +130,7 @@ import asyncio
 from records.errors import TransientError
 from sandboxes.bench.faults import SMALL
 from sandboxes.core.owners import own_folder
-from sandboxes.local.pool import Pool
+from sandboxes.lending.pool import Pool
 
 async def main():
     async with Pool() as pool:

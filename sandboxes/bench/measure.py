@@ -9,13 +9,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.owners import PREFIX, owner_name
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.leases import lease
+from sandboxes.lending.pool import Pool
 from sandboxes.local import cgroups
-from sandboxes.local.backend import lease
-from sandboxes.local.pool import Pool
-from sandboxes.local.sandbox import Sandbox
 
 WARM_UP = 3
 SMALL = SandboxTemplate(limits=Limits(memory_mb=64, processes=16, disk_mb=4))

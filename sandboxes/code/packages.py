@@ -27,11 +27,11 @@ from pydantic import Field, ValidationError, model_validator
 from records.config import Config
 from records.errors import ConfigError, TransientError
 from sandboxes.code.projects import Project, check_path, sdist_files
+from sandboxes.core import python_env
+from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Limits, SandboxTemplate
-from sandboxes.local import python_env
-from sandboxes.local.backend import lease
+from sandboxes.lending.leases import lease
 from sandboxes.local.bwrap import AUTHORITIES, network_files
-from sandboxes.local.sandbox import ExecResult, Sandbox
 
 FETCH = Path(__file__).parents[1] / "inside" / "fetch_sdist.py"
 PIP, SITE = f"{WORKSPACE}/pip", f"{WORKSPACE}/site"

@@ -16,11 +16,11 @@ from records.config import Config
 from records.errors import TransientError
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import ROOT, SuiteRun, check_sandboxes, on_disk, template_of
-from sandboxes.core.capacity import PoolSettings
+from sandboxes.core import python_env
 from sandboxes.core.template import SandboxTemplate
-from sandboxes.local import python_env
-from sandboxes.local.backend import LeaseSandbox
-from sandboxes.local.pool import Pool
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.leases import LeaseSandbox
+from sandboxes.lending.pool import Pool
 from tool_specs.domains.loading import load_definition
 
 FOLDER = Path(__file__).parent / "problems"

@@ -18,7 +18,7 @@ from sandboxes.code.projects import MAX_DEFINITION, Project, files_of_git, sdist
 from sandboxes.code.suite import list_tests
 from sandboxes.code.swe import Bug, baseline_of, inject_bug
 from sandboxes.core.template import WORKSPACE
-from sandboxes.local.backend import lease
+from sandboxes.lending.leases import lease
 from sandboxes.local.bwrap import AUTHORITIES
 from tool_specs.domains.loading import checked, read_yaml
 

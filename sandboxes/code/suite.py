@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from records.errors import ItemError, TransientError
 from sandboxes.code.projects import Project
+from sandboxes.core import python_env
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
-from sandboxes.local import python_env
-from sandboxes.local.backend import lease
-from sandboxes.local.sandbox import Sandbox
+from sandboxes.lending.leases import lease
 
 ROOT = "/repo"
 RUNNER = "/opt/tests/run_tests.py"

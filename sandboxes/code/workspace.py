@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from records.errors import ItemError, TransientError
 from sandboxes.code.projects import Project, check_path
 from sandboxes.code.suite import CLOCK, ask, template_of
+from sandboxes.core import python_env
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import WORKSPACE
-from sandboxes.local import python_env
-from sandboxes.local.backend import LeaseSandbox, lease
-from sandboxes.local.sandbox import Sandbox
+from sandboxes.lending.leases import LeaseSandbox, lease
 
 TREE = "/opt/tests/tree.py"
 REPO = f"{WORKSPACE}/code/repo"

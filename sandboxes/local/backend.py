@@ -12,17 +12,17 @@ import asyncio
 import logging
 import os
 from asyncio.subprocess import Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Callable, Set
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Set
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import IO
 
 from records.errors import ConfigError, TransientError
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import WORKSPACE, SandboxTemplate
 from sandboxes.local import bwrap, cgroups, doctor, rlimits, snapshots
 from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap_once
-from sandboxes.local.sandbox import Sandbox
 from sandboxes.local.snapshots import WorkspaceSnapshot
 
 log = logging.getLogger(__name__)
@@ -36,10 +36,6 @@ for file do shift; [ "$file" = -- ] && break; echo $$ > "$file" || exit 125; don
 def available() -> str | None:
     """None, or the reason why this machine cannot run sandboxes."""
     return bwrap.unavailable()
-
-
-LeaseSandbox = Callable[[SandboxTemplate], AbstractAsyncContextManager[Sandbox]]
-"""How one gets a clean sandbox: `lease` here, for a fresh one, or a pool's."""
 
 
 @asynccontextmanager

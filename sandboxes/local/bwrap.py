@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from records.errors import ConfigError
-from sandboxes.core import agent
+from sandboxes.core import agent, clock, python_env
 from sandboxes.core.template import AGENT_UID, BASE_ENV, WORKSPACE, SandboxTemplate
-from sandboxes.local import clock, python_env, seccomp
+from sandboxes.local import seccomp
 from sandboxes.local.protections import NOTHING, Protection
 
 AGENT_FILE = "/opt/agent.pyc"

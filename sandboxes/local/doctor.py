@@ -2,8 +2,9 @@
 
 from typing import Literal, NamedTuple
 
+from sandboxes.core import clock
 from sandboxes.core.template import AGENT_UID
-from sandboxes.local import bwrap, cgroups, clock, rlimits, seccomp, snapshots
+from sandboxes.local import bwrap, cgroups, rlimits, seccomp, snapshots
 
 Holds = Literal["yes", "partly", "no"]
 

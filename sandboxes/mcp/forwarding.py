@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from records.errors import TransientError
+from sandboxes.core import python_env
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Bind, SandboxTemplate
-from sandboxes.local import python_env
 from sandboxes.local.bwrap import AUTHORITIES, network_files
-from sandboxes.local.sandbox import Sandbox
 
 FORWARDER = "/opt/egress/forward.py"
 SOCKET = "/opt/egress/socket"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from records.errors import ConfigError
+from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
-from sandboxes.local import python_env
 from sandboxes.mcp.servers import ServerConfig
 
 NPM = "/opt/npm"

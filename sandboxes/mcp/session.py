@@ -17,8 +17,8 @@ from mcp import Client, MCPError
 from pydantic import ValidationError
 
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes.local.backend import lease
-from sandboxes.local.sandbox import Sandbox
+from sandboxes.core.sandbox import Sandbox
+from sandboxes.lending.leases import lease
 from sandboxes.mcp import forwarding
 from sandboxes.mcp.egress import Egress, open_egress
 from sandboxes.mcp.forwarding import reaching, start_forwarder

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from records.errors import ConfigError
-from sandboxes.core.capacity import PoolSettings, machine_live
-from sandboxes.local.pool import Pool
+from sandboxes.lending.capacity import PoolSettings, machine_live
+from sandboxes.lending.pool import Pool
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
 

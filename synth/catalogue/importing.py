@@ -21,7 +21,7 @@ from records.store.dataset import Dataset, ItemStatus
 from records.store.journal import ShardJournal
 from records.store.lease import hold
 from records.tables.schemas import Row
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp.http import token_of
 from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import server_of_command

@@ -8,7 +8,7 @@ from records.digest import digest
 from records.reading.lookup import RowBy, RowsBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.tools.code_bench import Bench

@@ -8,7 +8,7 @@ from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from sandboxes.local.backend import LeaseSandbox, available, lease
+from sandboxes.lending.leases import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values

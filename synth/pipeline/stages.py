@@ -11,7 +11,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.tables.schemas import Row
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp.importing import import_server
 from synth.catalogue.played_sources import write_environment
 from synth.engine.context import RunContext

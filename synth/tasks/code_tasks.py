@@ -13,7 +13,7 @@ from records.seeds import rng_of
 from sandboxes.code.mutations import Replacement
 from sandboxes.code.swe import Baseline, baseline_of, inject_bug
 from sandboxes.code.workspace import open_workspace
-from sandboxes.local.backend import LeaseSandbox, lease
+from sandboxes.lending.leases import LeaseSandbox, lease
 from synth.episode.tools.code_bench import graded_tests
 from synth.episode.tools.code_environments import CodeEnvironment, candidate_files, start_files
 from synth.episode.tools.code_executor import file_changes

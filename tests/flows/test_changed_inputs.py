@@ -10,7 +10,7 @@ import yaml
 
 from records.errors import ConfigError
 from records.store.dataset import Dataset
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp.servers import builtin_servers
 from synth.catalogue.importing import ImportRequest, import_tools
 from synth.episode.replay import replay

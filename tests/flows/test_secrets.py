@@ -13,7 +13,7 @@ import yaml
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from synth.llm.settings.config import RoleConfig
 from synth.publish.export import export_dataset
 from synth.publish.report import write_report

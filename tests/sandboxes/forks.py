@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.local.backend import closing, start
-from sandboxes.local.sandbox import Sandbox
 from sandboxes.local.snapshots import WorkspaceSnapshot
 
 

@@ -9,8 +9,8 @@ from flows.cli.shared.options import DatasetOption, Json
 from flows.cli.shared.output import print_rows
 
 if TYPE_CHECKING:
+    from sandboxes.core.sandbox import ExecResult
     from sandboxes.core.template import SandboxTemplate
-    from sandboxes.local.sandbox import ExecResult
 
 
 def register(app: App) -> None:
@@ -83,7 +83,7 @@ def run(
 async def executed(
     template: "SandboxTemplate", argv: tuple[str, ...], stdin: bytes
 ) -> "ExecResult":
-    from sandboxes.local.backend import lease
+    from sandboxes.lending.leases import lease
 
     async with lease(template) as sandbox:
         return await sandbox.exec(argv, stdin=stdin)
@@ -146,7 +146,7 @@ def accounts(*, dataset: DatasetOption = None, json_: Json = False) -> None:
 
     from flows.runtime.settings import open_dataset
     from records.errors import SynthError
-    from sandboxes.core.accounts import Accounts
+    from sandboxes.lending.accounts import Accounts
     from synth.engine.shard_maker import LEASES
 
     counts: Counter[str] = Counter()
@@ -177,7 +177,7 @@ def reap(*, json_: Json = False) -> None:
 
 def check_available() -> None:
     from records.errors import ConfigError
-    from sandboxes.local.backend import available
+    from sandboxes.lending.leases import available
 
     if (reason := available()) is not None:
         raise ConfigError(f"no sandbox can run here: {reason}")

@@ -7,7 +7,7 @@ from typing import Any
 from records.digest import digest
 from sandboxes.code.projects import Project
 from sandboxes.code.workspace import Workspace, open_workspace
-from sandboxes.local.backend import LeaseSandbox, lease
+from sandboxes.lending.leases import LeaseSandbox, lease
 from synth.episode.tools.tool_result import Changes, ExecutedBy, ToolResult
 
 Made = tuple[str, dict[str, Any]]

@@ -14,7 +14,7 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.code.suite import CLOCK
-from sandboxes.local.backend import LeaseSandbox, lease
+from sandboxes.lending.leases import LeaseSandbox, lease
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
 from synth.episode.tools.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor

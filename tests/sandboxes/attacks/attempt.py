@@ -14,12 +14,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from sandboxes.core.python_env import base_python
+from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
 from sandboxes.local import cgroups, seccomp
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import NOTHING, Protection
-from sandboxes.local.python_env import base_python
-from sandboxes.local.sandbox import ExecResult, Sandbox
 
 MINIMAL_ROOT = "minimal root"
 """No switch takes this wall away: the control's template shows the folder in question."""

@@ -2,8 +2,8 @@
 
 import platform
 
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.local import seccomp
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
 

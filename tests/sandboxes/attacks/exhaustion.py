@@ -5,8 +5,8 @@ The controls raise one limit, to a value that this machine can bear.
 
 from typing import Any
 
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks.attempt import (
     CAPS,
     Attempt,

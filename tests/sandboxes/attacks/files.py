@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from records.errors import ItemError
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.local.protections import Protection
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Scene, of_group, python, walls
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from sandboxes.code.problems import Problem, one_case
 from sandboxes.code.suite import on_disk, run_suite, template_of
-from sandboxes.core.capacity import PoolSettings
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.pool import Pool
 from sandboxes.local.backend import lease
-from sandboxes.local.pool import Pool
 from sandboxes.local.protections import Protection
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Play, Scene, Scenery, of_group, python
 from tests.sandboxes.code.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project

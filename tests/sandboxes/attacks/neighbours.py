@@ -5,10 +5,10 @@ import os
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import Protection
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import (
     CAPS,

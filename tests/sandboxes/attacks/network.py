@@ -6,8 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.local.protections import Protection
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, run_payload, walls
 

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from records.errors import TransientError
+from sandboxes.core import sandbox as sandbox_module
 from sandboxes.core.agent.frames import frame
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
-from sandboxes.local import sandbox as sandbox_module
 from sandboxes.local.backend import lease
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.attacks.attempt import CAPS, python, walls
 
 pytestmark = pytest.mark.usefixtures("sandboxed")

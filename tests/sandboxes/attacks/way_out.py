@@ -4,10 +4,10 @@ import socket
 from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager
 
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import Protection
-from sandboxes.local.sandbox import Sandbox
 from sandboxes.mcp.egress import Egress, open_egress
 from sandboxes.mcp.forwarding import PORT, reaching, start_forwarder
 from tests.sandboxes.attacks import scenes

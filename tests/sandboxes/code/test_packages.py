@@ -18,10 +18,10 @@ from sandboxes.code.packages import MACHINE, PackageIndex, install, project_of_i
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import list_tests, run_suite
 from sandboxes.code.swe import baseline_of, inject_bug
+from sandboxes.core.python_env import base_python, site_packages
+from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import SandboxTemplate
-from sandboxes.local.backend import lease
-from sandboxes.local.python_env import base_python, site_packages
-from sandboxes.local.sandbox import ExecResult
+from sandboxes.lending.leases import lease
 from tests.sandboxes.code.code_cases import MANY, ONE, WRONG, project, with_price
 
 

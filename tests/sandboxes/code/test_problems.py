@@ -9,7 +9,7 @@ from records.errors import ConfigError
 from sandboxes.code.problems import FOLDER, Problem, ProblemCase, judge, load_problems
 from sandboxes.code.suite import list_tests, run_suite
 from sandboxes.core.template import SandboxTemplate
-from sandboxes.local.backend import available, lease
+from sandboxes.lending.leases import available, lease
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
 

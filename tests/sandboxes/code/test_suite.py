@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sandboxes.code.suite import SuiteRun, list_tests, run_suite
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from tests.sandboxes.code.code_cases import (
     ANSWERS_FOR_TESTS,
     ATTACKS,

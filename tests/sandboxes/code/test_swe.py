@@ -18,7 +18,7 @@ from sandboxes.code.mutations import OPERATORS, MutationOperator, in_rounds, mut
 from sandboxes.code.projects import Project, builtin_projects, files_of_git, sdist_files
 from sandboxes.code.suite import run_suite
 from sandboxes.code.swe import Baseline, baseline_of, inject_bug, injected_bug
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from tests.examples import examples
 from tests.sandboxes.code.code_cases import MANY, ONE, RIGHT, TESTS, WRONG, project, with_price
 

@@ -6,10 +6,10 @@ import time
 import pytest
 
 from records.errors import ItemError, TransientError
+from sandboxes.core.python_env import base_python
+from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local.backend import lease
-from sandboxes.local.python_env import base_python
-from sandboxes.local.sandbox import ExecResult
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 

@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 
 from records.errors import ConfigError, TransientError
+from sandboxes.core import python_env
 from sandboxes.core.agent.frames import HEADER, frame, lengths
-from sandboxes.core.capacity import PoolSettings
 from sandboxes.core.owners import PREFIX, namespace, owner_name
+from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import BASE_ENV, Limits, SandboxTemplate
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.pool import Pool
 from sandboxes.local import backend as local
-from sandboxes.local import bwrap, cgroups, clean, doctor, python_env
+from sandboxes.local import bwrap, cgroups, clean, doctor
 from sandboxes.local.backend import lease
 from sandboxes.local.cgroups import Mounts, mounts
-from sandboxes.local.pool import Pool
 from sandboxes.local.rlimits import rlimits_for
-from sandboxes.local.sandbox import ExecResult
 
 SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, cpus=0.3))
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from records.processes import ProcessId
+from sandboxes.core.python_env import base_python
+from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import AGENT_UID, BASE_ENV, SandboxTemplate
 from sandboxes.local import cgroups
 from sandboxes.local.backend import lease
-from sandboxes.local.python_env import base_python
 from sandboxes.local.reaper import reap
-from sandboxes.local.sandbox import ExecResult
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.servers import builtin_servers
 

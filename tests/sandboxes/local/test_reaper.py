@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[3]
 OWNER = """
 import asyncio, sys
 from tests.sandboxes.forks import fork
-from sandboxes.core.capacity import PoolSettings
-from sandboxes.local.pool import Pool
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.pool import Pool
 from sandboxes.core.template import SandboxTemplate
 
 MARK = sys.argv[1]

@@ -10,13 +10,13 @@ import pytest
 
 from records.errors import ItemError, TransientError
 from sandboxes.core import owners
-from sandboxes.core.capacity import PoolSettings
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.pool import Pool
 from sandboxes.local import backend as local
 from sandboxes.local import snapshots
 from sandboxes.local.backend import lease
-from sandboxes.local.pool import Pool
-from sandboxes.local.sandbox import Sandbox
 from tests.sandboxes.forks import fork
 
 pytestmark = pytest.mark.usefixtures("sandboxed")

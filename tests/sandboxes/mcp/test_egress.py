@@ -15,7 +15,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp import egress
 from sandboxes.mcp.egress import (
     Egress,

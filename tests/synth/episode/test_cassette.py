@@ -14,7 +14,7 @@ import pytest
 from records.digest import canonical_json
 from records.errors import TransientError
 from records.tables.schemas import Row
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import open_server

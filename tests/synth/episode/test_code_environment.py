@@ -12,7 +12,7 @@ from records.errors import ConfigError, TransientError
 from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES, Row
 from sandboxes.code.workspace import open_workspace
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.code_environments import (
     CODE_DOMAIN,

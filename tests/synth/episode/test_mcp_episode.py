@@ -15,7 +15,7 @@ import pytest
 from records.errors import TransientError
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.session import McpServer, open_server

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from records.digest import digest
-from sandboxes.local.backend import available
+from sandboxes.lending.leases import available
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.warm import WarmServers
 from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, probe_changes

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sandboxes.core.clock import libfaketime
+from sandboxes.core.python_env import base_python
 from sandboxes.core.template import SandboxTemplate
-from sandboxes.local.backend import lease
-from sandboxes.local.clock import libfaketime
-from sandboxes.local.python_env import base_python
+from sandboxes.lending.leases import lease
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 

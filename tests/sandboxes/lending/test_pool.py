@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from records.errors import ConfigError, TransientError
-from sandboxes.core.accounts import Accounts
-from sandboxes.core.capacity import PoolSettings
+from sandboxes.core.python_env import base_python
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
+from sandboxes.lending.accounts import Accounts
+from sandboxes.lending.capacity import PoolSettings
+from sandboxes.lending.pool import Pool
 from sandboxes.local import backend as local
 from sandboxes.local import clean
-from sandboxes.local.pool import Pool
-from sandboxes.local.python_env import base_python
-from sandboxes.local.sandbox import Sandbox
 from sandboxes.local.snapshots import WorkspaceSnapshot
 from sandboxes.mcp.warm import WarmServers
 

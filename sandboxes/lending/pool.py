@@ -8,7 +8,7 @@ Leaving a lease costs its holder nothing: the pool cleans the sandbox in the bac
 with what it was before its first use (`sandboxes.local.clean` says what exactly), and destroys what
 it cannot prove clean. At most `live` sandboxes exist, lent, idle and being cleaned together; who
 asks first is served first. A pool belongs to the event loop that opened it. Every lease and sandbox
-is accounted for (`sandboxes.core.accounts`). That a sandbox is lost, hangs or does not start is
+is accounted for (`sandboxes.lending.accounts`). That a sandbox is lost, hangs or does not start is
 always a TransientError, never something that the program inside did.
 """
 
@@ -23,12 +23,12 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from records.errors import TransientError
-from sandboxes.core.accounts import Accounts, Death, Ending
-from sandboxes.core.capacity import PoolSettings, cores
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
+from sandboxes.lending.accounts import Accounts, Death, Ending
+from sandboxes.lending.capacity import PoolSettings, cores
 from sandboxes.local import backend as local
 from sandboxes.local import clean
-from sandboxes.local.sandbox import Sandbox
 from sandboxes.local.snapshots import WorkspaceSnapshot
 
 log = logging.getLogger(__name__)

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, TransientError
+from sandboxes.core import clock, python_env
 from sandboxes.core.channel import FrameAnswer, FrameChannel
 from sandboxes.core.stdio import StdioProcess
 from sandboxes.core.template import BASE_ENV, WORKSPACE, WRITABLE, Limits, SandboxTemplate
-from sandboxes.local import cgroups, clean, clock, python_env, snapshots
+from sandboxes.local import cgroups, clean, snapshots
 from sandboxes.local.snapshots import WorkspaceSnapshot
 
 ANSWER_S = 20.0

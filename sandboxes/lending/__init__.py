@@ -1,0 +1,1 @@
+"""How sandboxes are had: fresh ones, a pool of warm ones, and the accounts of both."""
