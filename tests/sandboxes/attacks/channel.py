@@ -1,11 +1,9 @@
 """Attempts on the agent inside and on the host through it."""
 
-import platform
-
 from sandboxes.core.sandbox import Sandbox
-from sandboxes.local import seccomp
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
+from tests.sandboxes.attacks.calls import NUMBERS
 
 MEMORY = """
 def attack():
@@ -60,7 +58,7 @@ while True:
 
 async def forge(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
     """A program left running answers for a later command before it has ended."""
-    call = seccomp.MACHINES[platform.machine()].denied["pidfd_getfd"]
+    call = NUMBERS["pidfd_getfd"]
     forger = await sandbox.open_stdio(python(FORGE, scene.args[0], str(call)))
     words = b""
     while words.count(b"\n") < 2 and (data := await forger.read()):
