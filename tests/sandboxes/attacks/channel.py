@@ -5,38 +5,6 @@ from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
 from tests.sandboxes.attacks.calls import NUMBERS
 
-MEMORY = """
-def attack():
-    with open("/proc/2/mem", "rb", 0) as memory, open("/proc/2/maps") as maps:
-        memory.seek(int(maps.read().partition("-")[0], 16))
-        return f"{len(memory.read(16))} bytes of the agent"
-"""
-
-READ_VECTOR = """
-def attack():
-    buffer = ctypes.create_string_buffer(16)
-    local = struct.pack("=QQ", ctypes.addressof(buffer), 16)
-    remote = struct.pack("=QQ", 4096, 16)
-    try:
-        syscall(NUMBERS["process_vm_readv"], 2, local, 1, remote, 1, 0)
-    except OSError as error:
-        if error.errno != errno.EFAULT:  # nothing is mapped there, found out after the check
-            raise
-    return "the agent's memory may be read"
-"""
-
-TRACE_AGENT = """
-def attack():
-    syscall(NUMBERS["ptrace"], 0x4206, 2, None, None)
-    return "the agent is traced"
-"""
-
-STEAL = """
-def attack():
-    pidfd = os.pidfd_open(2)
-    return f"descriptor {syscall(NUMBERS['pidfd_getfd'], pidfd, 1, 0)}, the agent's stdout"
-"""
-
 FORGE = """
 import ctypes, os, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -72,19 +40,10 @@ async def forge(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
 
 
 attempt = of_group("the host's channel")
-HIDDEN = walls("HIDDEN_AGENT")
 TRACED = walls("HIDDEN_AGENT", "CALLS")
 
 ATTEMPTS = [
-    attempt("a forged result", refusal="Operation not permitted", without=TRACED,
-            by="system call filter",
+    attempt("a forged result", mechanism="pidfd_getfd", refusal="Operation not permitted",
+            without=TRACED, by="system call filter",
             scene=scenes.of(scenes.nonce), play=forge),
-    attempt("reading the agent's memory", refusal="EACCES", payload=MEMORY, without=HIDDEN),
-    attempt("reading the agent's memory by process_vm_readv", as_root=True,
-            refusal="EPERM",
-            payload=READ_VECTOR, without=TRACED, by="system call filter"),
-    attempt("tracing the agent", refusal="EPERM", payload=TRACE_AGENT, without=TRACED,
-            by="system call filter"),
-    attempt("taking the agent's descriptors", refusal="EPERM", payload=STEAL, without=TRACED,
-            by="system call filter"),
 ]  # fmt: skip

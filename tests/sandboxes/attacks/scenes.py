@@ -208,6 +208,13 @@ async def victim(_without: Set[Protection]) -> AsyncIterator[Scene]:
 
 
 @asynccontextmanager
+async def stranger(_without: Set[Protection]) -> AsyncIterator[Scene]:
+    """The same, where to reach it at all is to win."""
+    with bystander() as (pid, file, _):
+        yield Scene((str(pid), str(file)))
+
+
+@asynccontextmanager
 async def doomed(_without: Set[Protection]) -> AsyncIterator[Scene]:
     """The same, of which only its death counts."""
     with bystander() as (pid, file, _):
