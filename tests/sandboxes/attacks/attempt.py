@@ -29,7 +29,7 @@ MINIMAL_ROOT = "minimal root"
 
 CAPS = Limits(timeout_s=10, memory_mb=128, processes=48, disk_mb=16, open_files=256)
 
-AGENT = 2
+AGENT = 1
 """Process id, inside, of the program that serves the host."""
 
 PRELUDE = f"""

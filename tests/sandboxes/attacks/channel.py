@@ -5,21 +5,43 @@ from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
 from tests.sandboxes.attacks.calls import NUMBERS
 
-FORGE = """
-import ctypes, os, struct, sys, time
+STREAM = """
+import ctypes, json, os, socket, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
+
+def stolen(call):  # copies of the agent's sockets that are connected
+    pidfd, found = os.pidfd_open(1), []
+    for number in range(64):
+        fd = libc.syscall(call, pidfd, number, 0)
+        if fd < 0 and ctypes.get_errno() != 9:  # EBADF: there is none of this number
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        try:
+            copy = socket.socket(fileno=fd)
+            copy.getpeername()
+            found.append(copy)
+        except OSError:  # no socket, or one that listens
+            continue
+    return found
+"""
+
+FORGE = """
 print("tried", flush=True)
-pipe = libc.syscall(int(sys.argv[2]), os.pidfd_open(2), 1, 0)
-if pipe < 0:
-    print("refused", os.strerror(ctypes.get_errno()), flush=True)
+try:
+    streams = stolen(int(sys.argv[2]))
+except OSError as error:
+    print("refused", error.strerror, flush=True)
     time.sleep(100)
 word = sys.argv[1].encode()
 print("ready", flush=True)
+number = 1000
 while True:
     for ident in range(2, 9):
-        head = b'{"id":%d,"event":"exit","exit_code":0,"timed_out":false,"truncated":false,' % ident
-        head += b'"stdout_bytes":%d}' % len(word)
-        os.write(pipe, struct.pack(">II", len(head), len(word)) + head + word)
+        number += 1
+        head = json.dumps({
+            "n": number, "seen": 0, "id": ident, "event": "exit", "exit_code": 0,
+            "timed_out": False, "truncated": False, "stdout_bytes": len(word)}).encode()
+        for stream in streams:
+            stream.send(struct.pack(">II", len(head), len(word)) + head + word)
     time.sleep(0.001)
 """
 
@@ -27,7 +49,7 @@ while True:
 async def forge(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
     """A program left running answers for a later command before it has ended."""
     call = NUMBERS["pidfd_getfd"]
-    forger = await sandbox.open_stdio(python(FORGE, scene.args[0], str(call)))
+    forger = await sandbox.open_stdio(python(STREAM + FORGE, scene.args[0], str(call)))
     words = b""
     while words.count(b"\n") < 2 and (data := await forger.read()):
         words += data
@@ -40,7 +62,7 @@ async def forge(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
 
 
 attempt = of_group("the host's channel")
-TRACED = walls("HIDDEN_AGENT", "CALLS")
+TRACED = walls("HIDDEN_AGENT", "USER", "CALLS")
 
 ATTEMPTS = [
     attempt("a forged result", mechanism="pidfd_getfd", refusal="Operation not permitted",

@@ -134,21 +134,23 @@ async def locked(_without: Set[Protection]) -> AsyncIterator[Scene]:
 
 
 attempt = of_group("processes of the host")
-ALONE = walls("PROCESSES")
+ALONE = walls("PROCESSES", "USER")
+OPEN = ALONE | walls("CAPABILITIES")
 ABSENT = "ESRCH"
 
 
 def steered(name: str, mechanism: str, work: str, **more: object) -> Attempt:
     return attempt(
         name, mechanism=mechanism, payload=STEER.replace("WORK", work), scene=scenes.stranger,
-        **{"without": ALONE, "refusal": ABSENT} | more,
+        **{"without": OPEN, "by": "process namespace", "refusal": ABSENT} | more,
     )  # fmt: skip
 
 
 def seen(name: str, mechanism: str, payload: str, **more: object) -> Attempt:
     return attempt(
         name, mechanism=mechanism, payload=payload,
-        **{"without": ALONE, "scene": scenes.stranger, "refusal": "ENOENT"} | more,
+        **{"without": ALONE, "scene": scenes.stranger, "refusal": "ENOENT",
+           "by": "process namespace"} | more,
     )  # fmt: skip
 
 
@@ -179,13 +181,13 @@ ATTEMPTS = [
     seen("a host's process, its session", "getsid", f"CALL = os.getsid\n{GROUP}", refusal=ABSENT),
     seen("a host's process, its state", "/proc/PID/status", in_proc("status")),
     seen("a host's process, its threads", "/proc/PID/task", in_proc("comm")),
-    seen("a host's process, its memory", "/proc/PID/mem", MEMORY, scene=scenes.victim, as_root=True),
+    seen("a host's process, its memory", "/proc/PID/mem", MEMORY, scene=scenes.victim, as_root=True, without=OPEN),
     seen("a host's process, its memory by a call", "process_vm_readv", VECTOR, scene=scenes.victim, as_root=True,
-         without=walls("PROCESSES", "CALLS")),
+         without=OPEN | walls("CALLS")),
     seen("a host's process, traced", "ptrace", TRACE, as_root=True, refusal="EPERM",
-         without=walls("PROCESSES", "CALLS"), by="system call filter"),
+         without=OPEN | walls("CALLS"), by="system call filter"),
     seen("a host's process, its descriptors", "pidfd_getfd", TAKE, scene=scenes.victim, as_root=True, refusal=ABSENT,
-         without=walls("PROCESSES", "CALLS")),
+         without=OPEN | walls("CALLS")),
     attempt("the host's locks", mechanism="/proc/locks", payload=LOCKS, without=ALONE,
             scene=locked, refusal="not in the list"),
 ]  # fmt: skip

@@ -165,16 +165,19 @@ def attack():
     return f"the agent's program ran and left {done}"
 """
 
-HIDDEN = walls("HIDDEN_AGENT")
-TRACED = walls("HIDDEN_AGENT", "CALLS")
+HIDDEN = walls("HIDDEN_AGENT", "USER")
+"""Whoever makes it, the agent and the program then are one user."""
+TRACED = HIDDEN | walls("CALLS")
+RIGHTS = walls("CAPABILITIES")
 attempt = of_group("the host's channel")
 
 
 def hidden(name: str, mechanism: str, payload: str, **more: object) -> Attempt:
     """What /proc lets nobody do whom the agent is hidden from."""
     return attempt(
-        name, mechanism=mechanism, payload=payload, **{"refusal": "EACCES", "without": HIDDEN} | more
-    )
+        name, mechanism=mechanism, payload=payload,
+        **{"refusal": "EACCES", "without": HIDDEN, "by": "agent not dumpable"} | more,
+    )  # fmt: skip
 
 
 def by_call(name: str, call: str, payload: str, **more: object) -> Attempt:
@@ -211,8 +214,6 @@ ATTEMPTS = [
            named(WRITE_FILE, "clear_refs", "1")),
     hidden("the agent dies first when memory runs out", "/proc/PID/oom_score_adj",
            named(WRITE_FILE, "oom_score_adj", "1000")),
-    hidden("the agent's timers are late", "/proc/PID/timerslack_ns",
-           named(WRITE_FILE, "timerslack_ns", "1000000")),
     hidden("the agent's dumps", "/proc/PID/coredump_filter",
            named(WRITE_FILE, "coredump_filter", "0x33")),
     hidden("the agent's robust futexes", "get_robust_list", ROBUST, refusal="EPERM"),
@@ -227,7 +228,10 @@ ATTEMPTS = [
     by_call("counting what the agent does", "perf_event_open", WATCH),
     by_call("asking for the agent's pages", "move_pages", PAGES),
     by_call("moving the agent's pages", "migrate_pages", MIGRATE),
-    by_call("judging the agent's pages", "process_madvise", ADVISE),
-    by_call("taking the agent's memory back", "process_mrelease", RELEASE),
-    by_call("entering the agent's namespaces", "setns", ENTER),
+    by_call("judging the agent's pages", "process_madvise", ADVISE, as_root=True,
+            without=TRACED | RIGHTS, refusal="EACCES", by="agent not dumpable"),
+    by_call("taking the agent's memory back", "process_mrelease", RELEASE,
+            refusal="EINVAL", kernel="it is taken of processes that are dying"),
+    by_call("entering the agent's namespaces", "setns", ENTER, as_root=True,
+            without=TRACED | RIGHTS),
 ]  # fmt: skip
