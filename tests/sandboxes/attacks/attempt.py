@@ -194,7 +194,7 @@ class Attempt:
             return words
 
 
-PLAY_S = 15.0
+PLAY_S = 60.0
 """For both plays of one attempt; a longer one has gone wrong."""
 
 

@@ -35,6 +35,7 @@ except OSError as error:
     time.sleep(100)
 word = sys.argv[1].encode()
 print("ready", flush=True)
+time.sleep(0.1)  # until the agent has passed this on: the host drops what comes late
 number = 1000
 while True:
     for ident in range(2, 9):
