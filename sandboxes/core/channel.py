@@ -58,6 +58,7 @@ class FrameChannel:
         linger_s: float,
     ) -> None:
         self._connect, self._cause, self._token, self._linger_s = connect, cause, token, linger_s
+        self._holder = secrets.token_hex(8)
         self._writer: asyncio.StreamWriter | None = None
         self._ids = itertools.count(1)
         self._listeners: dict[int, Listener] = {}
@@ -83,7 +84,14 @@ class FrameChannel:
     async def _greet(self, *, adopted: bool = False) -> asyncio.StreamReader:
         reader, writer = await self._connect()
         try:
-            hello = {"op": "hello", "version": VERSION, "token": self._token, "seen": self._seen}
+            hello = {
+                "op": "hello",
+                "version": VERSION,
+                "token": self._token,
+                "holder": self._holder,
+                "adopts": adopted,
+                "seen": self._seen,
+            }
             writer.write(frame(json.dumps(hello).encode()))
             answer, _ = await read_frame(reader)
             if answer.get("event") != "hello":

@@ -3,9 +3,9 @@
 A frame is two lengths, a header and a body. The header is a JSON object, the body is bytes: stdin,
 output, a file. The first frame on each stream is a greeting:
 
-    host   {"op": "hello", "version": 1, "token": ..., "seen": 0}
+    host   {"op": "hello", "version": 1, "token": ..., "holder": ..., "adopts": false, "seen": 0}
     agent  {"event": "hello", "version": 1, "seen": 0, "jobs": []}
-    agent  {"event": "refused", "reason": ...}        another version or token; the stream ends
+    agent  {"event": "refused", "reason": ...}     another version, token or holder; the stream ends
 
 Every later header has "n", its number from 1 in its direction, and "seen", the last number that its
 sender got. What the other end has not seen is repeated on the next stream, so that no stream's end

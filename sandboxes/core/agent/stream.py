@@ -80,6 +80,8 @@ class Ledger:
 
     def __init__(self, token: str) -> None:
         self.token = token
+        self.holder: str | None = None
+        """Who greeted last; only one who adopts takes its place."""
         self.sent = self.seen = self.told = 0
         """Our last number, the host's last that we got, and the last that we told it so."""
         self.unread = 0
@@ -93,10 +95,12 @@ class Ledger:
             reason = f"this agent speaks version {VERSION}"
         elif hello.get("token") != self.token:
             reason = "this sandbox belongs to somebody else"
+        elif self.holder not in (None, hello.get("holder")) and not hello.get("adopts"):
+            reason = "another process has adopted this sandbox"
         if reason:
             return frame(dumped({"event": "refused", "reason": reason})), None
-        seen = hello.get("seen", 0)
-        self.forget(seen)
+        self.holder = hello.get("holder")
+        self.forget(hello.get("seen", 0))
         self.told, self.unread = self.seen, 0
         answer = {"event": "hello", "version": VERSION, "seen": self.seen}
         return frame(dumped({**answer, "jobs": jobs})), list(self.kept.values())
