@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -21,8 +22,8 @@ from pathlib import Path
 
 from records.errors import SynthError, TransientError
 from records.processes import ProcessId, is_alive
-from sandboxes.core.agent.main import OUT_OF_MEMORY, OUTRUN, UNDYING
-from sandboxes.core.body import ProgramEndedError, Streams
+from sandboxes.core.agent.main import OUT_OF_MEMORY
+from sandboxes.core.body import Streams, ended_with
 from sandboxes.core.owners import root_folder
 from sandboxes.core.template import WORKSPACE, SandboxTemplate
 from sandboxes.local import clean, snapshots
@@ -36,13 +37,6 @@ GONE_S = 10.0
 """For a killed sandbox to be gone."""
 
 KILLED = 128 + signal.SIGKILL
-
-PROGRAMS_DOING = {
-    OUTRUN: "it started processes faster than they could be killed",
-    UNDYING: "it had processes that could not be killed",
-    OUT_OF_MEMORY: "it took all memory of its limit",
-}
-"""Exit codes of the agent -> what the program did."""
 
 
 @dataclass(eq=False)
@@ -88,12 +82,9 @@ class LocalBody:
                 break
             await asyncio.sleep(0.002)  # its stream ends a moment before it does
         code = None if isinstance(self.process, ProcessId) else self.process.returncode
-        if code in PROGRAMS_DOING:
-            return ProgramEndedError(f"the program ended its sandbox: {PROGRAMS_DOING[code]}")
         if code in (KILLED, -signal.SIGKILL) and self.memory_kills():
-            taken = PROGRAMS_DOING[OUT_OF_MEMORY]
-            return ProgramEndedError(f"the program ended its sandbox: {taken}")
-        return TransientError("the sandbox ended")
+            code = OUT_OF_MEMORY
+        return ended_with(code)
 
     def memory_kills(self) -> int:
         return self.group.out_of_memory()
@@ -167,7 +158,7 @@ class LocalBody:
 def folder_of(name: str) -> Path:
     """Of a sandbox, in its owner's folder. ValueError for a name that is none."""
     owner, _, number = name.rpartition(".")
-    if not owner or not number.isdigit() or "/" in owner:
+    if re.fullmatch(r"\d+\.\w*\.\w+", owner) is None or not number.isdigit():
         raise ValueError(f"a sandbox of this machine is called OWNER.NUMBER, got {name!r}")
     return root_folder() / owner / f"sandbox-{number}"
 
