@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from sandboxes.local.syscalls import ABSENT, ALLOWED, ARM64_NUMBERS, DONE, X86_64_NUMBERS
 
-Instruction = tuple[int, int, int, int]
+FilterStep = tuple[int, int, int, int]
 """Code, jump if true, jump if false, constant: 8 bytes."""
 
 LOAD, AND, JUMP, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
@@ -46,7 +46,7 @@ MACHINES = {
 MACHINES["arm64"] = MACHINES["aarch64"]
 
 
-class Check(NamedTuple):
+class ArgumentCheck(NamedTuple):
     """A call is refused with `error` where an argument is one of `values`, or, with `only`, where
     it is none of them; with `bits` where it has one of these."""
 
@@ -70,9 +70,9 @@ TYPES, PROTOCOLS = (1, 2, 5), (0, 6, 17)
 """Streams, datagrams, sequenced packets; the usual protocol of a type, TCP, UDP."""
 
 SOCKET = (
-    Check(0, FAMILIES, errno.EAFNOSUPPORT, only=True),
-    Check(1, TYPES, only=True, mask=0xF),
-    Check(2, PROTOCOLS, errno.EPROTONOSUPPORT, only=True),
+    ArgumentCheck(0, FAMILIES, errno.EAFNOSUPPORT, only=True),
+    ArgumentCheck(1, TYPES, only=True, mask=0xF),
+    ArgumentCheck(2, PROTOCOLS, errno.EPROTONOSUPPORT, only=True),
 )
 
 TERMINAL_REQUESTS = (0x5412, 0x541C, 0x541D, 0x5423)
@@ -94,21 +94,21 @@ OWN_OPTIONS = (
 AGENT = 1
 """Its number inside. The kernel keeps signals that it does not handle from it, nothing else."""
 
-NOT_THE_AGENT = Check(0, (AGENT,))
+NOT_THE_AGENT = ArgumentCheck(0, (AGENT,))
 
-CHECKS: dict[str, tuple[Check, ...]] = {
-    "clone": (Check(0, bits=NEW_NAMESPACES),),
+CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
+    "clone": (ArgumentCheck(0, bits=NEW_NAMESPACES),),
     "socket": SOCKET,
     "socketpair": SOCKET,
-    "ioctl": (Check(1, TERMINAL_REQUESTS),),
-    "prctl": (Check(0, OWN_OPTIONS, errno.EINVAL, only=True),),
-    "personality": (Check(0, (0, 0xFFFF_FFFF), only=True),),
+    "ioctl": (ArgumentCheck(1, TERMINAL_REQUESTS),),
+    "prctl": (ArgumentCheck(0, OWN_OPTIONS, errno.EINVAL, only=True),),
+    "personality": (ArgumentCheck(0, (0, 0xFFFF_FFFF), only=True),),
     # locks of an open file (F_OFD_*) name no process, so that too many of them are nobody's
-    "fcntl": (Check(1, (36, 37, 38), errno.EINVAL),),
-    "setpriority": (Check(0, (2,)), Check(1, (AGENT,))),  # PRIO_USER: all of one user
-    "ioprio_set": (Check(0, (3,)), Check(1, (AGENT,))),  # IOPRIO_WHO_USER
-    "tgkill": (NOT_THE_AGENT, Check(1, (AGENT,))),
-    "rt_tgsigqueueinfo": (NOT_THE_AGENT, Check(1, (AGENT,))),
+    "fcntl": (ArgumentCheck(1, (36, 37, 38), errno.EINVAL),),
+    "setpriority": (ArgumentCheck(0, (2,)), ArgumentCheck(1, (AGENT,))),  # PRIO_USER: all of one user
+    "ioprio_set": (ArgumentCheck(0, (3,)), ArgumentCheck(1, (AGENT,))),  # IOPRIO_WHO_USER
+    "tgkill": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
+    "rt_tgsigqueueinfo": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
 } | dict.fromkeys(
     (
         "kill", "tkill", "rt_sigqueueinfo", "pidfd_open", "prlimit64", "sched_setaffinity",
@@ -134,14 +134,14 @@ def program(machine: Machine) -> bytes:
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def ranges(machine: Machine) -> list[tuple[int, list[Instruction]]]:
+def ranges(machine: Machine) -> list[tuple[int, list[FilterStep]]]:
     """First number -> what is done with it and with all up to the next one listed."""
     names = {number: name for name, number in machine.numbers.items()}
     every = [(number, outcome(names.get(number))) for number in range(max(names) + 2)]
     return [every[0], *(new for old, new in pairwise(every) if new[1] != old[1])]
 
 
-def outcome(name: str | None) -> list[Instruction]:
+def outcome(name: str | None) -> list[FilterStep]:
     """What is done with a call; None is one that no table names."""
     if name in ALLOWED:
         checks = [step for check in CHECKS.get(name, ()) for step in refusal(check)]
@@ -152,7 +152,7 @@ def outcome(name: str | None) -> list[Instruction]:
     return [(RETURN, 0, 0, REFUSE | error)]
 
 
-def refusal(check: Check) -> Iterable[Instruction]:
+def refusal(check: ArgumentCheck) -> Iterable[FilterStep]:
     """Return what the check refuses, go on behind it otherwise."""
     yield (LOAD, 0, 0, ARGUMENTS + 8 * check.argument)
     refuse = (RETURN, 0, 0, REFUSE | check.error)
@@ -171,7 +171,7 @@ def refusal(check: Check) -> Iterable[Instruction]:
     yield refuse
 
 
-def halved(found: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
+def halved(found: list[tuple[int, list[FilterStep]]]) -> list[FilterStep]:
     """Code that finds the outcome of the number loaded. Jumps over a half are unconditional: a
     conditional one reaches 255 instructions."""
     if len(found) == 1:
