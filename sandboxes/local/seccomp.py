@@ -105,7 +105,10 @@ CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
     "personality": (ArgumentCheck(0, (0, 0xFFFF_FFFF), only=True),),
     # locks of an open file (F_OFD_*) name no process, so that too many of them are nobody's
     "fcntl": (ArgumentCheck(1, (36, 37, 38), errno.EINVAL),),
-    "setpriority": (ArgumentCheck(0, (2,)), ArgumentCheck(1, (AGENT,))),  # PRIO_USER: all of one user
+    "setpriority": (
+        ArgumentCheck(0, (2,)),  # PRIO_USER: all processes of one user
+        ArgumentCheck(1, (AGENT,)),
+    ),
     "ioprio_set": (ArgumentCheck(0, (3,)), ArgumentCheck(1, (AGENT,))),  # IOPRIO_WHO_USER
     "tgkill": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
     "rt_tgsigqueueinfo": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
