@@ -38,6 +38,7 @@ from sandboxes.local.cgroups import ControlGroups
 from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap_once
 from sandboxes.local.snapshots import WorkspaceSnapshot
+from sandboxes.local.watcher import WATCHER
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class LocalBackend:
         except BaseException:
             await asyncio.shield(channel.close())
             raise
+        WATCHER.watch(body)
         return Sandbox(template, body, channel)
 
     async def adopt(self, name: str) -> Sandbox:
@@ -117,6 +119,7 @@ class LocalBackend:
                 await channel.open(adopted=True)
         except (OSError, EOFError) as error:
             raise TransientError(f"sandbox {name} does not answer: {error!r}") from error
+        WATCHER.watch(body)
         return Sandbox(template, body, channel)
 
     async def list(self) -> list[SandboxInfo]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import BASE_ENV, PROGRAM_ID, SandboxTemplate
 from sandboxes.local import cgroups, users
 from sandboxes.local.backend import lease
+from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.servers import builtin_servers
@@ -168,6 +169,25 @@ def host_pids(mark: str) -> Iterator[int]:
         with contextlib.suppress(OSError):
             if mark.encode() in (folder / "cmdline").read_bytes().split(b"\0"):
                 yield int(folder.name)
+
+
+SEEN = """
+for name in keys key-users locks interrupts diskstats partitions cmdline kallsyms
+do cat /proc/$name > /dev/null && echo $name; done
+ls -d /proc/bus/* /proc/fs/* /proc/irq/* /proc/tty/*
+find /proc/sys -type f -writable
+exit 0
+"""
+
+
+def test_the_machine_and_its_other_users_are_masked_in_proc() -> None:
+    async def seen(without: Set[Protection]) -> list[bytes]:
+        async with lease(SandboxTemplate(), without=without) as sandbox:
+            return (await sandbox.exec(["sh", "-c", SEEN])).stdout.split()
+
+    control, contained = (asyncio.run(seen(walls)) for walls in ({Protection.MASKS}, NOTHING))
+    assert {b"key-users", b"interrupts", b"cmdline", b"/proc/tty/drivers"} <= set(control)
+    assert contained == []
 
 
 WINNING = [
