@@ -64,10 +64,11 @@ class Repository:
         self.problem: str | None = None
         """Why it could not be read when it was looked at last. The files are then those that it had
         before, or none where there is no repository any more."""
+        self._left: list[str] = []
 
     async def look(self) -> list[str]:
         """Read the files that may have changed. What the agent should know of those that could not
-        be taken, a line for each reason."""
+        be taken, a line for each reason; nothing that the look before had found already."""
         folder = PurePosixPath(REPO)
         request = {
             "root": str(folder.parent),
@@ -88,7 +89,8 @@ class Repository:
         except ValueError:
             self.problem = f"the repository could not be read: {how_it_ended(done)}"
             return []
-        return [f"[left out, {why}: {', '.join(map(plain, p))}]" for why, p in tree.left.items()]
+        known, self._left = self._left, left_out(tree)
+        return [line for line in self._left if line not in known]
 
     def _learn(self, tree: Tree) -> None:
         """ValueError for what no look at a repository can tell."""
@@ -102,6 +104,12 @@ class Repository:
         self.files |= tree.files
         self._digests |= {path: digest_of(text) for path, text in tree.files.items()}
         self.problem = None if tree.folder else f"{REPO} is no folder that can be read"
+
+
+def left_out(tree: Tree) -> list[str]:
+    return [
+        f"[left out, {why}: {', '.join(map(plain, paths))}]" for why, paths in tree.left.items()
+    ]
 
 
 def how_it_ended(done: ExecResult) -> str:
