@@ -27,6 +27,7 @@ from mcp_types import CallToolRequestParams
 from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.lending.leases import lease
 from sandboxes.mcp import forwarding
@@ -151,12 +152,17 @@ class McpServer:
                 f"server {self.config.name} did not answer {what} within {limit:g} s"
             ) from error
         except MCPError as error:
-            if self._wire is not None and (why := self._wire.lost()) is not None:
-                raise ServerLostError(f"server {self.config.name} died in {what}: {why}") from error
-            raise
+            if self._wire is None or self._wire.lost() is None:
+                raise
+            raise self._death(what) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            why = (self._wire and self._wire.lost()) or "the connection closed"
-            raise ServerLostError(f"server {self.config.name} died in {what}: {why}") from error
+            raise self._death(what) from error
+
+    def _death(self, what: str) -> TransientError:
+        wire = self._wire
+        why = (wire and wire.lost()) or "the connection closed"
+        kind = TransientError if wire and wire.sandbox_lost() else ServerLostError
+        return kind(f"server {self.config.name} died in {what}: {why}")
 
     async def _start(self, argv: list[str], env: Mapping[str, str]) -> None:
         """`env`: what the server's process alone is given, beside its definition's."""
@@ -290,7 +296,10 @@ async def open_server(
             await start_forwarder(sandbox)
         server = McpServer(config, fixture_of(config, fixture), sandbox, redactor)
         try:
-            await server._start(argv, env)
+            try:
+                await server._start(argv, env)
+            except ProgramEndedError as error:
+                raise TransientError(f"server {config.name} did not start: {error}") from error
             yield server
         finally:
             await server._close()

@@ -10,7 +10,7 @@ import anyio
 import mcp_types
 from mcp.shared.message import SessionMessage
 
-from records.errors import TransientError
+from records.errors import SynthError, TransientError
 from sandboxes.core.stdio import Ended, StdioProcess
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor
 
@@ -46,6 +46,10 @@ class McpWire:
             return f"exit code {ended.exit_code}, stderr: {said or 'empty'}"
         return None if ended is None else str(ended)
 
+    def sandbox_lost(self) -> bool:
+        """Whether the whole sandbox is gone, by nothing that the server did."""
+        return isinstance(self._process.ended, TransientError)
+
     def heard(self) -> str:
         """What it printed instead of messages, for an error message."""
         if not self._rubbish:
@@ -73,7 +77,7 @@ class McpWire:
                     await self._process.write(text.encode() + b"\n")
 
         async def pump(run: Callable[[], Awaitable[None]]) -> None:
-            closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, TransientError)
+            closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, SynthError)
             with contextlib.suppress(*closed):
                 await run()
 

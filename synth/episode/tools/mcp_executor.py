@@ -10,11 +10,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, NamedTuple
 
 from records.digest import digest
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.mcp.session import McpResult, McpServer, ServerLostError
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from synth.rubrics.built_in import probe_changes
 
-LOSSES = (ServerLostError,)
+LOSSES = ServerLostError, ProgramEndedError
 """What a call can cause."""
 
 TRIES = 2

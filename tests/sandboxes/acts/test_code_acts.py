@@ -74,7 +74,9 @@ async def called(executor: CodeExecutor, calls: Sequence[tuple[str, Any]]) -> li
 
 def what_is_left(result: ToolResult) -> str:
     """What an ordinary call found."""
-    if result.text.startswith("error: the sandbox has ended: "):
+    if result.text.startswith(
+        "error: the sandbox has ended, and no tool works any more: the program"
+    ):
         return {"sandbox_ended": ENDED}.get(str(result.error_code), "ended without a code")
     if "\nerror: " in result.text:
         return {"unreadable": UNREADABLE}.get(str(result.error_code), "an error without a code")
