@@ -15,7 +15,7 @@ the instant of the sandbox, so that no listing tells when something was really d
 """
 
 # This program runs alone in a bare interpreter.
-# ruff: noqa: PTH123, SIM105
+# ruff: noqa: PTH120, PTH123, SIM105
 from __future__ import annotations
 
 import hashlib
@@ -101,23 +101,23 @@ class Look:
 
     def take(self, path: str) -> None:
         """Note the file if it is new or has changed, and there is room for it."""
-        is_known = path in self.known
+        is_known, whole = path in self.known, f"{self.top}/{path}"
         if len(os.fsencode(path)) > MAX_PATH:
-            self.leave("too long a path", path)
+            self.leave("too long a path", whole)
         elif not is_utf8(path):
-            self.leave("no name in UTF-8", path)
+            self.leave("no name in UTF-8", whole)
         elif not is_known and self.new_files <= 0:
-            self.leave("too many files", path)
+            self.leave("too many files", os.path.dirname(whole))
         else:
             self.there.add(path)
-            text = self.text_of(f"{self.root}/{self.top}/{path}")
+            text = self.text_of(f"{self.root}/{whole}")
             if not is_known or self.known[path] != digest_of(text):
                 self.note(path, text, is_known)
 
     def note(self, path: str, text: str | None, is_known: bool) -> None:
         size = len(json_of([path, text]))
         if size > self.room:
-            self.leave("too much text changed by one call", path)
+            self.leave("too much text changed by one call", f"{self.top}/{path}")
             return
         self.room -= size
         self.new_files -= not is_known
@@ -133,9 +133,12 @@ class Look:
             return None
 
     def leave(self, why: str, path: str) -> None:
+        """`path` is relative to the root, what is told to the repository."""
+        shown = os.path.relpath(path or ".", self.top)
+        shown = os.fsencode(shown).decode(errors="backslashreplace")[-MAX_PATH:]
         paths = self.left.setdefault(why, [])
-        if len(paths) < NAMED:
-            paths.append(os.fsencode(path).decode(errors="backslashreplace")[-MAX_PATH:])
+        if len(paths) < NAMED and shown not in paths:
+            paths.append(shown)
 
     def stop_clock(self, path: str) -> None:
         try:

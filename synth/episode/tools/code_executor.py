@@ -16,7 +16,7 @@ Made = tuple[str, dict[str, Any]]
 
 class CodeExecutor:
     """Started by the first call. The state is the repository's files, read after every call that
-    may write; a change holds a file's whole text, so that a candidate can be put together again
+    ran something; a change holds a file's whole text, so that a candidate can be put together again
     from the rows alone.
 
     Where a call ends the sandbox, that call and all later ones are answered by an error that says
@@ -48,9 +48,8 @@ class CodeExecutor:
         except ProgramEndedError as error:
             self._ended = error.detail
             return self._not_answered()
-        if not read_only:
+        if changes := file_changes(before, workspace.files):
             self._hash = digest(workspace.files)
-        changes = file_changes(before, workspace.files)
         is_error = result.error_code is not None
         return ToolResult(result.text, is_error, result.error_code, changes, old, self._hash)
 

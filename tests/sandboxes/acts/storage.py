@@ -149,8 +149,8 @@ DISKS: tuple[Act, ...] = (
     py(
         "more text than a call may change",
         """
-        for n in range(300):
-            open(f"text-{n}.txt", "w").write(f"{n}" * 10_000)
+        for n in range(150):
+            open(f"text-{n}.txt", "w").write(f"{n:02}" * 10_000)
         """,
         LIST,
     ),

@@ -104,7 +104,12 @@ for fd in range(1, 64):
         pass""",
     ),
     tests_that("remove what is tested", "import shutil; shutil.rmtree('/tmp/run')"),
-    tests_that("remove the repository", "import shutil; shutil.rmtree('/workspace/code')"),
+    tests_that(
+        "remove the repository",
+        "import shutil; shutil.rmtree('/workspace/code')",
+        code="unreadable",
+        after=UNREADABLE,
+    ),
     tests_that(
         "fill the disk",
         """
