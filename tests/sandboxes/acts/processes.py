@@ -2,9 +2,9 @@
 
 from tests.sandboxes.acts.act import Act, py, sh
 
-EACH = (
-    "for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || kill -{signal} ${{p#/proc/}}; done 2>/dev/null"
-)
+EACH = """
+for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || kill -{signal} ${{p#/proc/}}; done 2>/dev/null
+true"""
 
 KILLING: tuple[Act, ...] = (
     sh("kill everything", "kill -9 -1"),
@@ -143,6 +143,11 @@ NEVER_ENDING: tuple[Act, ...] = tuple(
         "errors and output without end": "yes & yes >&2",
         "reading zeros without end": "cat /dev/zero > /dev/null",
         "a pipe that nobody reads": "yes | sleep 1000",
-        "a fork bomb of sessions": "b() { while :; do setsid sh -c 'sleep 9' & done; }; b",
+        "a fork bomb of sessions": """python -c 'import os
+while True:
+    try:
+        os.fork() == 0 and os.setsid()
+    except OSError:
+        pass'""",
     }.items()
 )

@@ -159,12 +159,14 @@ ODD_TEXTS = {
 
 def odd_arguments() -> list[Act]:
     """For each argument of each tool one act: all odd texts one after the other."""
-    usual = {"path": "shop/price.py", "old_text": "5", "new_text": "6"}
+    usual = {"path": "shop/price.py", "old_text": "count <", "new_text": "6"}
     found = []
     for tool in TOOLS:
         for name, schema in tool.properties.items():
             if schema["type"] == "string":
                 given = {n: usual[n] for n in tool.required if n in usual}
+                if name == "new_text":
+                    given = {"path": "new.py", "old_text": ""}
                 calls = [(tool.name, given | {name: text}) for text in ODD_TEXTS.values()]
                 codes = {None, "not_found", "no_match", "exists", "not_written", "too_large"}
                 found.append(act(f"{tool.name}.{name}", *calls, code=codes))
