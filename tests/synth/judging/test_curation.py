@@ -38,7 +38,7 @@ RUBRIC = {
         {"id": "tone", "kind": "nl", "words": "Polite.", "weight": 1.0, "mandatory": True},
     ],
 }
-TASK = {"task_id": "task", "rubric": RUBRIC}
+TASK = {"task_id": "task", "domain_id": "hotel", "initial_state": {}, "rubric": RUBRIC}
 
 
 def trajectory(name: str, *, opening: str | None = None, reason: str = "user_done") -> dict:
