@@ -75,8 +75,8 @@ def drawn_mutations(project: Project, rng: Random) -> Iterator[Mutation]:
     """All of the project's mutations in the order in which they are tried for one task."""
     places = [
         mutation
-        for path in sorted(project.sources)
-        for mutation in mutations_of(path, project.sources[path])
+        for path, text in sorted(project.sources.items())
+        for mutation in mutations_of(path, text)
     ]
     return in_rounds(places, rng.shuffle)
 
