@@ -170,7 +170,7 @@ def check_real(code: CodeTasks, rows: Sequence[Row]) -> None:
 @needs_sandbox
 def test_proved_tasks_on_one_bug_have_its_id_and_its_split() -> None:
     code = CodeTasks({e.project.name: e for e in (CodeEnvironment(project()), a_problem())})
-    rows = tasks_of(code, items_of(1, 6) + items_of(2, 6), heldout_share=0.5)
+    rows = tasks_of(code, items_of(1, 4) + items_of(2, 4), heldout_share=0.5)
     check_real(code, rows)
     counts = Counter(bug_of(row) for row in rows)
     assert max(counts.values()) > 1
@@ -186,6 +186,6 @@ def a_problem() -> CodeEnvironment:
 @needs_sandbox
 def test_real_projects_over_several_seeds() -> None:
     code = CodeTasks(code_environments(["all"]))
-    rows = tasks_of(code, [i for seed in (1, 2, 3) for i in items_of(seed, 25)], heldout_share=0.3)
+    rows = tasks_of(code, [i for seed in (1, 2, 3) for i in items_of(seed, 15)], heldout_share=0.3)
     check_real(code, rows)
     assert {row["split"] for row in rows} == {"train", "heldout_task", "heldout_domain"}
