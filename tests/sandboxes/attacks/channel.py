@@ -2,8 +2,7 @@
 
 from sandboxes.core.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
-from tests.sandboxes.attacks.calls import NUMBERS
+from tests.sandboxes.attacks.attempt import NUMBERS, Attempt, Scene, of_group, python, walls
 
 STREAM = """
 import ctypes, json, os, socket, struct, sys, time

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, walls
-from tests.sandboxes.attacks.calls import NUMBERS
+from tests.sandboxes.attacks.attempt import NUMBERS, Attempt, Scene, of_group, walls
 
 CHANGE = """
 def attack(folder, word):
