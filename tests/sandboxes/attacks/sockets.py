@@ -321,8 +321,8 @@ GONE = "ECONNREFUSED"
 
 def tcp(name: str, mechanism: str, payload: str, **more: object) -> Attempt:
     return attempt(
-        name, mechanism=mechanism, payload=payload, without=NETWORK, refusal=GONE,
-        **{"scene": LOOPBACK} | more,
+        name, mechanism=mechanism, payload=payload,
+        **{"scene": LOOPBACK, "without": NETWORK, "refusal": GONE} | more,
     )  # fmt: skip
 
 

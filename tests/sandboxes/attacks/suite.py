@@ -6,6 +6,7 @@ from tests.sandboxes.attacks import (
     files,
     folders,
     graders,
+    left_behind,
     neighbours,
     network,
     privilege,
@@ -35,6 +36,7 @@ ATTEMPTS: list[Attempt] = [
         reaching,
         steering,
         channel,
+        left_behind,
         neighbours,
         graders,
     )
