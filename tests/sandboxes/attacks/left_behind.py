@@ -4,24 +4,30 @@ Whoever runs commands in one sandbox after another (a build, then tests) must no
 first what the second did.
 """
 
-import asyncio
+import contextlib
 
 from records.errors import ItemError
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import Attempt, Play, Scene, of_group, python, walls
+from tests.sandboxes.attacks.attempt import (
+    Attempt,
+    Play,
+    Scene,
+    of_group,
+    python,
+    run_payload,
+    walls,
+)
+from tests.sandboxes.attacks.reaching import HIDDEN
 
 DAEMON = """
-import os, socket, sys, time
+import os, time
 print("tried", flush=True)
-ready, done = os.pipe()
 if os.fork() == 0:
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    os.close(done)
-    own = set(os.listdir("/proc"))
     end = time.monotonic() + 9
     while time.monotonic() < end:
         for pid in os.listdir("/proc"):
@@ -87,8 +93,7 @@ def left(work: str) -> Play:
 
     async def play(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
         (word,) = scene.args
-        source = DAEMON.replace("import os", f"import os\nWORD = {word.encode()!r}", 1)
-        source = source.replace("print(", f"{work}\nprint(", 1)
+        source = f"import os\nWORD = {word.encode()!r}\n{work}{DAEMON}"
         first = await sandbox.exec(python(source))
         if first.stdout != b"tried\n":
             return f"unclear: {first}"
@@ -211,43 +216,33 @@ time.sleep(30)
 
 async def search(attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
     """Looks for the agent's socket by every name there is; the control gives one a name."""
-    from tests.sandboxes.attacks.attempt import run_payload
-
     if scene.control:
         agent = await sandbox.open_stdio(python(NAMED))
         await agent.read()
     return await run_payload(attempt, sandbox, scene)
 
 
-LINKS = {
-    "memory": "/proc/self/mem", "environment": "/proc/self/environ", "maps": "/proc/self/maps",
-    "program": "/proc/self/exe", "folder of descriptors": "/proc/self/fd/0",
-    "settings": "/proc/self/oom_score_adj",
-}  # fmt: skip
+OWN_FILES = ("mem", "environ", "fd/0", "fd/1", "auxv", "pagemap", "syscall", "io")
+"""Of /proc/self, which for whoever reads for the host is the agent's."""
 
 
 async def read_through(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
-    """The host reads a result that is a link to files of whoever reads: here of the agent."""
-    for number, path in enumerate(LINKS.values()):
-        await sandbox.exec(["ln", "-s", path, f"/workspace/{number}"])
-        try:
-            found = await sandbox.read_file(str(number))
-        except ItemError:
-            continue
-        return f"won {path} {found[:50]!r}"
+    """The host reads a result that is a link to secrets of whoever reads, here of the agent."""
+    for number, name in enumerate(OWN_FILES):
+        await sandbox.exec(["ln", "-s", f"/proc/self/{name}", f"/workspace/{number}"])
+        with contextlib.suppress(ItemError):
+            return f"won {len(await sandbox.read_file(str(number)))} bytes of the agent's {name}"
     return "refused nothing of the agent's is read"
 
 
-async def fifo(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
-    await sandbox.exec(["mkfifo", "/workspace/result"])
-    try:
-        async with asyncio.timeout(3):
-            found = await sandbox.read_file("result")
-    except TimeoutError:
-        return "won the agent waits for ever"
-    except ItemError as error:
-        return f"refused {str(error).rpartition(': ')[2]}"
-    return f"unclear: {found!r}"
+async def write_through(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
+    """The host writes where a link leads to settings of whoever writes, here of the agent."""
+    for number, name in enumerate(("oom_score_adj", "coredump_filter", "comm")):
+        await sandbox.exec(["ln", "-s", f"/proc/self/{name}", f"/workspace/{number}"])
+        with contextlib.suppress(ItemError):
+            await sandbox.write_file(str(number), b"1000")
+            return f"won the agent's {name} is set"
+    return "refused nothing of the agent's is written"
 
 
 attempt, channel = of_group("left behind"), of_group("the host's channel")
@@ -267,6 +262,12 @@ ATTEMPTS = [
     channel("descriptors that a command inherits", mechanism="inherited descriptors",
             play=inherited, guard="descriptors closed for commands",
             refusal="no descriptor but the three"),
+    channel("a result that is a link to the agent's secrets", mechanism="/proc/self",
+            play=read_through, without=HIDDEN, by="agent not dumpable",
+            refusal="nothing of the agent's is read"),
+    channel("a link to the agent's settings where the host writes", mechanism="/proc/self",
+            play=write_through, without=HIDDEN, by="agent not dumpable",
+            refusal="nothing of the agent's is written"),
     channel("the agent's socket by its name", mechanism="Unix sockets", payload=SEARCH,
             play=search, guard="a socket without a name inside", refusal="no socket that answers"),
 ]  # fmt: skip
