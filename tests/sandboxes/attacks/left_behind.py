@@ -23,8 +23,10 @@ from tests.sandboxes.attacks.reaching import HIDDEN
 DAEMON = """
 import os, time
 print("tried", flush=True)
+ready, done = os.pipe()
 if os.fork() == 0:
     os.setsid()
+    os.write(done, b".")
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -38,6 +40,7 @@ if os.fork() == 0:
                     pass
         time.sleep(0.005)
     os._exit(0)
+os.read(ready, 1)  # it has left the group that is killed with this process
 os._exit(0)
 """
 
@@ -178,15 +181,16 @@ async def inherited(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
 
 
 SEARCH = """
+SKIPPED = {"/proc", "/usr", "/opt/python"}
+
 def attack():
     names = set()
     with open("/proc/net/unix") as file:
         for line in file.readlines()[1:]:
             words = line.split()
             names |= {words[7]} if len(words) > 7 else set()
-    for folder, _, files in os.walk("/", onerror=None):
-        if folder.startswith(("/proc", "/usr", "/opt/python")):
-            continue
+    for folder, folders, files in os.walk("/"):
+        folders[:] = [f for f in folders if os.path.join(folder, f) not in SKIPPED]
         for name in files:
             path = os.path.join(folder, name)
             try:
