@@ -179,7 +179,7 @@ class PlainBackend:
     def _described(self, name: str) -> tuple[PlainBody, SandboxTemplate]:
         try:
             found = json.loads((folder() / name / DESCRIPTION).read_text())
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise TransientError(f"there is no sandbox {name}: {error}") from error
         process = ProcessId(found["pid"], found["started"])
         template = SandboxTemplate.model_validate(found["template"])

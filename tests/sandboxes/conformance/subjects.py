@@ -21,6 +21,11 @@ SMALL = SandboxTemplate(
 )
 
 
+def small(**settings: object) -> SandboxTemplate:
+    """With these settings beside."""
+    return SandboxTemplate.model_validate(SMALL.model_dump() | settings)
+
+
 class Subject(NamedTuple):
     name: str
     backend: Backend
@@ -33,9 +38,9 @@ class Subject(NamedTuple):
     async def sandbox(
         self, snapshot: Snapshot | None = None, **settings: object
     ) -> AsyncIterator[Sandbox]:
-        """A small one with these settings of the template."""
-        template = SandboxTemplate.model_validate(dict(SMALL) | settings)
-        async with closing(await self.backend.create(template, snapshot)) as sandbox:
+        async with closing(
+            await self.backend.create(small(**settings), snapshot)
+        ) as sandbox:
             yield sandbox
 
     async def names(self) -> set[str]:
