@@ -375,7 +375,7 @@ def main() -> None:
     if settings["calls"]:
         rights.filter_calls(bytes.fromhex(settings["calls"]))
     if settings["hidden"]:
-        rights.hide(dies_with_parent=settings["dies_with_parent"])
+        rights.hide()
     try:
         agent.run()
     except MemoryError:
