@@ -109,6 +109,12 @@ def is_code(row: Row) -> bool:
     return row["domain_id"] == CODE_DOMAIN
 
 
+def bug_of(task: Row) -> str | None:
+    """Id of the bug that a task on code is about. None for other tasks, and for those that were
+    made before bugs had ids."""
+    return task["initial_state"].get("bug") if is_code(task) else None
+
+
 def _spec(tool: WorkspaceTool) -> list[Any]:
     return [tool.name, tool.description, tool.input_schema, tool.read_only]
 
