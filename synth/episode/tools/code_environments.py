@@ -13,8 +13,9 @@ from records.tables.schemas import Row
 from sandboxes.code.problems import FOLDER as PROBLEMS
 from sandboxes.code.problems import Problem, ProblemSet, judge, load_problems
 from sandboxes.code.projects import MAX_DEFINITION, Project, builtin_projects
+from sandboxes.code.repository import REPO
 from sandboxes.code.suite import SuiteRun, run_suite
-from sandboxes.code.workspace import REPO, TOOLS, WorkspaceTool
+from sandboxes.code.workspace import TOOLS, WorkspaceTool
 from synth.rubrics.episode import net_changes
 from tool_specs.domains.loading import checked, read_yaml
 
