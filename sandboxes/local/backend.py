@@ -225,6 +225,8 @@ def spawn(
             stdin=stdin, stdout=errors, stderr=errors, close_fds=True,
             pass_fds=[*descriptors, *([] if taken is None else [taken.namespace])],
             env=dict(os.environ) if Protection.ENVIRONMENT in without else {},
+            # a terminal's Ctrl-C is for its owner, whom one that lingers outlives
+            start_new_session=template.linger_s > 0,
         )  # fmt: skip
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
