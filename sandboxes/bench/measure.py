@@ -138,13 +138,20 @@ async def hold_many(count: int, weigh: Weigh = memory.processes_mb) -> Many:
             took.append(time.perf_counter() - begun)
             answers.append(done.stdout == f"{number}\n".encode())
         kernel = memory.kernel_mb() - kernel
-        bodies = [s.body for s in sandboxes if isinstance(s.body, LocalBody)]
-        weight = weigh([pid for body in bodies for pid in (body.pid, body.agent_pid())])
+        weight = weigh([pid for sandbox in sandboxes for pid in processes_of(sandbox)])
         closing = time.perf_counter()
         for sandbox in sandboxes:
             sandbox.end("all are ended")
     closed_s = time.perf_counter() - closing
     return Many(opened_s, sum(answers), took, weight, kernel, closed_s, remains() - before)
+
+
+def processes_of(sandbox: Sandbox) -> tuple[int, int]:
+    """bubblewrap's id and the agent's, on the host."""
+    body = sandbox.body
+    assert isinstance(body, LocalBody)
+    assert body.agent is not None
+    return body.pid, body.agent.pid
 
 
 def remains() -> int:
