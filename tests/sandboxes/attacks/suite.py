@@ -8,6 +8,7 @@ from tests.sandboxes.attacks import (
     neighbours,
     network,
     privilege,
+    quotas,
     secrets_of_host,
     way_out,
 )
@@ -24,6 +25,7 @@ ATTEMPTS: list[Attempt] = [
         secrets_of_host,
         channel,
         neighbours,
+        quotas,
         graders,
     )
     for attempt in module.ATTEMPTS
