@@ -7,7 +7,6 @@ cannot do is missing from `controllers()`, and `sandboxes.local.doctor` says so.
 
 import asyncio
 import contextlib
-import itertools
 import os
 import signal
 import subprocess
@@ -163,16 +162,13 @@ def removed(folder: Path) -> bool:
     return True
 
 
-_numbers = itertools.count()
-
-
-def make_group(limits: Limits) -> ControlGroups:
-    """New groups with the limits set; empty where this machine offers no controller."""
-    name = f"{PREFIX}.{owner_name()}.{next(_numbers)}"
+def make_group(limits: Limits, name: str) -> ControlGroups:
+    """New groups for the sandbox of this name, the limits set; empty where this machine offers no
+    controller."""
     folders: list[Path] = []
     try:
         for controller, (version, parent) in controllers().items():
-            if (folder := parent / name) not in folders:
+            if (folder := parent / f"{PREFIX}.{name}") not in folders:
                 folder.mkdir()
                 folders.append(folder)
             for file, value in settings(controller, version, limits).items():

@@ -23,6 +23,7 @@ class Protection(StrEnum):
     USER = "unprivileged user"
     CAPABILITIES = "no capabilities"
     HIDDEN_AGENT = "agent not dumpable"
+    APART = "agent's own user"
     ORPHANS = "leftovers killed"
 
 

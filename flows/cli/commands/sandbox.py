@@ -28,9 +28,10 @@ def doctor(*, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
+    from sandboxes.lending.leases import available
     from sandboxes.local.doctor import Enforcement, enforceable
 
-    print_rows(Enforcement._fields, enforceable(), json_=json_)
+    print_rows(Enforcement._fields, enforceable(available()), json_=json_)
 
 
 def run(

@@ -8,6 +8,8 @@ import errno
 import os
 import stat
 
+LONGEST_PATH = 4096
+
 
 def read_file(path: str, limit: int) -> bytes:
     """Up to `limit` bytes of a regular file. Opened without waiting: a FIFO would never answer."""
@@ -19,6 +21,8 @@ def read_file(path: str, limit: int) -> bytes:
 
 
 def write_file(path: str, data: bytes, mode: int) -> None:
+    if len(path) > LONGEST_PATH:  # making its parents goes one call deeper for each
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(path, flags, mode)

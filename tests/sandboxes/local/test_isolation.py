@@ -16,7 +16,7 @@ import pytest
 from records.processes import ProcessId
 from sandboxes.core.python_env import base_python
 from sandboxes.core.sandbox import ExecResult
-from sandboxes.core.template import AGENT_UID, BASE_ENV, SandboxTemplate
+from sandboxes.core.template import BASE_ENV, PROGRAM_ID, SandboxTemplate
 from sandboxes.local import cgroups
 from sandboxes.local.backend import lease
 from sandboxes.local.reaper import reap
@@ -156,10 +156,10 @@ def test_no_rights_seen_from_both_sides() -> None:
     for status in (within, without):
         assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
         assert status["NoNewPrivs"] == "1"
-    assert within["Uid"].split() == [str(AGENT_UID)] * 4
-    host_uid = AGENT_UID if os.geteuid() == 0 else os.geteuid()
+    assert within["Uid"].split() == [str(PROGRAM_ID)] * 4
+    host_uid = PROGRAM_ID if os.geteuid() == 0 else os.geteuid()
     assert without["Uid"].split() == [str(host_uid)] * 4
-    assert within["Groups"].split() in ([], [str(AGENT_UID)])
+    assert within["Groups"].split() in ([], [str(PROGRAM_ID)])
 
 
 def host_pids(mark: str) -> Iterator[int]:
