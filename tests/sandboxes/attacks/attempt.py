@@ -29,7 +29,7 @@ MINIMAL_ROOT = "minimal root"
 
 CAPS = Limits(timeout_s=10, memory_mb=128, processes=48, disk_mb=16, open_files=256)
 
-AGENT = 2
+AGENT = 1
 """Process id, inside, of the program that serves the host."""
 
 PRELUDE = f"""
@@ -194,6 +194,10 @@ class Attempt:
             return words
 
 
+PLAY_S = 15.0
+"""For both plays of one attempt; a longer one has gone wrong."""
+
+
 class Outcome(NamedTuple):
     control: str
     """ "won ..." where the payload works, or why there is no control."""
@@ -212,9 +216,10 @@ async def play_both(attempt: Attempt) -> Outcome:
     try:
         if attempt.as_root and not is_root():
             return Outcome(ROOT_ONLY, await attempt.run(control=False))
-        control, contained = await asyncio.gather(
-            attempt.run(control=True), attempt.run(control=False)
-        )
+        async with asyncio.timeout(PLAY_S):
+            control, contained = await asyncio.gather(
+                attempt.run(control=True), attempt.run(control=False)
+            )
     except pytest.skip.Exception as reason:
         return Outcome(str(reason), "")
     return Outcome(control, contained)

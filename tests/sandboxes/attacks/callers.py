@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sandboxes.core.python_env import VERSION
-from sandboxes.local import backend
+from sandboxes.lending.leases import available
 from tests.sandboxes.attacks.attempt import Attempt, Outcome, is_root, play_both
 from tests.sandboxes.attacks.scenes import PLACE
 from tests.sandboxes.attacks.suite import ATTEMPTS
@@ -143,7 +143,7 @@ for folder in folders:
 
 def main() -> None:
     names = set(json.load(sys.stdin))
-    report = backend.available() or asyncio.run(
+    report = available() or asyncio.run(
         play_all([attempt for attempt in ATTEMPTS if attempt.name in names])
     )
     json.dump(report, sys.stdout)

@@ -23,7 +23,9 @@ from tests.sandboxes.attacks.attempt import (
     Scene,
     of_group,
     python,
+    walls,
 )
+from tests.sandboxes.attacks.calls import NUMBERS
 
 PATIENCE_S = 10.0
 """How long a line may take."""
@@ -34,8 +36,8 @@ neighbour may have to wait."""
 
 ROOMY = Limits(timeout_s=10, memory_mb=192, processes=48, disk_mb=16, open_files=256)
 
-WORK = r"""
-import array, ctypes, fcntl, mmap, os, resource, signal, socket, struct, sys, time
+WORK = f"NUMBERS = {NUMBERS}" + r"""
+import ctypes, fcntl, mmap, os, resource, signal, socket, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
 
@@ -142,7 +144,7 @@ def files():
 
 def processor():
     assert os.getpriority(os.PRIO_PROCESS, 0) == 0, "its priority is lower"
-    assert call(libc.syscall, 252, 1, 0) == start[0], "its input and output are put last"
+    assert call(libc.syscall, NUMBERS["ioprio_get"], 1, 0) == start[0], "its input and output are put last"
     assert os.sched_getaffinity(0) == start[1], "it lost processors"
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == start[2], "it may open fewer files"
 
@@ -151,14 +153,14 @@ def randomness():
         assert len(file.read(64)) == 64, "too few numbers"
 
 def keys():
-    call(libc.syscall, 248, b"user", f"key-{time.monotonic_ns()}".encode(), b"value", 5, -2)
+    call(libc.syscall, NUMBERS["add_key"], b"user", f"key-{time.monotonic_ns()}".encode(), b"value", 5, -2)
 
 def requests():
     ident = ctypes.c_ulong(0)
-    call(libc.syscall, 206, 8, ctypes.byref(ident))
-    call(libc.syscall, 207, ident)
+    call(libc.syscall, NUMBERS["io_setup"], 8, ctypes.byref(ident))
+    call(libc.syscall, NUMBERS["io_destroy"], ident)
 
-start = (call(libc.syscall, 252, 1, 0), os.sched_getaffinity(0),  # ioprio_get
+start = (call(libc.syscall, NUMBERS["ioprio_get"], 1, 0), os.sched_getaffinity(0),  # ioprio_get
          resource.getrlimit(resource.RLIMIT_NOFILE))
 WORK = [inotify, terminal, pipe, signals, timer, descriptors, locks, children, shared_memory,
         locked_memory, message, semaphore, server, abstract_name, disk, memory, files, processor,
@@ -353,13 +355,14 @@ PRIORITY = OF_ALL.format(each="os.setpriority(os.PRIO_USER, 0, 19)")
 INPUT = OF_ALL.format(each='syscall(NUMBERS["ioprio_set"], 3, os.getuid(), 3 << 13)')
 
 
-async def disturb(attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
-    """The neighbour works before the attack and while it stands."""
+async def disturb(attempt: Attempt, sandbox: Sandbox, scene: Scene, *, rare: str = "") -> str:
+    """The neighbour works before the attack and while it stands. `rare` names work that is possible
+    in the control alone."""
     async with undisturbed() if attempt.alone else contextlib.nullcontext():
         if scene.control:
-            return await disturb_one(attempt, sandbox, sandbox)
+            return await disturb_one(attempt, sandbox, sandbox, rare)
         async with lease(SandboxTemplate(limits=attempt.limits)) as other:
-            return await disturb_one(attempt, sandbox, other)
+            return await disturb_one(attempt, sandbox, other, "")
 
 
 @contextlib.asynccontextmanager
@@ -376,11 +379,11 @@ async def undisturbed() -> AsyncIterator[None]:
         yield
 
 
-async def disturb_one(attempt: Attempt, sandbox: Sandbox, other: Sandbox) -> str:
+async def disturb_one(attempt: Attempt, sandbox: Sandbox, other: Sandbox, rare: str) -> str:
     neighbour = await other.open_stdio(python(WORK))
     if (said := await lines_of(neighbour, 1)) != ["ready"]:
         return f"unclear: the neighbour does not start: {said}"
-    if (before := await work(neighbour)) != "all is done":
+    if (before := await work(neighbour, rare)) != "all is done":
         return f"unclear: the neighbour does not even work before: {before}"
     attacker = await sandbox.open_stdio(python(f"{PRELUDE}{attempt.payload}{STAND}"))
     said = await lines_of(attacker, 2)
@@ -388,18 +391,18 @@ async def disturb_one(attempt: Attempt, sandbox: Sandbox, other: Sandbox) -> str
         return f"unclear: the attack does not stand: {said}"
     if said[-1].startswith("refused"):
         return said[-1]
-    after = await work(neighbour)
+    after = await work(neighbour, rare)
     if after != "all is done" and sandbox is not other:
         await asyncio.sleep(LOOKED_AFTER_S)
-        after = await work(neighbour)
+        after = await work(neighbour, rare)
     if after == "all is done":
         return "refused the neighbour works"
     return f"won the neighbour fails: {after}; {said[-1]}"
 
 
-async def work(neighbour: StdioProcess) -> str:
+async def work(neighbour: StdioProcess, rare: str) -> str:
     with contextlib.suppress(SynthError):
-        await neighbour.write(b"\n")
+        await neighbour.write(f"{rare}\n".encode())
     return "".join(await lines_of(neighbour, 1)) or "it is dead"
 
 
@@ -420,6 +423,7 @@ attempt = partial(
 USER = {"by": "a user of its own", "one_uid": "the kernel counts it for the user", "alone": True}
 IPC = {"by": "IPC namespace"}
 PROCESSES = {"by": "process namespace"}
+CALLS = {"by": "system call filter", "without": walls("CALLS"), "refusal": "EPERM"}
 
 ATTEMPTS = [
     attempt("all inotify instances", mechanism="quota of inotify", payload=INOTIFY, **USER),
@@ -443,10 +447,15 @@ ATTEMPTS = [
     attempt("all room for files", mechanism="tmpfs", payload=FILL, by="a tmpfs of its own"),
     attempt("ports and names of services", mechanism="names of sockets", payload=BIND,
             by="network namespace"),
+    attempt("all keys", mechanism="quota of keys", payload=KEYS, **CALLS,
+            play=partial(disturb, rare="keys")),
+    attempt("all asynchronous requests", mechanism="count of asynchronous requests",
+            payload=ASYNCHRONOUS, play=partial(disturb, rare="requests"), alone=True,
+            **CALLS | {"refusal": "ENOSYS"}),
     attempt("lowest priority for everybody", mechanism="priority of others", payload=PRIORITY,
-            **PROCESSES),
+            **CALLS),
     attempt("last place at disks for everybody", mechanism="priority of others", payload=INPUT,
-            **PROCESSES),
+            **CALLS),
     attempt("one processor for everybody", mechanism="affinity of others",
             payload=OF_ALL.format(each=EVERY.format("os.sched_setaffinity(int(name), {0})")),
             **PROCESSES),

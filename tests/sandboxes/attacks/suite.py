@@ -1,15 +1,22 @@
 """All attempts, in the order of the table."""
 
 from tests.sandboxes.attacks import (
+    accounting,
     channel,
     exhaustion,
     files,
+    folders,
     graders,
     neighbours,
     network,
     privilege,
+    processes,
     quotas,
+    reaching,
+    rights,
     secrets_of_host,
+    sockets,
+    steering,
     way_out,
 )
 from tests.sandboxes.attacks.attempt import Attempt
@@ -18,14 +25,21 @@ ATTEMPTS: list[Attempt] = [
     attempt
     for module in (
         network,
+        sockets,
         way_out,
         files,
+        folders,
         privilege,
+        rights,
+        processes,
         exhaustion,
         secrets_of_host,
+        reaching,
+        steering,
         channel,
         neighbours,
         quotas,
+        accounting,
         graders,
     )
     for attempt in module.ATTEMPTS
