@@ -131,9 +131,7 @@ class PlainBody:
         raise lacking("plain", Capability.RECYCLING)
 
     def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(
-            self.connect, self.cause, token=self.token, linger_s=template.linger_s
-        )
+        return FrameChannel(self.connect, self.cause, token=self.token, linger_s=template.linger_s)
 
 
 class PlainBackend:

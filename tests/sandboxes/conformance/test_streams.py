@@ -35,7 +35,9 @@ async def worked(subject: Subject, sandbox: Sandbox) -> None:
 
     async def commands() -> None:
         for number in range(4):
-            done = await sandbox.exec(["sh", "-c", f"echo {number} >> log; cat"], stdin=LINES[-1] * 99)
+            done = await sandbox.exec(
+                ["sh", "-c", f"echo {number} >> log; cat"], stdin=LINES[-1] * 99
+            )
             assert done.stdout == LINES[-1] * 99
             await sandbox.write_file("file", LINES[number] * 999)
             assert await sandbox.read_file("file") == LINES[number] * 999
