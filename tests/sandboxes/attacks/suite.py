@@ -1,6 +1,7 @@
 """All attempts, in the order of the table."""
 
 from tests.sandboxes.attacks import (
+    accounting,
     channel,
     exhaustion,
     files,
@@ -11,6 +12,7 @@ from tests.sandboxes.attacks import (
     network,
     privilege,
     processes,
+    quotas,
     reaching,
     rights,
     secrets_of_host,
@@ -40,6 +42,8 @@ ATTEMPTS: list[Attempt] = [
         channel,
         left_behind,
         neighbours,
+        quotas,
+        accounting,
         graders,
     )
     for attempt in module.ATTEMPTS
