@@ -82,11 +82,10 @@ def attack(name):
 
 CONTROL_GROUPS = """
 def attack(path):
-    for path in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"):
-        try:
-            return "control groups " + " ".join(os.listdir(path))[:50]
-        except FileNotFoundError:
-            continue
+    for path in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", os.path.dirname(path)):
+        if os.path.exists(path):
+            with open(path + "/tasks") as file:
+                return "processes " + file.read(100).replace(chr(10), " ")
     raise FileNotFoundError(errno.ENOENT, "")
 """
 
