@@ -77,10 +77,6 @@ def work(pid):
 def work(pid):
     os.kill(int(pid), 9)
 """),
-    "stopping a later command": ("SIGSTOP", """
-def work(pid):
-    os.kill(int(pid), 19)
-"""),
     "a lower limit for a later command": ("prlimit", """
 import resource
 def work(pid):

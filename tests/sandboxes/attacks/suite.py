@@ -18,6 +18,7 @@ from tests.sandboxes.attacks import (
     secrets_of_host,
     sockets,
     steering,
+    told,
     way_out,
 )
 from tests.sandboxes.attacks.attempt import Attempt
@@ -35,6 +36,7 @@ ATTEMPTS: list[Attempt] = [
         processes,
         exhaustion,
         secrets_of_host,
+        told,
         reaching,
         steering,
         channel,
