@@ -38,9 +38,7 @@ class Subject(NamedTuple):
     async def sandbox(
         self, snapshot: Snapshot | None = None, **settings: object
     ) -> AsyncIterator[Sandbox]:
-        async with closing(
-            await self.backend.create(small(**settings), snapshot)
-        ) as sandbox:
+        async with closing(await self.backend.create(small(**settings), snapshot)) as sandbox:
             yield sandbox
 
     async def names(self) -> set[str]:

@@ -22,13 +22,14 @@ async def whole(process: StdioProcess) -> bytes:
 async def exactly(process: StdioProcess, count: int) -> bytes:
     found = bytearray()
     while len(found) < count:
-        assert (data := await process.read()), bytes(found)
+        data = await process.read()
+        assert data, bytes(found)
         found += data
     return bytes(found)
 
 
 async def test_several_answer_line_by_line_and_end_as_they_say(subject: Subject) -> None:
-    script = "while read line; do echo \"$0 $line\"; test $line = end && break; done; exit $0"
+    script = 'while read line; do echo "$0 $line"; test $line = end && break; done; exit $0'
     async with subject.sandbox() as sandbox:
         talks = [await sandbox.open_stdio(["sh", "-c", script, str(n)]) for n in range(1, 4)]
         for line in (b"one\n", b"two\n", b"end\n"):
@@ -60,7 +61,9 @@ async def test_a_slow_reader_holds_the_program_up_and_gets_every_byte(subject: S
 
 
 async def test_what_is_not_read_waits_inside(subject: Subject) -> None:
-    script = "import os\nfor n in range(800):\n os.write(1, bytes(1 << 16))\n os.write(2, b'%d ' % n)"
+    script = (
+        "import os\nfor n in range(800):\n os.write(1, bytes(1 << 16))\n os.write(2, b'%d ' % n)"
+    )
     async with subject.sandbox() as sandbox:
         flood = await sandbox.open_stdio([subject.python, "-c", script])
         await sandbox.exec(["sleep", "0.5"])
@@ -89,7 +92,9 @@ async def test_much_input_comes_back_whole(subject: Subject) -> None:
 
 
 async def test_one_that_is_killed_takes_along_what_it_started(subject: Subject) -> None:
-    script = "echo $$; (sleep 0.5; echo late > late) & setsid sh -c 'sleep 0.5; echo late > late' & "
+    script = (
+        "echo $$; (sleep 0.5; echo late > late) & setsid sh -c 'sleep 0.5; echo late > late' & "
+    )
     async with subject.sandbox() as sandbox:
         server = await sandbox.open_stdio(["sh", "-c", script + "echo up; sleep 1000"])
         while b"up\n" not in await server.read():
