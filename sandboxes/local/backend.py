@@ -113,6 +113,7 @@ class LocalBackend:
 
     async def adopt(self, name: str) -> Sandbox:
         body, template = bodies.described(name)
+        body.memory_kills()  # those of its former holder's time
         channel = channel_to(body, template)
         try:
             async with asyncio.timeout(template.limits.start_timeout_s):
