@@ -18,7 +18,8 @@ SHARED = 32
 def rlimits_for(limits: Limits, *, have: Set[ControllerName], root: bool) -> dict[str, int]:
     """Values for the agent, and so for all it starts. `have` are the usable control groups."""
     found = {
-        "RLIMIT_CORE": 0,
+        # no file holds so little, and of 1 alone the kernel makes no dump for a pipe either
+        "RLIMIT_CORE": 1,
         "RLIMIT_MSGQUEUE": 0,  # POSIX queues would outlive a command, seen by nobody
         "RLIMIT_SIGPENDING": PENDING_SIGNALS,
         "RLIMIT_NICE": 0,
