@@ -51,6 +51,8 @@ class LocalBody:
     users: Users | None = None
     agent: ProcessId | None = None
     """The agent as the host sees it, once it has answered. Without it there is no sandbox."""
+    kills: int = 0
+    """Kills for memory when that was last asked."""
     before: clean.SandboxTraces | None = field(default=None, repr=False)
 
     @property
@@ -82,12 +84,13 @@ class LocalBody:
                 break
             await asyncio.sleep(0.002)  # its stream ends a moment before it does
         code = None if isinstance(self.process, ProcessId) else self.process.returncode
-        if code in (KILLED, -signal.SIGKILL) and self.memory_kills():
+        if code in (None, KILLED, -signal.SIGKILL) and self.group.out_of_memory() > self.kills:
             code = OUT_OF_MEMORY
         return ended_with(code)
 
     def memory_kills(self) -> int:
-        return self.group.out_of_memory()
+        self.kills = self.group.out_of_memory()
+        return self.kills
 
     def found(self) -> None:
         """Note the agent, which has just answered. TransientError if it is gone."""

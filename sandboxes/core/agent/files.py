@@ -29,7 +29,7 @@ def write_file(path: str, data: bytes, mode: int) -> None:
 
 
 def regular(fd: int) -> int:
-    """The descriptor of a regular file; any other is closed (`open` would leave a folder's open)."""
+    """The descriptor of a regular file; any other is closed, as `open` leaves a folder's open."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "not a regular file")

@@ -230,8 +230,8 @@ def parents() -> dict[int, int]:
 
 
 def kept(pid: int, parent: dict[int, int], roots: set[int]) -> bool:
-    """Whether `pid` is this process, or below a running job, or came in from outside, as a container
-    manager's `exec` does: what is made inside always descends from this process."""
+    """Whether `pid` is this process, or below a running job, or came in from outside, as a
+    container manager's `exec` does: what is made inside always descends from this process."""
     if pid == os.getpid():
         return True
     above = pid

@@ -4,11 +4,18 @@ from tests.sandboxes.attacks import (
     channel,
     exhaustion,
     files,
+    folders,
     graders,
+    left_behind,
     neighbours,
     network,
     privilege,
+    processes,
+    reaching,
+    rights,
     secrets_of_host,
+    sockets,
+    steering,
     way_out,
 )
 from tests.sandboxes.attacks.attempt import Attempt
@@ -17,12 +24,19 @@ ATTEMPTS: list[Attempt] = [
     attempt
     for module in (
         network,
+        sockets,
         way_out,
         files,
+        folders,
         privilege,
+        rights,
+        processes,
         exhaustion,
         secrets_of_host,
+        reaching,
+        steering,
         channel,
+        left_behind,
         neighbours,
         graders,
     )
