@@ -90,9 +90,17 @@ class Project(Config):
         }
 
     def graded_files(self, candidate: Mapping[str, str]) -> dict[str, str]:
-        """The candidate's own files, and the project's own version of all that judges them."""
+        """The candidate's own files, and the project's own version of all that judges them. A file
+        of the candidate's that stands in the way of one of those is left out."""
+        judging = {p: text for p, text in self.files.items() if self.is_protected(p)}
+        folders = {str(parent) for path in judging for parent in PurePosixPath(path).parents}
         own = {p: text for p, text in candidate.items() if not self.is_protected(p)}
-        return own | {p: text for p, text in self.files.items() if self.is_protected(p)}
+        in_the_way = {
+            p
+            for p in own
+            if p in folders or any(str(parent) in judging for parent in PurePosixPath(p).parents)
+        }
+        return {p: text for p, text in own.items() if p not in in_the_way} | judging
 
 
 def check_path(path: str) -> None:
