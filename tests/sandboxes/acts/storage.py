@@ -185,7 +185,7 @@ REPOSITORY: tuple[Act, ...] = (
     sh("the folder it stands in, removed", 'rm -rf "$PWD"', code="unreadable", after=UNREADABLE),
     sh(
         "all that can be removed",
-        "rm -rf --no-preserve-root / 2>/dev/null",
+        "rm -rf /workspace /tmp /dev/shm /opt /etc 2>/dev/null",
         code="unreadable",
         after=UNREADABLE,
     ),

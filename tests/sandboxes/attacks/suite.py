@@ -1,14 +1,23 @@
 """All attempts, in the order of the table."""
 
 from tests.sandboxes.attacks import (
+    accounting,
     channel,
     exhaustion,
     files,
+    folders,
     graders,
+    left_behind,
     neighbours,
     network,
     privilege,
+    processes,
+    quotas,
+    reaching,
+    rights,
     secrets_of_host,
+    sockets,
+    steering,
     way_out,
 )
 from tests.sandboxes.attacks.attempt import Attempt
@@ -17,13 +26,22 @@ ATTEMPTS: list[Attempt] = [
     attempt
     for module in (
         network,
+        sockets,
         way_out,
         files,
+        folders,
         privilege,
+        rights,
+        processes,
         exhaustion,
         secrets_of_host,
+        reaching,
+        steering,
         channel,
+        left_behind,
         neighbours,
+        quotas,
+        accounting,
         graders,
     )
     for attempt in module.ATTEMPTS
