@@ -4,11 +4,12 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from sandboxes.bench import memory
 from sandboxes.core.owners import PREFIX, owner_name
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
@@ -16,24 +17,28 @@ from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.leases import lease
 from sandboxes.lending.pool import Pool
 from sandboxes.local import cgroups
+from sandboxes.local.body import LocalBody
 
 WARM_UP = 3
 SMALL = SandboxTemplate(limits=Limits(memory_mb=64, processes=16, disk_mb=4))
 AT_ONCE = 4
 """Starts at once while many are opened."""
 
+Weigh = Callable[[Sequence[int]], float | None]
+"""Processes -> megabytes that they take, None where nobody may tell."""
+
 
 class Figure(NamedTuple):
     name: str
-    value: float
-    """The median, where there are several."""
+    value: float | None
+    """The median, where there are several; None where it cannot be known."""
     p95: float | None
     unit: str
     n: int
     aim: str
 
 
-async def figures(*, repeats: int, live: int) -> list[Figure]:
+async def figures(*, repeats: int, live: int, weigh: Weigh = memory.processes_mb) -> list[Figure]:
     """Every figure, the cases of latencies in turns, so that load meets all of them."""
     found = await latencies(repeats)
     for workers in (1, 2):
@@ -42,7 +47,7 @@ async def figures(*, repeats: int, live: int) -> list[Figure]:
         found.append(
             Figure(f"create and destroy, {workers} workers", rate, None, "1/s", repeats, aim)
         )
-    return found + await many(live)
+    return found + await many(live, weigh)
 
 
 async def latencies(repeats: int) -> list[Figure]:
@@ -50,8 +55,8 @@ async def latencies(repeats: int) -> list[Figure]:
         await pool.warm(SandboxTemplate(), 1)
         cases: dict[tuple[str, str], Callable[[], Awaitable[None]]] = {
             ("plain subprocess", ""): plain,
-            ("fresh sandbox + exec + end", "at most 80"): fresh,
-            ("warm lease + exec", "at most 5"): lambda: warm(pool),
+            ("fresh sandbox + exec + end", "at most 45"): fresh,
+            ("warm lease + exec", "at most 3"): lambda: warm(pool),
             ("its cleaning and proof", ""): pool.settled,  # of the case before it
             ("exec in a held sandbox", "at most 2"): lambda: held_exec(held),
         }
@@ -106,15 +111,18 @@ class Many(NamedTuple):
     opened_s: float
     answered: int
     exec_s: list[float]
+    processes_mb: float | None
+    kernel_mb: float
+    """The kernel's own memory, by how much it grew: what others do here meanwhile counts, too."""
     closed_s: float
     left: int
     """Processes below this one, and control groups of it, that are there afterwards."""
 
 
-async def hold_many(count: int) -> Many:
+async def hold_many(count: int, weigh: Weigh = memory.processes_mb) -> Many:
     """`count` sandboxes alive at once; then a command in every one of them; then none."""
     answers, took = [], []
-    before = remains()
+    before, kernel = remains(), memory.kernel_mb()
     async with AsyncExitStack() as stack:
         started, gate, sandboxes = time.perf_counter(), asyncio.Semaphore(AT_ONCE), []
 
@@ -129,11 +137,21 @@ async def hold_many(count: int) -> Many:
             done = await sandbox.exec(["echo", str(number)])
             took.append(time.perf_counter() - begun)
             answers.append(done.stdout == f"{number}\n".encode())
+        kernel = memory.kernel_mb() - kernel
+        weight = weigh([pid for sandbox in sandboxes for pid in processes_of(sandbox)])
         closing = time.perf_counter()
         for sandbox in sandboxes:
             sandbox.end("all are ended")
     closed_s = time.perf_counter() - closing
-    return Many(opened_s, sum(answers), took, closed_s, remains() - before)
+    return Many(opened_s, sum(answers), took, weight, kernel, closed_s, remains() - before)
+
+
+def processes_of(sandbox: Sandbox) -> tuple[int, int]:
+    """bubblewrap's id and the agent's, on the host."""
+    body = sandbox.body
+    assert isinstance(body, LocalBody)
+    assert body.agent is not None
+    return body.pid, body.agent.pid
 
 
 def remains() -> int:
@@ -144,13 +162,19 @@ def remains() -> int:
     return below + sum(len(list(parent.glob(pattern))) for parent in folders)
 
 
-async def many(count: int) -> list[Figure]:
-    seen = await hold_many(count)
+async def many(count: int, weigh: Weigh) -> list[Figure]:
+    seen = await hold_many(count, weigh)
+    kernel = round(seen.kernel_mb / count, 2)
+    own = None if seen.processes_mb is None else round(seen.processes_mb / count, 2)
+    whole = None if own is None else round(own + kernel, 2)
     return [
         Figure("alive at once", count, None, "sandboxes", 1, ""),
         Figure("- that answered", seen.answered, None, "sandboxes", 1, f"{count}"),
         of("- exec in one of them", "", seen.exec_s),
         Figure("- opening them", round(seen.opened_s, 1), None, "s", 1, ""),
+        Figure("- memory of one", whole, None, "MB", count, "at most 5"),
+        Figure("  - of its two processes (PSS)", own, None, "MB", count, ""),
+        Figure("  - of the kernel for it", kernel, None, "MB", count, ""),
         Figure("- ending them", round(seen.closed_s, 1), None, "s", 1, ""),
         Figure("- processes and groups left behind", seen.left, None, "", 1, "0"),
     ]

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Protocol
 
-from records.errors import ItemError, SynthError
+from records.errors import ItemError, SynthError, TransientError
+from sandboxes.core.agent.main import OUT_OF_MEMORY, OUTRUN, UNDYING
 from sandboxes.core.template import SandboxTemplate
 
 
@@ -15,6 +16,21 @@ class ProgramEndedError(ItemError):
 
     def __init__(self, detail: str) -> None:
         super().__init__("sandbox_ended", detail)
+
+
+PROGRAMS_DOING = {
+    OUTRUN: "it started processes faster than they could be killed",
+    UNDYING: "it had processes that could not be killed",
+    OUT_OF_MEMORY: "it took all memory of its limit",
+}
+"""Exit codes of the agent -> what the program did."""
+
+
+def ended_with(code: int | None) -> SynthError:
+    """Why a sandbox is gone whose agent left this exit code; None where nobody knows it."""
+    if code in PROGRAMS_DOING:
+        return ProgramEndedError(f"the program ended its sandbox: {PROGRAMS_DOING[code]}")
+    return TransientError("the sandbox ended")
 
 
 class Snapshot(Protocol):

@@ -21,6 +21,7 @@ from sandboxes.core.agent.frames import (
     UNSEEN_BYTES,
     UNSEEN_FRAMES,
     VERSION,
+    WINDOW,
     frame,
     lengths,
 )
@@ -30,8 +31,11 @@ MAX_HEADER = 64 << 10
 MAX_BODY = 64 << 20
 """Twice the largest output limit: stdout and stderr of one command travel together."""
 
-MAX_UNCLAIMED = 4 << 20
-"""Bytes of answers that are kept for whoever will ask, after an adoption."""
+MAX_UNCLAIMED = MAX_BODY + 4 * WINDOW
+"""Bytes of one command's answers that are kept for whoever will ask, after an adoption."""
+
+RUBBISH = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
+"""What reading raises that does not look as an agent of ours writes it."""
 
 AGAIN_S = 0.05
 """Between two tries to reach an agent whose stream broke."""
@@ -58,6 +62,7 @@ class FrameChannel:
         linger_s: float,
     ) -> None:
         self._connect, self._cause, self._token, self._linger_s = connect, cause, token, linger_s
+        self._holder = secrets.token_hex(8)
         self._writer: asyncio.StreamWriter | None = None
         self._ids = itertools.count(1)
         self._listeners: dict[int, Listener] = {}
@@ -69,7 +74,8 @@ class FrameChannel:
         """Frames that the agent has not confirmed."""
         self._unclaimed: dict[int, list[FrameAnswer]] | None = None
         self.running: tuple[int, ...] = ()
-        """Ids of the commands that ran when the sandbox was adopted."""
+        """Ids of the commands that ran when the sandbox was adopted, or whose end nobody had
+        confirmed."""
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, *, adopted: bool = False) -> None:
@@ -83,18 +89,27 @@ class FrameChannel:
     async def _greet(self, *, adopted: bool = False) -> asyncio.StreamReader:
         reader, writer = await self._connect()
         try:
-            hello = {"op": "hello", "version": VERSION, "token": self._token, "seen": self._seen}
+            hello = {
+                "op": "hello",
+                "version": VERSION,
+                "token": self._token,
+                "holder": self._holder,
+                "adopt": adopted,
+                "seen": self._seen,
+            }
             writer.write(frame(json.dumps(hello).encode()))
             answer, _ = await read_frame(reader)
             if answer.get("event") != "hello":
                 raise TransientError(f"the sandbox's agent refused: {answer.get('reason')}")
-            seen = int(answer["seen"])
+            seen, running = int(answer["seen"]), tuple(map(int, answer["jobs"]))
+        except RUBBISH as error:
+            writer.close()
+            raise TransientError(f"the sandbox's agent sent rubbish: {error!r:.200}") from error
         except BaseException:
             writer.close()
             raise
         if adopted:
-            self._sent = seen
-            self.running = tuple(map(int, answer["jobs"]))
+            self._sent, self.running = seen, running
         self._told, self._unread = self._seen, 0
         self._confirmed(seen)
         for _, whole in self._kept:
@@ -188,8 +203,8 @@ class FrameChannel:
                     reader = await self._again()
         except SynthError as error:
             self.lose(error)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            self.lose(TransientError(f"the sandbox's agent sent rubbish: {error}"))
+        except RUBBISH as error:
+            self.lose(TransientError(f"the sandbox's agent sent rubbish: {error!r:.200}"))
         finally:
             # cancelled: nobody may wait for it any longer
             self.lose(TransientError("the sandbox was closed"))
@@ -203,7 +218,8 @@ class FrameChannel:
         end = loop.time() + self._linger_s
         while loop.time() < end:
             with contextlib.suppress(OSError, EOFError):
-                return await self._greet()
+                async with asyncio.timeout_at(end):  # one that was stopped accepts and is silent
+                    return await self._greet()
             await asyncio.sleep(AGAIN_S)
         raise await self._cause()
 
@@ -217,10 +233,13 @@ class FrameChannel:
             self._seen = int(number)
             self._unread += len(body)
             if self._seen - self._told >= UNSEEN_FRAMES or self._unread >= UNSEEN_BYTES:
-                self._told, self._unread = self._seen, 0
-                if self._writer is not None:
-                    self._writer.write(frame(json.dumps({"seen": self._seen}).encode()))
+                self._confirm()
             self._hear(FrameAnswer(header, body))
+
+    def _confirm(self) -> None:
+        self._told, self._unread = self._seen, 0
+        if self._writer is not None:
+            self._writer.write(frame(json.dumps({"seen": self._seen}).encode()))
 
     def _hear(self, answer: FrameAnswer) -> None:
         ident = answer.header["id"]
@@ -228,8 +247,9 @@ class FrameChannel:
             listener(answer)
         elif self._unclaimed is not None and ident in self.running:
             kept = self._unclaimed.setdefault(ident, [])
-            if sum(len(each.body) for each in kept) + len(answer.body) <= MAX_UNCLAIMED:
-                kept.append(answer)
+            kept.append(answer)
+            if sum(len(each.body) for each in kept) > MAX_UNCLAIMED:
+                raise ValueError("more than an agent of ours sends unasked")
 
     def lose(self, why: SynthError) -> None:
         """Fail what is waiting and everything asked from now on."""
@@ -251,6 +271,7 @@ class FrameChannel:
     async def close(self) -> None:
         self.lose(TransientError("the sandbox was closed"))
         if self._writer is not None:
+            self._confirm()
             self._writer.close()
         if self._task is not None:
             self._task.cancel()

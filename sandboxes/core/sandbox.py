@@ -104,8 +104,8 @@ class Sandbox:
         return process
 
     def running(self) -> list[StdioProcess]:
-        """The programs that ran when this sandbox was adopted, with the output that nobody had
-        confirmed."""
+        """The commands and programs that ran when this sandbox was adopted, or whose end nobody had
+        confirmed, with the output that nobody had confirmed."""
         channel = self._channel
         return [StdioProcess(channel, ident, running=True) for ident in channel.running]
 
@@ -217,7 +217,7 @@ def finished(answer: FrameAnswer, limits: Limits, out_of_memory: bool) -> ExecRe
     try:
         code, split = int(header["exit_code"]), int(header["stdout_bytes"])
         timed_out, truncated = bool(header["timed_out"]), bool(header["truncated"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise TransientError(f"the sandbox's agent sent rubbish: {error}") from error
     return ExecResult(
         exit_code=128 - code if code < 0 else code,

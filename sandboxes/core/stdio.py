@@ -47,6 +47,9 @@ class StdioProcess:
         elif event == "exit":
             code = int(answer.header.get("exit_code", 0))
             kept = int(answer.header.get("stdout_bytes", 0))
+            if stdout := answer.body[:kept]:  # of an adopted command, which tells all at its end
+                self._waiting += len(stdout)
+                self._output.put_nowait(stdout)
             self._end(Ended(code, answer.body[kept:]), f"it ended with exit code {code}")
         elif event == "error":
             reason = str(answer.header.get("reason"))

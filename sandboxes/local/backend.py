@@ -38,6 +38,7 @@ from sandboxes.local.cgroups import ControlGroups
 from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap_once
 from sandboxes.local.snapshots import WorkspaceSnapshot
+from sandboxes.local.watcher import WATCHER
 
 log = logging.getLogger(__name__)
 
@@ -99,12 +100,15 @@ class LocalBackend:
         try:
             async with asyncio.timeout(template.limits.start_timeout_s):
                 await channel.open()
+            body.found()
             body.describe(template)
             if copied is not None:
-                await asyncio.to_thread(snapshots.put, copied, body.outside(WORKSPACE))
+                owner = body.users and body.users.program
+                await asyncio.to_thread(snapshots.put, copied, body.outside(WORKSPACE), owner)
         except BaseException:
             await asyncio.shield(channel.close())
             raise
+        WATCHER.watch(body)
         return Sandbox(template, body, channel)
 
     async def adopt(self, name: str) -> Sandbox:
@@ -115,6 +119,7 @@ class LocalBackend:
                 await channel.open(adopted=True)
         except (OSError, EOFError) as error:
             raise TransientError(f"sandbox {name} does not answer: {error!r}") from error
+        WATCHER.watch(body)
         return Sandbox(template, body, channel)
 
     async def list(self) -> list[SandboxInfo]:
@@ -211,15 +216,19 @@ def spawn(
         )
         descriptors += fds
         if snapshot is not None:
-            command = [*snapshot.command(), *command]
+            command = [*snapshot.command(taken and taken.program), *command]
         token = secrets.token_hex(16)
         settings = settings_of(template, token, listener, taken, root=root, without=without)
+        passed = [*descriptors, *([] if taken is None else [taken.namespace])]
+        # not passed on under its own number, which everything inside would inherit
         descriptors.append(stdin := bwrap.memory_file("settings", json.dumps(settings).encode()))
         process = subprocess.Popen(
             ["/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command],
             stdin=stdin, stdout=errors, stderr=errors, close_fds=True,
-            pass_fds=[*descriptors, *([] if taken is None else [taken.namespace])],
+            pass_fds=passed,
             env=dict(os.environ) if Protection.ENVIRONMENT in without else {},
+            # a terminal's Ctrl-C is for its owner, whom one that lingers outlives
+            start_new_session=template.linger_s > 0,
         )  # fmt: skip
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -257,7 +266,6 @@ def settings_of(
         "own_id": PROGRAM_ID if Protection.APART in without else users.OWN_ID,
         "calls": "" if calls is None else calls.hex(),
         "hidden": hidden,
-        "dies_with_parent": template.linger_s == 0,
         # beside processes of the host it must never kill all that it can
         "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
     }

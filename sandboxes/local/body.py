@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -21,8 +22,8 @@ from pathlib import Path
 
 from records.errors import SynthError, TransientError
 from records.processes import ProcessId, is_alive
-from sandboxes.core.agent.main import OUT_OF_MEMORY, OUTRUN, UNDYING
-from sandboxes.core.body import ProgramEndedError, Streams
+from sandboxes.core.agent.main import OUT_OF_MEMORY
+from sandboxes.core.body import Streams, ended_with
 from sandboxes.core.owners import root_folder
 from sandboxes.core.template import WORKSPACE, SandboxTemplate
 from sandboxes.local import clean, snapshots
@@ -37,13 +38,6 @@ GONE_S = 10.0
 
 KILLED = 128 + signal.SIGKILL
 
-PROGRAMS_DOING = {
-    OUTRUN: "it started processes faster than they could be killed",
-    UNDYING: "it had processes that could not be killed",
-    OUT_OF_MEMORY: "it took all memory of its limit",
-}
-"""Exit codes of the agent -> what the program did."""
-
 
 @dataclass(eq=False)
 class LocalBody:
@@ -55,8 +49,10 @@ class LocalBody:
     """bubblewrap, outside: our child, or an adopted sandbox's."""
     group: ControlGroups
     users: Users | None = None
-    agent: int | None = None
-    """The host's id of the agent, once asked for."""
+    agent: ProcessId | None = None
+    """The agent as the host sees it, once it has answered. Without it there is no sandbox."""
+    kills: int = 0
+    """Kills for memory when that was last asked."""
     before: clean.SandboxTraces | None = field(default=None, repr=False)
 
     @property
@@ -69,9 +65,12 @@ class LocalBody:
         return self.process.pid
 
     def ended(self) -> bool:
+        """Whether nothing of it runs any more."""
         if isinstance(self.process, ProcessId):
-            return not is_alive(self.process)
-        return self.process.poll() is not None
+            outside = is_alive(self.process)
+        else:
+            outside = self.process.poll() is None
+        return not outside and (self.agent is None or not is_alive(self.agent))
 
     async def connect(self) -> Streams:
         if self.ended():
@@ -85,33 +84,29 @@ class LocalBody:
                 break
             await asyncio.sleep(0.002)  # its stream ends a moment before it does
         code = None if isinstance(self.process, ProcessId) else self.process.returncode
-        if code in PROGRAMS_DOING:
-            return ProgramEndedError(f"the program ended its sandbox: {PROGRAMS_DOING[code]}")
-        if code in (KILLED, -signal.SIGKILL) and self.memory_kills():
-            taken = PROGRAMS_DOING[OUT_OF_MEMORY]
-            return ProgramEndedError(f"the program ended its sandbox: {taken}")
-        return TransientError("the sandbox ended")
+        if code in (None, KILLED, -signal.SIGKILL) and self.group.out_of_memory() > self.kills:
+            code = OUT_OF_MEMORY
+        return ended_with(code)
 
     def memory_kills(self) -> int:
-        return self.group.out_of_memory()
+        self.kills = self.group.out_of_memory()
+        return self.kills
 
-    def agent_pid(self) -> int:
-        """TransientError if the sandbox is gone."""
-        if self.agent is None:
-            try:
-                self.agent = clean.descendants(self.pid)[1]
-            except (OSError, ValueError, IndexError) as error:
-                raise TransientError("the sandbox ended") from error
-        return self.agent
+    def found(self) -> None:
+        """Note the agent, which has just answered. TransientError if it is gone."""
+        try:
+            self.agent = ProcessId.of(clean.descendants(self.pid)[1])
+        except (OSError, ValueError, IndexError) as error:
+            raise TransientError("the sandbox ended") from error
 
     def end(self) -> None:
-        if self.ended():
-            return
         # the agent first: with bubblewrap alone gone, one that may linger would go on
-        with contextlib.suppress(ProcessLookupError, TransientError):
-            os.kill(self.agent_pid(), signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        if self.agent is not None and is_alive(self.agent):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.agent.pid, signal.SIGKILL)
+        if not self.ended():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     async def close(self) -> None:
         self.end()
@@ -136,7 +131,9 @@ class LocalBody:
 
     def outside(self, path: str) -> str:
         """A path inside, as the host reaches it. TransientError if the sandbox is gone."""
-        return f"/proc/{self.agent_pid()}/root{path}"
+        if self.agent is None or not is_alive(self.agent):
+            raise TransientError("the sandbox ended")
+        return f"/proc/{self.agent.pid}/root{path}"
 
     async def remember(self) -> None:
         try:
@@ -150,11 +147,9 @@ class LocalBody:
 
     def describe(self, template: SandboxTemplate) -> None:
         """Write down what another process needs to adopt it."""
-        me = ProcessId.of(self.pid)
         found = {
             "token": self.token,
-            "pid": me.pid,
-            "started": me.started,
+            "processes": [ProcessId.of(self.pid), self.agent],
             "groups": [str(folder) for folder in self.group.folders],
             "template": template.model_dump(mode="json"),
         }
@@ -166,7 +161,7 @@ class LocalBody:
 def folder_of(name: str) -> Path:
     """Of a sandbox, in its owner's folder. ValueError for a name that is none."""
     owner, _, number = name.rpartition(".")
-    if not owner or not number.isdigit() or "/" in owner:
+    if re.fullmatch(r"\d+\.\w*\.\w+", owner) is None or not number.isdigit():
         raise ValueError(f"a sandbox of this machine is called OWNER.NUMBER, got {name!r}")
     return root_folder() / owner / f"sandbox-{number}"
 
@@ -194,9 +189,9 @@ def described(name: str) -> tuple[LocalBody, SandboxTemplate]:
     """A sandbox that its owner described. TransientError where there is none."""
     try:
         found = json.loads((folder_of(name) / DESCRIPTION).read_text(encoding="utf-8"))
-        process = ProcessId(found["pid"], found["started"])
+        process, agent = (ProcessId(*each) for each in found["processes"])
         group = ControlGroups(tuple(map(Path, found["groups"])))
         template = SandboxTemplate.model_validate(found["template"])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise TransientError(f"there is no sandbox {name}: {error}") from error
-    return LocalBody(name, found["token"], process, group), template
+    return LocalBody(name, found["token"], process, group, agent=agent), template

@@ -9,7 +9,9 @@ that is not mounted.
 
 import os
 import shutil
+import stat
 from collections.abc import Set
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from records.errors import ConfigError
@@ -91,8 +93,31 @@ def system(without: Set[Protection]) -> list[str]:
     if Path("/etc/alternatives").is_dir():  # Debian's awk, cc and others are links through it
         args += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
     args += ["--symlink", "/usr/share/zoneinfo/UTC", "/etc/localtime"]
+    masks = [] if Protection.MASKS in without else masked()
     devices = ["--dev-bind", "/dev"] if Protection.DEVICES in without else ["--dev"]
-    return [*args, "--proc", "/proc", *devices, "/dev"]
+    return [*args, "--proc", "/proc", *masks, *devices, "/dev"]
+
+
+HIDDEN_FILES = (
+    "cmdline", "diskstats", "interrupts", "kallsyms", "key-users", "keys", "latency_stats", "locks",
+    "partitions", "sched_debug", "slabinfo", "timer_list", "timer_stats", "vmallocinfo",
+)  # fmt: skip
+HIDDEN_FOLDERS = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty")
+"""Of /proc: what tells of this machine's devices or start, or of other sandboxes."""
+
+
+@cache
+def masked() -> list[str]:
+    """What covers those that are there and that not the kernel itself keeps for root. Kernel
+    settings are made read-only: some of a namespace's own belong to its user."""
+    args = ["--ro-bind", "/proc/sys", "/proc/sys"]
+    for path in (Path("/proc", name) for name in HIDDEN_FILES):
+        if path.exists() and path.stat().st_mode & stat.S_IROTH:
+            args += ["--ro-bind", os.devnull, str(path)]
+    for path in (Path("/proc", name) for name in HIDDEN_FOLDERS):
+        if path.is_dir():  # read-only, since without root its owner is the user inside
+            args += ["--perms", "0555", "--tmpfs", str(path), "--remount-ro", str(path)]
+    return args
 
 
 def scratch(

@@ -22,6 +22,10 @@ from sandboxes.core.template import Limits
 
 PERIOD_US = 100_000
 
+SOCKET_LIMIT, SOCKET_BYTES = "memory.kmem.tcp.limit_in_bytes", 16 << 20
+"""What may wait in the network sockets of a sandbox. Version 1 counts it apart from the memory
+limit, and not at all where no bound is set; version 2 counts it as memory."""
+
 ControllerName = Literal["memory", "pids", "cpu"]
 NAMES: tuple[ControllerName, ...] = ("memory", "pids", "cpu")
 
@@ -187,7 +191,11 @@ def settings(controller: ControllerName, version: int, limits: Limits) -> dict[s
         return {"pids.max": str(limits.processes)}
     if controller == "memory":
         if version == 1:  # memsw may be missing; it must be set second, since it cannot be lower
-            return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+            return {
+                "memory.limit_in_bytes": memory,
+                "memory.memsw.limit_in_bytes": memory,
+                SOCKET_LIMIT: str(SOCKET_BYTES),
+            }
         return {"memory.max": memory, "memory.swap.max": "0"}
     if version == 1:
         return {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": quota}

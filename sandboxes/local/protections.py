@@ -17,6 +17,7 @@ class Protection(StrEnum):
     GROUPS = "cgroup namespace"
     ENVIRONMENT = "cleared environment"
     DEVICES = "minimal /dev"
+    MASKS = "masked /proc"
     READ_ONLY = "read-only binds"
     SIZES = "bounded tmpfs"
     CALLS = "system call filter"

@@ -7,6 +7,10 @@ from collections.abc import Set
 from sandboxes.core.template import Limits
 from sandboxes.local.cgroups import ControllerName
 
+PENDING_SIGNALS = 8192
+"""Of a user, its timers included. Where sandboxes are of the caller's own user, they cannot use up
+what that user has."""
+
 SHARED = 32
 """Sandboxes whose processes one count may hold: run by root they all are of the same user."""
 
@@ -16,6 +20,9 @@ def rlimits_for(limits: Limits, *, have: Set[ControllerName], root: bool) -> dic
     found = {
         "RLIMIT_CORE": 0,
         "RLIMIT_MSGQUEUE": 0,  # POSIX queues would outlive a command, seen by nobody
+        "RLIMIT_SIGPENDING": PENDING_SIGNALS,
+        "RLIMIT_NICE": 0,
+        "RLIMIT_RTPRIO": 0,
         "RLIMIT_NOFILE": limits.open_files,
         "RLIMIT_FSIZE": limits.disk_mb << 20,
     }

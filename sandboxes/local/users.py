@@ -4,16 +4,19 @@ Root gives each sandbox two ids of a range that no system assigns: one for the p
 agent beside it, so that neither file, signal nor quota is shared with another sandbox or with the
 agent. Inside they are always `PROGRAM_ID` and `OWN_ID`. The namespace in which they are is made by
 the program's id, to whom the kernel charges what is counted for it. Ids are taken in blocks, each
-locked by its process for as long as that lives, and used again when a sandbox has ended.
+locked by its process for as long as that lives, and used again when a sandbox has ended. Containers
+that share a kernel but no temporary folder may take the same ones, and then share their quotas.
 
 Any other caller has one id, which the program and the agent share.
 """
 
+import contextlib
 import fcntl
 import heapq
 import os
 import subprocess
 import threading
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -85,8 +88,17 @@ class UserIds:
                 continue
             self._locked.append(fd)
             first = start + 2 * PAIRS * number
+            if any(first <= user < first + 2 * PAIRS for user in users_of_processes()):
+                continue  # a sandbox that lingers has outlived the owner of this block
             return list(range(first, first + 2 * PAIRS, 2))[::-1]
         raise TransientError(f"all {blocks} blocks of sandbox users are taken by other processes")
+
+
+def users_of_processes() -> Iterator[int]:
+    """Of everything that runs here."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            yield int((folder / "status").read_text().partition("\nUid:")[2].split()[0])
 
 
 @cache

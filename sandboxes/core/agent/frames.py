@@ -3,10 +3,12 @@
 A frame is two lengths, a header and a body. The header is a JSON object, the body is bytes: stdin,
 output, a file. The first frame on each stream is a greeting:
 
-    host   {"op": "hello", "version": 1, "token": ..., "seen": 0}
+    host   {"op": "hello", "version": 1, "token": ..., "holder": ..., "adopt": false, "seen": 0}
     agent  {"event": "hello", "version": 1, "seen": 0, "jobs": []}
-    agent  {"event": "refused", "reason": ...}        another version or token; the stream ends
+    agent  {"event": "refused", "reason": ...}        the stream ends
 
+Refused are another version, another token, and a holder in whose place another one has adopted the
+sandbox since. "jobs" are the commands that run, and those whose end the host has not confirmed.
 Every later header has "n", its number from 1 in its direction, and "seen", the last number that its
 sender got. What the other end has not seen is repeated on the next stream, so that no stream's end
 loses or doubles a request or an answer. Requests carry "op" and an "id" that their answers repeat.

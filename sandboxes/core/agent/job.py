@@ -49,11 +49,11 @@ class CommandJob:
         self.deadline = None if wait is None else time.monotonic() + wait
         inside, outside = [], []
         try:
-            for reads in (True, False, False):
-                ends = os.pipe2(os.O_CLOEXEC)
-                inside.append(ends[0 if reads else 1])
-                outside.append(ends[1 if reads else 0])
-            with agent.rights:
+            with agent.rights:  # pipes of the program's user, who may open /dev/stderr anew
+                for reads in (True, False, False):
+                    ends = os.pipe2(os.O_CLOEXEC)
+                    inside.append(ends[0 if reads else 1])
+                    outside.append(ends[1 if reads else 0])
                 self.pid = start(request, inside, agent.oom)
         except (OSError, ValueError):
             for fd in outside:
@@ -230,11 +230,13 @@ def parents() -> dict[int, int]:
 
 
 def kept(pid: int, parent: dict[int, int], roots: set[int]) -> bool:
-    """Whether `pid` is this process, or below a running job."""
+    """Whether `pid` is this process, or below a running job, or came in from outside, as a
+    container manager's `exec` does: what is made inside always descends from this process."""
     if pid == os.getpid():
         return True
-    while pid in parent:
-        if pid in roots:
+    above = pid
+    while above in parent:
+        if above in roots:
             return True
-        pid = parent[pid]
-    return False
+        pid, above = above, parent[above]
+    return above == 0 and pid != os.getpid()

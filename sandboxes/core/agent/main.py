@@ -41,7 +41,7 @@ OUTRUN, UNDYING, OUT_OF_MEMORY = 41, 42, 43
 way the program has ended its own sandbox."""
 
 GREETERS = 8
-"""Streams without a greeting yet; more are closed."""
+"""Streams without a greeting yet; before more are taken the oldest is closed."""
 
 
 class Agent:
@@ -109,20 +109,20 @@ class Agent:
         if fd is None:
             return
         if len(self.greeters) >= GREETERS:
-            os.close(fd)
-            return
+            self.dismiss(next(iter(self.greeters)))
         stream = self.greeters[fd] = Stream(fd)
         self.watch(fd, select.EPOLLIN, lambda: self.greet(stream))
 
     def greet(self, stream: Stream) -> None:
         """The first frame of a new stream decides whether it takes the present one's place."""
-        found = stream.frames()
+        try:
+            found = stream.frames()
+        except Exception:  # anybody may send anything here
+            found = None
         if found == [] and len(stream.incoming) <= LONGEST_GREETING:
             return
-        self.unwatch(stream.fd)
-        del self.greeters[stream.fd]
-        if not found:
-            os.close(stream.fd)
+        if not found or not isinstance(found[0][0], dict):
+            self.dismiss(stream.fd)
             return
         (hello, _), *rest = found
         answer, repeated = self.ledger.greeting(hello, list(self.jobs))
@@ -131,8 +131,9 @@ class Agent:
                 os.write(stream.fd, answer)
             except OSError:
                 pass
-            os.close(stream.fd)
+            self.dismiss(stream.fd)
             return
+        del self.greeters[stream.fd]
         self.drop_stream()
         self.stream, self.alone_until = stream, None
         stream.outgoing = [memoryview(answer), *map(memoryview, repeated)]
@@ -140,6 +141,11 @@ class Agent:
         self.flush()
         for request, body in rest:
             self.take(request, body)
+
+    def dismiss(self, fd: int) -> None:
+        self.unwatch(fd)
+        del self.greeters[fd]
+        os.close(fd)
 
     def drop_stream(self) -> None:
         if self.stream is not None:
@@ -369,7 +375,7 @@ def main() -> None:
     if settings["calls"]:
         rights.filter_calls(bytes.fromhex(settings["calls"]))
     if settings["hidden"]:
-        rights.hide(dies_with_parent=settings["dies_with_parent"])
+        rights.hide()
     try:
         agent.run()
     except MemoryError:

@@ -15,8 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SIGKILL = 9
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 4, 22, 24
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 4, 22, 24
 PR_SET_NO_NEW_PRIVS, FILTER = 38, 2
 LAST_CAPABILITY = 63
 CLONE_NEWUSER = 0x10000000
@@ -36,9 +35,9 @@ class Rights:
         library = _ctypes.dlopen(own, 0)
         self._call, self._find = _ctypes.call_function, lambda name: _ctypes.dlsym(library, name)
         self._prctl = self._find("prctl")
-        self._dies = False
         self.program = os.getuid(), os.getgid()
         self.own = os.geteuid(), os.getegid()
+        self._hidden = False
 
     def prctl(self, option: int, first: Any = 0, second: Any = 0) -> int:
         return self._call(self._prctl, (option, first, second, 0, 0))
@@ -58,17 +57,11 @@ class Rights:
             sys.exit("the agent cannot give up its capabilities")
         self.program, self.own = (program, program), (own, own)
 
-    def hide(self, *, dies_with_parent: bool) -> None:
+    def hide(self) -> None:
         """Not dumpable: others of the same user cannot trace this process or open its files."""
-        self._dies = dies_with_parent
-        self._settle()
-
-    def _settle(self) -> None:
-        """A change of the effective user takes both settings back."""
+        self._hidden = True
         if self.prctl(PR_SET_DUMPABLE, 0) != 0:
             sys.exit("the agent's memory cannot be hidden")
-        if self._dies:
-            self.prctl(PR_SET_PDEATHSIG, SIGKILL)
 
     def filter_calls(self, program: bytes) -> None:
         """Load the filter of system calls; there is no way back."""
@@ -90,4 +83,5 @@ class Rights:
         if self.own != self.program:
             os.seteuid(self.own[0])
             os.setegid(self.own[1])
-            self._settle()
+            if self._hidden:  # a change of user may have taken it back
+                self.hide()

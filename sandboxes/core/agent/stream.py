@@ -85,20 +85,27 @@ class Ledger:
         self.unread = 0
         """Bytes of bodies that we got since then."""
         self.kept: dict[int, bytes] = {}
+        self.exits: dict[int, int] = {}
+        """Of those that tell a command's end: number -> the command's id."""
+        self.holder: str | None = None
+        """Who holds the sandbox: only who adopts it takes its place."""
 
     def greeting(self, hello: dict[str, Any], jobs: list[int]) -> tuple[bytes, list[bytes] | None]:
         """The answer to a greeting, and what is repeated; None where the greeting is refused."""
-        reason = ""
+        reason, holder = "", hello.get("holder")
         if hello.get("op") != "hello" or hello.get("version") != VERSION:
             reason = f"this agent speaks version {VERSION}"
         elif hello.get("token") != self.token:
             reason = "this sandbox belongs to somebody else"
+        elif self.holder not in (None, holder) and not hello.get("adopt"):
+            reason = "this sandbox was adopted by somebody else"
         if reason:
             return frame(dumped({"event": "refused", "reason": reason})), None
-        seen = hello.get("seen", 0)
-        self.forget(seen)
+        self.holder = holder
+        self.forget(hello.get("seen", 0))
         self.told, self.unread = self.seen, 0
         answer = {"event": "hello", "version": VERSION, "seen": self.seen}
+        jobs = [*jobs, *self.exits.values()]
         return frame(dumped({**answer, "jobs": jobs})), list(self.kept.values())
 
     def number(self, header: dict[str, Any], body: bytes) -> bytes:
@@ -107,6 +114,8 @@ class Ledger:
         self.told, self.unread = self.seen, 0
         whole = frame(dumped({"n": self.sent, "seen": self.seen, **header}), body)
         self.kept[self.sent] = whole
+        if header["event"] == "exit":
+            self.exits[self.sent] = header["id"]
         return whole
 
     def accept(self, header: dict[str, Any], body: bytes) -> bool:
@@ -125,6 +134,7 @@ class Ledger:
             if number > seen:
                 break
             del self.kept[number]
+            self.exits.pop(number, None)
 
     def owes(self) -> bytes | None:
         """A confirmation, once enough has come in since the last one."""

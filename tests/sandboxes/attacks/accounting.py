@@ -90,21 +90,28 @@ def fill(end):
         pass
 """
 
-TCP = spread(STREAM + """
+TCP = spread(
+    STREAM
+    + """
 def take(place):
     with socket.create_server(("127.0.0.1", 0)) as server:
         for _ in range(4):
             kept.extend([socket.create_connection(server.getsockname()), server.accept()[0]])
             fill(kept[-2]), fill(kept[-1])
-""")
+"""
+)
 
-UNACCEPTED = spread(STREAM + """
+UNACCEPTED = spread(
+    STREAM
+    + """
 def take(place):
     kept.append(socket.create_server(("127.0.0.1", 0), backlog=500))
     for _ in range(25):
         with socket.create_connection(kept[0].getsockname(), timeout=1) as end:
             fill(end)
-""", 4)
+""",
+    4,
+)
 
 NETLINK = spread("""
 def take(place):
@@ -123,14 +130,18 @@ def take(place):
             pass
 """)
 
-UNIX = spread(STREAM + """
+UNIX = spread(
+    STREAM
+    + """
 def take(place):
     for _ in range(100):
         kept.extend(socket.socketpair(socket.AF_UNIX, socket.{0}))
         fill(kept[-1])
-""")
+"""
+)
 
-LOCKS = spread("""
+LOCKS = spread(
+    """
 def take(place):
     # of many files: those of one are a list that the kernel walks for each
     fds = [os.open("/workspace/%d-%d" % (place, n), os.O_CREAT | os.O_RDWR) for n in range(240)]
@@ -138,7 +149,9 @@ def take(place):
         lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2 * number, 1, 0)
         for fd in fds:
             fcntl.fcntl(fd, {0}, lock)
-""", 40)
+""",
+    40,
+)
 
 PIPES = spread("""
 def take(place):
@@ -156,7 +169,8 @@ def take(place):
             pass
 """)
 
-TERMINALS = spread("""
+TERMINALS = spread(
+    """
 def take(place):
     import termios
     for _ in range(70):
@@ -171,9 +185,12 @@ def take(place):
                     os.write(fd, bytes(4096))
             except BlockingIOError:
                 pass
-""", 40)
+""",
+    40,
+)
 
-FILTERS = spread("""
+FILTERS = spread(
+    """
 def take(place):
     code = struct.pack("=HBBI", 0x34, 0, 0, 7) * 3900 + struct.pack("=HBBI", 6, 0, 0, 0xFFFF)
     kept.append(ctypes.create_string_buffer(code))
@@ -181,9 +198,12 @@ def take(place):
     for _ in range(100):
         kept.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         kept[-1].setsockopt(socket.SOL_SOCKET, 26, program)  # SO_ATTACH_FILTER
-""", 40)
+""",
+    40,
+)
 
-POLICIES = spread("""
+POLICIES = spread(
+    """
 def take(place):
     libc.mmap.restype, size = ctypes.c_void_p, 16 << 20
     for _ in range(10):
@@ -194,7 +214,9 @@ def take(place):
             syscall(NUMBERS["mbind"], ctypes.c_void_p(start + (page << 12)), ctypes.c_long(4096),
                     1 + page % 3, ctypes.byref(ctypes.c_ulong(1)), ctypes.c_ulong(64), 0)
         libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(size))
-""", 14)
+""",
+    14,
+)
 
 MEMORY = """
 def attack():
@@ -279,14 +301,18 @@ def attack():
     return "200 MB of page tables"
 """
 
-MAPPINGS = spread("""
+MAPPINGS = spread(
+    """
 def take(place):
     libc.mmap.restype = ctypes.c_void_p
     for number in range(60_000):
         libc.mmap(None, ctypes.c_size_t(4096), 1 + number % 2 * 2, 0x22, -1, ctypes.c_long(0))
-""", 15)
+""",
+    15,
+)
 
-EVENTS = spread("""
+EVENTS = spread(
+    """
 def take(place):
     os.mkdir(f"/workspace/{place}")
     for _ in range(10):
@@ -296,7 +322,10 @@ def take(place):
         path = f"/workspace/{place}/" + "n" * 200 + str(number)
         os.close(os.open(path, os.O_CREAT))
         os.unlink(path)
-""", 10)
+""",
+    10,
+)
+
 
 def meminfo() -> dict[str, int]:
     """Bytes by name, of the host."""

@@ -8,6 +8,7 @@ that says nothing (no such program, a wrong line) has proved nothing and fails i
 
 import asyncio
 import os
+import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -19,10 +20,9 @@ import pytest
 from sandboxes.core.python_env import base_python
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
-from sandboxes.local import cgroups
+from sandboxes.local import cgroups, seccomp
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import NOTHING, Protection
-from tests.sandboxes.attacks.calls import NUMBERS
 
 MINIMAL_ROOT = "minimal root"
 """No switch takes this wall away: the control's template shows the folder in question."""
@@ -31,6 +31,9 @@ CAPS = Limits(timeout_s=10, memory_mb=128, processes=48, disk_mb=16, open_files=
 
 AGENT = 1
 """Process id, inside, of the program that serves the host."""
+
+NUMBERS = seccomp.MACHINES[platform.machine()].numbers
+"""Of system calls, each compared with the kernel's headers by a test of the filter."""
 
 PRELUDE = f"""
 import ctypes, errno, os, socket, struct, sys, time
@@ -194,7 +197,7 @@ class Attempt:
             return words
 
 
-PLAY_S = 15.0
+PLAY_S = 60.0
 """For both plays of one attempt; a longer one has gone wrong."""
 
 

@@ -2,8 +2,7 @@
 
 from sandboxes.core.sandbox import Sandbox
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, python, walls
-from tests.sandboxes.attacks.calls import NUMBERS
+from tests.sandboxes.attacks.attempt import NUMBERS, Attempt, Scene, of_group, python, walls
 
 STREAM = """
 import ctypes, json, os, socket, struct, sys, time
@@ -35,6 +34,7 @@ except OSError as error:
     time.sleep(100)
 word = sys.argv[1].encode()
 print("ready", flush=True)
+time.sleep(0.1)  # until the agent has passed this on: the host drops what comes late
 number = 1000
 while True:
     for ident in range(2, 9):

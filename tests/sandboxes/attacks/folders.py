@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, walls
-from tests.sandboxes.attacks.calls import NUMBERS
+from tests.sandboxes.attacks.attempt import NUMBERS, Attempt, Scene, of_group, walls
 
 CHANGE = """
 def attack(folder, word):
@@ -25,26 +24,32 @@ CHANGES = {
     "a new folder": ("mkdir", 'os.mkdir(folder + "/new")'),
     "a new link": ("symlink", 'os.symlink("/", folder + "/new")'),
     "a new pipe": ("mkfifo", 'os.mkfifo(folder + "/new")'),
-    "a socket": ("bind of a Unix socket",
-                 'socket.socket(socket.AF_UNIX).bind(folder + "/new")'),
+    "a socket": ("bind of a Unix socket", 'socket.socket(socket.AF_UNIX).bind(folder + "/new")'),
     "a file without a name": (
-        "O_TMPFILE", 'os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY));'
-        ' open(folder + "/new", "w")'),
+        "O_TMPFILE",
+        'os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY)); open(folder + "/new", "w")',
+    ),
     "an extended attribute": ("setxattr", 'os.setxattr(path, "user.word", b"x")'),
     "writing by its descriptor in /proc": (
-        "/proc/self/fd", 'fd = os.open(path, os.O_RDONLY);'
-        ' open(f"/proc/self/fd/{fd}", "w").write(word)'),
+        "/proc/self/fd",
+        'fd = os.open(path, os.O_RDONLY); open(f"/proc/self/fd/{fd}", "w").write(word)',
+    ),
     "writing by splice": (
-        "splice", 'r, w = os.pipe(); os.write(w, word.encode());'
-        ' os.splice(r, os.open(path, os.O_WRONLY), len(word))'),
+        "splice",
+        "r, w = os.pipe(); os.write(w, word.encode());"
+        " os.splice(r, os.open(path, os.O_WRONLY), len(word))",
+    ),
     "writing by sendfile": (
-        "sendfile", 'own = open("/workspace/own", "w+b"); own.write(word.encode());'
-        ' own.flush(); os.sendfile(os.open(path, os.O_WRONLY), own.fileno(), 0, 4)'),
+        "sendfile",
+        'own = open("/workspace/own", "w+b"); own.write(word.encode());'
+        " own.flush(); os.sendfile(os.open(path, os.O_WRONLY), own.fileno(), 0, 4)",
+    ),
     "writing to its memory": (
-        "mmap", 'import mmap; fd = os.open(path, os.O_RDWR); m = mmap.mmap(fd, 4);'
-        ' m[:4] = b"word"; m.flush()'),
-    "room for a file": (
-        "fallocate", "os.posix_fallocate(os.open(path, os.O_WRONLY), 0, 9000)"),
+        "mmap",
+        "import mmap; fd = os.open(path, os.O_RDWR); m = mmap.mmap(fd, 4);"
+        ' m[:4] = b"word"; m.flush()',
+    ),
+    "room for a file": ("fallocate", "os.posix_fallocate(os.open(path, os.O_WRONLY), 0, 9000)"),
 }
 """Name -> (mechanism, what is done). Each changes the folder where it may be written."""
 

@@ -23,7 +23,7 @@ from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Play, Scene, Scenery, of_group, python
 from tests.sandboxes.code.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project
 from tests.sandboxes.forks import fork
-from tests.sandboxes.on_host import body_of
+from tests.sandboxes.on_host import body_of, pid_of
 
 PLAIN = SandboxTemplate(limits=CAPS)
 
@@ -109,7 +109,7 @@ def used_twice(plant: str, look: str) -> Play:
                     await asyncio.sleep(1)
                 await pool.settled()
                 async with pool.lease(PLAIN) as second:
-                    if second.pid != first.pid:
+                    if pid_of(second) != pid_of(first):
                         return "unclear: the second holder got another sandbox"
                     done = await second.exec(["sh", "-c", look])
         said = done.stdout.decode().strip()

@@ -138,7 +138,7 @@ ATTEMPTS = [
     attempt("io_uring, past the filter", refusal="ENOSYS", without=CALLS,
             payload=one('syscall(NUMBERS["io_uring_setup"], 8, bytes(120))')),
     attempt("chroot", refusal="EPERM", payload=one('os.chroot("/tmp") or "another root"'),
-            without=RIGHTS, by="no capabilities", as_root=True),
+            without=BOTH, by="system call filter", as_root=True),
     attempt("becoming another user", refusal="EINVAL",
             payload=one('os.setuid(12345) or "user 12345"'), without=RIGHTS,
             by="unprivileged user", as_root=True),

@@ -159,7 +159,8 @@ ENDING = {way: source for way, source in WAYS.items() if way not in ("kill of a 
 ATTEMPTS = [
     *(
         attempt(f"ending a host's process by {way}", mechanism=way, payload=f"{source}\n{END}",
-                without=ALONE, scene=scenes.doomed, refusal=ABSENT)
+                without=ALONE | walls("CALLS"), scene=scenes.doomed, refusal=ABSENT,
+                by="process namespace")
         for way, source in ENDING.items()
     ),
     steered("a host's process, its limits", "prlimit",
@@ -188,6 +189,6 @@ ATTEMPTS = [
          without=OPEN | walls("CALLS"), by="system call filter"),
     seen("a host's process, its descriptors", "pidfd_getfd", TAKE, scene=scenes.victim, as_root=True, refusal=ABSENT,
          without=OPEN | walls("CALLS")),
-    attempt("the host's locks", mechanism="/proc/locks", payload=LOCKS, without=ALONE,
-            scene=locked, refusal="not in the list"),
+    attempt("the host's locks", mechanism="/proc/locks", payload=LOCKS, scene=locked,
+            without=ALONE | walls("MASKS"), by="masked /proc", refusal="EACCES"),
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from sandboxes.core.stdio import StdioProcess
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local.backend import lease
 from tests.sandboxes.attacks.attempt import (
+    NUMBERS,
     PRELUDE,
     Attempt,
     Scene,
@@ -25,7 +26,6 @@ from tests.sandboxes.attacks.attempt import (
     python,
     walls,
 )
-from tests.sandboxes.attacks.calls import NUMBERS
 
 PATIENCE_S = 10.0
 """How long a line may take."""
@@ -36,7 +36,9 @@ neighbour may have to wait."""
 
 ROOMY = Limits(timeout_s=10, memory_mb=192, processes=48, disk_mb=16, open_files=256)
 
-WORK = f"NUMBERS = {NUMBERS}" + r"""
+WORK = (
+    f"NUMBERS = {NUMBERS}"
+    + r"""
 import ctypes, fcntl, mmap, os, resource, signal, socket, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -177,6 +179,7 @@ for line in sys.stdin:
     else:
         print("all is done", flush=True)
 """
+)
 """For each line of its input it does a bit of everything, and the rare work that the line names."""
 
 STAND = """

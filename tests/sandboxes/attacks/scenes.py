@@ -4,7 +4,6 @@ All of it is harmless and made for one play; nothing here attacks anything.
 """
 
 import contextlib
-import os
 import secrets
 import shutil
 import socket

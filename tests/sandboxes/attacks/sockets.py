@@ -7,7 +7,7 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -309,7 +309,10 @@ def interfaces() -> str:
     return names
 
 
-NETWORK = walls("NETWORK")
+NETWORK, CALLS = walls("NETWORK"), walls("CALLS")
+NETLINK: dict[str, Any] = {
+    "mechanism": "netlink", "refusal": "EAFNOSUPPORT", "by": "system call filter",
+}  # fmt: skip
 LOOPBACK: Scenery = scenes.listener(socket.AF_INET, TCP, "127.0.0.1")
 HEARING: Scenery = scenes.listener(socket.AF_INET, UDP, "127.0.0.1")
 attempt = of_group("network")
@@ -318,8 +321,8 @@ GONE = "ECONNREFUSED"
 
 def tcp(name: str, mechanism: str, payload: str, **more: object) -> Attempt:
     return attempt(
-        name, mechanism=mechanism, payload=payload, without=NETWORK, refusal=GONE,
-        **{"scene": LOOPBACK} | more,
+        name, mechanism=mechanism, payload=payload,
+        **{"scene": LOOPBACK, "without": NETWORK, "refusal": GONE} | more,
     )  # fmt: skip
 
 
@@ -330,7 +333,8 @@ ATTEMPTS = [
         scene=scenes.listener(socket.AF_INET, TCP, "127.77.0.9")),
     tcp("TCP to localhost by its name", "addresses", BY_NAME),
     tcp("data in the first packet of TCP", "TCP fast open", FAST_OPEN),
-    tcp("multipath TCP", "multipath TCP", MULTIPATH),
+    tcp("multipath TCP", "multipath TCP", MULTIPATH, without=NETWORK | CALLS,
+        refusal="EPROTONOSUPPORT", by="system call filter"),
     attempt("UDP by sendmmsg, without connecting", mechanism="sendmmsg", payload=MANY_AT_ONCE,
             without=NETWORK, scene=HEARING, refusal="nobody heard it"),
     attempt("multicast on loopback", mechanism="multicast", payload=MULTICAST, without=NETWORK,
@@ -339,12 +343,10 @@ ATTEMPTS = [
             payload=TO_INTERFACE, without=NETWORK, scene=scenes.of(interfaces), refusal="ENODEV"),
     attempt("the host's addresses by ioctl", mechanism="interface ioctl", payload=ADDRESSES,
             without=NETWORK, scene=scenes.of(scenes.host_address), refusal="127.0.0.1"),
-    attempt("the host's addresses by netlink", mechanism="netlink",
-            payload=f"KIND = 22\n{DUMP}", without=NETWORK,
-            scene=scenes.of(scenes.host_address), refusal="not in the list"),
-    attempt("the host's routes by netlink", mechanism="netlink",
-            payload=f"KIND = 26\n{DUMP}", without=NETWORK,
-            scene=scenes.of(scenes.host_address), refusal="not in the list"),
+    attempt("the host's addresses by netlink", payload=f"KIND = 22\n{DUMP}",
+            without=NETWORK | CALLS, scene=scenes.of(scenes.host_address), **NETLINK),
+    attempt("the host's routes by netlink", payload=f"KIND = 26\n{DUMP}",
+            without=NETWORK | CALLS, scene=scenes.of(scenes.host_address), **NETLINK),
     attempt("the host's routes in /proc/net", mechanism="/proc/net", payload=FILE_OF_NET,
             without=NETWORK, scene=routes, refusal="not in the list"),
     attempt("names of the host's Unix sockets", mechanism="/proc/net", payload=FILE_OF_NET,
@@ -357,8 +359,7 @@ ATTEMPTS = [
             payload=DATAGRAM, without=NETWORK, scene=mailbox, refusal=GONE),
     attempt("a named pipe of the host", mechanism="named pipes", payload=PIPE_OF_HOST, shown=True,
             scene=named_pipe, refusal="ENOENT"),
-    attempt("events about devices by netlink", mechanism="netlink", payload=EVENTS,
-            without=walls("CALLS"), refusal="EAFNOSUPPORT"),
-    attempt("a new interface", mechanism="netlink", payload=NEW_INTERFACE,
-            without=walls("USER", "CAPABILITIES"), refusal="EPERM", as_root=True),
+    attempt("events about devices by netlink", payload=EVENTS, without=CALLS, **NETLINK),
+    attempt("a new interface", payload=NEW_INTERFACE, as_root=True,
+            without=CALLS | walls("USER", "CAPABILITIES"), **NETLINK),
 ]  # fmt: skip

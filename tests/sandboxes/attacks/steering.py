@@ -127,11 +127,13 @@ IO_CLASS = 'syscall(NUMBERS["ioprio_set"], {}, {}, 3 << 13)'
 ATTEMPTS = [
     *(
         attempt(f"every signal to the agent by {way}", mechanism=way, refusal="the agent lives",
-                payload=f"{EVERY}\n{source}\n{SEND}", without=KILLED, play=outlived)
+                payload=f"{EVERY}\n{source}\n{SEND}", without=KILLED | walls("CALLS"), play=outlived,
+                by="process namespace")
         for way, source in WAYS.items()
     ),
     attempt("stopping the agent", mechanism="SIGSTOP", refusal="the agent lives", play=outlived,
-            payload=f"SIGNALS = [19, 20, 21, 22]\n{WAYS['kill']}\n{SEND}", without=KILLED),
+            payload=f"SIGNALS = [19, 20, 21, 22]\n{WAYS['kill']}\n{SEND}",
+            without=KILLED | walls("CALLS"), by="process namespace"),
     attempt("a signal to all processes", mechanism="kill of all", refusal="the agent lives",
             payload=KILL_ALL, play=outlived, without=OWN_USER,
             kernel="it never goes to process 1; without a process namespace it would go to all of"
