@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).parents[1] / "inside" / "read_out.py"
 PIECE = 1 << 20
 """Bytes of a file in one record."""
 
-MAX_ENTRIES, MAX_UNPACKED = 100_000, 500_000_000
+MAX_ENTRIES, MAX_UNPACKED = 50_000, 300_000_000
 """What is looked through for the files: entries of any kind, and bytes that an archive unpacks
 to."""
 
@@ -83,7 +83,7 @@ class RecordReader:
             check_path(path)
         except ValueError as error:
             raise ConfigError(f"a file has a path that is refused: {str(error)[:200]}") from None
-        if not path.isprintable() and any(ord(c) < 32 or ord(c) == 127 for c in path):
+        if any(ord(c) < 32 or ord(c) == 127 for c in path):
             raise ConfigError(f"a file has a path with control characters: {path[:60]!r}")
         if path != self._last:
             self._begin(path)

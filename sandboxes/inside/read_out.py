@@ -179,16 +179,14 @@ def refuse_git(place: str, errors: IO[bytes], revision: str = "") -> NoReturn:
             "shown; git repack -a -d makes it whole"
         )
     errors.seek(0)
-    said = errors.read(BLOCK).decode(errors="replace").strip()
+    said = " ".join(errors.read(BLOCK).decode(errors="replace").split())
     if revision and "single revision" in said:
         raise RefusedError(f"it has no revision {revision!r}")
-    raise RefusedError(f"git failed: {said[-200:]}")
+    raise RefusedError(f"git cannot read all of it: {said[-200:] or 'objects are missing'}")
 
 
 def git_folder(place: str) -> None:
     """Make GIT: the objects and references of `place` by links, under settings of ours."""
-    if os.path.exists(f"{place}/commondir"):
-        raise RefusedError("it is a worktree of a repository elsewhere; name that one's folder")
     with open(f"{place}/HEAD", "rb") as file:
         head = file.read(BLOCK)
     os.mkdir(GIT)
@@ -242,6 +240,8 @@ def blobs(wanted: dict[str, Any]) -> Iterator[Entry]:
         for line in listed(listing.stdout, wanted["max_path"] + 200):
             head, _, path = line.partition(b"\t")
             mode, kind, name, size = head.split()
+            if size == b"BAD":
+                refuse_git(place, errors)
             if kind == b"blob" and mode != b"120000":
                 yield path, int(size), lambda name=name: blob(reader, name, place, errors)
             else:
