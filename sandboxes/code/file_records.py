@@ -124,8 +124,7 @@ async def read_out(
         "max_entries": MAX_ENTRIES, "max_unpacked": MAX_UNPACKED, "max_path": MAX_PATH,
         "max_name": MAX_NAME, "max_depth": MAX_DEPTH, "piece": PIECE, "memory": READER_MEMORY,
     }  # fmt: skip
-    argv = [python_env.base_python(), "-I", "-S", "-B", "-c", PROGRAM.read_text(encoding="utf-8")]
-    argv.append(json.dumps(limits | dict(request)))
+    argv = [*program(PROGRAM), json.dumps(limits | dict(request))]
     reader, limit = RecordReader(bounds), sandbox.template.limits.timeout_s
     try:
         async with asyncio.timeout(limit):
@@ -147,6 +146,11 @@ async def read_out(
         raise ConfigError(
             f"cannot read {what}: its reading ended with exit code {ended.exit_code}, saying {said}"
         )
+
+
+def program(path: Path) -> list[str]:
+    """How to run a program of `sandboxes/inside` in any sandbox, which need not be given it."""
+    return [python_env.base_python(), "-I", "-S", "-B", "-c", path.read_text(encoding="utf-8")]
 
 
 def last_words(stderr: bytes) -> str:

@@ -16,7 +16,8 @@ import re
 import shutil
 import sysconfig
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Self
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from records.config import Config
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes.code.file_records import FileBounds, FilePiece, last_words, read_out
+from sandboxes.code.file_records import FileBounds, FilePiece, last_words, program, read_out
 from sandboxes.code.projects import Project
 from sandboxes.code.reading import files_of_sdist
 from sandboxes.core import python_env
@@ -35,6 +36,7 @@ from sandboxes.lending.leases import lease
 from sandboxes.local.bwrap import AUTHORITIES, network_files
 
 FETCH = Path(__file__).parents[1] / "inside" / "fetch_sdist.py"
+INSTALL = Path(__file__).parents[1] / "inside" / "install_wheels.py"
 DESCRIBE = Path(__file__).parents[1] / "inside" / "describe_package.py"
 PIP, SITE = f"{WORKSPACE}/pip", f"{WORKSPACE}/site"
 
@@ -52,8 +54,11 @@ SITE_FILES = FileBounds(files=20_000, file_bytes=200_000_000, total_bytes=200_00
 MAX_NEEDS = 500
 """Requirements of one distribution."""
 
+MAX_SDIST = 30_000_000
+"""Bytes of a source distribution; less than a command of a sandbox may put out."""
+
 NOT_THERE = 3
-"""Exit code of `inside/fetch_sdist.py` for what the index does not have."""
+"""Exit code of `inside/fetch_sdist.py` for what the index does not have, or has too much of."""
 
 REQUIREMENT = re.compile(r"[A-Za-z0-9][^@\n/\\:]*")
 """No option of pip, and no address or path: a source from elsewhere would be built, which runs its
@@ -156,11 +161,10 @@ async def described_by(files: Mapping[str, str]) -> PackageDescription:
     }
     if not any(texts.values()):
         return PackageDescription()
-    argv = [python_env.base_python(), "-I", "-S", "-B", "-c", DESCRIBE.read_text(encoding="utf-8")]
     what = "cannot read what the package says of itself"
     try:
         async with lease(DESCRIBER) as sandbox:
-            done = await sandbox.exec(argv, stdin=json.dumps(texts).encode())
+            done = await sandbox.exec(program(DESCRIBE), stdin=json.dumps(texts).encode())
     except ItemError as error:
         raise ConfigError(f"{what}: reading it ended the sandbox: {error}") from error
     if done.exit_code or done.truncated:
@@ -206,12 +210,22 @@ def refuse_hidden(project: Project) -> None:
                 raise ConfigError(f"{project.name} is among its own dependencies ({top})")
 
 
+@asynccontextmanager
+async def machine(what: str) -> AsyncIterator[Sandbox]:
+    """A sandbox with network. ConfigError where what is done in it is too much for it."""
+    try:
+        async with lease(MACHINE) as sandbox:
+            yield sandbox
+    except ItemError as error:
+        raise ConfigError(f"{what} ended its sandbox: {error}") from error
+
+
 async def fetch_sdist(name: str, version: str, *, index: PackageIndex = PackageIndex()) -> bytes:
     """The archive as the index has it, its digest compared. Errors as `project_of_index`."""
-    async with lease(MACHINE) as sandbox:
+    async with machine(f"fetching {name} {version}") as sandbox:
         await put_pip(sandbox)
-        argv = [python_env.base_python(), "-I", "-", PIP, index.url or "", AUTHORITIES]
-        done = await sandbox.exec([*argv, name, version], stdin=FETCH.read_bytes(), env=index.env)
+        argv = [*program(FETCH), PIP, index.url or "", AUTHORITIES, str(MAX_SDIST), name, version]
+        done = await sandbox.exec(argv, env=index.env)
     if done.exit_code == NOT_THERE:
         raise ConfigError(last_line(done))
     return whole(done, f"fetching {name} {version}")
@@ -232,11 +246,10 @@ async def install(
     options += ["--timeout", "15", "--retries", "2", "--progress-bar", "off"]
     options += ["--index-url", index.url] if index.url else []
     options += ["--cert", AUTHORITIES] if AUTHORITIES in network_files() else []
-    argv = [python_env.base_python(), "-s", "-B", "-m", "pip", "install", *options]
-    async with lease(MACHINE) as sandbox:
+    argv = [*program(INSTALL), PIP, "install", *options, "--", *requirements]
+    async with machine(f"installing {', '.join(requirements)}") as sandbox:
         await put_pip(sandbox)
-        env = index.env | {"PYTHONPATH": PIP}
-        done = await sandbox.exec([*argv, "--", *requirements], env=env)
+        done = await sandbox.exec(argv, env=index.env)
         if done.exit_code and b"Retrying (" not in done.stdout + done.stderr:
             raise ConfigError(f"cannot install {', '.join(requirements)}: {last_line(done)}")
         whole(done, f"installing {', '.join(requirements)}")
@@ -305,10 +318,13 @@ class SiteFolder:
 
 
 def whole(done: ExecResult, what: str) -> bytes:
-    """Standard output of a command that ended well. TransientError for any other."""
-    if done.exit_code or done.truncated:
-        why = "too much output" if done.truncated else last_line(done)
-        raise TransientError(f"{what} failed: {'out of time' if done.timed_out else why}")
+    """Standard output of a command that ended well. ConfigError where it was too much for its
+    sandbox, TransientError for any other."""
+    if done.truncated or done.out_of_memory or b"No space left on device" in done.stderr:
+        raise ConfigError(f"{what} failed: it is too much for its sandbox ({last_line(done)})")
+    if done.exit_code:
+        why = "out of time" if done.timed_out else last_line(done)
+        raise TransientError(f"{what} failed: {why}")
     return done.stdout
 
 

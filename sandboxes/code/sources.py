@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from records.errors import ConfigError
-from sandboxes.code.packages import MACHINE, PackageIndex, project_of_files, project_of_index, whole
+from sandboxes.code.packages import PackageIndex, machine, project_of_files, project_of_index, whole
 from sandboxes.code.projects import MAX_DEFINITION, Project
 from sandboxes.code.reading import files_of_git, files_of_sdist, text_files
 from sandboxes.code.suite import list_tests
 from sandboxes.code.swe import Bug, baseline_of, inject_bug
 from sandboxes.core.template import WORKSPACE
-from sandboxes.lending.leases import lease
 from sandboxes.local.bwrap import AUTHORITIES
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -84,7 +83,7 @@ async def fetch_git(
         raise ConfigError(f"a revision is a branch, a tag or a commit, got {revision!r}")
     env = index.env | {"GIT_SSL_CAINFO": AUTHORITIES, "GIT_TERMINAL_PROMPT": "0"}
     argv = ["/bin/sh", "-c", CLONE, "sh", url, revision]
-    async with lease(MACHINE) as sandbox:
+    async with machine(f"fetching {revision} of {url}") as sandbox:
         done = await sandbox.exec(argv, env=env, cwd=WORKSPACE)
         if b"couldn't find remote ref" in done.stderr:
             raise ConfigError(f"{url} has no revision {revision!r}")

@@ -37,7 +37,9 @@ def wheel(name: str, files: Mapping[str, bytes], *, needs: tuple[str, ...] = ())
 def zip64(data: bytes) -> bytes:
     """The archive with a zip64 end that names a directory beyond all that it holds."""
     end = data.rindex(b"PK\5\6")
-    record = struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1 << 40, 1 << 40, 1 << 62, 1 << 62)
+    record = struct.pack(
+        "<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1 << 40, 1 << 40, 1 << 62, 1 << 62
+    )
     locator = struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
     return data[:end] + record + locator + data[end:]
 

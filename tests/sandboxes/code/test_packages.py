@@ -66,7 +66,7 @@ def test_network_is_shared_where_asked_and_the_other_walls_stand(
     assert shared.exit_code == 0, shared.stderr
     assert seen.exit_code != 0  # nothing of the root can be written
     assert b"sk-the-callers-own-secret" not in seen.stdout
-    assert seen.stdout.splitlines()[-1] == b"65534"
+    assert seen.stdout.splitlines()[-1] == b"1000"
 
 
 @pytest.mark.parametrize(
