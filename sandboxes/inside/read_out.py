@@ -51,11 +51,11 @@ GIT_ENV = {
 }
 
 
-class RefusedError(Exception):
+class NotReadError(Exception):
     """The stranger's files are no such thing, or too much."""
 
 
-class Reading:
+class FileReading:
     """One reading: its limits, and what was written so far."""
 
     def __init__(self, wanted: dict[str, Any]) -> None:
@@ -64,18 +64,18 @@ class Reading:
     def refuse_too_much(self) -> None:
         files, total = self.wanted["max_files"], self.wanted["max_total"]
         if self.files > files or self.total > total:
-            raise RefusedError(f"it has more than {files} files or {total} bytes")
+            raise NotReadError(f"it has more than {files} files or {total} bytes")
 
     def name_of(self, raw: bytes) -> str | None:
         """The path of an entry; None for one that is not relative, plain and UTF-8."""
         self.entries += 1
         if self.entries > self.wanted["max_entries"]:
-            raise RefusedError(f"it has more than {self.wanted['max_entries']} entries")
+            raise NotReadError(f"it has more than {self.wanted['max_entries']} entries")
         raw = raw.removeprefix(b"./")
         parts = raw.split(b"/")
         long = len(raw) > self.wanted["max_path"] or len(parts) > self.wanted["max_depth"]
         if long or max(map(len, parts)) > self.wanted["max_name"]:
-            raise RefusedError(f"a path is too long or too deep: {raw[:60]!r}...")
+            raise NotReadError(f"a path is too long or too deep: {raw[:60]!r}...")
         try:
             name = raw.decode()
         except UnicodeDecodeError:
@@ -110,7 +110,7 @@ class Reading:
                 path = os.path.join(folder, raw)
                 name = self.name_of(os.path.relpath(path, top))
                 if name is None:
-                    raise RefusedError(f"a file has a name that is not plain: {raw[:60]!r}")
+                    raise NotReadError(f"a file has a name that is not plain: {raw[:60]!r}")
                 if stat.S_ISREG(os.lstat(path).st_mode):
                     self.files += 1
                     self.pieces(name, path)
@@ -143,7 +143,7 @@ class Counted:
         data = self.file.read(size)
         self.left -= len(data)
         if self.left < 0:
-            raise RefusedError(f"it unpacks to more than {self.most} bytes")
+            raise NotReadError(f"it unpacks to more than {self.most} bytes")
         return data
 
 
@@ -168,21 +168,21 @@ def git(*words: str, errors: IO[bytes], asked: bool = False) -> subprocess.Popen
             stdout=subprocess.PIPE, stderr=errors, env=GIT_ENV,
         )  # fmt: skip
     except FileNotFoundError:
-        raise RefusedError("no program git is installed") from None
+        raise NotReadError("no program git is installed") from None
 
 
 def refuse_git(place: str, errors: IO[bytes], revision: str = "") -> NoReturn:
     """Say why git failed, where it looked for a revision or for objects."""
     if os.path.exists(f"{place}/objects/info/alternates"):
-        raise RefusedError(
+        raise NotReadError(
             "it borrows objects of another repository (objects/info/alternates), which is not "
             "shown; git repack -a -d makes it whole"
         )
     errors.seek(0)
     said = " ".join(errors.read(BLOCK).decode(errors="replace").split())
     if revision and "single revision" in said:
-        raise RefusedError(f"it has no revision {revision!r}")
-    raise RefusedError(f"git cannot read all of it: {said[-200:] or 'objects are missing'}")
+        raise NotReadError(f"it has no revision {revision!r}")
+    raise NotReadError(f"git cannot read all of it: {said[-200:] or 'objects are missing'}")
 
 
 def git_folder(place: str) -> None:
@@ -201,7 +201,7 @@ def git_folder(place: str) -> None:
             stdin=subprocess.DEVNULL, capture_output=True, env=GIT_ENV, check=False,
         )  # fmt: skip
     except FileNotFoundError:
-        raise RefusedError("no program git is installed") from None
+        raise NotReadError("no program git is installed") from None
     found = dict(line.split(maxsplit=1) for line in done.stdout.decode().splitlines())
     with open(f"{GIT}/config", "w") as out:
         out.write(SETTINGS.format(version=1 if found else 0))
@@ -216,7 +216,7 @@ def listed(out: IO[bytes], most: int) -> Iterator[bytes]:
         *whole, rest = (rest + data).split(b"\0")
         yield from whole
         if len(rest) > most:
-            raise RefusedError("a path is too long")
+            raise NotReadError("a path is too long")
 
 
 def blobs(wanted: dict[str, Any]) -> Iterator[Entry]:
@@ -233,7 +233,7 @@ def blobs(wanted: dict[str, Any]) -> Iterator[Entry]:
             asking = git("rev-parse", "--verify", f"{tree}:{below}", errors=errors)
             tree = asking.communicate()[0].decode().strip()
             if asking.returncode:
-                raise RefusedError(f"its revision {revision!r} has no folder {below!r}")
+                raise NotReadError(f"its revision {revision!r} has no folder {below!r}")
         listing = git("ls-tree", "-r", "-z", "-l", "--full-tree", tree, errors=errors)
         reader = git("cat-file", "--batch", errors=errors, asked=True)
         assert listing.stdout is not None
@@ -276,7 +276,7 @@ def leave(why: str) -> NoReturn:
 def main() -> None:
     wanted = json.loads(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_DATA, (wanted["memory"], wanted["memory"]))
-    reading = Reading(wanted)
+    reading = FileReading(wanted)
     try:
         if wanted["kind"] == "commit":
             reading.text_files(blobs(wanted))
@@ -286,7 +286,7 @@ def main() -> None:
             reading.every_file(wanted["place"])
         sys.stdout.buffer.write(bytes(8))
         sys.stdout.buffer.flush()
-    except RefusedError as error:
+    except NotReadError as error:
         leave(str(error))
     except MemoryError:
         leave(f"reading it takes more than {wanted['memory']} bytes of memory")
