@@ -42,7 +42,7 @@ ROOMS = {
 }
 """Package -> its folders in their order."""
 
-SUITES = {"sandboxes": ("attacks",)}
+SUITES = {"sandboxes": ("attacks", "acts")}
 """Folders of tests that are about a whole package."""
 
 

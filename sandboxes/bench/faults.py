@@ -20,16 +20,18 @@ from typing import NamedTuple
 
 from records.errors import ItemError, TransientError
 from records.processes import ProcessId, is_alive
+from sandboxes.core.backend import Backend
+from sandboxes.core.body import Snapshot
 from sandboxes.core.owners import PREFIX, root_folder
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.pool import Pool
-from sandboxes.local import backend as local
 from sandboxes.local import cgroups, clean
+from sandboxes.local.backend import LOCAL, LocalBackend
+from sandboxes.local.body import LocalBody
 from sandboxes.local.bwrap import is_root
 from sandboxes.local.reaper import reap
-from sandboxes.local.snapshots import WorkspaceSnapshot
 
 SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, disk_mb=4, timeout_s=20))
 LEASES, START_FAILURES = 40, 0.05
@@ -70,16 +72,16 @@ async def survived() -> list[Survival]:
         await pooled("its own disk filled by a command", full_disk),
         await pooled("snapshot larger than the room for it", no_room),
         *([await asyncio.to_thread(host_disk_full)] if is_root() else []),
-        await pooled(f"{START_FAILURES:.0%} of starts die", flaky_starts, start=flaky()),
+        await pooled(f"{START_FAILURES:.0%} of starts die", flaky_starts, FlakyBackend()),
     ]
 
 
 async def pooled(
     fault: str,
     work: Callable[[Pool], Awaitable[tuple[int, str, bool]]],
-    start: Callable[[SandboxTemplate, WorkspaceSnapshot | None], Awaitable[Sandbox]] = local.start,
+    backend: Backend = LOCAL,
 ) -> Survival:
-    async with Pool(PoolSettings(live=4), start=start) as pool:
+    async with Pool(PoolSettings(live=4), backend=backend) as pool:
         injected, seen, held = await work(pool)
         await pool.settled()
         held &= await still_works(pool)
@@ -164,13 +166,19 @@ def host_disk_full() -> Survival:
     return Survival("the host's disk full at a snapshot", 1, seen, f"2 granted: {ends}", held)
 
 
+def pid_of(sandbox: Sandbox) -> int:
+    """The host's id of a sandbox's outermost process."""
+    assert isinstance(sandbox.body, LocalBody)
+    return sandbox.body.pid
+
+
 async def killed_in_call(pool: Pool) -> tuple[int, str, bool]:
     errors = 0
-    for number in range(4):
+    for _ in range(4):
         async with pool.lease(SMALL) as sandbox:
             call = asyncio.create_task(sandbox.exec(["sleep", "15"]))
             await sandbox.ping()
-            os.kill(clean.descendants(sandbox.pid)[number % 3], signal.SIGKILL)
+            os.kill(clean.descendants(pid_of(sandbox))[1], signal.SIGKILL)
             with contextlib.suppress(TransientError):
                 await call
                 errors -= 1
@@ -181,7 +189,7 @@ async def killed_in_call(pool: Pool) -> tuple[int, str, bool]:
 async def hung_agent(pool: Pool) -> tuple[int, str, bool]:
     """Nothing answers any more; the lease runs out."""
     async with pool.lease(SMALL, lease_s=1.0) as sandbox:
-        os.kill(clean.descendants(sandbox.pid)[2], signal.SIGSTOP)
+        os.kill(clean.descendants(pid_of(sandbox))[1], signal.SIGSTOP)
         try:
             await sandbox.exec(["true"])
         except TransientError as error:
@@ -214,19 +222,20 @@ async def no_room(pool: Pool) -> tuple[int, str, bool]:
         snapshot.remove()
 
 
-def flaky() -> Callable[[SandboxTemplate, WorkspaceSnapshot | None], Awaitable[Sandbox]]:
-    """`local.start`, of which some are killed before anyone gets them."""
-    draws = random.Random(5)
+class FlakyBackend(LocalBackend):
+    """Some of its sandboxes are killed before anyone gets them."""
 
-    async def start(template: SandboxTemplate, snapshot: WorkspaceSnapshot | None) -> Sandbox:
-        sandbox = await local.start(template, snapshot)
-        if draws.random() < START_FAILURES:
-            os.kill(sandbox.pid, signal.SIGKILL)
+    def __init__(self) -> None:
+        super().__init__()
+        self._draws = random.Random(5)
+
+    async def create(self, template: SandboxTemplate, snapshot: Snapshot | None = None) -> Sandbox:
+        sandbox = await super().create(template, snapshot)
+        if self._draws.random() < START_FAILURES:
+            os.kill(pid_of(sandbox), signal.SIGKILL)
             await sandbox.close()
             raise TransientError("the sandbox ended at its start")
         return sandbox
-
-    return start
 
 
 async def flaky_starts(pool: Pool) -> tuple[int, str, bool]:

@@ -8,8 +8,11 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
+
+from sandboxes.code.projects import MAX_FILES
 
 MutationOperator = Literal[
     "boundary", "comparison", "arithmetic", "logic", "off_by_one", "constant",
@@ -63,16 +66,18 @@ def undo(original: str, mutation: Mutation) -> Replacement:
     return Replacement(mutated, original)
 
 
-def mutations_of(path: str, text: str) -> list[Mutation]:
-    """Every mutation of a file, in the order of the text. Empty where it is not Python."""
+@lru_cache(maxsize=MAX_FILES)
+def mutations_of(path: str, text: str) -> tuple[Mutation, ...]:
+    """Every mutation of a file, in the order of the text. Empty where it is not Python. Kept, since
+    every task on a project draws from all of its files, and each mutation takes a parse of one."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return []
+        return ()
     finder = _Finder(path, text)
     finder.walk(tree)
     found = [m for m in finder.found if m.old != m.new and _parses(m.apply(text))]
-    return sorted(set(found), key=lambda m: (m.start, m.operator, m.new))
+    return tuple(sorted(set(found), key=lambda m: (m.start, m.operator, m.new)))
 
 
 def _parses(text: str) -> bool:

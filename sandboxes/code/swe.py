@@ -5,9 +5,12 @@ The project's own suite is the judge. Tests that fail with the bug and pass with
 between two runs judges nothing, and a bug that shows only in such tests is none.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
+from records.digest import digest
 from records.errors import ItemError
 from sandboxes.code.mutations import Mutation, Replacement, in_rounds, mutations_of, undo
 from sandboxes.code.projects import Project
@@ -42,6 +45,12 @@ class Bug(NamedTuple):
     """Failing test -> what it says."""
 
 
+def bug_id(project: Project, path: str, mutated: str) -> str:
+    """Of what is changed in which file of which project, however it is told, drawn or undone: two
+    mutations that leave the same text are one bug."""
+    return digest("bug", project.name, path, project.files[path], mutated)
+
+
 async def baseline_of(project: Project) -> Baseline:
     """Run the suite twice. ItemError where nothing passes."""
     tests = await list_tests(project)
@@ -56,15 +65,20 @@ async def baseline_of(project: Project) -> Baseline:
 
 async def inject_bug(project: Project, baseline: Baseline, rng: Random) -> Bug:
     """A bug drawn by `rng`. ItemError("no_bug_found") when none of the tries shows in the tests."""
-    places = [
-        mutation
-        for path in sorted(project.sources)
-        for mutation in mutations_of(path, project.sources[path])
-    ]
-    for mutation, _ in zip(in_rounds(places, rng.shuffle), range(MAX_TRIES), strict=False):
+    for mutation in islice(drawn_mutations(project, rng), MAX_TRIES):
         if (bug := await injected_bug(project, baseline, mutation)) is not None:
             return bug
     raise ItemError("no_bug_found", f"project {project.name}: none in {MAX_TRIES} tries")
+
+
+def drawn_mutations(project: Project, rng: Random) -> Iterator[Mutation]:
+    """All of the project's mutations in the order in which they are tried for one task."""
+    places = [
+        mutation
+        for path, text in sorted(project.sources.items())
+        for mutation in mutations_of(path, text)
+    ]
+    return in_rounds(places, rng.shuffle)
 
 
 async def injected_bug(project: Project, baseline: Baseline, mutation: Mutation) -> Bug | None:

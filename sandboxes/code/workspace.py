@@ -3,36 +3,46 @@
 Nothing done here decides a grade (`sandboxes.code.suite` runs the tests elsewhere). Observations
 repeat exactly: the clock stands still, times of change too, tests run on a copy at a fixed place
 and report no addresses; `pid`s count from the sandbox's own first process.
+
+What the agent does here is the agent's: whatever it leaves behind (a full disk, a repository that
+is none any more, a hundred thousand files, names and texts that are no Unicode), a call ends in a
+result, and one that could not do what it is for says why. Only a sandbox that has ended raises.
 """
 
 import io
-import json
 import tarfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from records.errors import ItemError, TransientError
 from sandboxes.code.projects import Project, check_path
-from sandboxes.code.suite import CLOCK, ask, template_of
-from sandboxes.core import python_env
+from sandboxes.code.repository import (
+    INSTANT,
+    LOOK_S,
+    MAX_TEXT,
+    REPO,
+    Repository,
+    able_to_look,
+    how_it_ended,
+    plain,
+)
+from sandboxes.code.suite import ask, template_of
 from sandboxes.core.sandbox import Sandbox
-from sandboxes.core.template import WORKSPACE
 from sandboxes.lending.leases import LeaseSandbox, lease
 
-TREE = "/opt/tests/tree.py"
-REPO = f"{WORKSPACE}/code/repo"
-"""Two levels down, so that the folder and its parent are the agent's and their times can stand."""
 COPY = "/tmp/run"
-MAX_TEXT = 64 << 10
-"""Bytes of a file that still counts as one of the candidate's."""
-MAX_FILES = 500
+MAKE_COPY = f"""
+rm -rf {COPY} && {{
+  cp -r {REPO} {COPY}
+  find {COPY} -name __pycache__ -prune -exec rm -rf {{}} +
+  test -d {COPY}
+}}"""
+"""Whole as far as its files can be read and the disk has room."""
 MAX_LINES, MAX_HITS, MAX_SHELL, MAX_FAILURES = 400, 60, 8_000, 5
 """Of what one call shows: lines of a file, hits of a search, characters of output, failures."""
 
-INSTANT = int(datetime.fromisoformat(CLOCK).replace(tzinfo=UTC).timestamp())
 SHELL_S = 20.0
 
 _PATH = {"type": "string", "description": "Path relative to the repository, such as README.md."}
@@ -126,13 +136,36 @@ class WorkspaceResult(NamedTuple):
 class Workspace:
     """The tools of one sandbox. Calls come one after the other. Made by `open_workspace`."""
 
-    def __init__(self, project: Project, sandbox: Sandbox) -> None:
+    def __init__(self, project: Project, sandbox: Sandbox, files: Mapping[str, str]) -> None:
+        """`files` are what the repository begins with."""
         self.project, self._sandbox = project, sandbox
-        self.files: dict[str, str | None] = {}
+        self._repository = Repository(sandbox, files)
+
+    @property
+    def files(self) -> dict[str, str | None]:
         """The repository as it is now; None for what is no text file of moderate size."""
+        return self._repository.files
+
+    @property
+    def problem(self) -> str | None:
+        """Why the files cannot be read now; every call's result is an error as long as this is."""
+        return self._repository.problem
+
+    async def look(self) -> list[str]:
+        """See `Repository.look`."""
+        return await self._repository.look()
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> WorkspaceResult:
-        """Arguments fit the tool's schema. TransientError when the sandbox is lost."""
+        """Arguments fit the tool's schema. ProgramEndedError where what runs here has ended the
+        sandbox, TransientError where it was lost otherwise."""
+        if self.problem is not None:
+            await self.look()
+        result = await self._called(tool, arguments)
+        if (problem := self.problem) is None:
+            return result
+        return WorkspaceResult(f"{result.text}\nerror: {problem}", "unreadable")
+
+    async def _called(self, tool: str, arguments: Mapping[str, Any]) -> WorkspaceResult:
         match tool:
             case "list_files":
                 return self._list(arguments.get("folder", "."))
@@ -148,25 +181,12 @@ class Workspace:
                 return await self._tests(arguments.get("only", ""))
         raise ValueError(f"the workspace has no tool {tool!r}")
 
-    async def look(self) -> None:
-        """Read the files anew, after something that may have changed them."""
-        argv = [python_env.PYTHON, "-I", "-B", TREE, str(PurePosixPath(REPO).parent)]
-        argv += [str(INSTANT), str(MAX_TEXT), str(MAX_FILES)]
-        done = await self._sandbox.exec(argv)
-        try:
-            found = json.loads(done.stdout)
-        except ValueError as error:
-            said = done.stderr.decode(errors="replace")[-300:]
-            raise TransientError(f"the workspace cannot be read: {said}") from error
-        top = PurePosixPath(REPO).name + "/"
-        self.files = {p.removeprefix(top): t for p, t in found.items() if p.startswith(top)}
-
     def _list(self, folder: str) -> WorkspaceResult:
         below = PurePosixPath(folder.strip("/") or ".")
         names = [path for path in sorted(self.files) if PurePosixPath(path).is_relative_to(below)]
         if not names:
             return WorkspaceResult(f"error: no file below {folder!r}", "not_found")
-        shown = [f"{path} ({size_of(self.files[path])})" for path in names[:MAX_LINES]]
+        shown = [f"{plain(path)} ({size_of(self.files[path])})" for path in names[:MAX_LINES]]
         return WorkspaceResult("\n".join(shown + more(len(names) - MAX_LINES, "files")))
 
     def _view(
@@ -185,7 +205,7 @@ class Workspace:
 
     def _search(self, text: str) -> WorkspaceResult:
         hits = [
-            f"{path}:{number}: {line}"
+            f"{plain(path)}:{number}: {line}"
             for path in sorted(self.files)
             for number, line in enumerate((self.files[path] or "").splitlines(), 1)
             if text in line
@@ -210,39 +230,50 @@ class Workspace:
                 return WorkspaceResult(f"error: the old text {where} {path}", code)
             at = found.index(old_text)
             text = found[:at] + new_text + found[at + len(old_text) :]
-        if len(text.encode()) > MAX_TEXT:
-            return WorkspaceResult(f"error: {path} would be over {MAX_TEXT} bytes", "too_large")
         try:
+            data = text.encode()
             check_path(path)
-            await self._sandbox.write_file(f"{REPO}/{path}", text.encode())
+            if len(data) > MAX_TEXT:
+                return WorkspaceResult(f"error: {path} would be over {MAX_TEXT} bytes", "too_large")
+            await self._sandbox.write_file(f"{REPO}/{path}", data)
         except (ItemError, ValueError) as error:
             return WorkspaceResult(f"error: {error}", "not_written")
-        await self.look()
+        left = await self.look()
         first = max(1, text.count("\n", 0, at))
         last = text.count("\n", 0, at + len(new_text)) + 2
-        return self._view(path, first, min(last, first + 40))
+        seen = self._view(path, first, min(last, first + 40))
+        return seen._replace(text="\n".join([seen.text, *left]))
 
     async def _shell(self, command: str) -> WorkspaceResult:
         # a shell's own `date` would tell the time of day
         line = f'date() {{ command date -d "@{INSTANT}" "$@"; }}\n{command}'
-        done = await self._sandbox.exec(["/bin/sh", "-c", line], cwd=REPO, timeout_s=SHELL_S)
-        await self.look()
+        place = REPO if self.problem is None else "/"
+        done = await self._sandbox.exec(["/bin/sh", "-c", line], cwd=place, timeout_s=SHELL_S)
+        left = [] if place == REPO else [f"[run in {place}: {self.problem}]"]
+        left += await self.look()
         said = (done.stdout + done.stderr).decode(errors="replace")
         if len(said) > MAX_SHELL:
             said = f"{said[:MAX_SHELL]}\n[{len(said) - MAX_SHELL} more characters]"
+        head, code = f"exit code {done.exit_code}", None
         if done.timed_out:
-            return WorkspaceResult(f"error: not done after {SHELL_S:g} s\n{said}", "timed_out")
-        return WorkspaceResult(f"exit code {done.exit_code}\n{said}".strip())
+            head, code = f"error: not done after {SHELL_S:g} s", "timed_out"
+        return WorkspaceResult("\n".join([f"{head}\n{said}".strip(), *left]), code)
 
     async def _tests(self, only: str) -> WorkspaceResult:
-        copy = f"rm -rf {COPY} && cp -r {REPO} {COPY} && find {COPY} -name __pycache__ -delete"
-        await self._sandbox.exec(["/bin/sh", "-c", copy])
-        lines = await ask(self._sandbox, self.project, None, root=COPY, only=only)
-        await self._sandbox.exec(["rm", "-rf", COPY])
-        names = [n for line in lines for n, _ in line.get("tests", ()) if only in n]
+        copied = await self._sandbox.exec(["/bin/sh", "-c", MAKE_COPY], cwd="/", timeout_s=LOOK_S)
+        if copied.exit_code:
+            why = how_it_ended(copied)
+            return WorkspaceResult(f"error: the repository cannot be copied: {why}", "not_copied")
+        try:
+            lines = await ask(self._sandbox, self.project, None, root=COPY, only=only)
+        except RecursionError:  # of a text that claims to be a line of the runner's
+            lines = []
+        await self._sandbox.exec(["rm", "-rf", COPY], cwd="/", timeout_s=LOOK_S)
+        await self.look()  # a test may reach more than its copy
+        names, results = told_by_runner(lines)
+        names = [name for name in names if only in name]
         if not names:
             return WorkspaceResult("no test was found" + (f" with {only!r}" if only else ""))
-        results = {line["test"]: line["failure"] for line in lines if "test" in line}
         failed = {name: failure for name, failure in results.items() if failure is not None}
         told = [f"FAILED {name}\n  {text}" for name, text in list(failed.items())[:MAX_FAILURES]]
         ended = [] if len(results) == len(names) else ["the run was ended by a test"]
@@ -259,6 +290,23 @@ class Workspace:
                 f"error: {path} is no text file up to {MAX_TEXT} bytes", "binary"
             )
         return text
+
+
+def told_by_runner(lines: list[Any]) -> tuple[list[str], dict[str, str | None]]:
+    """Names of all tests, and what went wrong with those that were run, None for nothing. Lines of
+    another form are not the runner's."""
+    names: list[str] = []
+    results: dict[str, str | None] = {}
+    for line in lines:
+        if not isinstance(line, dict):
+            continue
+        for test in line.get("tests", ()) if isinstance(line.get("tests"), list) else ():
+            if isinstance(test, list) and test and isinstance(test[0], str):
+                names.append(test[0])
+        name, failure = line.get("test"), line.get("failure")
+        if isinstance(name, str) and isinstance(failure, str | None):
+            results[name] = failure
+    return names, results
 
 
 def normal(path: str) -> str:
@@ -288,17 +336,14 @@ async def open_workspace(
     project: Project, files: Mapping[str, str], lease: LeaseSandbox = lease
 ) -> AsyncIterator[Workspace]:
     """A clean sandbox with these files in its working folder. TransientError if it fails."""
-    template = template_of(project)
-    tree = Path(__file__).parents[1] / "inside" / "tree.py"
-    template = template.model_copy(
-        update={"files": template.files | {TREE: tree.read_text(encoding="utf-8")}}
-    )
-    async with lease(template) as sandbox:
+    async with lease(able_to_look(template_of(project))) as sandbox:
         unpack = ["/bin/sh", "-c", f"mkdir -p {REPO} && tar -x -f - -C {REPO}"]
         done = await sandbox.exec(unpack, stdin=archive_of(files))
         if done.exit_code:
             said = done.stderr.decode(errors="replace")[-300:]
             raise TransientError(f"the workspace could not be filled: {said}")
-        workspace = Workspace(project, sandbox)
+        workspace = Workspace(project, sandbox, files)
         await workspace.look()
+        if (problem := workspace.problem) is not None:  # and nothing was done here yet
+            raise TransientError(problem)
         yield workspace

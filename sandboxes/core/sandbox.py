@@ -4,18 +4,15 @@ import asyncio
 import contextlib
 import copy
 import os
-import signal
-from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from records.errors import ConfigError, ItemError, TransientError
+from records.errors import ConfigError, ItemError, SynthError, TransientError
 from sandboxes.core import clock, python_env
+from sandboxes.core.body import Body, ProgramEndedError, Snapshot
 from sandboxes.core.channel import FrameAnswer, FrameChannel
 from sandboxes.core.stdio import StdioProcess
-from sandboxes.core.template import BASE_ENV, WORKSPACE, WRITABLE, Limits, SandboxTemplate
-from sandboxes.local import cgroups, clean, snapshots
-from sandboxes.local.snapshots import WorkspaceSnapshot
+from sandboxes.core.template import BASE_ENV, WRITABLE, Limits, SandboxTemplate
 
 ANSWER_S = 20.0
 """How late the agent's answer may be, after a command's own limit of time; then it hangs."""
@@ -37,29 +34,24 @@ class ExecResult(NamedTuple):
 
 
 class Sandbox:
-    """One running sandbox; made by `local.lease`. Any number of commands may run at once."""
+    """One running sandbox; made by a backend. Any number of commands may run at once.
 
-    def __init__(
-        self,
-        template: SandboxTemplate,
-        transport: asyncio.SubprocessTransport,
-        process: Process,
-        group: cgroups.ControlGroups,
-    ) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.template = template
-        self.group = group
+    Every call raises TransientError when the sandbox is lost, and `ProgramEndedError` when the
+    program in it has ended it. How a command fares is never an exception.
+    """
+
+    def __init__(self, template: SandboxTemplate, body: Body, channel: FrameChannel) -> None:
+        """`channel` is open."""
+        self.template, self.body = template, body
         self._env = environment(template)
-        self._transport, self._process = transport, process
-        self._agent = FrameChannel(process.stdout, process.stdin)
+        self._agent = channel
         self._over: TransientError | None = None
         """Why this object no longer answers, although its sandbox may."""
 
     @property
-    def pid(self) -> int:
-        """The host's id of the outermost process, above all others of the sandbox."""
-        return self._process.pid
+    def name(self) -> str:
+        """By which `Backend.adopt` and `Backend.destroy` find it."""
+        return self.body.name
 
     @property
     def _channel(self) -> FrameChannel:
@@ -76,18 +68,15 @@ class Sandbox:
         cwd: str | None = None,
         timeout_s: float | None = None,
     ) -> ExecResult:
-        """Run a command to its end and return what it left, a partial output included.
-
-        At its end everything it started is killed too. Raises TransientError when the sandbox
-        itself is lost; how the command fares is never an exception.
-        """
-        limits, killed = self.template.limits, self.group.out_of_memory()
+        """Run a command to its end and return what it left, a partial output included. At its end
+        everything it started is killed too."""
+        limits, killed = self.template.limits, self.body.memory_kills()
         request = self._command("exec", argv, env, cwd)
         request["timeout_s"] = wait = timeout_s if timeout_s is not None else limits.timeout_s
         answer = await self._channel.request(request, stdin, within_s=wait + ANSWER_S)
         if answer.header.get("event") != "exit":
             return not_started(argv, answer)
-        return finished(answer, limits, killed < self.group.out_of_memory())
+        return finished(answer, limits, killed < self.body.memory_kills())
 
     async def open_stdio(
         self,
@@ -99,23 +88,30 @@ class Sandbox:
         """Start a long-lived program and talk to it. ConfigError if it cannot be started."""
         ident = self._channel.new_id()
         process = StdioProcess(self._channel, ident)
+        command = argv[0] if argv else ""
         try:
             async with asyncio.timeout(ANSWER_S):
                 await self._channel.send(self._command("open", argv, env, cwd) | {"id": ident})
                 reason = await process.started()
         except TimeoutError as error:
             process.forget()
-            raise TransientError(f"the agent has not started {argv[0]!r} in time") from error
+            raise TransientError(f"the agent has not started {command!r} in time") from error
         if reason is not None:
             process.forget()
-            raise ConfigError(f"cannot start {argv[0]!r} in the sandbox: {reason}")
+            if isinstance(process.ended, ProgramEndedError):
+                raise process.ended
+            raise ConfigError(f"cannot start {command!r} in the sandbox: {reason}")
         return process
+
+    def running(self) -> list[StdioProcess]:
+        """The commands and programs that ran when this sandbox was adopted, or whose end nobody had
+        confirmed, with the output that nobody had confirmed."""
+        channel = self._channel
+        return [StdioProcess(channel, ident, running=True) for ident in channel.running]
 
     def _command(
         self, op: str, argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
     ) -> dict[str, Any]:
-        if not argv or any("\0" in word for word in argv):
-            raise ValueError(f"argv needs a command, and no zero bytes, got {list(argv)!r}")
         return {
             "op": op,
             "argv": list(argv),
@@ -144,32 +140,35 @@ class Sandbox:
         return os.path.join(self.template.workdir, path)  # noqa: PTH118  # a path of the sandbox
 
     async def ping(self) -> None:
-        """Return once the agent answers. TransientError if it is gone."""
+        """Return once the agent answers."""
         await self._channel.request({"op": "ping"}, within_s=ANSWER_S)
 
-    async def snapshot(self) -> WorkspaceSnapshot:
-        """The workspace's files as they are now, for `fork`. See
-        `sandboxes.local.snapshots.take`."""
-        self._channel  # noqa: B018  # raises where this object no longer answers
-        return await asyncio.to_thread(snapshots.take, self._outside(WORKSPACE), self.template)
-
-    def _outside(self, path: str) -> str:
-        """A path inside, as the host reaches it. TransientError if the sandbox is gone."""
+    async def snapshot(self) -> Snapshot:
+        """The workspace's files as they are now, for `Backend.create`. What runs inside stands
+        still meanwhile. ItemError for what cannot be kept: more than the disk limit, too many or
+        too deep folders, a file that is closed to its own user."""
+        channel = self._channel
+        await channel.request({"op": "pause"}, within_s=ANSWER_S)
         try:
-            _, _, agent, *_ = clean.descendants(self.pid)
-        except (OSError, ValueError) as error:
-            raise TransientError("the sandbox ended") from error
-        return f"/proc/{agent}/root{path}"
+            return await self.body.snapshot(self.template)
+        finally:
+            with contextlib.suppress(SynthError):
+                await channel.request({"op": "resume"}, within_s=ANSWER_S)
 
-    async def wipe(self) -> int:
-        """Kill what runs here and remove every file that can be. How many System V objects (shared
-        memory and such) are left. TransientError for a sandbox that is lost or cannot be wiped."""
+    async def remember(self) -> None:
+        """Note how it is before its first use, for `recycle`."""
+        await self.body.remember()
+
+    async def recycle(self) -> list[str]:
+        """Kill what runs here, remove every file, and compare with what was noted: an empty list
+        proves that it may be lent again. TransientError for one that cannot be wiped."""
         channel = self._channel
         channel.interrupt(TransientError("the sandbox was wiped"))
         answer = await channel.request({"op": "wipe", "folders": list(WRITABLE)}, within_s=ANSWER_S)
         if answer.header.get("event") != "ok":
             raise TransientError(f"the sandbox cannot be wiped: {answer.header.get('reason')}")
-        return int(answer.header["ipc"])
+        left = ["ipc"] if int(answer.header["ipc"]) else []
+        return left + await self.body.changes()
 
     def renewed(self) -> "Sandbox":
         """The same sandbox for another holder; this object does not answer any longer."""
@@ -177,21 +176,25 @@ class Sandbox:
         self._over = TransientError("the sandbox was given back")
         return other
 
+    def drop_stream(self) -> None:
+        """Break the stream to the agent, as a network does."""
+        self._agent.drop_stream()
+
+    async def leave(self) -> None:
+        """Let go of it without ending it: who adopts it within the template's `linger_s` finds what
+        runs in it still running."""
+        await self._agent.close()
+
     def end(self, why: str) -> None:
         """End it at once, whoever uses it; they get a TransientError that says why."""
-        self._agent.lose(why)
-        # not transport.kill(), which may reap the child before the event loop's own wait for it
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)  # by its death, process 1 inside dies
+        self._agent.lose(TransientError(why))
+        self.body.end()
 
     async def close(self) -> None:
-        """End every process inside, wait until they are gone, and remove the control groups."""
+        """End every process inside, wait until they are gone, and remove what the backend keeps."""
         self.end("the sandbox was closed")
         await self._agent.close()
-        await self._process.wait()
-        self._transport.close()  # the pipes, of which one may have been left full
-        await self.group.remove()
+        await self.body.close()
 
 
 def environment(template: SandboxTemplate) -> dict[str, str]:
@@ -203,7 +206,8 @@ def environment(template: SandboxTemplate) -> dict[str, str]:
 
 def not_started(argv: Sequence[str], answer: FrameAnswer) -> ExecResult:
     missing = answer.header.get("errno") == 2
-    message = f"{argv[0]}: {answer.header.get('reason')}\n".encode()
+    command = argv[0] if argv else "(no command)"
+    message = f"{command}: {answer.header.get('reason')}\n".encode(errors="replace")
     code = NOT_FOUND if missing else NOT_EXECUTABLE
     return ExecResult(code, b"", message, timed_out=False, truncated=False, out_of_memory=False)
 
@@ -213,7 +217,7 @@ def finished(answer: FrameAnswer, limits: Limits, out_of_memory: bool) -> ExecRe
     try:
         code, split = int(header["exit_code"]), int(header["stdout_bytes"])
         timed_out, truncated = bool(header["timed_out"]), bool(header["truncated"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise TransientError(f"the sandbox's agent sent rubbish: {error}") from error
     return ExecResult(
         exit_code=128 - code if code < 0 else code,
@@ -227,4 +231,4 @@ def finished(answer: FrameAnswer, limits: Limits, out_of_memory: bool) -> ExecRe
 
 def refuse(answer: FrameAnswer, path: str) -> None:
     if answer.header.get("event") != "ok":
-        raise ItemError("sandbox_file", f"{path}: {answer.header.get('reason')}")
+        raise ItemError("sandbox_file", f"{path!r}: {answer.header.get('reason')}")

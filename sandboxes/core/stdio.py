@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import NamedTuple
 
-from records.errors import TransientError
+from records.errors import SynthError, TransientError
 from sandboxes.core.agent.frames import WINDOW
 from sandboxes.core.channel import FrameAnswer, FrameChannel
 
@@ -19,17 +19,20 @@ class Ended(NamedTuple):
 class StdioProcess:
     """Made by `Sandbox.open_stdio`. Its output waits in the sandbox until it is read here."""
 
-    def __init__(self, channel: FrameChannel, ident: int) -> None:
+    def __init__(self, channel: FrameChannel, ident: int, *, running: bool = False) -> None:
+        """`running`: one that was started before its sandbox was adopted."""
         self._channel, self._id = channel, ident
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[str | None] = loop.create_future()
-        self._ended: asyncio.Future[Ended | TransientError] = loop.create_future()
+        self._ended: asyncio.Future[Ended | SynthError] = loop.create_future()
         self._output: asyncio.Queue[bytes] = asyncio.Queue()
         self._waiting = 0
+        if running:
+            self._started.set_result(None)
         channel.listen(ident, self._hear)
 
-    def _hear(self, answer: FrameAnswer | TransientError) -> None:
-        if isinstance(answer, TransientError):
+    def _hear(self, answer: FrameAnswer | SynthError) -> None:
+        if isinstance(answer, SynthError):
             self._end(answer, str(answer))
             return
         event = answer.header.get("event")
@@ -44,12 +47,15 @@ class StdioProcess:
         elif event == "exit":
             code = int(answer.header.get("exit_code", 0))
             kept = int(answer.header.get("stdout_bytes", 0))
+            if stdout := answer.body[:kept]:  # of an adopted command, which tells all at its end
+                self._waiting += len(stdout)
+                self._output.put_nowait(stdout)
             self._end(Ended(code, answer.body[kept:]), f"it ended with exit code {code}")
         elif event == "error":
             reason = str(answer.header.get("reason"))
             self._end(TransientError(reason), reason)
 
-    def _end(self, how: Ended | TransientError, reason: str) -> None:
+    def _end(self, how: Ended | SynthError, reason: str) -> None:
         if not self._started.done():
             self._started.set_result(reason)
         if not self._ended.done():
@@ -65,7 +71,7 @@ class StdioProcess:
         data = await self._output.get()
         if data:
             self._waiting -= len(data)
-            with contextlib.suppress(TransientError):
+            with contextlib.suppress(SynthError):
                 message = {"op": "ack", "id": self._id, "bytes": len(data)}
                 await self._channel.send(message)
         else:
@@ -76,20 +82,21 @@ class StdioProcess:
         await self._channel.send({"op": "stdin", "id": self._id}, data)
 
     async def wait(self) -> Ended:
-        """How it ended. TransientError if the sandbox was lost first."""
+        """How it ended. TransientError if the sandbox was lost first, `ProgramEndedError` if the
+        program ended it."""
         how = await asyncio.shield(self._ended)
-        if isinstance(how, TransientError):
+        if isinstance(how, SynthError):
             raise how
         return how
 
     @property
-    def ended(self) -> Ended | TransientError | None:
+    def ended(self) -> Ended | SynthError | None:
         """How it ended, None while it runs."""
         return self._ended.result() if self._ended.done() else None
 
     async def kill(self) -> None:
         """Kill it and what it started; returns once it is gone."""
-        with contextlib.suppress(TransientError):
+        with contextlib.suppress(SynthError):
             await self._channel.send({"op": "kill", "id": self._id})
             await self.wait()
 

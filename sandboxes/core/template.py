@@ -12,9 +12,9 @@ WORKSPACE = "/workspace"
 WRITABLE = (WORKSPACE, "/tmp", "/dev/shm")
 """All that can be written inside."""
 
-AGENT_UID = 65534
-"""User and group inside, the same for root and other callers, so that no listing tells them apart.
-Run by root it is also the user on the host; run by others the host sees the caller."""
+PROGRAM_ID = 1000
+"""User and group of all programs inside, whoever the caller is and whatever the host's own id is.
+Whoever else owns files there, such as /usr, shows as `nobody`."""
 
 BASE_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -84,7 +84,8 @@ class Bind(Config):
 
 
 class SandboxTemplate(Config):
-    """What decides a sandbox. Equal templates give sandboxes that cannot be told apart."""
+    """What decides a sandbox: equal templates give equal sandboxes. What passes on where one is
+    lent again stands in `sandboxes.local.clean`."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle"})
 
@@ -117,6 +118,10 @@ class SandboxTemplate(Config):
 
     recycle: bool = True
     """Whether a pool may lend the sandbox again once it is proved clean; else it is replaced."""
+
+    linger_s: float = Field(default=0.0, ge=0, le=86400)
+    """How long it outlives the stream to its owner, and its owner: in that time it can be adopted,
+    and what runs in it goes on. With 0 it ends at once."""
 
     @model_validator(mode="after")
     def _network_sees_nothing(self) -> Self:

@@ -4,32 +4,32 @@
         async with pool.lease(template) as sandbox:
             await sandbox.exec(["python3", "-c", "print(1)"])
 
-Leaving a lease costs its holder nothing: the pool cleans the sandbox in the background, compares it
-with what it was before its first use (`sandboxes.local.clean` says what exactly), and destroys what
-it cannot prove clean. At most `live` sandboxes exist, lent, idle and being cleaned together; who
-asks first is served first. A pool belongs to the event loop that opened it. Every lease and sandbox
-is accounted for (`sandboxes.lending.accounts`). That a sandbox is lost, hangs or does not start is
-always a TransientError, never something that the program inside did.
+Leaving a lease costs its holder nothing: the pool recycles the sandbox in the background where its
+backend can prove it to be as it was before its first use, and destroys what is not proved clean. At
+most `live` sandboxes exist, lent, idle and being cleaned together; who asks first is served first.
+A pool belongs to the event loop that opened it. Every lease and sandbox is accounted for
+(`sandboxes.lending.accounts`). That a sandbox is lost, hangs or does not start is always a
+TransientError, never something that the program inside did; what that did is `ProgramEndedError`.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
-from records.errors import TransientError
+from records.errors import ItemError, TransientError
+from sandboxes.core.backend import Backend, Capability
+from sandboxes.core.body import Snapshot
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
+from sandboxes.lending import leases
 from sandboxes.lending.accounts import Accounts, Death, Ending
 from sandboxes.lending.capacity import PoolSettings, cores
-from sandboxes.local import backend as local
-from sandboxes.local import clean
-from sandboxes.local.snapshots import WorkspaceSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -42,15 +42,9 @@ HEALTH_S = 5.0
 START_TRIES = 3
 
 
-class _Ready(NamedTuple):
-    sandbox: Sandbox
-    before: clean.SandboxTraces
-    """As it was before anything ran in it."""
-
-
 @dataclass(eq=False)
 class _Lease:
-    ready: _Ready
+    sandbox: Sandbox
     template: SandboxTemplate
     reusable: bool
     over: Ending | None = None
@@ -58,26 +52,21 @@ class _Lease:
 
 
 class Pool:
-    """Lends sandboxes; `async with` it. `start` makes one, as `local.start`, which it is unless
-    another backend or a test of failures gives its own."""
+    """Lends sandboxes of a backend, by default the one in use; `async with` it."""
 
     def __init__(
-        self,
-        settings: PoolSettings | None = None,
-        *,
-        start: Callable[
-            [SandboxTemplate, WorkspaceSnapshot | None], Awaitable[Sandbox]
-        ] = local.start,
+        self, settings: PoolSettings | None = None, *, backend: Backend | None = None
     ) -> None:
         self.settings = settings or PoolSettings()
         self.accounts = Accounts()
-        self._start = start
+        self._backend = backend or leases.backend()
+        self._recycles = Capability.RECYCLING in self._backend.capabilities
         self._slots = asyncio.Semaphore(self.settings.live)
         self._used = 0
         """Slots taken: leases, starts and cleanings. Slots and idle ones together are `live`."""
         self._starting = asyncio.Semaphore(2 * cores())
         self._next_start = 0.0
-        self._idle: defaultdict[str, list[_Ready]] = defaultdict(list)
+        self._idle: defaultdict[str, list[Sandbox]] = defaultdict(list)
         self._minimum: dict[str, tuple[SandboxTemplate, int]] = {}
         self._leases: set[_Lease] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,7 +77,7 @@ class Pool:
         self,
         template: SandboxTemplate,
         *,
-        snapshot: WorkspaceSnapshot | None = None,
+        snapshot: Snapshot | None = None,
         lease_s: float | None = None,
     ) -> AsyncIterator[Sandbox]:
         """A clean sandbox of `template`, or a fork of `snapshot`, for at most `lease_s` seconds.
@@ -97,7 +86,7 @@ class Pool:
         sandbox once the lease has run out; ConfigError where none can run.
         """
         lease = await self._granted(template, snapshot)
-        sandbox, seconds = lease.ready.sandbox, lease_s or self.settings.lease_s
+        sandbox, seconds = lease.sandbox, lease_s or self.settings.lease_s
         timer = asyncio.get_running_loop().call_later(
             seconds, self._cut, lease, "expired", f"the lease ran out after {seconds:g} s"
         )
@@ -105,7 +94,7 @@ class Pool:
             yield sandbox
         finally:
             timer.cancel()
-            lease.ready = lease.ready._replace(sandbox=sandbox.renewed())
+            lease.sandbox = sandbox.renewed()
             self._leave(lease)
 
     async def warm(self, template: SandboxTemplate, count: int) -> None:
@@ -119,15 +108,13 @@ class Pool:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _granted(
-        self, template: SandboxTemplate, snapshot: WorkspaceSnapshot | None
-    ) -> _Lease:
+    async def _granted(self, template: SandboxTemplate, snapshot: Snapshot | None) -> _Lease:
         accounts = self.accounts
         accounts.asked += 1
         accounts.waiting += 1
         try:
             async with self._slot() as slot:
-                ready = await self._clean_one(template, snapshot)
+                sandbox = await self._clean_one(template, snapshot)
                 slot.pop_all()  # kept by the lease
         except asyncio.CancelledError:
             accounts.given_up += 1
@@ -138,7 +125,8 @@ class Pool:
         finally:
             accounts.waiting -= 1
         accounts.held += 1
-        lease = _Lease(ready, template, reusable=template.recycle and snapshot is None)
+        reusable = self._recycles and template.recycle and snapshot is None
+        lease = _Lease(sandbox, template, reusable)
         self._leases.add(lease)
         return lease
 
@@ -157,35 +145,31 @@ class Pool:
         self._used -= 1
         self._slots.release()
 
-    async def _clean_one(
-        self, template: SandboxTemplate, snapshot: WorkspaceSnapshot | None
-    ) -> _Ready:
+    async def _clean_one(self, template: SandboxTemplate, snapshot: Snapshot | None) -> Sandbox:
         idle = self._idle[key_of(template)] if snapshot is None else []
         while idle:
-            ready = idle.pop()
+            sandbox = idle.pop()
             try:
-                if await healthy(ready.sandbox):
-                    return ready
+                if await healthy(sandbox):
+                    return sandbox
             except BaseException:  # cancelled: it is neither idle nor lent
-                self._background(self._destroy(ready.sandbox, "closed"))
+                self._background(self._destroy(sandbox, "closed"))
                 raise
-            await self._destroy(ready.sandbox, "unhealthy")
+            await self._destroy(sandbox, "unhealthy")
         return await self._started(template, snapshot)
 
-    async def _started(
-        self, template: SandboxTemplate, snapshot: WorkspaceSnapshot | None
-    ) -> _Ready:
+    async def _started(self, template: SandboxTemplate, snapshot: Snapshot | None) -> Sandbox:
         """A fresh one; in a slot, which is its room once the oldest idle ones have made it."""
         while self._used + sum(map(len, self._idle.values())) > self.settings.live:
             oldest = next(key for key, idle in self._idle.items() if idle)
-            await self._destroy(self._idle[oldest].pop(0).sandbox, "evicted")
+            await self._destroy(self._idle[oldest].pop(0), "evicted")
         problem: TransientError | None = None
         for attempt in range(START_TRIES):
             await self._paced(attempt)
             self.accounts.starts += 1
             try:
                 async with self._starting:
-                    sandbox = await self._start(template, snapshot)
+                    sandbox = await self._backend.create(template, snapshot)
             except BaseException as error:
                 self.accounts.failed_starts += 1
                 if not isinstance(error, TransientError):
@@ -194,10 +178,16 @@ class Pool:
                 continue
             self.accounts.alive += 1
             try:
-                return _Ready(sandbox, clean.look(sandbox.pid, sandbox.group))
-            except clean.UnseenError as error:
-                problem = TransientError(f"a sandbox died at its start: {error}")
+                if self._recycles:
+                    await sandbox.remember()
+            except TransientError as error:
+                problem = error
                 await self._destroy(sandbox, "lost")
+            except BaseException:
+                await self._destroy(sandbox, "lost")
+                raise
+            else:
+                return sandbox
         raise TransientError(f"{START_TRIES} starts failed, the last one: {problem}") from problem
 
     async def _paced(self, attempt: int) -> None:
@@ -210,7 +200,7 @@ class Pool:
     def _cut(self, lease: _Lease, ending: Ending, why: str) -> None:
         """End a lease's sandbox under its holder."""
         lease.over = lease.over or ending
-        lease.ready.sandbox.end(why)
+        lease.sandbox.end(why)
 
     def _leave(self, lease: _Lease) -> None:
         """The holder left, or the pool closes: what is left to do is done in the background."""
@@ -229,13 +219,13 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _take_back(self, lease: _Lease) -> None:
-        key, sandbox = key_of(lease.template), lease.ready.sandbox
+        key, sandbox = key_of(lease.template), lease.sandbox
         try:
             ending = lease.over or await self._cleaned(lease)
             if ending == "clean" and (self._closed or len(self._idle[key]) >= self.settings.idle):
                 ending = "closed" if self._closed else "replaced"
             if ending == "clean":
-                self._idle[key].append(lease.ready)
+                self._idle[key].append(sandbox)
             else:
                 await self._destroy(sandbox, ending)
             self.accounts.endings[ending] += 1
@@ -250,12 +240,10 @@ class Pool:
         """Wipe the sandbox and compare it with what it was."""
         if not lease.reusable:
             return "replaced"
-        sandbox = lease.ready.sandbox
         try:
             async with asyncio.timeout(CLEANING_S):
-                left = ["ipc"] if await sandbox.wipe() else []
-                left += await clean.proved_clean(sandbox.pid, sandbox.group, lease.ready.before)
-        except (TransientError, TimeoutError) as error:
+                left = await lease.sandbox.recycle()
+        except (TransientError, ItemError, TimeoutError) as error:
             log.info("a lent sandbox was lost: %s", error or "not cleaned in time")
             return "lost"
         self.accounts.differences.update(left)
@@ -299,7 +287,7 @@ class Pool:
             self._leave(lease)
         for idle in self._idle.values():
             while idle:
-                self._background(self._destroy(idle.pop().sandbox, "closed"))
+                self._background(self._destroy(idle.pop(), "closed"))
         await self.settled()
         self.accounts.check()
 
@@ -312,6 +300,6 @@ async def healthy(sandbox: Sandbox) -> bool:
     try:
         async with asyncio.timeout(HEALTH_S):
             await sandbox.ping()
-    except (TransientError, TimeoutError):
+    except (TransientError, ItemError, TimeoutError):
         return False
     return True

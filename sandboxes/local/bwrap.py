@@ -1,37 +1,33 @@
 """The bubblewrap command line of a sandbox, and whether this machine can run it.
 
-Run by root, mounts are made as root, without a user namespace, and setpriv drops to an
-unprivileged host user before the first program inside: a user namespace of root would map the
-user inside to root outside, and files of mode 600 could be read. Run by others it is a user
-namespace, and the host sees the caller, who can open nothing here that is not mounted.
+Run by root, mounts are made as root, without a user namespace: one of root's would map the user
+inside to root outside, and files of mode 600 could be read. The agent, process 1, enters a
+namespace of unprivileged users before anything else runs (`sandboxes.local.users`). Run by others
+it is a user namespace of the caller's, and the host sees the caller, who can open nothing here
+that is not mounted.
 """
 
-import __future__
-
-import importlib.util
-import marshal
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
+import stat
 from collections.abc import Set
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from records.errors import ConfigError
-from sandboxes.core import agent, clock, python_env
-from sandboxes.core.template import AGENT_UID, BASE_ENV, WORKSPACE, SandboxTemplate
-from sandboxes.local import seccomp
+from sandboxes.core import clock, python_env
+from sandboxes.core.agent_code import agent_bytecode
+from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemplate
 from sandboxes.local.protections import NOTHING, Protection
 
 AGENT_FILE = "/opt/agent.pyc"
 
 ETC = {
     "/etc/passwd": f"""root:x:0:0:root:/:/bin/sh
-agent:x:{AGENT_UID}:{AGENT_UID}:agent:/tmp:/bin/sh
+agent:x:{PROGRAM_ID}:{PROGRAM_ID}:agent:/tmp:/bin/sh
+nobody:x:65534:65534:nobody:/:/bin/sh
 """,
-    "/etc/group": f"root:x:0:\nagent:x:{AGENT_UID}:\n",
+    "/etc/group": f"root:x:0:\nagent:x:{PROGRAM_ID}:\nnogroup:x:65534:\n",
     # the workspace belongs to root where root mounts it, which git would call dubious
     "/etc/gitconfig": """[init]
 defaultBranch = main
@@ -67,28 +63,21 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def namespaces(root: bool, without: Set[Protection]) -> list[str]:
+def namespaces(template: SandboxTemplate, root: bool, without: Set[Protection]) -> list[str]:
     args = [option for wall, option in NAMESPACES.items() if wall not in without]
-    args += ["--new-session", "--die-with-parent"]
+    args += ["--new-session"]
+    if Protection.PROCESSES not in without:
+        args += ["--as-pid-1"]
+    if not template.linger_s:
+        args += ["--die-with-parent"]
     if Protection.CAPABILITIES in without:
         args += ["--cap-add", "ALL"]
     else:
         args += ["--cap-drop", "ALL"]
-        if root:
-            for name in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):  # setpriv drops them
-                args += ["--cap-add", name]
+        if root:  # until the agent has entered the sandbox's own users
+            args += ["--cap-add", "CAP_SYS_ADMIN"]
     if not root:
-        args += ["--unshare-user", "--uid", str(AGENT_UID), "--gid", str(AGENT_UID)]
-    return args
-
-
-def drop(without: Set[Protection]) -> list[str]:
-    """Run by root: what stands before the first program inside, to take root's rights from it."""
-    args = [required("setpriv"), "--no-new-privs"]
-    if Protection.USER not in without:
-        args += ["--reuid", str(AGENT_UID), "--regid", str(AGENT_UID), "--clear-groups"]
-    if Protection.CAPABILITIES not in without:
-        args += ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
+        args += ["--unshare-user", "--uid", str(PROGRAM_ID), "--gid", str(PROGRAM_ID)]
     return args
 
 
@@ -104,8 +93,31 @@ def system(without: Set[Protection]) -> list[str]:
     if Path("/etc/alternatives").is_dir():  # Debian's awk, cc and others are links through it
         args += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
     args += ["--symlink", "/usr/share/zoneinfo/UTC", "/etc/localtime"]
+    masks = [] if Protection.MASKS in without else masked()
     devices = ["--dev-bind", "/dev"] if Protection.DEVICES in without else ["--dev"]
-    return [*args, "--proc", "/proc", *devices, "/dev"]
+    return [*args, "--proc", "/proc", *masks, *devices, "/dev"]
+
+
+HIDDEN_FILES = (
+    "cmdline", "diskstats", "interrupts", "kallsyms", "key-users", "keys", "latency_stats", "locks",
+    "partitions", "sched_debug", "slabinfo", "timer_list", "timer_stats", "vmallocinfo",
+)  # fmt: skip
+HIDDEN_FOLDERS = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty")
+"""Of /proc: what tells of this machine's devices or start, or of other sandboxes."""
+
+
+@cache
+def masked() -> list[str]:
+    """What covers those that are there and that not the kernel itself keeps for root. Kernel
+    settings are made read-only: some of a namespace's own belong to its user."""
+    args = ["--ro-bind", "/proc/sys", "/proc/sys"]
+    for path in (Path("/proc", name) for name in HIDDEN_FILES):
+        if path.exists() and path.stat().st_mode & stat.S_IROTH:
+            args += ["--ro-bind", os.devnull, str(path)]
+    for path in (Path("/proc", name) for name in HIDDEN_FOLDERS):
+        if path.is_dir():  # read-only, since without root its owner is the user inside
+            args += ["--perms", "0555", "--tmpfs", str(path), "--remount-ro", str(path)]
+    return args
 
 
 def scratch(
@@ -140,7 +152,7 @@ def contents(template: SandboxTemplate, without: Set[Protection]) -> tuple[list[
             raise ConfigError(f"bind {target} of the sandbox: {source} does not exist")
     files = {path: text.encode() for path, text in (ETC | template.files).items()}
     files["/etc/hosts"] = f"127.0.0.1 localhost {template.hostname}\n".encode()
-    files[AGENT_FILE] = agent_code()
+    files[AGENT_FILE] = agent_bytecode()
     if template.network:
         files |= network_files()
     if template.clock is not None:
@@ -174,46 +186,16 @@ def memory_file(name: str, data: bytes) -> int:
     return fd
 
 
-AGENT_PARTS = ("frames", "files", "job", "main")
-"""Modules of `sandboxes.core.agent`, each after those that it imports."""
-
-FUTURE = "from __future__ import annotations\n"
-ANNOTATIONS = __future__.annotations.compiler_flag
-"""The same by a flag: the statement imports a module, whenever the agent starts."""
-
-BOOT = """
-import marshal, sys
-for name, code in marshal.loads({parts!r}):
-    sys.modules[name] = module = type(sys)(name)
-    exec(code, module.__dict__)
-module.main(marshal.loads(bytes.fromhex(sys.argv[1])))
-"""
-
-
-@cache
-def agent_code() -> bytes:
-    """The agent compiled once here, all modules in one file: compiling it inside, or looking for
-    its modules there, would cost every sandbox 10 ms."""
-    folder, parts = Path(agent.__file__).parent, []
-    for name in AGENT_PARTS:
-        text = (folder / f"{name}.py").read_text(encoding="utf-8")
-        code = compile(text.replace(FUTURE, "", 1), f"{name}.py", "exec", ANNOTATIONS, optimize=2)
-        parts.append((f"{agent.__name__}.{name}", code))
-    boot = compile(BOOT.format(parts=marshal.dumps(parts)), AGENT_FILE, "exec", optimize=2)
-    return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(boot)
-
-
 def sandbox_command(
     template: SandboxTemplate,
-    rlimits: dict[str, int],
     *,
     root: bool,
     workspace: str | None = None,
     without: Set[Protection] = NOTHING,
 ) -> tuple[list[str], list[int]]:
-    """argv of a sandbox whose agent speaks frames on stdin and stdout, and descriptors to pass on.
+    """argv of a sandbox whose agent reads its settings from stdin, and descriptors to pass on.
 
-    The options travel through a descriptor too: everyone inside can read the command line of
+    The options travel through a descriptor: everyone inside can read the command line of
     process 1, which would name folders of the host. The caller closes the descriptors. A folder
     given as `workspace` takes the place of the empty one; its size is the caller's affair.
     `without` is for the attack suite (see `protections`).
@@ -221,25 +203,14 @@ def sandbox_command(
     if template.network:
         without = without | {Protection.NETWORK}
     inner, fds = contents(template, without)
-    options = [*namespaces(root, without), *inner, *scratch(template, workspace, without)]
+    options = [*namespaces(template, root, without), *inner]
+    options += scratch(template, workspace, without)
     if Protection.HOSTNAME not in without:
         options += ["--hostname", template.hostname]
     for name, value in sorted((BASE_ENV | python_env.base_env()).items()):
         options += ["--setenv", name, value]
-    program = None if Protection.CALLS in without else seccomp.filter_program()
-    if program is not None:
-        fds = [*fds, memory_file("seccomp", program)]
-        options += ["--seccomp", str(fds[-1])]
     args_fd = memory_file("args", "\0".join(options).encode())
-    settings = {
-        "rlimits": rlimits,
-        "hidden": Protection.HIDDEN_AGENT not in without,
-        # beside processes of the host it must never kill all that it can
-        "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
-    }
-    run = [python_env.base_python(), "-I", "-S", AGENT_FILE, marshal.dumps(settings).hex()]
-    if root:
-        run = [*drop(without), *run]
+    run = [python_env.base_python(), "-I", "-S", AGENT_FILE]
     return [required("bwrap"), "--args", str(args_fd), "--", *run], [*fds, args_fd]
 
 
@@ -248,34 +219,3 @@ def required(name: str) -> str:
     if path is None:
         raise ConfigError(f"{name} is not installed; sandboxes need it")
     return path
-
-
-@cache
-def unavailable() -> str | None:
-    """Why no sandbox can run here, found by running one; None where it can. Asked once."""
-    if sys.platform != "linux":
-        return (
-            f"sandboxes need Linux and its namespaces, this is {sys.platform}: run it in a Linux "
-            "virtual machine or container; simulated tools work here without"
-        )
-    if shutil.which("bwrap", path=BASE_ENV["PATH"]) is None:
-        return "bubblewrap (bwrap) is not installed: apt install bubblewrap"
-    if is_root() and shutil.which("setpriv", path="/usr/bin:/bin") is None:
-        return "setpriv (util-linux) is not installed, and root must drop its rights with it"
-    command, fds = sandbox_command(SandboxTemplate(), {}, root=is_root())
-    try:
-        with tempfile.TemporaryFile() as errors:
-            done = subprocess.run(
-                command, pass_fds=fds, input=b"", stdout=subprocess.PIPE,
-                stderr=errors, timeout=30, env={}, check=False,
-            )  # fmt: skip
-            errors.seek(0)
-            why = errors.read(2000).decode(errors="replace").strip()
-    except subprocess.TimeoutExpired:
-        return "a trial sandbox did not answer within 30 s"
-    finally:
-        for fd in fds:
-            os.close(fd)
-    if b"ready" in done.stdout:
-        return None
-    return f"a trial sandbox failed with exit code {done.returncode}: {why or 'no message'}"

@@ -7,7 +7,6 @@ cannot do is missing from `controllers()`, and `sandboxes.local.doctor` says so.
 
 import asyncio
 import contextlib
-import itertools
 import os
 import signal
 import subprocess
@@ -22,6 +21,10 @@ from sandboxes.core.owners import PREFIX, owner_is_dead, owner_name
 from sandboxes.core.template import Limits
 
 PERIOD_US = 100_000
+
+SOCKET_BYTES = 16 << 20
+"""What may wait in the network sockets of a sandbox. Version 1 counts it apart from the memory
+limit, and not at all where no bound is set; version 2 counts it as memory."""
 
 ControllerName = Literal["memory", "pids", "cpu"]
 NAMES: tuple[ControllerName, ...] = ("memory", "pids", "cpu")
@@ -163,16 +166,13 @@ def removed(folder: Path) -> bool:
     return True
 
 
-_numbers = itertools.count()
-
-
-def make_group(limits: Limits) -> ControlGroups:
-    """New groups with the limits set; empty where this machine offers no controller."""
-    name = f"{PREFIX}.{owner_name()}.{next(_numbers)}"
+def make_group(limits: Limits, name: str) -> ControlGroups:
+    """New groups for the sandbox of this name, the limits set; empty where this machine offers no
+    controller."""
     folders: list[Path] = []
     try:
         for controller, (version, parent) in controllers().items():
-            if (folder := parent / name) not in folders:
+            if (folder := parent / f"{PREFIX}.{name}") not in folders:
                 folder.mkdir()
                 folders.append(folder)
             for file, value in settings(controller, version, limits).items():
@@ -191,7 +191,11 @@ def settings(controller: ControllerName, version: int, limits: Limits) -> dict[s
         return {"pids.max": str(limits.processes)}
     if controller == "memory":
         if version == 1:  # memsw may be missing; it must be set second, since it cannot be lower
-            return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+            return {
+                "memory.limit_in_bytes": memory,
+                "memory.memsw.limit_in_bytes": memory,
+                "memory.kmem.tcp.limit_in_bytes": str(SOCKET_BYTES),
+            }
         return {"memory.max": memory, "memory.swap.max": "0"}
     if version == 1:
         return {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": quota}

@@ -73,9 +73,9 @@ def look(outer: int, group: ControlGroups) -> SandboxTraces:
     """What is seen of the sandbox whose outermost process is `outer`. Raises UnseenError."""
     try:
         tree = descendants(outer)
-        if len(tree) < 3:
-            raise UnseenError(f"{len(tree)} processes; a sandbox has three of its own")
-        _, init, agent = tree[:3]  # what bubblewrap starts is its own child's first child
+        if len(tree) < 2:
+            raise UnseenError(f"{len(tree)} processes; a sandbox has two of its own")
+        agent = tree[1]  # bubblewrap's only child
         members = {pid for folder in group.folders for pid in pids_in(folder)}
         if members and members != set(tree):
             raise UnseenError(f"processes that left the tree: {members ^ set(tree)}")
@@ -83,8 +83,8 @@ def look(outer: int, group: ControlGroups) -> SandboxTraces:
         return SandboxTraces(
             processes=tuple(identity(pid) for pid in tree),
             namespaces=tuple(str((proc / "ns" / name).readlink()) for name in NAMESPACES),
-            limits=tuple(Path(f"/proc/{pid}/limits").read_text() for pid in (init, agent)),
-            cpus=tuple(frozenset(os.sched_getaffinity(pid)) for pid in (init, agent)),
+            limits=tuple(Path(f"/proc/{pid}/limits").read_text() for pid in (outer, agent)),
+            cpus=tuple(frozenset(os.sched_getaffinity(pid)) for pid in (outer, agent)),
             descriptors=descriptors(proc / "fd"),
             mounts=(proc / "mountinfo").read_text(),
             folders=tuple(folder(f"{proc}/root", path) for path in WRITABLE),

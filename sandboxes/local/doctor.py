@@ -3,8 +3,7 @@
 from typing import Literal, NamedTuple
 
 from sandboxes.core import clock
-from sandboxes.core.template import AGENT_UID
-from sandboxes.local import bwrap, cgroups, rlimits, seccomp, snapshots
+from sandboxes.local import bwrap, cgroups, rlimits, seccomp, snapshots, users
 
 Holds = Literal["yes", "partly", "no"]
 
@@ -16,9 +15,10 @@ class Enforcement(NamedTuple):
     """By what means, or what is missing and what to do about it."""
 
 
-def enforceable() -> list[Enforcement]:
-    """One entry per promise, in order of importance. Alone "sandbox: no" where none can run."""
-    if (reason := bwrap.unavailable()) is not None:
+def enforceable(unavailable: str | None) -> list[Enforcement]:
+    """One entry per promise, in order of importance. Alone "sandbox: no" where none can run, for
+    the reason given."""
+    if (reason := unavailable) is not None:
         return [Enforcement("sandbox", "no", f"{reason}; nothing is run without one")]
     return [
         Enforcement("sandbox", "yes", "bubblewrap: namespaces of its own, minimal read-only root"),
@@ -43,7 +43,9 @@ def enforceable() -> list[Enforcement]:
 
 def gaps() -> list[Enforcement]:
     """What is promised of every sandbox and does not wholly hold here."""
-    return [found for found in enforceable() if found.holds != "yes" and found.what not in OPTIONAL]
+    return [
+        found for found in enforceable(None) if found.holds != "yes" and found.what not in OPTIONAL
+    ]
 
 
 OPTIONAL = ("clock", "forks")
@@ -58,8 +60,8 @@ def forks() -> Enforcement:
 
 
 def user() -> Enforcement:
-    if bwrap.is_root():
-        how = f"host user {AGENT_UID}, without capabilities; mounts are made by root before that"
+    if users.apart() is None:
+        how = "users of each sandbox's own, another for its agent, in a namespace without root"
         return Enforcement("rights", "yes", how)
     how = "a user namespace: without capabilities, on the host still your own user"
     return Enforcement("rights", "yes", how)

@@ -17,12 +17,14 @@ class Protection(StrEnum):
     GROUPS = "cgroup namespace"
     ENVIRONMENT = "cleared environment"
     DEVICES = "minimal /dev"
+    MASKS = "masked /proc"
     READ_ONLY = "read-only binds"
     SIZES = "bounded tmpfs"
     CALLS = "system call filter"
     USER = "unprivileged user"
     CAPABILITIES = "no capabilities"
     HIDDEN_AGENT = "agent not dumpable"
+    APART = "agent's own user"
     ORPHANS = "leftovers killed"
 
 

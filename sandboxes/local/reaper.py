@@ -1,14 +1,17 @@
 """Removes what killed owners left behind. Their processes are dead already (they die with the
-owner); their control groups and snapshots are found by the owner's name. Nothing of a living
-owner, and nothing of another process namespace, is ever touched."""
+owner); their control groups and folders are found by the owner's name. Nothing of a living owner,
+of a sandbox that lingers for another one, or of another process namespace is ever touched."""
 
+import contextlib
 import shutil
 import time
 from functools import cache
 from typing import NamedTuple
 
-from sandboxes.core.owners import owner_is_dead, root_folder
+from records.errors import TransientError
+from sandboxes.core.owners import PREFIX, owner_is_dead, root_folder
 from sandboxes.local import cgroups
+from sandboxes.local.body import DESCRIPTION, described
 
 PATIENCE_S = 2.0
 """For groups whose last processes are dying; what is still busy then is left to the next time."""
@@ -25,7 +28,10 @@ class Reaped(NamedTuple):
 
 def reap() -> Reaped:
     """Remove what owners that no longer run left on this machine. Safe beside anything."""
-    orphans = cgroups.orphans()
+    kept = lingering()
+    orphans = [
+        folder for folder in cgroups.orphans() if folder.name.removeprefix(f"{PREFIX}.") not in kept
+    ]
     left, deadline = orphans, time.monotonic() + PATIENCE_S
     while left := [folder for folder in left if not cgroups.ended(folder)]:
         if time.monotonic() > deadline:
@@ -33,10 +39,23 @@ def reap() -> Reaped:
         time.sleep(0.01)
     gone = 0
     for folder in root_folder().iterdir():
-        if owner_is_dead(folder.name):
+        owner = folder.name
+        if owner_is_dead(owner) and not any(name.startswith(f"{owner}.") for name in kept):
             shutil.rmtree(folder, ignore_errors=True)
             gone += not folder.exists()
     return Reaped(len(orphans) - len(left), gone, len(left))
+
+
+def lingering() -> set[str]:
+    """Names of the sandboxes that live on although their owners do not."""
+    found = set()
+    for path in root_folder().glob(f"*/sandbox-*/{DESCRIPTION}"):
+        name = f"{path.parent.parent.name}.{path.parent.name.partition('-')[2]}"
+        with contextlib.suppress(TransientError):
+            body, template = described(name)
+            if template.linger_s and not body.ended():
+                found.add(name)
+    return found
 
 
 @cache

@@ -1,83 +1,124 @@
-"""A system call filter, as the BPF program that bubblewrap loads before the first program inside.
+"""A system call filter, as the BPF program that is loaded before the first program inside.
 
-It denies what the other walls rest on or what widens the kernel's surface: new namespaces (a user
-namespace would give rights back), mounts, keyrings, tracing, BPF, io_uring, and sockets beyond
-those that the empty network holds (vsock and others are not confined by it). Everything else is
-allowed, so that ordinary programs, compilers and Node run.
+It lets through the calls that `sandboxes.local.syscalls` lists, and some of these for some
+arguments alone (`CHECKS`). What is left out is what the other walls rest on (namespaces, mounts,
+tracing, keyrings), what widens the kernel's surface (BPF, io_uring, rare kinds of sockets), what is
+charged to nobody (netlink sockets, asynchronous I/O of the old kind) and what steers process 1, the
+agent, which may be of the same user.
 
-Numbers: the kernel's tables for x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) and arm64
-(include/uapi/asm-generic/unistd.h). On other machines there is no filter, and the doctor says so.
+Of arguments the low half is looked at: those checked are of 32 bits, or their high half has no
+meaning. What a pointer leads to no filter sees. On other processors there is no filter, and the
+doctor says so.
 """
 
 import errno
 import platform
 import struct
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
+
+from sandboxes.local.syscalls import ABSENT, ALLOWED, ARM64_NUMBERS, DONE, X86_64_NUMBERS
+
+FilterStep = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, constant: 8 bytes."""
+
+LOAD, AND, JUMP, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCH, ARGUMENTS = 0, 4, 16
+"""Offsets in struct seccomp_data; of an argument's low half on these little-endian machines."""
+
+ALLOW, KILL, REFUSE = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
+"""What the filter returns; to REFUSE belongs an error, of which 0 is success."""
 
 
 class Machine(NamedTuple):
     audit_arch: int
-    denied: dict[str, int]
-    """Refused with EPERM."""
-    absent: dict[str, int]
-    """Refused with ENOSYS, upon which programs take the older way."""
-    clone: int
-    socket: int
+    numbers: dict[str, int]
+    """Every call that is known."""
     x32: bool
     """Whether the same architecture also has calls numbered from 0x40000000."""
 
 
-X86_64 = Machine(
-    audit_arch=0xC000003E,
-    denied={
-        "ptrace": 101, "syslog": 103, "personality": 135, "pivot_root": 155, "acct": 163,
-        "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
-        "init_module": 175, "delete_module": 176, "quotactl": 179, "lookup_dcookie": 212,
-        "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272,
-        "perf_event_open": 298, "fanotify_init": 300, "name_to_handle_at": 303,
-        "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
-        "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
-        "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
-        "fspick": 433, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
-    },
-    absent={"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435},
-    clone=56,
-    socket=41,
-    x32=True,
-)  # fmt: skip
+MACHINES = {
+    "x86_64": Machine(0xC000003E, X86_64_NUMBERS, x32=True),
+    "aarch64": Machine(0xC00000B7, ARM64_NUMBERS, x32=False),
+}
+MACHINES["arm64"] = MACHINES["aarch64"]
 
-ARM64 = Machine(
-    audit_arch=0xC00000B7,
-    denied={
-        "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "quotactl": 60,
-        "acct": 89, "personality": 92, "unshare": 97, "kexec_load": 104, "init_module": 105,
-        "delete_module": 106, "syslog": 116, "ptrace": 117, "reboot": 142, "add_key": 217,
-        "request_key": 218, "keyctl": 219, "swapon": 224, "swapoff": 225, "perf_event_open": 241,
-        "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265, "setns": 268,
-        "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
-        "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "open_tree": 428,
-        "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
-        "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
-    },
-    absent={"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435},
-    clone=220,
-    socket=198,
-    x32=False,
-)  # fmt: skip
 
-MACHINES = {"x86_64": X86_64, "aarch64": ARM64, "arm64": ARM64}
+class ArgumentCheck(NamedTuple):
+    """A call is refused with `error` where an argument is one of `values`, or, with `only`, where
+    it is none of them; with `bits` where it has one of these."""
+
+    argument: int
+    values: tuple[int, ...] = ()
+    error: int = errno.EPERM
+    only: bool = False
+    mask: int = 0xFFFF_FFFF
+    """What of the argument is compared."""
+    bits: int = 0
+
 
 NEW_NAMESPACES = 0x7E02_0000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 
-FAMILIES = (1, 2, 10, 16)
-"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: each ends at the sandbox's own empty network."""
+FAMILIES = (1, 2, 10)
+"""AF_UNIX, AF_INET, AF_INET6. Not AF_NETLINK: what waits in such a socket is charged to nobody.
+Without it names of network interfaces are not found (`os.networkInterfaces` of Node throws)."""
 
-LOAD, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-NUMBER, ARCH, FIRST_ARGUMENT = 0, 4, 16
-"""Offsets in struct seccomp_data; the argument's low half on these little-endian machines."""
+TYPES, PROTOCOLS = (1, 2, 5), (0, 6, 17)
+"""Streams, datagrams, sequenced packets; the usual protocol of a type, TCP, UDP."""
 
-ALLOW, KILL, REFUSE = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
+SOCKET = (
+    ArgumentCheck(0, FAMILIES, errno.EAFNOSUPPORT, only=True),
+    ArgumentCheck(1, TYPES, only=True, mask=0xF),
+    ArgumentCheck(2, PROTOCOLS, errno.EPROTONOSUPPORT, only=True),
+)
+
+TERMINAL_REQUESTS = (0x5412, 0x541C, 0x541D, 0x5423)
+"""TIOCSTI types for others, TIOCLINUX and TIOCCONS are of the console, TIOCSETD loads modules."""
+
+OWN_OPTIONS = (
+    *(1, 2, 3, 4, 7, 8, 15, 16),  # death signal, dumpable, capabilities kept, name
+    *(21, 23, 24, 27, 29, 30),  # reading the filter's mode, the bounding set, secure bits; timers
+    *(36, 37, 38, 39, 40, 41, 42, 47),  # subreaper, no new rights, huge pages, ambient rights
+    *(50, 51, 52, 53, 54, 55, 56, 60, 61, 63, 64, 65, 66),  # vectors, speculation, pointers
+    *(
+        0x5356_4D41,
+        0x5961_6D61,
+        0x4155_5856,
+    ),  # names of memory, tracers, auxiliary vector
+)
+"""Of prctl. Others are unknown, as on an older kernel: a filter of one's own, a shared core."""
+
+AGENT = 1
+"""Its number inside. The kernel keeps signals that it does not handle from it, nothing else."""
+
+NOT_THE_AGENT = ArgumentCheck(0, (AGENT,))
+
+CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
+    "clone": (ArgumentCheck(0, bits=NEW_NAMESPACES),),
+    "socket": SOCKET,
+    "socketpair": SOCKET,
+    "ioctl": (ArgumentCheck(1, TERMINAL_REQUESTS),),
+    "prctl": (ArgumentCheck(0, OWN_OPTIONS, errno.EINVAL, only=True),),
+    "personality": (ArgumentCheck(0, (0, 0xFFFF_FFFF), only=True),),
+    # locks of an open file (F_OFD_*) name no process, so that too many of them are nobody's
+    "fcntl": (ArgumentCheck(1, (36, 37, 38), errno.EINVAL),),
+    "setpriority": (
+        ArgumentCheck(0, (2,)),  # PRIO_USER: all processes of one user
+        ArgumentCheck(1, (AGENT,)),
+    ),
+    "ioprio_set": (ArgumentCheck(0, (3,)), ArgumentCheck(1, (AGENT,))),  # IOPRIO_WHO_USER
+    "tgkill": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
+    "rt_tgsigqueueinfo": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
+} | dict.fromkeys(
+    (
+        "kill", "tkill", "rt_sigqueueinfo", "pidfd_open", "prlimit64", "sched_setaffinity",
+        "sched_setattr", "sched_setparam", "sched_setscheduler",
+    ),
+    (NOT_THE_AGENT,),
+)  # fmt: skip
 
 
 def filter_program() -> bytes | None:
@@ -87,25 +128,57 @@ def filter_program() -> bytes | None:
 
 
 def program(machine: Machine) -> bytes:
-    """Instructions of 8 bytes: code, jump if true, jump if false, constant. Each test jumps over
-    its own return, so that no jump depends on what stands elsewhere."""
+    """All calls in the order of their numbers, as ranges of one outcome, found by halving."""
     code = [(LOAD, 0, 0, ARCH), (JUMP_EQ, 1, 0, machine.audit_arch), (RETURN, 0, 0, KILL)]
     code += [(LOAD, 0, 0, NUMBER)]
     if machine.x32:
         code += [(JUMP_GE, 0, 1, 0x4000_0000), (RETURN, 0, 0, REFUSE | errno.ENOSYS)]
-    for numbers, error in ((machine.denied, errno.EPERM), (machine.absent, errno.ENOSYS)):
-        for number in sorted(numbers.values()):
-            code += [(JUMP_EQ, 0, 1, number), (RETURN, 0, 0, REFUSE | error)]
-    code += [
-        (JUMP_EQ, 0, 4, machine.clone),
-        (LOAD, 0, 0, FIRST_ARGUMENT),
-        (JUMP_SET, 0, 1, NEW_NAMESPACES),
-        (RETURN, 0, 0, REFUSE | errno.EPERM),
-        (RETURN, 0, 0, ALLOW),
-        (JUMP_EQ, 0, 2 + len(FAMILIES), machine.socket),
-        (LOAD, 0, 0, FIRST_ARGUMENT),
-    ]
-    for left, family in zip(range(len(FAMILIES), 0, -1), FAMILIES, strict=True):
-        code += [(JUMP_EQ, left, 0, family)]
-    code += [(RETURN, 0, 0, REFUSE | errno.EAFNOSUPPORT), (RETURN, 0, 0, ALLOW)]
+    code += halved(ranges(machine))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def ranges(machine: Machine) -> list[tuple[int, list[FilterStep]]]:
+    """First number -> what is done with it and with all up to the next one listed."""
+    names = {number: name for name, number in machine.numbers.items()}
+    every = [(number, outcome(names.get(number))) for number in range(max(names) + 2)]
+    return [every[0], *(new for old, new in pairwise(every) if new[1] != old[1])]
+
+
+def outcome(name: str | None) -> list[FilterStep]:
+    """What is done with a call; None is one that no table names."""
+    if name in ALLOWED:
+        checks = [step for check in CHECKS.get(name, ()) for step in refusal(check)]
+        return [*checks, (RETURN, 0, 0, ALLOW)]
+    if name in DONE:
+        return [(RETURN, 0, 0, REFUSE)]
+    error = errno.ENOSYS if name is None or name in ABSENT else errno.EPERM
+    return [(RETURN, 0, 0, REFUSE | error)]
+
+
+def refusal(check: ArgumentCheck) -> Iterable[FilterStep]:
+    """Return what the check refuses, go on behind it otherwise."""
+    yield (LOAD, 0, 0, ARGUMENTS + 8 * check.argument)
+    refuse = (RETURN, 0, 0, REFUSE | check.error)
+    if check.bits:
+        yield from ((JUMP_SET, 0, 1, check.bits), refuse)
+        return
+    if check.mask != 0xFFFF_FFFF:
+        yield (AND, 0, 0, check.mask)
+    left = len(check.values)
+    for value in check.values:  # those found jump behind the refusal, or else to it
+        left -= 1
+        if check.only:
+            yield (JUMP_EQ, left + 1, 0, value)
+        else:
+            yield (JUMP_EQ, left, 0 if left else 1, value)
+    yield refuse
+
+
+def halved(found: list[tuple[int, list[FilterStep]]]) -> list[FilterStep]:
+    """Code that finds the outcome of the number loaded. Jumps over a half are unconditional: a
+    conditional one reaches 255 instructions."""
+    if len(found) == 1:
+        return found[0][1]
+    middle = len(found) // 2
+    below, above = halved(found[:middle]), halved(found[middle:])
+    return [(JUMP_GE, 0, 1, found[middle][0]), (JUMP, 0, 0, len(below)), *below, *above]

@@ -3,7 +3,9 @@
 A snapshot is a read-only folder of the host, in a closed folder of its owner. A fork sees it
 through overlayfs: nothing is copied, what the fork changes is kept in a tmpfs of the template's
 disk size, and both live in a mount namespace that dies with the sandbox. Where overlayfs cannot be
-mounted (`overlay_works`, asked by trial) a fork gets a copy, with the same files and bound.
+mounted (`overlay_works`, asked by trial) a fork gets a copy, with the same files and bound. Either
+way the files belong to the fork's own user; in an overlay only their owners are kept anew, not what
+they hold.
 """
 
 import contextlib
@@ -32,12 +34,13 @@ PAGE = 4096
 OVERLAY = """
 set -e
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-files=$1/files changes=$1/changes size=$2 options=$3; shift 3
+files=$1/files changes=$1/changes size=$2 options=$3 owner=$4; shift 4
 mount -t tmpfs -o size=$size,mode=755 tmpfs "$changes"
 mkdir -m 1777 "$changes/upper"
 mkdir "$changes/work"
 mount -t overlay \
   -o "lowerdir=$files,upperdir=$changes/upper,workdir=$changes/work$options" overlay "$files"
+[ -z "$owner" ] || chown -Rh "$owner:$owner" "$files"
 exec "$@"
 """
 """Shell that mounts a snapshot's changes over it in a mount namespace of its own, then becomes the
@@ -66,10 +69,13 @@ class WorkspaceSnapshot:
         """Only when no fork of it lives."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def command(self) -> list[str]:
-        """What stands before a sandbox's command to let it see the files at `files`, writable."""
-        size, options = str(self.template.limits.disk_mb << 20), "" if is_root() else ",userxattr"
-        script = [required("sh"), "-c", OVERLAY, "sh", str(self.folder), size, options]
+    def command(self, owner: int | None = None) -> list[str]:
+        """What stands before a sandbox's command to let it see the files at `files`, writable, and
+        belonging to `owner`."""
+        size = str(self.template.limits.disk_mb << 20)
+        options = ",metacopy=on" if is_root() else ",userxattr"
+        user = "" if owner is None else str(owner)
+        script = [required("sh"), "-c", OVERLAY, "sh", str(self.folder), size, options, user]
         return [*private_mounts(), *script]
 
 
@@ -80,9 +86,9 @@ def private_mounts() -> list[str]:
 def take(workspace: str, template: SandboxTemplate) -> WorkspaceSnapshot:
     """Copy `workspace`, a path that leads into a sandbox, out of it; blocks.
 
-    A command that runs meanwhile may be caught in the middle of its writes. ItemError for what
-    cannot be copied: more than the disk limit, too many or too deep folders, a file that is closed
-    to its own user. TransientError where the host has no room, or the sandbox is gone.
+    Nothing in the sandbox runs meanwhile (`Sandbox.snapshot`). ItemError for what cannot be
+    copied: more than the disk limit, too many or too deep folders, a file that is closed to its
+    own user. TransientError where the host has no room, or the sandbox is gone.
     """
     folder = own_folder() / f"snapshot-{next(_numbers)}"
     try:
@@ -98,10 +104,11 @@ def take(workspace: str, template: SandboxTemplate) -> WorkspaceSnapshot:
     return WorkspaceSnapshot(folder, template, copy.entries, copy.size, tuple(copy.left_out))
 
 
-def put(snapshot: WorkspaceSnapshot, workspace: str) -> None:
-    """Copy a snapshot into an empty workspace; blocks."""
+def put(snapshot: WorkspaceSnapshot, workspace: str, owner: int | None = None) -> None:
+    """Copy a snapshot into an empty workspace, for `owner` where one is given; blocks."""
     with told_apart("copying a snapshot"):
-        Copy(limit=snapshot.template.limits.disk_mb << 20).tree(str(snapshot.files), workspace)
+        limit = snapshot.template.limits.disk_mb << 20
+        Copy(limit=limit, owner=owner).tree(str(snapshot.files), workspace)
 
 
 @contextlib.contextmanager
@@ -120,8 +127,8 @@ class Copy:
     """One bounded copy of a tree. Names are only ever looked up in a folder that is open, and
     links never followed: a program that swaps them meanwhile leads it nowhere else."""
 
-    def __init__(self, *, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, *, limit: int, owner: int | None = None) -> None:
+        self.limit, self.owner = limit, owner
         self.entries = self.size = 0
         self.left_out: list[str] = []
 
@@ -152,8 +159,8 @@ class Copy:
             else:
                 self.left_out.append(f"{path}/{name}".lstrip("/"))
                 continue
-            if is_root():
-                os.chown(name, found.st_uid, found.st_gid, dir_fd=target, follow_symlinks=False)
+            if self.owner is not None:
+                os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
 
     def _file(self, name: str, source: int, target: int, path: str) -> None:
         flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO by now would block

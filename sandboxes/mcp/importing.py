@@ -79,4 +79,7 @@ def sample_for(config: ServerConfig, tool: dict[str, Any]) -> dict[str, Any] | N
 
 
 async def tried(server: McpServer, tool: dict[str, Any]) -> McpResult:
-    return await server.call(tool["name"], sample_for(server.config, tool) or {})
+    result = await server.call(tool["name"], sample_for(server.config, tool) or {})
+    if result.error_code == "bad_answer":
+        raise ItemError("bad_server_answer", f"{server.config.name}.{tool['name']}: {result.text}")
+    return result

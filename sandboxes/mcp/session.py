@@ -1,8 +1,17 @@
 """Live MCP servers, each in a sandbox, spoken to with the official SDK.
 
-The server's process is only ever started inside the sandbox. Its own failures (it hangs, dies,
-prints rubbish) are TransientErrors: nothing that the agent did, so nothing that the agent is
-scored for. What the server answers, errors included, is an `McpResult`.
+The server's process is only ever started inside the sandbox. What it answers, errors included, is
+an `McpResult`; so is the refusal of arguments that no server can be sent (half surrogate pairs,
+more than `MAX_ARGUMENTS`), and an answer that does not fit the protocol: another start would change
+neither.
+
+A server that hangs, dies or prints rubbish in a call is a `ServerLostError`, and who caused it
+cannot be seen from one call. So whoever plays an episode (`synth.episode.tools.mcp_executor`) makes
+the call once more, on a fresh server that has been through the same calls before. Where that goes
+well the first server failed by itself. Where the second is lost as well and a third lives without
+the call, the call is what ends servers: its result is an error that the agent reads and is scored
+for, so that no policy gets out of a bad score by crashing its server. A server that does not start
+is a TransientError, since no call was made yet.
 """
 
 import asyncio
@@ -14,9 +23,11 @@ from typing import Any, NamedTuple
 
 import anyio
 from mcp import Client, MCPError
+from mcp_types import CallToolRequestParams
 from pydantic import ValidationError
 
-from records.errors import ConfigError, ItemError, TransientError
+from records.errors import ConfigError, TransientError
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.lending.leases import lease
 from sandboxes.mcp import forwarding
@@ -32,11 +43,20 @@ from tool_specs.importing.names import mapped_names
 MAX_TEXT = 64 << 10
 """Characters of a result that are passed on; a note says how many are missing."""
 
+MAX_ARGUMENTS = 1 << 20
+"""Bytes of a call's arguments as JSON."""
+
+
+class ServerLostError(TransientError):
+    """The server hung, died or printed rubbish in a call, or does not run any more."""
+
 
 class McpResult(NamedTuple):
     text: str
     is_error: bool
-    """The server says that the call failed."""
+    """The server says that the call failed, or we do."""
+    error_code: str | None = None
+    """Of an error that is not the server's own: `invalid_arguments`, `bad_answer`."""
 
 
 class McpServer:
@@ -66,8 +86,8 @@ class McpServer:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         """Call a tool by the name that models use (`tool_specs.importing.names.mapped_names`).
 
-        A tool that may write is refused where the server does not declare `writes`. TransientError
-        if the server hangs or is lost; never for what it answers.
+        A tool that may write is refused where the server does not declare `writes`.
+        ServerLostError if the server hangs or is lost; never for what it answers.
         """
         if self._names is None:
             listed = await self.list_tools()
@@ -78,6 +98,8 @@ class McpServer:
         if not self.config.writes and own not in self._reads:
             refused = f"{name} is refused: only tools that read are allowed"
             return McpResult(refused if name in self._names else f"Unknown tool: {name}", True)
+        if (problem := unsendable(own, arguments)) is not None:
+            return McpResult(problem, True, "invalid_arguments")
         try:
             async with self._asking(name):
                 result = await self._ready().call_tool(own, dict(arguments))
@@ -85,7 +107,7 @@ class McpServer:
             return McpResult(clip(self._redactor.text(error.message)), is_error=True)
         except (RuntimeError, ValidationError) as error:
             said = self._redactor.text(str(error))
-            raise ItemError("bad_server_answer", f"{self.config.name}.{name}: {said}") from error
+            return McpResult(clip(f"The server's answer is none: {said}"), True, "bad_answer")
         return McpResult(clip(self._redactor.text(text_of(result))), bool(result.is_error))
 
     async def state(self) -> dict[str, list[str]]:
@@ -107,9 +129,14 @@ class McpServer:
         await empty_workspace(self.sandbox)
         await set_up(self.config, self._fixture, self.sandbox)
 
+    @property
+    def runs(self) -> bool:
+        """Whether it can be asked; False from a call that lost it on."""
+        return self._client is not None and (self._wire is None or self._wire.lost() is None)
+
     def _ready(self) -> Client:
         if self._client is None:
-            raise TransientError(f"server {self.config.name} does not run")
+            raise ServerLostError(f"server {self.config.name} does not run")
         return self._client
 
     @asynccontextmanager
@@ -121,16 +148,21 @@ class McpServer:
                 yield
         except TimeoutError as error:
             self._client = None  # what the call still does there is unknown
-            raise TransientError(
+            raise ServerLostError(
                 f"server {self.config.name} did not answer {what} within {limit:g} s"
             ) from error
         except MCPError as error:
-            if self._wire is not None and (why := self._wire.lost()) is not None:
-                raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
-            raise
+            if self._wire is None or self._wire.lost() is None:
+                raise
+            raise self._death(what) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            why = (self._wire and self._wire.lost()) or "the connection closed"
-            raise TransientError(f"server {self.config.name} died in {what}: {why}") from error
+            raise self._death(what) from error
+
+    def _death(self, what: str) -> TransientError:
+        wire = self._wire
+        why = (wire and wire.lost()) or "the connection closed"
+        kind = TransientError if wire and wire.sandbox_lost() else ServerLostError
+        return kind(f"server {self.config.name} died in {what}: {why}")
 
     async def _start(self, argv: list[str], env: Mapping[str, str]) -> None:
         """`env`: what the server's process alone is given, beside its definition's."""
@@ -179,6 +211,19 @@ def only_reads(config: ServerConfig, tool: Mapping[str, Any]) -> bool:
     """Whether the server, or its definition, says that the tool changes nothing."""
     annotations = tool.get("annotations") or {}
     return annotations.get("readOnlyHint") is True or tool["name"] in config.read_only_tools
+
+
+def unsendable(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """Why a call cannot be put into a message, for the agent to read; None if it can."""
+    try:
+        sent = CallToolRequestParams(name=tool, arguments=dict(arguments)).model_dump_json()
+        json.dumps(arguments, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        said = str(error).partition("\n")[0][:200]
+        return f"These arguments cannot be sent, since no JSON can hold them: {said}"
+    if (size := len(sent.encode())) > MAX_ARGUMENTS:
+        return f"Arguments of {size} bytes; at most {MAX_ARGUMENTS} are sent."
+    return None
 
 
 def text_of(result: Any) -> str:
@@ -251,7 +296,10 @@ async def open_server(
             await start_forwarder(sandbox)
         server = McpServer(config, fixture_of(config, fixture), sandbox, redactor)
         try:
-            await server._start(argv, env)
+            try:
+                await server._start(argv, env)
+            except ProgramEndedError as error:
+                raise TransientError(f"server {config.name} did not start: {error}") from error
             yield server
         finally:
             await server._close()

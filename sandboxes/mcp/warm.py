@@ -2,8 +2,9 @@
 
 A start of a server takes most of a second, a fresh workspace a few hundredths. Only servers that
 declare their whole state to be in the workspace are kept. One of these that does not write serves
-several episodes at once: none can tell the others. Sandboxes of code come from a pool, which lends
-them again once they are proved clean.
+several episodes at once: none can tell the others. Once such a server is lost, each episode gets
+one of its own, so that nobody's call is held against another. Sandboxes of code come from a pool,
+which lends them again once they are proved clean.
 """
 
 import asyncio
@@ -52,6 +53,8 @@ class WarmServers:
         self._idle: list[tuple[str, _Warm]] = []
         self._shared: defaultdict[str, list[_Shared]] = defaultdict(list)
         self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._unshared: set[str] = set()
+        """Where a server was lost while it may have had several users."""
         self.starts = 0
         """Servers started."""
         self.pool = Pool(PoolSettings(live=live, idle=live))
@@ -65,10 +68,11 @@ class WarmServers:
         """As `sandboxes.mcp.session.open_server`: a server whose fixture has just been made, or one
         that only reads and so has it as it was made.
 
-        Waits while all slots are in use. A server that failed its user is not lent again.
+        Waits while all slots are in use. A server that is lost or failed its user is not lent
+        again.
         """
         key = f"{config.name}/{(fixture or {}).get('fixture', 'default')}"
-        if config.resettable and not config.writes:
+        if config.resettable and not config.writes and key not in self._unshared:
             async with self._joined(key, config, fixture) as server:
                 yield server
             return
@@ -104,6 +108,8 @@ class WarmServers:
             raise
         finally:
             shared.users -= 1
+            if not shared.warm.server.runs:
+                self._unshared.add(key)
             if not shared.users:
                 self._shared[key].remove(shared)
                 self._slots.release()
@@ -114,8 +120,8 @@ class WarmServers:
 
     def _with_room(self, key: str, config: ServerConfig) -> _Shared | None:
         for shared in self._shared[key]:
-            is_same = shared.warm.config == config
-            if is_same and not shared.failed and shared.users < SHARERS:
+            lives = shared.warm.server.runs and not shared.failed
+            if lives and shared.warm.config == config and shared.users < SHARERS:
                 return shared
         return None
 
@@ -137,7 +143,7 @@ class WarmServers:
         return None
 
     async def _give_back(self, key: str, warm: _Warm) -> None:
-        if not warm.config.resettable:
+        if not (warm.config.resettable and warm.server.runs):
             await _end(warm)
             return
         self._idle.append((key, warm))

@@ -1,15 +1,16 @@
 """The SDK's transport over a sandboxed process: one JSON-RPC message a line."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types
 from mcp.shared.message import SessionMessage
 
-from records.errors import TransientError
+from records.errors import SynthError, TransientError
 from sandboxes.core.stdio import Ended, StdioProcess
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor
 
@@ -45,6 +46,10 @@ class McpWire:
             return f"exit code {ended.exit_code}, stderr: {said or 'empty'}"
         return None if ended is None else str(ended)
 
+    def sandbox_lost(self) -> bool:
+        """Whether the whole sandbox is gone, by nothing that the server did."""
+        return isinstance(self._process.ended, TransientError)
+
     def heard(self) -> str:
         """What it printed instead of messages, for an error message."""
         if not self._rubbish:
@@ -72,7 +77,7 @@ class McpWire:
                     await self._process.write(text.encode() + b"\n")
 
         async def pump(run: Callable[[], Awaitable[None]]) -> None:
-            closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, TransientError)
+            closed = (anyio.ClosedResourceError, anyio.BrokenResourceError, SynthError)
             with contextlib.suppress(*closed):
                 await run()
 
@@ -89,22 +94,37 @@ class McpWire:
                     await self._process.kill()
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        buffer = bytearray()
+        """Whole lines. What a line has so far is never looked at or moved again, so that a long one
+        costs no more than its length."""
+        begun = bytearray()
         while data := await self._process.read():
-            *whole, rest = (buffer + data).split(b"\n") if b"\n" in data else (buffer + data,)
-            buffer = bytearray(rest)
-            for line in whole:
-                yield self._redactor.line(bytes(line))
-            if len(buffer) > MAX_LINE or len(self._rubbish) > MAX_RUBBISH:
+            first, *more = data.split(b"\n")
+            begun += first
+            for part in more:
+                line, begun = bytes(begun), bytearray(part)
+                yield self._redactor.line(line)
+            if len(begun) > MAX_LINE or len(self._rubbish) > MAX_RUBBISH:
                 self._broken = self.heard() or f"a line of more than {MAX_LINE} bytes"
                 return
 
     def _parsed(self, line: bytes) -> SessionMessage | None:
+        adapter = mcp_types.jsonrpc_message_adapter
         try:
-            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            message = adapter.validate_json(line, by_name=False)
         except ValueError:
-            if line.strip():
-                self._rubbish.append(line[:200].decode(errors="replace"))
-            return None
+            try:
+                message = adapter.validate_python(lenient(line), by_name=False)
+            except (ValueError, RecursionError):
+                if line.strip():
+                    self._rubbish.append(line[:200].decode(errors="replace"))
+                return None
         self._rubbish.clear()
         return SessionMessage(message)
+
+
+def lenient(line: bytes) -> Any:
+    """The JSON of a line that is no Unicode, with a mark in the place of what is none: bytes, and
+    half surrogate pairs, as Node writes a text that was cut in the middle of one. ValueError or
+    RecursionError for what is no JSON."""
+    found = json.loads(line.decode(errors="replace"))
+    return json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))

@@ -16,12 +16,13 @@ from records.config import Config
 from records.digest import digest
 from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE
+from synth.episode.tools.code_environments import bug_of
 from synth.judging.grading import UNSUPPORTED_CLAIMS, scores_of
 from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.criteria import JUDGED, decide
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -43,6 +44,9 @@ class CurationCandidate(NamedTuple):
     """What the decision needs to know of a trajectory; small, since all are compared at once."""
 
     trajectory_id: str
+    task_id: str
+    bug_id: str | None
+    """Of a task on code; None for every other."""
     split: str
     termination_reason: str
     score: float
@@ -129,6 +133,8 @@ def candidate_of(
     ordered = sorted(calls, key=lambda call: call["call_index"])
     return CurationCandidate(
         trajectory_id=trajectory["trajectory_id"],
+        task_id=task["task_id"],
+        bug_id=bug_of(task),
         split=trajectory["split"],
         termination_reason=trajectory["termination_reason"],
         score=decision.share,
@@ -143,12 +149,16 @@ def candidate_of(
 def _without_duplicates(
     ranked: list[CurationCandidate], reasons: dict[str, str | None]
 ) -> list[CurationCandidate]:
-    """The best of every group that opens with the same words and calls the same tools."""
+    """The best of every group that opens with the same words and calls the same tools. Of the
+    tasks on one bug only the one with the best trajectory keeps any, whatever their words."""
     seen: set[tuple[Any, ...]] = set()
+    task_on: dict[str, str] = {}
     kept = []
     for candidate in ranked:
-        key = (candidate.sequence, candidate.opening)
-        if key in seen:
+        key = (candidate.bug_id, candidate.sequence, candidate.opening)
+        own = candidate.task_id
+        first = task_on.setdefault(candidate.bug_id, own) if candidate.bug_id else own
+        if key in seen or own != first:
             reasons[candidate.trajectory_id] = "near_duplicate"
         else:
             seen.add(key)

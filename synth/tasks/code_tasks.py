@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
+from records.digest import digest
 from records.errors import ItemError
 from records.seeds import rng_of
 from sandboxes.code.mutations import Replacement
-from sandboxes.code.swe import Baseline, baseline_of, inject_bug
+from sandboxes.code.swe import Baseline, baseline_of, bug_id, inject_bug
 from sandboxes.code.workspace import open_workspace
 from sandboxes.lending.leases import LeaseSandbox, lease
 from synth.episode.tools.code_bench import graded_tests
@@ -23,8 +24,9 @@ from synth.tasks.goals.goals import Draft, Goal, Proof, Step
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError, check_passes, observed_chars
 
-WORDS_VERSION = 2
-"""Raised when the same task would be told of otherwise."""
+CODE_VERSION = 3
+"""Raised when the same item would be another task on code, or one that is told otherwise. Part of
+the ids of these tasks alone."""
 
 
 class CodeTask(NamedTuple):
@@ -35,11 +37,15 @@ class CodeTask(NamedTuple):
     """What an issue may tell of: name, doc and message of the failing tests."""
     secret: tuple[str, ...]
     """Lines of the program that it must not quote."""
+    bug_id: str
+    """Tasks on one bug have one split, and are duplicates of each other."""
 
 
 class InjectedBug(NamedTuple):
     """What an episode starts from, and how it is put right."""
 
+    bug_id: str
+    """The same for every task on this bug; of a problem, its name decides it."""
     edits: list[dict[str, str]]
     """From the environment's own files to those of the episode."""
     path: str
@@ -91,7 +97,7 @@ class CodeTasks:
         complexity = "simple" if count == 1 else "moderate" if count <= 4 else "complex"
         secret = (*bug.fix.old.splitlines(), *bug.fix.new.splitlines())
         proof = Proof(rubric=rubric, observed_chars=observed)
-        return CodeTask(complexity, draft, proof, bug.failing, secret)
+        return CodeTask(complexity, draft, proof, bug.failing, secret, bug.bug_id)
 
     async def _bug_in_repository(self, environment: CodeEnvironment, rng: Random) -> InjectedBug:
         project = environment.project
@@ -102,6 +108,7 @@ class CodeTasks:
         bug = await inject_bug(project, baseline, rng)
         docs = {test.name: test.doc for test in baseline.tests}
         return InjectedBug(
+            bug_id=bug_id(project, bug.mutation.path, bug.files[bug.mutation.path]),
             edits=[{"path": bug.mutation.path, "old": bug.fix.new, "new": bug.fix.old}]
             if project.files[bug.mutation.path].count(bug.fix.new) == 1
             else [
@@ -140,7 +147,8 @@ class CodeTasks:
         statement = " ".join(problem.statement.split())
         told = [{"name": problem.name, "doc": statement, "message": seen}]
         fix = Replacement(problem.draft, problem.reference)
-        return InjectedBug([], problem.file, fix, failing, passing, told)
+        own = digest("problem", problem.name)
+        return InjectedBug(own, [], problem.file, fix, failing, passing, told)
 
     async def _prove(self, environment: CodeEnvironment, draft: Draft, rubric: Rubric) -> int:
         """Length of what the reference plan's calls show. UnprovedError where it solves nothing."""
@@ -203,6 +211,7 @@ def _draft(environment: CodeEnvironment, bug: InjectedBug) -> Draft:
     state = {
         "world": environment.project.name,
         "definition": environment.definition,
+        "bug": bug.bug_id,
         "edits": bug.edits,
     }
     return Draft(variant="normal", goals=(goal,), initial_state=state)

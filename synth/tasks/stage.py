@@ -23,7 +23,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.tasks.code_issues import PROMPT as ISSUE_PROMPT
 from synth.tasks.code_issues import write_issue
-from synth.tasks.code_tasks import WORDS_VERSION, CodeTasks
+from synth.tasks.code_tasks import CODE_VERSION, CodeTasks
 from synth.tasks.composing import DomainTasks
 from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Draft, Proof
@@ -146,7 +146,7 @@ def plan_tasks(
         ]
         own: list[Any] = []
         if agent and is_code(agent):
-            own += [version_of(ISSUE_PROMPT), WORDS_VERSION]
+            own += [version_of(ISSUE_PROMPT), CODE_VERSION]
         own += simulation(agent) if agent else ()
         item_id = digest(base, i, parents, *own)
         plans.append(TaskPlan(item_id=item_id, agent=agent, persona=persona))
@@ -289,11 +289,13 @@ async def _on_code(
     )
     made = _Made(task.complexity, task.draft, task.proof, {})
     row = _row(plan, agent, persona, made, brief, config, generator)
+    # a bug that another task is about, too, must not be trained on here and scored on there
+    own = own_split("task", task.bug_id, heldout_share=config.heldout_share)
     return row | {
         "token_budget": config.token_budget.on_code,
         "max_turns": config.max_turns.on_code,
         "prompt_version": version_of(ISSUE_PROMPT),
-        "split": split_of(row["split"], [environment.project.split]),
+        "split": split_of(own, [agent["split"], persona["split"], environment.project.split]),
     }
 
 

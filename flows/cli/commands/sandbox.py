@@ -28,9 +28,10 @@ def doctor(*, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
+    from sandboxes.lending.leases import available
     from sandboxes.local.doctor import Enforcement, enforceable
 
-    print_rows(Enforcement._fields, enforceable(), json_=json_)
+    print_rows(Enforcement._fields, enforceable(available()), json_=json_)
 
 
 def run(
@@ -42,7 +43,8 @@ def run(
     """Run one command in a fresh sandbox: `synth sandbox run -- ls -la`. No network, no files of
     this machine beside /usr; what it leaves is thrown away.
 
-    Ends with the command's exit code, and 124 when its time ran out. Input is passed on.
+    Ends with the command's exit code, and 124 when its time ran out. Input is passed on. What would
+    steer a terminal is made visible on one, and is passed on as it is to anything else.
 
     Parameters
     ----------
@@ -70,14 +72,21 @@ def run(
         raise ConfigError(f"sandbox run: {error}") from error
     stdin = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     done = asyncio.run(executed(SandboxTemplate(limits=limits), argv, stdin))
-    sys.stdout.buffer.write(done.stdout)
-    sys.stdout.buffer.flush()
-    sys.stderr.buffer.write(done.stderr)
+    for stream, said in ((sys.stdout, done.stdout), (sys.stderr, done.stderr)):
+        stream.buffer.write(visible(said) if stream.isatty() else said)
+        stream.buffer.flush()
     if done.truncated:
         print("synth: output over the limit was left out", file=sys.stderr)  # noqa: T201
     if done.out_of_memory:
         print("synth: the memory limit was reached", file=sys.stderr)  # noqa: T201
     return 124 if done.timed_out else done.exit_code
+
+
+def visible(said: bytes) -> bytes:
+    """Text that steers no terminal: all but line breaks, tabs and what prints is written out."""
+    text = said.decode(errors="backslashreplace")
+    shown = (c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return "".join(shown).encode()
 
 
 async def executed(

@@ -8,24 +8,32 @@ import errno
 import os
 import stat
 
+LONGEST_PATH = 4096
+
 
 def read_file(path: str, limit: int) -> bytes:
     """Up to `limit` bytes of a regular file. Opened without waiting: a FIFO would never answer."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
         return file.read(limit)
 
 
 def write_file(path: str, data: bytes, mode: int) -> None:
+    if len(path) > LONGEST_PATH:  # making its parents goes one call deeper for each
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-    fd = os.open(path, flags, mode)
+    fd = regular(os.open(path, flags, mode))
     with open(fd, "wb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
         file.write(data)
+
+
+def regular(fd: int) -> int:
+    """The descriptor of a regular file; any other is closed, as `open` leaves a folder's open."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return fd
 
 
 def wipe(folders: list[str]) -> None:

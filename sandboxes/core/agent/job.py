@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from sandboxes.core.agent.rights import Rights
+
     class Agent(Protocol):
         """What a job needs of the agent's loop (`main.Agent`)."""
 
-        oom: tuple[int, bytes]
+        oom: tuple[int, bytes] | None
         jobs: dict[int, CommandJob]
+        rights: Rights
 
         def watch(self, fd: int, events: int, handler: Callable[[], object]) -> None: ...
         def unwatch(self, fd: int) -> None: ...
-        def send(self, header: dict[str, int | str], body: bytes = b"") -> None: ...
+        def send(self, header: dict[str, Any], body: bytes = b"") -> None: ...
         def kill_orphans(self) -> None: ...
 
 
@@ -46,13 +49,13 @@ class CommandJob:
         self.deadline = None if wait is None else time.monotonic() + wait
         inside, outside = [], []
         try:
-            for reads in (True, False, False):
-                ends = os.pipe2(os.O_CLOEXEC)
-                inside.append(ends[0 if reads else 1])
-                outside.append(ends[1 if reads else 0])
-            self.pid = start(request, inside, agent.oom)
-            self.pidfd = os.pidfd_open(self.pid)
-        except OSError:
+            with agent.rights:  # pipes of the program's user, who may open /dev/stderr anew
+                for reads in (True, False, False):
+                    ends = os.pipe2(os.O_CLOEXEC)
+                    inside.append(ends[0 if reads else 1])
+                    outside.append(ends[1 if reads else 0])
+                self.pid = start(request, inside, agent.oom)
+        except (OSError, ValueError):
             for fd in outside:
                 os.close(fd)
             raise
@@ -63,7 +66,6 @@ class CommandJob:
             os.set_blocking(fd, False)
         self.stdin: int | None = outside[0]
         self.fds = {"stdout": outside[1], "stderr": outside[2]}
-        agent.watch(self.pidfd, select.EPOLLIN, self.ended)
         for name in self.fds:
             self.watch_output(name)
         self.feed()
@@ -137,8 +139,7 @@ class CommandJob:
             pass
 
     def ended(self) -> None:
-        self.agent.unwatch(self.pidfd)
-        os.close(self.pidfd)
+        """Its process has ended and waits to be waited for."""
         self.kill()  # its group; before the wait, while the number is still ours
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         del self.agent.jobs[self.id]
@@ -165,17 +166,19 @@ class CommandJob:
         )
 
 
-def start(request: dict[str, Any], stdio: list[int], oom: tuple[int, bytes]) -> int:
-    """Start the command in a session of its own; OSError where it cannot be.
+def start(request: dict[str, Any], stdio: list[int], oom: tuple[int, bytes] | None) -> int:
+    """Start the command in a session of its own; OSError or ValueError where it cannot be.
 
     The child is the first that the kernel kills when memory runs out, so that the agent lives to
     say what happened. The score is written to a descriptor opened while that was still allowed.
     posix_spawn does not copy this process as fork would, which is most of the time of an exec.
     """
-    oom_fd, own_score = oom
     argv, env = request["argv"], request["env"]
     dups = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(stdio)]
-    os.pwrite(oom_fd, b"1000", 0)
+    if not argv or not argv[0]:
+        raise FileNotFoundError(errno.ENOENT, "the command is empty")
+    if oom is not None:
+        os.pwrite(oom[0], b"1000", 0)
     try:
         os.chdir(request["cwd"])
         return os.posix_spawn(
@@ -184,7 +187,8 @@ def start(request: dict[str, Any], stdio: list[int], oom: tuple[int, bytes]) -> 
             setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores them, programs do not
         )  # fmt: skip
     finally:
-        os.pwrite(oom_fd, own_score, 0)
+        if oom is not None:
+            os.pwrite(oom[0], oom[1], 0)
         os.chdir("/")
 
 
@@ -198,16 +202,16 @@ def found(command: str, path: str) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-def kill(pid: int) -> None:
+def kill(pid: int, number: int = SIGKILL) -> None:
     try:
-        os.kill(pid, SIGKILL)
+        os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         pass
 
 
 def alone() -> bool:
-    """Whether nothing is here, dead or alive, beside the sandbox's own two processes."""
-    return sum(map(str.isdigit, os.listdir("/proc"))) <= 2
+    """Whether nothing is here, dead or alive, beside this process."""
+    return sum(map(str.isdigit, os.listdir("/proc"))) <= 1
 
 
 def parents() -> dict[int, int]:
@@ -226,11 +230,13 @@ def parents() -> dict[int, int]:
 
 
 def kept(pid: int, parent: dict[int, int], roots: set[int]) -> bool:
-    """Whether `pid` is the sandbox's own, or below a running job."""
-    if pid in (1, os.getpid()):
+    """Whether `pid` is this process, or below a running job, or came in from outside, as a
+    container manager's `exec` does: what is made inside always descends from this process."""
+    if pid == os.getpid():
         return True
-    while pid in parent:
-        if pid in roots:
+    above = pid
+    while above in parent:
+        if above in roots:
             return True
-        pid = parent[pid]
-    return False
+        pid, above = above, parent[above]
+    return above == 0 and pid != os.getpid()

@@ -1,19 +1,21 @@
 """The agent's loop: requests in, answers out, any number of commands and servers at once.
 
-Frames go both ways: the lengths of a header and of a body (two big-endian 32-bit numbers), then
-both. The host sends requests {"op": ..., "id": n, ...} as marshal, which it alone may do; every
-answer is a flat JSON object that carries the id. One thread and one epoll serve any number of
-commands and servers at once, so that they share a workspace.
+It is the first process of the sandbox. The kernel keeps every signal from it that is sent inside,
+so that nothing there can end or stop it; its own end ends everything. It reads its settings, one
+JSON object, from stdin and listens on a socket, which it got open or makes at a path. Whoever
+greets it with its token is its host, in place of the one before; without a host it waits
+`linger_s`.
 
 When a command ends, what it started ends too: its process group is killed, then every process
-whose ancestors are all gone. Whatever runs here may try to take this program over, so the host
-believes none of its answers beyond their form.
+whose ancestors are all gone. Whatever runs here may still try to take this program over, so the
+host believes none of its answers beyond their form.
 """
 
 # pathlib, json and contextlib cost more time to import than all of this takes to run
+# ruff: noqa: SIM105
 from __future__ import annotations
 
-import marshal
+import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes enums of it
 import os
 import resource
 import select
@@ -21,36 +23,48 @@ import sys
 import time
 
 from sandboxes.core.agent.files import ipc_objects, read_file, wipe, write_file
-from sandboxes.core.agent.frames import HEADER, flat_json, frame, lengths
+from sandboxes.core.agent.frames import loaded
 from sandboxes.core.agent.job import CommandJob, alone, kept, kill, parents
+from sandboxes.core.agent.rights import Rights
+from sandboxes.core.agent.stream import LONGEST_GREETING, Ledger, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-PR_SET_DUMPABLE = 4
 GONE_S = 2.0
 """For killed processes to be gone. One that the kernel holds longer is left to be seen."""
 
+OUTRUN, UNDYING, OUT_OF_MEMORY = 41, 42, 43
+"""Exit codes: something forks faster than it is killed, or does not die, or left no memory. Each
+way the program has ended its own sandbox."""
+
+GREETERS = 8
+"""Streams without a greeting yet; before more are taken the oldest is closed."""
+
 
 class Agent:
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any], rights: Rights, listener: int) -> None:
+        self.rights, self.listener = rights, listener
+        self.oom = oom_score() if settings["scores"] else None
         for name, value in settings["rlimits"].items():
             number = getattr(resource, name)
             hard = resource.getrlimit(number)[1]
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(number, (value, value))
-        oom_fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
-        self.oom = oom_fd, os.read(oom_fd, 16)
-        if settings["hidden"]:
-            hide_memory()
         self.kills_leftovers = settings["kills_leftovers"]
+        self.linger_s = settings["linger_s"]
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[], object]] = {}
         self.jobs: dict[int, CommandJob] = {}
-        self.incoming = bytearray()
-        self.watch(0, select.EPOLLIN, self.receive)
+        self.ledger = Ledger(settings["token"])
+        self.stream: Stream | None = None
+        self.alone_until: float | None = time.monotonic() + settings["start_s"]
+        """When it gives up waiting for a host; None while it has one."""
+        self.greeters: dict[int, Stream] = {}
+        self.watch(listener, select.EPOLLIN, self.connect)
+        self.watch_children()
 
     def watch(self, fd: int, events: int, handler: Callable[[], object]) -> None:
         if fd in self.handlers:
@@ -63,24 +77,127 @@ class Agent:
         if self.handlers.pop(fd, None) is not None:
             self.epoll.unregister(fd)
 
-    def send(self, header: dict[str, int | str], body: bytes = b"") -> None:
-        data = memoryview(frame(flat_json(header), body))
-        while data:
-            data = data[os.write(1, data) :]
+    def watch_children(self) -> None:
+        """Everything orphaned here becomes this process's child, and is to be waited for."""
+        wake, woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # Python's own would let it through
+        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+        _signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+
+        def reap() -> None:
+            os.read(wake, 4096)
+            self.reap()
+
+        self.watch(wake, select.EPOLLIN, reap)
+
+    def reap(self) -> None:
+        running = {job.pid: job for job in self.jobs.values()}
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            if (job := running.pop(found.si_pid, None)) is not None:
+                job.ended()
+            else:
+                os.waitpid(found.si_pid, 0)
+
+    def connect(self) -> None:
+        fd = accepted(self.listener)
+        if fd is None:
+            return
+        if len(self.greeters) >= GREETERS:
+            self.dismiss(next(iter(self.greeters)))
+        stream = self.greeters[fd] = Stream(fd)
+        self.watch(fd, select.EPOLLIN, lambda: self.greet(stream))
+
+    def greet(self, stream: Stream) -> None:
+        """The first frame of a new stream decides whether it takes the present one's place."""
+        try:
+            found = stream.frames()
+        except Exception:  # anybody may send anything here
+            found = None
+        if found == [] and len(stream.incoming) <= LONGEST_GREETING:
+            return
+        if not found or not isinstance(found[0][0], dict):
+            self.dismiss(stream.fd)
+            return
+        (hello, _), *rest = found
+        answer, repeated = self.ledger.greeting(hello, list(self.jobs))
+        if repeated is None:
+            try:
+                os.write(stream.fd, answer)
+            except OSError:
+                pass
+            self.dismiss(stream.fd)
+            return
+        del self.greeters[stream.fd]
+        self.drop_stream()
+        self.stream, self.alone_until = stream, None
+        stream.outgoing = [memoryview(answer), *map(memoryview, repeated)]
+        self.watch(stream.fd, select.EPOLLIN, self.ready)
+        self.flush()
+        for request, body in rest:
+            self.take(request, body)
+
+    def dismiss(self, fd: int) -> None:
+        self.unwatch(fd)
+        del self.greeters[fd]
+        os.close(fd)
+
+    def drop_stream(self) -> None:
+        if self.stream is not None:
+            self.unwatch(self.stream.fd)
+            os.close(self.stream.fd)
+            self.stream = None
+            self.alone_until = time.monotonic() + self.linger_s
+
+    def flush(self) -> None:
+        stream = self.stream
+        if stream is None:
+            return
+        try:
+            left = stream.write()
+        except OSError:
+            self.drop_stream()
+            return
+        if left != stream.waiting:
+            stream.waiting = left
+            events = select.EPOLLIN | (select.EPOLLOUT if left else 0)
+            self.watch(stream.fd, events, self.ready)
+
+    def ready(self) -> None:
+        self.receive()
+        if self.stream is not None and self.stream.waiting:
+            self.flush()
+
+    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        self.put(self.ledger.number(header, body))
+
+    def put(self, whole: bytes) -> None:
+        if self.stream is not None:
+            self.stream.outgoing.append(memoryview(whole))
+            if len(self.stream.outgoing) == 1:
+                self.flush()
 
     def receive(self) -> None:
-        data = os.read(0, 1 << 20)
-        if not data:
-            sys.exit(0)  # the owner is gone, and with this process the whole sandbox
-        self.incoming += data
-        while len(self.incoming) >= HEADER:
-            head, body = lengths(self.incoming)
-            end = HEADER + head + body
-            if len(self.incoming) < end:
-                return
-            message = bytes(self.incoming[HEADER:end])
-            del self.incoming[:end]
-            self.handle(marshal.loads(message[:head]), message[head:])
+        stream = self.stream
+        if stream is None:
+            return
+        found = stream.frames()
+        if found is None:
+            self.drop_stream()
+            return
+        for request, body in found:
+            self.take(request, body)
+
+    def take(self, request: dict[str, Any], body: bytes) -> None:
+        if self.ledger.accept(request, body):
+            self.handle(request, body)
+        if (owed := self.ledger.owes()) is not None:
+            self.put(owed)
 
     def handle(self, request: dict[str, Any], body: bytes) -> None:
         op, ident = request["op"], request["id"]
@@ -90,23 +207,38 @@ class Agent:
                 if op == "open":
                     self.send({"id": ident, "event": "started"})
             elif op == "read":
-                data = read_file(request["path"], request["limit"] + 1)
+                with self.rights:
+                    data = read_file(request["path"], request["limit"] + 1)
                 whole = len(data) <= request["limit"]
                 self.send({"id": ident, "event": "ok", "whole": whole}, data[: request["limit"]])
             elif op == "write":
-                write_file(request["path"], body, request["mode"])
+                with self.rights:
+                    write_file(request["path"], body, request["mode"])
                 self.send({"id": ident, "event": "ok"})
             elif op == "ping":
                 self.send({"id": ident, "event": "ok"})
+            elif op == "pause":
+                self.pause(_signal.SIGSTOP)
+                self.send({"id": ident, "event": "ok"})
+            elif op == "resume":
+                self.pause(_signal.SIGCONT)
+                self.send({"id": ident, "event": "ok"})
             elif op == "wipe":
                 self.stop_everything()
-                wipe(request["folders"])
+                with self.rights:
+                    wipe(request["folders"])
                 self.send({"id": ident, "event": "ok", "ipc": ipc_objects()})
             elif ident in self.jobs:  # the rest steers a job, which may just have ended
                 self.steer(self.jobs[ident], request, body)
         except OSError as error:
-            reason = error.strerror or "failed"
-            self.send({"id": ident, "event": "error", "errno": error.errno or 0, "reason": reason})
+            self.refuse(ident, error.errno or 0, error.strerror or "failed")
+        except ValueError as error:  # a zero byte, or half a character, where the system takes none
+            self.refuse(ident, 22, f"Invalid argument: {error}")
+        except MemoryError:
+            self.refuse(ident, 12, "Cannot allocate memory")
+
+    def refuse(self, ident: int, number: int, reason: str) -> None:
+        self.send({"id": ident, "event": "error", "errno": number, "reason": reason})
 
     def steer(self, job: CommandJob, request: dict[str, Any], body: bytes) -> None:
         if request["op"] == "stdin":
@@ -117,20 +249,22 @@ class Agent:
         elif request["op"] == "kill":
             job.kill()
 
+    def pause(self, number: int) -> None:
+        """Stop everything here, or let it go on, in one step that no fork outruns."""
+        if self.kills_leftovers:
+            kill(-1, number)
+
     def kill_orphans(self) -> None:
         """Kill what has no living ancestor among the jobs: daemons that left their group.
 
         With no job left one signal to everything is atomic, which a fork bomb cannot outrun;
         beside a server the tree is walked until a walk finds nothing. The dead count as processes
-        until process 1 has waited for them, so the next command would find no room beside a bomb's.
+        until they have been waited for, so the next command would find no room beside a bomb's.
         """
         if not self.kills_leftovers:
             return
         if not self.jobs:
-            kill(-1)
-            end = time.monotonic() + GONE_S
-            while not alone() and time.monotonic() < end:
-                time.sleep(0.001)
+            self.kill_all(GONE_S)
             return
         roots = {job.pid for job in self.jobs.values()}
         for _ in range(200):
@@ -140,54 +274,109 @@ class Agent:
                 kill(pid)
             if not strays:
                 return
-        sys.exit(1)  # it forks faster than we kill: end the sandbox
+        sys.exit(OUTRUN)
+
+    def kill_all(self, within_s: float) -> bool:
+        """Kill everything but this process and wait for it; whether it is gone in time."""
+        end = time.monotonic() + within_s
+        while True:
+            kill(-1)
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                return True
+            if alone():
+                return True
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.0005)
 
     def stop_everything(self) -> None:
-        """Kill all that runs here beside the sandbox's own two processes, and see it gone."""
         if not self.kills_leftovers:
-            sys.exit(1)  # without a process namespace "all that runs here" is the machine
+            sys.exit(UNDYING)  # without processes of its own "everything" is the machine
         for job in list(self.jobs.values()):
             job.kill()
             job.ended()
-        own = {1, os.getpid()}
-        for _ in range(1000):
-            kill(-1)
-            if not parents().keys() - own:
-                return
-            time.sleep(0.001)
-        sys.exit(1)  # something does not die: end the sandbox
+        if not self.kill_all(GONE_S):
+            sys.exit(UNDYING)
 
     def run(self) -> None:
         while True:
-            deadlines = [job.deadline for job in self.jobs.values() if job.deadline is not None]
-            wait = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-            for fd, _ in self.epoll.poll(wait):
+            now = time.monotonic()
+            ends = [job.deadline for job in self.jobs.values() if job.deadline is not None]
+            if self.alone_until is not None:
+                ends.append(self.alone_until)
+            for fd, _ in self.epoll.poll(max(0.0, min(ends) - now) if ends else None):
                 if handler := self.handlers.get(fd):  # not dropped by an earlier handler
                     handler()
             now = time.monotonic()
+            if self.alone_until is not None and self.alone_until <= now:
+                return
             for job in self.jobs.values():
                 if job.deadline is not None and job.deadline <= now:
                     job.deadline, job.timed_out = None, True
                     job.kill()
 
 
-def hide_memory() -> None:
-    """Not dumpable: others of the same user cannot trace this process or open its pipes.
-
-    By the part of ctypes that is written in C: all of it is a sixth of the agent's start-up.
-    """
-    import _ctypes
-
-    own: Any = None  # this very program and what it is linked with
-    prctl = _ctypes.dlsym(_ctypes.dlopen(own, 0), "prctl")
-    if _ctypes.call_function(prctl, (PR_SET_DUMPABLE, 0, 0, 0, 0)) != 0:
-        sys.exit("the agent's memory cannot be hidden")
+def oom_score() -> tuple[int, bytes]:
+    """The file that says how soon the kernel kills this process for memory, and what it says."""
+    fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+    return fd, os.read(fd, 16)
 
 
-def main(settings: dict[str, Any]) -> None:
+def listening(where: int | str) -> int:
+    """A socket that listens: one that was handed over, or a new one at a path."""
+    import _socket
+
+    if isinstance(where, int):
+        os.set_inheritable(where, False)
+        return where
+    made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    made.bind(where)
+    made.listen(GREETERS)
+    return made.detach()
+
+
+def accepted(listener: int) -> int | None:
+    """The next stream, None where it is gone already."""
+    import _socket
+
+    socket = _socket.socket(fileno=listener)
+    try:
+        return socket._accept()[0]  # pyright: ignore[reportAttributeAccessIssue]
+    except OSError:
+        return None
+    finally:
+        socket.detach()
+
+
+def settings_of(fd: int) -> dict[str, Any]:
+    parts = []
+    while part := os.read(fd, 1 << 16):
+        parts.append(part)
+    return loaded(b"".join(parts))
+
+
+def main() -> None:
+    settings = settings_of(0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):
+        os.dup2(nothing, fd)
+    os.close(nothing)
     # what it kills at the end of a command would be the machine
-    if settings["kills_leftovers"] and os.getpid() != 2:
+    if settings["kills_leftovers"] and os.getpid() != 1:
         sys.exit("this program runs only as the first one of a sandbox")
-    agent = Agent(settings)
-    agent.send({"id": 0, "event": "ready"})
-    agent.run()
+    rights = Rights()
+    listener = listening(settings["listen"])
+    agent = Agent(settings, rights, listener)
+    if settings["users_fd"] is not None:
+        rights.enter_users(settings["users_fd"], settings["program_id"], settings["own_id"])
+    if settings["calls"]:
+        rights.filter_calls(bytes.fromhex(settings["calls"]))
+    if settings["hidden"]:
+        rights.hide()
+    try:
+        agent.run()
+    except MemoryError:
+        sys.exit(OUT_OF_MEMORY)

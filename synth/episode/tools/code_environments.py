@@ -13,8 +13,9 @@ from records.tables.schemas import Row
 from sandboxes.code.problems import FOLDER as PROBLEMS
 from sandboxes.code.problems import Problem, ProblemSet, judge, load_problems
 from sandboxes.code.projects import MAX_DEFINITION, Project, builtin_projects
+from sandboxes.code.repository import REPO
 from sandboxes.code.suite import SuiteRun, run_suite
-from sandboxes.code.workspace import REPO, TOOLS, WorkspaceTool
+from sandboxes.code.workspace import TOOLS, WorkspaceTool
 from synth.rubrics.episode import net_changes
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -106,6 +107,12 @@ def _load(path: Path) -> list[CodeEnvironment]:
 def is_code(row: Row) -> bool:
     """Whether an agent, a task or a tool belongs to the workspace."""
     return row["domain_id"] == CODE_DOMAIN
+
+
+def bug_of(task: Row) -> str | None:
+    """Id of the bug that a task on code is about. None for other tasks, and for those that were
+    made before bugs had ids."""
+    return task["initial_state"].get("bug") if is_code(task) else None
 
 
 def _spec(tool: WorkspaceTool) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from records.digest import digest
 from sandboxes.code.projects import Project
 from sandboxes.code.workspace import Workspace, open_workspace
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.lending.leases import LeaseSandbox, lease
 from synth.episode.tools.tool_result import Changes, ExecutedBy, ToolResult
 
@@ -15,8 +16,12 @@ Made = tuple[str, dict[str, Any]]
 
 class CodeExecutor:
     """Started by the first call. The state is the repository's files, read after every call that
-    may write; a change holds a file's whole text, so that a candidate can be put together again
-    from the rows alone."""
+    ran something; a change holds a file's whole text, so that a candidate can be put together again
+    from the rows alone.
+
+    Where a call ends the sandbox, that call and all later ones are answered by an error that says
+    why, and the episode is scored for what its rows hold: nothing is retried.
+    """
 
     executed_by: ExecutedBy = "code"
 
@@ -29,15 +34,22 @@ class CodeExecutor:
         self._workspace: Workspace | None = None
         self._made: list[Made] = []
         self._hash: str = digest(dict(files))
+        self._ended: str | None = None
+        """How the sandbox was ended by what the agent did in it."""
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
+        if self._ended is not None:
+            return self._not_answered()
         workspace = await self._running()
         self._made.append((tool, arguments))
         before, old = dict(workspace.files), self._hash
-        result = await workspace.call(tool, arguments)
-        if not read_only:
+        try:
+            result = await workspace.call(tool, arguments)
+        except ProgramEndedError as error:
+            self._ended = error.detail
+            return self._not_answered()
+        if changes := file_changes(before, workspace.files):
             self._hash = digest(workspace.files)
-        changes = file_changes(before, workspace.files)
         is_error = result.error_code is not None
         return ToolResult(result.text, is_error, result.error_code, changes, old, self._hash)
 
@@ -55,7 +67,7 @@ class CodeExecutor:
 
     async def restore(self, snapshot: Sequence[Made]) -> None:
         await self.close()
-        self._hash, self._made = digest(dict(self._start)), []
+        self._hash, self._made, self._ended = digest(dict(self._start)), [], None
         for tool, arguments in snapshot:
             await self.call(tool, arguments, read_only=False)
 
@@ -64,6 +76,10 @@ class CodeExecutor:
         opened, self._open, self._workspace = self._open, None, None
         if opened is not None:
             await opened.aclose()
+
+    def _not_answered(self) -> ToolResult:
+        text = f"error: the sandbox has ended, and no tool works any more: {self._ended}"
+        return ToolResult(text, True, "sandbox_ended", [], self._hash, self._hash)
 
     async def _running(self) -> Workspace:
         if self._workspace is None:

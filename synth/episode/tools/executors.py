@@ -1,16 +1,17 @@
 """Where a call really runs, behind one protocol; routing is per tool row.
 
-An executor holds the state of one episode. Its own failure (server gone, sandbox lost) is a
-TransientError, never an error observation: the agent is not blamed for it.
+An executor holds the state of one episode. A failure that the agent's calls could not cause is a
+TransientError, and the episode is not scored. What they did cause is an error observation, their
+sandbox's or server's end included (`code_executor`, `mcp_executor`): the agent reads it and is
+scored for what its rows hold, so that no act gets it out of a bad score.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
-from records.digest import digest
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.code.suite import CLOCK
@@ -27,9 +28,10 @@ from synth.episode.tools.domain_executors import (
     SimulatedExecutor,
     StateMachineExecutor,
 )
+from synth.episode.tools.mcp_executor import McpExecutor
 from synth.episode.tools.simulator import Answers, SimulateConfig
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
-from synth.rubrics.built_in import BUILT_IN, Kinds, probe_changes
+from synth.rubrics.built_in import BUILT_IN, Kinds
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 
@@ -59,69 +61,6 @@ class Executor(Protocol):
     async def restore(self, snapshot: Any) -> None: ...
 
     async def close(self) -> None: ...
-
-
-class McpExecutor:
-    """Real tools: one server in a sandbox of its own, started by the first call that needs it.
-
-    The state is what the server's probes print. They run once at the start and after every call
-    that may write; in between nothing else touches the sandbox.
-    """
-
-    executed_by: ExecutedBy = "mcp"
-
-    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[McpServer]]) -> None:
-        """`open_it` gives a server whose fixture has just been made."""
-        self._open_it = open_it
-        self._open: AsyncExitStack | None = None
-        self._server: McpServer | None = None
-        self._state: dict[str, list[str]] = {}
-        self._hash: str | None = None
-        self._made: list[tuple[str, dict[str, Any], bool]] = []
-
-    async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
-        server = await self._running()
-        self._made.append((tool, arguments, read_only))
-        result = await server.call(tool, arguments)
-        before, old = self._state, self._hash
-        if not read_only:
-            self._state = await server.state()
-            self._hash = digest(self._state)
-        code = "tool_error" if result.is_error else None
-        changes = probe_changes(before, self._state)
-        return ToolResult(result.text, result.is_error, code, changes, old, self._hash)
-
-    async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
-        return None
-
-    def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
-        return []
-
-    def state_hash(self) -> str | None:
-        return self._hash
-
-    def snapshot(self) -> list[tuple[str, dict[str, Any], bool]]:
-        return list(self._made)
-
-    async def restore(self, snapshot: Sequence[tuple[str, dict[str, Any], bool]]) -> None:
-        await self.close()
-        for tool, arguments, read_only in snapshot:
-            await self.call(tool, arguments, read_only=read_only)
-
-    async def close(self) -> None:
-        opened, self._open, self._server = self._open, None, None
-        self._state, self._hash, self._made = {}, None, []
-        if opened is not None:
-            await opened.aclose()
-
-    async def _running(self) -> McpServer:
-        if self._server is None:
-            async with AsyncExitStack() as stack:
-                server = await stack.enter_async_context(self._open_it())
-                self._state = await server.state()
-                self._hash = digest(self._state)
-                self._open, self._server = stack.pop_all(), server
-        return self._server
 
 
 OpenServer = Callable[

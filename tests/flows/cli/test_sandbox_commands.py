@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
+import pty
 import sys
+import tty
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,31 @@ def test_a_command_runs_with_its_input_and_its_code_is_ours(
     assert run(["sandbox", "run", "--", "sh", "-c", "cat; pwd; echo bad >&2; exit 3"]) == 3
     assert capfdbinary.readouterr() == (b"given/workspace\n", b"bad\n")
     assert run(["sandbox", "run", "--timeout-s", "0.2", "--", "sleep", "9"]) == 124
+
+
+HOSTILE = r"printf '\033[2J\033]0;title\007\233\302\233\342\200\256\rover\016\ta\303\244\n'"
+SEEN = rb"\x1b[2J\x1b]0;title\x07\x9b\x9b\u202e\rover\x0e" + "\ta\u00e4".encode()
+
+
+@pytest.mark.usefixtures("sandboxed")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_steers_a_terminal_is_made_visible_there_and_nowhere_else(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    command = ["sandbox", "run", "--", "sh", "-c", f"{HOSTILE} {'>&2' * (stream == 'stderr')}"]
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)  # a line break stays one byte
+    with open(theirs, "w", encoding="utf-8") as terminal:  # noqa: PTH123  # a descriptor
+        monkeypatch.setattr(sys, stream, terminal)
+        assert run(command) == 0
+        monkeypatch.undo()
+    assert os.read(ours, 4096) == SEEN + b"\n"
+    os.close(ours)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run(command) == 0
+    piped = getattr(capfdbinary.readouterr(), stream[3:])
+    assert piped == b"\x1b[2J\x1b]0;title\x07\x9b\xc2\x9b\xe2\x80\xae\rover\x0e\ta\xc3\xa4\n"
 
 
 def test_wrong_use_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

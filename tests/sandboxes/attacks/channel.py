@@ -60,7 +60,7 @@ while True:
 
 async def forge(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
     """A program left running answers for a later command before it has ended."""
-    call = seccomp.MACHINES[platform.machine()].denied["pidfd_getfd"]
+    call = seccomp.MACHINES[platform.machine()].numbers["pidfd_getfd"]
     forger = await sandbox.open_stdio(python(FORGE, scene.args[0], str(call)))
     words = b""
     while words.count(b"\n") < 2 and (data := await forger.read()):

@@ -16,6 +16,7 @@ from tests.sandboxes.attacks.attempt import (
     walls,
 )
 from tests.sandboxes.attacks.scenes import words
+from tests.sandboxes.on_host import body_of
 
 FORKS = """
 def attack():
@@ -225,7 +226,7 @@ async def use_processors(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> 
     """Two processes compute; the kernel counts how often it held them back. How much they got
     would depend on what else runs here."""
     done = await sandbox.exec(python(BURN_TWICE))
-    for folder in sandbox.group.folders:
+    for folder in body_of(sandbox).group.folders:
         if (stat := folder / "cpu.stat").exists() and done.exit_code == 0:
             counts = dict(line.split() for line in stat.read_text().splitlines())
             held_back = int(counts["nr_throttled"]) > 0

@@ -23,6 +23,7 @@ from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Play, Scene, Scenery, of_group, python
 from tests.sandboxes.code.code_cases import ANSWERS_FOR_TESTS, ATTACKS, MANY, TESTS, WRONG, project
 from tests.sandboxes.forks import fork
+from tests.sandboxes.on_host import body_of, pid_of
 
 PLAIN = SandboxTemplate(limits=CAPS)
 
@@ -108,7 +109,7 @@ def used_twice(plant: str, look: str) -> Play:
                     await asyncio.sleep(1)
                 await pool.settled()
                 async with pool.lease(PLAIN) as second:
-                    if second.pid != first.pid:
+                    if pid_of(second) != pid_of(first):
                         return "unclear: the second holder got another sandbox"
                     done = await second.exec(["sh", "-c", look])
         said = done.stdout.decode().strip()
@@ -139,7 +140,7 @@ async def through_link(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str
         return f"unclear: {made}"
     if scene.control:  # copied as most tools copy: what a link leads to
         with tempfile.TemporaryDirectory() as folder:
-            copied = shutil.copy(f"{sandbox._outside('/workspace')}/d/file", folder)
+            copied = shutil.copy(f"{body_of(sandbox).outside('/workspace')}/d/file", folder)
             return f"won {Path(copied).read_text()}"
     snapshot = await sandbox.snapshot()
     try:

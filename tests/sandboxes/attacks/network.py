@@ -126,7 +126,8 @@ def attack(port):
 
 LINKS = """
 def attack(names):
-    seen = {name for _, name in socket.if_nameindex()}
+    with open("/proc/net/dev") as file:
+        seen = {line.partition(":")[0].strip() for line in file.readlines()[2:]}
     if set(names.split()) & seen:
         return "names " + " ".join(seen)
     raise Refused(" ".join(seen))
@@ -213,7 +214,7 @@ ATTEMPTS = [
     attempt("listening for callers from outside", refusal="nobody could connect", payload=LISTEN,
             without=walls("NETWORK"), scene=port, play=call_in),
     attempt("raw socket, ping of the host", refusal="EPERM", payload=PING, as_root=True,
-            by="no capabilities", without=walls("NETWORK") | ADMIN,
+            by="system call filter", without=walls("NETWORK", "CALLS") | ADMIN,
             scene=of(scenes.host_address)),
     attempt("packet socket, listening in on the host", refusal="EAFNOSUPPORT", payload=SNIFF,
             by="system call filter", without=walls("NETWORK", "CALLS") | ADMIN,
@@ -222,8 +223,8 @@ ATTEMPTS = [
             by="no capabilities", as_root=True),
     attempt("the host's listeners in /proc/net", refusal="not in the list", payload=PORTS,
             without=walls("NETWORK"), scene=bystander),
-    attempt("the host's listeners by netlink", refusal="not in the list", payload=SOCK_DIAG,
-            without=walls("NETWORK"), scene=bystander),
+    attempt("the host's listeners by netlink", refusal="EAFNOSUPPORT", payload=SOCK_DIAG,
+            by="system call filter", without=walls("NETWORK", "CALLS"), scene=bystander),
     attempt("names of the host's interfaces", refusal="lo", payload=LINKS,
             without=walls("NETWORK"), scene=of(interfaces)),
     attempt("vsock, past the network namespace", refusal="EAFNOSUPPORT", payload=FAMILY,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sandboxes.core.template import AGENT_UID
+from sandboxes.core.template import PROGRAM_ID
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Scene, of_group, walls
@@ -83,7 +83,7 @@ async def set_id_program(_without: Set[Protection]) -> AsyncIterator[Scene]:
         program = folder / "id"
         shutil.copy("/usr/bin/id", program)
         program.chmod(0o4755)
-        drop = ["setpriv", "--reuid", str(AGENT_UID), "--clear-groups", str(program), "-u"]
+        drop = ["setpriv", "--reuid", str(PROGRAM_ID), "--clear-groups", str(program), "-u"]
         process = await asyncio.create_subprocess_exec(*drop, stdout=asyncio.subprocess.PIPE)
         outside, _ = await process.communicate()
         if outside.strip() != b"0":
@@ -138,14 +138,14 @@ ATTEMPTS = [
     attempt("io_uring, past the filter", refusal="ENOSYS", without=CALLS,
             payload=one('syscall(NUMBERS["io_uring_setup"], 8, bytes(120))')),
     attempt("chroot", refusal="EPERM", payload=one('os.chroot("/tmp") or "another root"'),
-            without=RIGHTS, by="no capabilities", as_root=True),
+            without=BOTH, by="system call filter", as_root=True),
     attempt("becoming another user", refusal="EPERM",
             payload=one('os.setuid(12345) or "user 12345"'), without=RIGHTS,
             by="no capabilities", as_root=True),
     attempt("going before all others", refusal="EACCES",
             payload=one('os.setpriority(os.PRIO_PROCESS, 0, -5) or "a priority above all"'),
             without=RIGHTS, by="no capabilities", as_root=True),
-    attempt("set-user-ID program of root", refusal=f"user {AGENT_UID}", payload=SET_ID,
+    attempt("set-user-ID program of root", refusal=f"user {PROGRAM_ID}", payload=SET_ID,
             given=True, without=walls("CAPABILITIES"), scene=set_id_program, as_root=True,
             kernel="bubblewrap sets no_new_privs and no option takes it away;"
             " outside, run by the same user, the program is root"),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes.core.template import AGENT_UID
+from sandboxes.core.template import PROGRAM_ID
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks.attempt import Scene, Scenery
 
@@ -179,7 +179,7 @@ def bystander() -> Iterator[tuple[int, Path, str]]:
     word, system = nonce(), shutil.which("python3", path="/usr/bin")
     command = [system or sys.executable, "-I", "-S", "-c", VICTIM]
     if os.geteuid() == 0:
-        drop = ["setpriv", "--reuid", str(AGENT_UID), "--regid", str(AGENT_UID)]
+        drop = ["setpriv", "--reuid", str(PROGRAM_ID), "--regid", str(PROGRAM_ID)]
         command = [*drop, "--clear-groups", *command]
         if system is None:
             pytest.skip("no Python in /usr that another user could run")

@@ -39,7 +39,7 @@ def test_only_the_makers_of_a_sandbox_know_its_walls() -> None:
 def test_all_walls_stand_unless_asked() -> None:
     for function in (local.lease, local.spawn, bwrap.sandbox_command):
         assert inspect.signature(function).parameters["without"].default is NOTHING
-    _, fds = bwrap.sandbox_command(SandboxTemplate(), {}, root=bwrap.is_root())
+    _, fds = bwrap.sandbox_command(SandboxTemplate(), root=bwrap.is_root())
     os.lseek(fds[-1], 0, os.SEEK_SET)
     options = os.read(fds[-1], 1 << 20).decode().split("\0")
     for fd in fds:

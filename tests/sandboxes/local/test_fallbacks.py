@@ -1,11 +1,7 @@
 """Limits by control groups; and where these or root's rights are missing, by other means."""
 
 import asyncio
-import json
-import marshal
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,17 +9,16 @@ import pytest
 
 from records.errors import ConfigError, TransientError
 from sandboxes.core import python_env
-from sandboxes.core.agent.frames import HEADER, frame, lengths
 from sandboxes.core.owners import PREFIX, namespace, owner_name
 from sandboxes.core.sandbox import ExecResult
-from sandboxes.core.template import BASE_ENV, Limits, SandboxTemplate
+from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.pool import Pool
 from sandboxes.local import backend as local
-from sandboxes.local import bwrap, cgroups, clean, doctor
+from sandboxes.local import cgroups, clean, doctor
 from sandboxes.local.backend import lease
 from sandboxes.local.cgroups import Mounts, mounts
-from sandboxes.local.rlimits import rlimits_for
+from tests.sandboxes.on_host import body_of, pid_of
 
 SMALL = SandboxTemplate(limits=Limits(memory_mb=96, processes=24, cpus=0.3))
 
@@ -33,18 +28,6 @@ started = time.monotonic()
 while time.monotonic() - started < 0.7:
     pass
 print(time.process_time() / (time.monotonic() - started))
-"""
-
-FORKS = """
-import os, time
-count = 0
-try:
-    while count < 100:
-        if os.fork() == 0:
-            time.sleep(100)
-        count += 1
-except BlockingIOError:
-    print("stopped at the bound:", 10 < count < 24)
 """
 
 
@@ -71,83 +54,34 @@ def test_without_control_groups_each_process_is_bounded_and_the_doctor_says_so(
     assert b"MemoryError" in done.stderr
     limits = inside("sh", "-c", "ulimit -t; ulimit -d").stdout.split()
     assert limits == [b"91", str(96 << 10).encode()]
-    held = {entry.what: entry for entry in doctor.enforceable()}
+    held = {entry.what: entry for entry in doctor.enforceable(None)}
     assert [held[what].holds for what in ("memory", "processes", "cpu")] == ["partly"] * 3
     assert held["time"].holds == held["network"].holds == "yes"
     assert all(entry.how for entry in held.values())
     local.unenforced.cache_clear()
     strict = SMALL.model_copy(update={"limits": Limits(strict=True)})
     with pytest.raises(ConfigError, match=r"limits\.strict: .*cannot wholly enforce memory \("):
-        asyncio.run(local.start(strict))
+        asyncio.run(local.LOCAL.create(strict))
     assert "do not wholly enforce: memory" in caplog.text
     local.unenforced.cache_clear()
 
 
 def test_macos_is_told_what_it_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    bwrap.unavailable.cache_clear()
-    (entry,) = doctor.enforceable()
-    bwrap.unavailable.cache_clear()
+    local.unavailable.cache_clear()
+    (entry,) = doctor.enforceable(local.unavailable())
+    local.unavailable.cache_clear()
     assert entry.holds == "no"
     assert "Linux virtual machine or container; simulated tools work" in entry.how
 
 
 def test_the_doctor_says_when_nothing_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    bwrap.unavailable.cache_clear()
-    (entry,) = doctor.enforceable()
-    bwrap.unavailable.cache_clear()
+    local.unavailable.cache_clear()
+    (entry,) = doctor.enforceable(local.unavailable())
+    local.unavailable.cache_clear()
     assert (entry.what, entry.holds) == ("sandbox", "no")
     assert "apt install bubblewrap" in entry.how
-
-
-@pytest.mark.usefixtures("sandboxed")
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user to try this")
-def test_a_normal_user_gets_the_same_walls_by_a_user_namespace(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    system = shutil.which("python3", path="/usr/bin")
-    if system is None:
-        pytest.skip("no Python in /usr that another user could run the agent with")
-    version = subprocess.run([system, "--version"], capture_output=True, text=True).stdout
-    if version.split()[1].split(".")[:2] != sys.version.split()[0].split(".")[:2]:
-        pytest.skip(f"the agent is compiled for another Python than {version.strip()}")
-    # the interpreter of these tests may lie in root's closed home
-    monkeypatch.setattr(python_env, "base_python", lambda: system)
-    monkeypatch.setattr(python_env, "base_binds", tuple)
-    rlimits = rlimits_for(SMALL.limits, have=set(), root=False)
-    command, fds = bwrap.sandbox_command(SMALL, rlimits, root=False)
-    drop = ["setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups"]
-    status = "grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\\n'"
-    script = f'id -u; {status}; echo; {system} -c "$1"'
-    request = {
-        "op": "exec", "id": 1, "argv": ["sh", "-c", script, "sh", FORKS], "env": BASE_ENV,
-        "cwd": "/workspace", "output_bytes": 10_000, "timeout_s": 5,
-    }  # fmt: skip
-    try:
-        process = subprocess.Popen(
-            [*drop, *command],
-            pass_fds=fds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
-        )  # fmt: skip
-    finally:
-        for fd in fds:
-            os.close(fd)
-    with process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(frame(marshal.dumps(request)))
-        process.stdin.flush()
-        for expected in ("ready", "exit"):
-            head, body = lengths(process.stdout.read(HEADER))
-            assert json.loads(process.stdout.read(head))["event"] == expected
-            said = process.stdout.read(body)
-        process.stdin.close()
-    lines = said.decode().splitlines()
-    assert lines == [
-        "65534",
-        "CapEff:\t" + "0" * 16 + "NoNewPrivs:\t1Seccomp:\t2",
-        "stopped at the bound: True",
-    ]
 
 
 def test_own_groups_are_found_in_both_versions_and_in_a_container() -> None:
@@ -184,18 +118,18 @@ def test_a_v2_group_holds_a_sandbox_is_seen_and_leaves_nothing(
         async with Pool(PoolSettings(live=1)) as pool:
             for _ in range(2):  # the second time it is proved clean by this very group
                 async with pool.lease(SandboxTemplate()) as sandbox:
-                    (folder,) = sandbox.group.folders
+                    (folder,) = body_of(sandbox).group.folders
                     assert folder.parent == own
                     await sandbox.open_stdio(["sh", "-c", "setsid sleep 100 & sleep 100"])
                     inside = (folder / "cgroup.procs").read_text().split()
-                    assert set(clean.descendants(sandbox.pid)) == set(map(int, inside))
-                    assert len(inside) > 3
+                    assert set(clean.descendants(pid_of(sandbox))) == set(map(int, inside))
+                    assert len(inside) > 2
                 await pool.settled()
             assert pool.accounts.starts == 1
             assert pool.accounts.endings == {"clean": 2}
         assert not list(own.glob(f"{PREFIX}.{owner_name()}.*"))
-        lost = await local.start(SandboxTemplate())
-        lost.group.kill()
+        lost = await local.LOCAL.create(SandboxTemplate())
+        body_of(lost).group.kill()
         with pytest.raises(TransientError):
             await lost.exec(["true"])
         await lost.close()

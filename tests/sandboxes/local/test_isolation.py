@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,10 @@ import pytest
 from records.processes import ProcessId
 from sandboxes.core.python_env import base_python
 from sandboxes.core.sandbox import ExecResult
-from sandboxes.core.template import AGENT_UID, BASE_ENV, SandboxTemplate
-from sandboxes.local import cgroups
+from sandboxes.core.template import BASE_ENV, PROGRAM_ID, SandboxTemplate
+from sandboxes.local import cgroups, users
 from sandboxes.local.backend import lease
+from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.servers import builtin_servers
@@ -156,10 +157,10 @@ def test_no_rights_seen_from_both_sides() -> None:
     for status in (within, without):
         assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
         assert status["NoNewPrivs"] == "1"
-    assert within["Uid"].split() == [str(AGENT_UID)] * 4
-    host_uid = AGENT_UID if os.geteuid() == 0 else os.geteuid()
-    assert without["Uid"].split() == [str(host_uid)] * 4
-    assert within["Groups"].split() in ([], [str(AGENT_UID)])
+    assert within["Uid"].split() == [str(PROGRAM_ID)] * 4
+    (host_uid,) = set(map(int, without["Uid"].split()))
+    assert host_uid >= users.FIRST if os.geteuid() == 0 else host_uid == os.geteuid()
+    assert within["Groups"].split() in ([], [str(PROGRAM_ID)])
 
 
 def host_pids(mark: str) -> Iterator[int]:
@@ -170,10 +171,29 @@ def host_pids(mark: str) -> Iterator[int]:
                 yield int(folder.name)
 
 
+SEEN = """
+for name in keys key-users locks interrupts diskstats partitions cmdline kallsyms
+do cat /proc/$name > /dev/null && echo $name; done
+ls -d /proc/bus/* /proc/fs/* /proc/irq/* /proc/tty/*
+find /proc/sys -type f -writable
+exit 0
+"""
+
+
+def test_the_machine_and_its_other_users_are_masked_in_proc() -> None:
+    async def seen(without: Set[Protection]) -> list[bytes]:
+        async with lease(SandboxTemplate(), without=without) as sandbox:
+            return (await sandbox.exec(["sh", "-c", SEEN])).stdout.split()
+
+    control, contained = (asyncio.run(seen(walls)) for walls in ({Protection.MASKS}, NOTHING))
+    assert {b"key-users", b"interrupts", b"cmdline", b"/proc/tty/drivers"} <= set(control)
+    assert contained == []
+
+
 WINNING = [
     "unshare -U true", "unshare -m true", "mount -t tmpfs none /tmp", "chroot / true",
-    "setpriv --reuid 0 true", "su -c id", "mknod /tmp/disk b 8 0", "kill -9 1",
-    "cat /proc/1/environ", "cat /proc/2/mem", "ls /proc/2/fd", "hostname evil",
+    "setpriv --reuid 0 true", "su -c id", "mknod /tmp/disk b 8 0",
+    "cat /proc/1/environ", "cat /proc/1/mem", "ls /proc/1/fd", "hostname evil",
     "echo 1 > /proc/sys/kernel/panic", "echo x > /etc/passwd", "touch /usr/x", "touch /x",
 ]  # fmt: skip
 
@@ -206,6 +226,7 @@ def test_two_sandboxes_do_not_see_each_other() -> None:
 
 OWNER = """
 import asyncio, sys
+from sandboxes.local import users
 from sandboxes.local.backend import lease
 from sandboxes.core.template import SandboxTemplate
 

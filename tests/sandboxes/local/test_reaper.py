@@ -18,6 +18,7 @@ from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local import cgroups
 from sandboxes.local.backend import lease
 from sandboxes.local.reaper import reap
+from sandboxes.local.snapshots import WorkspaceSnapshot
 
 ROOT = Path(__file__).parents[3]
 
@@ -103,6 +104,7 @@ def test_a_living_owner_keeps_everything() -> None:
             before = holdings(os.getpid())
             reap()
             assert holdings(os.getpid()) == before
+            assert isinstance(snapshot, WorkspaceSnapshot)
             assert snapshot.files.is_dir()
             assert (await sandbox.exec(["echo", "alive"])).stdout == b"alive\n"
             snapshot.remove()

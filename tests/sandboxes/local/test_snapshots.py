@@ -10,6 +10,7 @@ import pytest
 
 from records.errors import ItemError, TransientError
 from sandboxes.core import owners
+from sandboxes.core.body import Snapshot
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
@@ -18,6 +19,7 @@ from sandboxes.local import backend as local
 from sandboxes.local import snapshots
 from sandboxes.local.backend import lease
 from tests.sandboxes.forks import fork
+from tests.sandboxes.on_host import kill_agent
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
@@ -44,6 +46,11 @@ def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return request.param
 
 
+def folder_of(snapshot: Snapshot) -> Path:
+    assert isinstance(snapshot, snapshots.WorkspaceSnapshot)
+    return snapshot.folder
+
+
 async def said(sandbox: Sandbox, script: str) -> str:
     done = await sandbox.exec(["sh", "-c", script])
     return (done.stdout + done.stderr).decode()
@@ -68,7 +75,7 @@ def test_forks_hold_the_files_of_the_moment_and_do_not_see_each_other(means: str
             async with fork(snapshot) as three:
                 assert await said(three, LIST) == expected
             snapshot.remove()
-            assert not snapshot.folder.exists()
+            assert not folder_of(snapshot).exists()
 
     asyncio.run(go())
 
@@ -105,7 +112,7 @@ def test_the_disk_limit_holds_in_a_fork(means: str) -> None:
 
 def test_more_than_a_disk_is_no_snapshot_and_leaves_nothing() -> None:
     async def go() -> None:
-        before = set(owners.own_folder().iterdir())
+        before = set(owners.own_folder().glob("snapshot-*"))
         async with lease(SMALL) as sandbox:
             await sandbox.write_file("base", bytes(3 << 20))
             snapshot = await sandbox.snapshot()
@@ -114,7 +121,8 @@ def test_more_than_a_disk_is_no_snapshot_and_leaves_nothing() -> None:
                 await child.write_file("more", bytes(3 << 20))
                 with pytest.raises(ItemError, match="the limit of a disk"):
                     await child.snapshot()
-            assert set(owners.own_folder().iterdir()) == {*before, snapshot.folder}
+            found = set(owners.own_folder().glob("snapshot-*"))
+            assert found == {*before, folder_of(snapshot)}
         snapshot.remove()
 
     asyncio.run(go())
@@ -123,8 +131,7 @@ def test_more_than_a_disk_is_no_snapshot_and_leaves_nothing() -> None:
 def test_a_snapshot_of_a_lost_sandbox_is_transient() -> None:
     async def go() -> None:
         async with lease(SMALL) as sandbox:
-            with pytest.raises(TransientError):
-                await sandbox.exec(["sh", "-c", "kill -9 2; sleep 10"])
+            kill_agent(sandbox)
             with pytest.raises(TransientError):
                 await sandbox.snapshot()
 
@@ -182,9 +189,9 @@ def test_mounts_of_a_fork_are_not_seen_outside_and_end_with_it() -> None:
             snapshot = await sandbox.snapshot()
         async with fork(snapshot) as child:
             await said(child, "echo new > new")
-            assert list(snapshot.files.iterdir()) == []
-            assert str(snapshot.folder) not in Path("/proc/self/mountinfo").read_text()
+            assert list((folder_of(snapshot) / "files").iterdir()) == []
+            assert str(folder_of(snapshot)) not in Path("/proc/self/mountinfo").read_text()
         snapshot.remove()
-        assert not snapshot.folder.exists()
+        assert not folder_of(snapshot).exists()
 
     asyncio.run(go())

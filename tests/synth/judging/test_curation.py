@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.tables.schemas import TABLES
+from synth.episode.tools.code_environments import CODE_DOMAIN
 from synth.judging.curation import (
     CurationConfig,
     first_words,
@@ -38,7 +39,7 @@ RUBRIC = {
         {"id": "tone", "kind": "nl", "words": "Polite.", "weight": 1.0, "mandatory": True},
     ],
 }
-TASK = {"task_id": "task", "rubric": RUBRIC}
+TASK = {"task_id": "task", "domain_id": "hotel", "initial_state": {}, "rubric": RUBRIC}
 
 
 def trajectory(name: str, *, opening: str | None = None, reason: str = "user_done") -> dict:
@@ -169,6 +170,66 @@ def test_a_rejected_trajectory_hides_no_other():
         verdicts_of("a", goal=0.0) + verdicts_of("b"),
     )
     assert rows["b"]["accepted"]
+
+
+def on_bugs(tasks: dict[str, str], trajectories: list, calls: list, verdicts: list) -> dict:
+    """Reasons by trajectory; `tasks` on code -> the bug of each."""
+    state = {"world": "shop", "definition": "d", "edits": []}
+    rows = curate(
+        grading_id="g",
+        trajectories=trajectories,
+        tool_calls=calls,
+        verdicts=verdicts,
+        tasks=[
+            TASK
+            | {"task_id": task, "domain_id": CODE_DOMAIN, "initial_state": state | {"bug": bug}}
+            for task, bug in tasks.items()
+        ],
+    )
+    return {row["trajectory_id"]: row["drop_reason"] for row in rows}
+
+
+def test_of_tasks_on_one_bug_the_best_solved_stays_whatever_is_said_and_done():
+    of = {"a1": "a", "a2": "a", "b": "b", "b_failed": "b", "c": "c"}
+    tools = {"a1": ("look", "edit"), "a2": ("edit",), "b": ("edit", "run"), "c": ("look", "edit")}
+    found = on_bugs(
+        {"a": "one bug", "b": "one bug", "c": "another bug"},
+        [trajectory(name) | {"task_id": task} for name, task in of.items()],
+        [call for name, called in tools.items() for call in calls_of(name, *called)],
+        [
+            *verdicts_of("b_failed", goal=0.0),
+            *verdicts_of("b", told=0.0),
+            *(v for name in ("a1", "a2", "c") for v in verdicts_of(name)),
+        ],
+    )
+    # two ways to mend it in one task are two trajectories, as with any task
+    assert found == {
+        "a1": None,
+        "a2": None,
+        "b": "near_duplicate",
+        "b_failed": "failed_call",
+        "c": None,
+    }
+
+
+def test_a_task_that_nobody_solved_hides_no_other_on_its_bug():
+    found = on_bugs(
+        {"a": "one bug", "b": "one bug"},
+        [trajectory(name) | {"task_id": name} for name in "ab"],
+        [],
+        verdicts_of("a", goal=0.0) + verdicts_of("b", told=0.0),
+    )
+    assert found == {"a": "failed_call", "b": None}
+
+
+def test_two_bugs_that_are_told_and_mended_alike_are_both_kept():
+    found = on_bugs(
+        {"a": "one bug", "b": "another bug"},
+        [trajectory(name, opening="It is wrong.") | {"task_id": name} for name in "ab"],
+        [call for name in "ab" for call in calls_of(name, "edit")],
+        [v for name in "ab" for v in verdicts_of(name)],
+    )
+    assert found == {"a": None, "b": None}
 
 
 def many(num: int, num_sequences: int) -> tuple[list, list, list]:

@@ -90,7 +90,7 @@ class OneCodeTask(CodeTasks):
         proof = DomainTasks(case.domain, case.tools, variants=NORMAL).make(
             "on code", shares=SHARES, disclosure="at_once"
         )
-        return CodeTask("simple", proof[1], proof[2], [], ())
+        return CodeTask("simple", proof[1], proof[2], [], (), "bug")
 
 
 def test_tasks_on_code_have_limits_of_their_own() -> None:

@@ -1,0 +1,155 @@
+"""The users of a sandbox: ids of the host that nobody else has, in a namespace of their own.
+
+Root gives each sandbox two ids of a range that no system assigns: one for the program, one for the
+agent beside it, so that neither file, signal nor quota is shared with another sandbox or with the
+agent. Inside they are always `PROGRAM_ID` and `OWN_ID`. The namespace in which they are is made by
+the program's id, to whom the kernel charges what is counted for it. Ids are taken in blocks, each
+locked by its process for as long as that lives, and used again when a sandbox has ended. Containers
+that share a kernel but no temporary folder may take the same ones, and then share their quotas.
+
+Any other caller has one id, which the program and the agent share.
+"""
+
+import contextlib
+import fcntl
+import heapq
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from records.errors import TransientError
+from sandboxes.core.owners import root_folder
+from sandboxes.core.template import BASE_ENV, PROGRAM_ID
+
+OWN_ID = PROGRAM_ID + 1
+"""Of the agent, inside."""
+
+FIRST, LAST = 1_879_048_192, 2_147_483_000
+"""Ids that neither systems nor their container managers give away."""
+
+SMALL_FIRST, SMALL_LAST = 30_000, 60_000
+"""Where a container has no more than 65,536 ids: some between those of people and of services."""
+
+PAIRS = 1024
+"""In one block."""
+
+MOST_BLOCKS = 4096
+
+
+class Users(NamedTuple):
+    program: int
+    """The host's id of all programs inside."""
+    own: int
+    """The host's id of the agent."""
+    namespace: int
+    """A descriptor of the namespace, kept open for the next sandbox of the same ids."""
+
+
+class UserIds:
+    """The ids of this process: `take` before a start, `give_back` once the sandbox is gone."""
+
+    def __init__(self) -> None:
+        self._free: list[Users] = []
+        self._fresh: list[int] = []
+        self._blocks = 0
+        self._locked: list[int] = []
+        """Descriptors that hold the locks."""
+        self._lock = threading.Lock()
+
+    def take(self) -> Users:
+        """TransientError where no ids are left, or their namespace cannot be made."""
+        with self._lock:
+            if self._free:
+                return heapq.heappop(self._free)
+            if not self._fresh:
+                self._fresh = self._next_block()
+            first = self._fresh.pop()
+        return Users(first, first + 1, new_namespace(first, first + 1))
+
+    def give_back(self, users: Users) -> None:
+        with self._lock:
+            heapq.heappush(self._free, users)
+
+    def _next_block(self) -> list[int]:
+        start, blocks = block_range()
+        folder = root_folder() / "users"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        while self._blocks < blocks:
+            number, self._blocks = self._blocks, self._blocks + 1
+            fd = os.open(folder / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(fd)
+                continue
+            self._locked.append(fd)
+            first = start + 2 * PAIRS * number
+            if any(first <= user < first + 2 * PAIRS for user in users_of_processes()):
+                continue  # a sandbox that lingers has outlived the owner of this block
+            return list(range(first, first + 2 * PAIRS, 2))[::-1]
+        raise TransientError(f"all {blocks} blocks of sandbox users are taken by other processes")
+
+
+def users_of_processes() -> Iterator[int]:
+    """Of everything that runs here."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            yield int((folder / "status").read_text().partition("\nUid:")[2].split()[0])
+
+
+@cache
+def block_range() -> tuple[int, int]:
+    """(first id, number of blocks) of what this process's own namespace has. In a container, ids
+    from the upper part of its range."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        inside, _, count = map(int, line.split())
+        if inside <= FIRST and inside + count > LAST:
+            return FIRST, MOST_BLOCKS
+        if inside == 0 and count > 1 << 16:
+            return 1 << 16, min(MOST_BLOCKS, (count - (1 << 16)) // (2 * PAIRS))
+        if inside == 0 and count > SMALL_LAST:
+            return SMALL_FIRST, (SMALL_LAST - SMALL_FIRST) // (2 * PAIRS)
+    return 0, 0
+
+
+def new_namespace(program: int, own: int) -> int:
+    """A descriptor of a user namespace that belongs to `program` and has only these two."""
+    command = ["setpriv", f"--reuid={program}", f"--regid={program}", "--clear-groups"]
+    with subprocess.Popen(
+        [*command, "unshare", "--user", "cat"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=BASE_ENV,
+    ) as holder:  # fmt: skip
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stderr is not None
+        try:
+            os.write(holder.stdin.fileno(), b"made\n")
+            if os.read(holder.stdout.fileno(), 5) != b"made\n":
+                why = holder.stderr.read(300).decode(errors="replace").strip()
+                raise TransientError(f"no user namespace can be made for a sandbox: {why}")
+            ids = f"{PROGRAM_ID} {program} 1\n{OWN_ID} {own} 1\n"
+            for name in ("uid_map", "gid_map"):
+                Path(f"/proc/{holder.pid}/{name}").write_text(ids)
+            return os.open(f"/proc/{holder.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise TransientError(f"no user namespace for a sandbox: {error}") from error
+
+
+USERS = UserIds()
+
+
+@cache
+def apart() -> str | None:
+    """None where each sandbox can have users of its own here, found by making them; else why not.
+    Asked once."""
+    if os.geteuid() != 0:
+        return "only root can give sandboxes users of their own"
+    try:
+        USERS.give_back(USERS.take())
+    except (OSError, TransientError) as error:
+        return str(error)
+    return None
