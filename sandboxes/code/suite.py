@@ -20,11 +20,12 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-from records.errors import ItemError, TransientError
+from records.errors import ItemError
 from sandboxes.code.projects import Project
 from sandboxes.core import python_env
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
@@ -37,6 +38,7 @@ CLOCK = "2026-03-02T09:00:00"
 CPU_S, WALL_S = 2, 30
 """Of one test. CPU time decides, since it does not depend on what else the machine does."""
 
+ENDED_SANDBOX = "it ended its sandbox"
 CONTRADICTS = "it passes just so with an assertion that says the opposite"
 
 MAX_SLOW = 2
@@ -72,7 +74,8 @@ Status = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "
 load (error), it failed as was expected of it (xfailed) or did not (xpassed), or its pass is none,
 since it passes just so with an assertion that says the opposite (forged)."""
 
-WITHOUT_PASS: frozenset[Status] = frozenset({"skipped", "xfailed"})
+STATUSES: tuple[Status, ...] = get_args(Status)
+WITHOUT_PASS: tuple[Status, ...] = ("skipped", "xfailed")
 """Of healthy tests that do not pass. They judge nothing."""
 
 Defence = Literal[
@@ -198,39 +201,37 @@ async def run_suite(
                     lines = await ask(
                         sandbox, project, turn, every_copy=every_copy, without=without
                     )
-            except TransientError:
-                await check_sandboxes()
-                if alone:  # this one test, in a sandbox of its own, where others live
-                    outcomes[turn[0]] = TestOutcome("failed", "it ended its sandbox")
+            except ProgramEndedError:
+                if alone:  # it was this one test, in a sandbox of its own
+                    outcomes[turn[0]] = TestOutcome("failed", ENDED_SANDBOX)
                     waiting.remove(turn[0])
                 alone = True
                 continue
             outcomes |= outcomes_in(lines)
-            suspects |= {
-                line["test"]: line["suspect"]
-                for line in lines
-                if is_suspect(line) and line["status"] == "passed"
-            }
+            suspects |= suspects_in(lines)
             forged |= any(line.get("decoy", False) for line in lines)
             if not any("done" in line for line in lines):
                 begun = [line["begins"] for line in lines if "begins" in line]
                 ended = TestOutcome("failed", "it ended what runs the tests")
                 outcomes.setdefault(begun[-1] if begun else turn[0], ended)
             waiting = [name for name in waiting if name not in outcomes]
-        for name, turned in suspects.items():
+        for name, copy in suspects.items():
             try:
                 async with lease(template) as sandbox:
-                    lines = await ask(
-                        sandbox, project, [name], turned={name: turned}, without=without
-                    )
-            except TransientError:
-                await check_sandboxes()
-                outcomes[name] = TestOutcome("failed", "it ended its sandbox")
+                    lines = await ask(sandbox, project, [name], turned={name: copy})
+            except ProgramEndedError:
+                outcomes[name] = TestOutcome("failed", ENDED_SANDBOX)
                 continue
             if any(is_suspect(line) for line in lines):
                 outcomes[name] = TestOutcome("forged", CONTRADICTS)
     forged |= any(outcome.status == "forged" for outcome in outcomes.values())
     return SuiteRun({name: outcomes[name] for name in names}, forged)
+
+
+def suspects_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Test that passed -> the number of a copy that did, too."""
+    told = [line for line in lines if is_suspect(line) and line["status"] == "passed"]
+    return {line["test"]: line["suspect"] for line in told}
 
 
 def outcomes_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, TestOutcome]:
@@ -241,12 +242,6 @@ def outcomes_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, TestOutcome]:
 
 def is_suspect(line: Mapping[str, Any]) -> bool:
     return line.get("suspect") is not None
-
-
-async def check_sandboxes() -> None:
-    """TransientError if no sandbox lives even without the candidate."""
-    async with lease(SandboxTemplate()) as sandbox:
-        await sandbox.ping()
 
 
 async def ask(

@@ -13,7 +13,7 @@ pipe, nobody can open by its name in /proc.
 """
 
 # This program runs alone in a bare interpreter.
-# ruff: noqa: PTH120, PTH123
+# ruff: noqa: PTH112, PTH118, PTH120, PTH123
 from __future__ import annotations
 
 import _thread
@@ -29,6 +29,7 @@ import unittest.case
 import unittest.loader
 import unittest.runner
 import unittest.suite
+from importlib.machinery import SourceFileLoader as SourceLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,13 @@ def last_line(code: types.CodeType) -> int:
 
 
 def witness(
-    fd: int, main: int, frame: types.FrameType, ready: Any, finished: Any, seals: Seals, strict: bool
+    fd: int,
+    main: int,
+    frame: types.FrameType,
+    ready: Any,
+    finished: Any,
+    seals: Seals,
+    strict: bool,
 ) -> None:
     """The thread that knows the word. `frame` is the main thread's, whose last line calls `rest`;
     not `strict`, it does not look where the main thread is."""
@@ -94,9 +101,7 @@ def witness(
         leave(1)
 
 
-def start_witness(
-    fd: int, frame: types.FrameType, seals: Seals, strict: bool
-) -> tuple[Any, Any]:
+def start_witness(fd: int, frame: types.FrameType, seals: Seals, strict: bool) -> tuple[Any, Any]:
     """Returns once the word is known: (lock that says the test is over, lock to wait for)."""
     ready, finished, forever = (_thread.allocate_lock() for _ in range(3))
     for lock in (ready, finished, forever):
@@ -127,7 +132,7 @@ def judges(libraries: list[str]) -> dict[str, Any]:
 
 
 def sealed_classes() -> Iterator[type]:
-    yield from (unittest.TestCase, unittest.TestSuite, unittest.case._Outcome)
+    yield from (unittest.TestCase, unittest.TestSuite, vars(unittest.case)["_Outcome"])
     parts = (("_pytest.runner", "CallInfo"), ("_pytest.reports", "TestReport"))
     for module, name in (*parts, ("_pytest.raises", "RaisesExc")):
         found = getattr(sys.modules.get(module), name, None)
@@ -179,6 +184,32 @@ class Seals:
         return "the code under test replaced what judges it"
 
 
+# ------------------------------------------------------------------------- the tests' own code
+
+
+def keep_compiled(tests: str) -> None:
+    """Have the modules of the tests compiled here, once, and not in every process that runs one.
+    What is compiled later is what stands in the file, whoever replaces `compile` there."""
+    compiled: dict[str, tuple[bytes, types.CodeType]] = {}
+    for folder, _, names in os.walk(tests) if os.path.isdir(tests) else [(".", [], [])]:
+        for path in [os.path.join(folder, name) for name in names if name.endswith(".py")]:
+            with open(path, "rb") as file:
+                source = file.read()
+            try:
+                compiled[path] = (source, compile(source, path, "exec", dont_inherit=True))
+            except (SyntaxError, ValueError, RecursionError):
+                continue
+    plain = SourceLoader.source_to_code
+
+    def source_to_code(self: Any, data: Any, path: Any, *, _optimize: int = -1) -> Any:
+        known = compiled.get(path)
+        if known is not None and known[0] == data:
+            return known[1]
+        return plain(self, data, path, _optimize=_optimize)
+
+    SourceLoader.source_to_code = source_to_code  # type: ignore[method-assign]
+
+
 # ------------------------------------------------------------------------------- the tripwire
 
 NATIVE = frozenset({"ctypes", "_ctypes", "_testcapi", "_testinternalcapi", "cffi", "_cffi_backend"})
@@ -195,6 +226,7 @@ EVENTS = {
     "code.__new__": "code",
     "marshal.load": "code",
 }
+WATCHED = (*EVENTS, "marshal.loads", "import", "object.__setattr__", "compile")
 SYSTEM = ("/usr/", "/opt/")
 """Read-only inside: the interpreter, installed packages, this program."""
 
@@ -206,8 +238,9 @@ def reach(event: str, args: tuple[Any, ...], trusted: tuple[str, ...]) -> str | 
     if event == "marshal.loads":
         # importing does this; the path is that of the importing function, or of one that plays it
         path = sys._getframe(2).f_locals.get("bytecode_path")
-        known = isinstance(path, str) and path.startswith(SYSTEM)
-        return None if known and is_text_of(bytes(args[0]), path) else "code"
+        if not isinstance(path, str) or not path.startswith(SYSTEM):
+            return "code"
+        return None if is_text_of(bytes(args[0]), path) else "code"
     if event[:7] == "ctypes.":
         return "native"
     if event == "import":
@@ -234,7 +267,9 @@ def is_text_of(source: Any, path: str) -> bool:
         return False
 
 
-def arm(trusted: tuple[str, ...], excused: list[str], say: Callable[[bytes, str, str], None]) -> None:
+def arm(
+    trusted: tuple[str, ...], excused: list[str], say: Callable[[bytes, str, str], None]
+) -> None:
     """End the process, as failed, where code that stands in no `trusted` file does what `reach`
     tells, itself or through the standard library. `excused` are kinds that the project does."""
     getframe, leave, free, kind_of = sys._getframe, os._exit, frozenset(excused), reach
@@ -254,7 +289,11 @@ def arm(trusted: tuple[str, ...], excused: list[str], say: Callable[[bytes, str,
             frame = frame.f_back
         return False
 
+    watched = frozenset(WATCHED)
+
     def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event not in watched and event[:7] != "ctypes.":
+            return
         kind = kind_of(event, args, trusted)
         if kind is not None and kind not in free and not may():
             say(b"!", "failed", f"the code under test reaches for what judges it: {event}")

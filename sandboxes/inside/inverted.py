@@ -38,8 +38,8 @@ PAIRS = (
 )
 OPPOSITES = dict(PAIRS) | {b: a for a, b in PAIRS} | {"assertNotEqual": "assertEqual"}
 
-MOST = 12
-"""Copies of one test; those of its first assertions."""
+MOST, SOME = 12, 3
+"""Copies of one test, those of its first assertions; those that are run where not all are."""
 
 MARK, NEVER, NOTE = "\0contradiction\0", "\0never\0", "\0note\0"
 """Stand in the source for what the copy's code holds as constants: it looks no name up that
@@ -74,7 +74,14 @@ class TestSource(NamedTuple):
     """Whether nothing decorates it, so that what runs must be just this function."""
     stores: frozenset[str]
     """Names of its module that functions there write to."""
-    copies: tuple[types.CodeType, ...]
+    copies: dict[int, types.CodeType]
+    """By the place of the turned assertion."""
+
+
+class TestFile(NamedTuple):
+    tree: ast.Module
+    futures: list[ast.stmt]
+    stores: frozenset[str]
 
 
 class Inversions:
@@ -84,25 +91,31 @@ class Inversions:
     not turned.
     """
 
-    def __init__(self, root: str, own: list[str]) -> None:
-        self.root, self.own = root, frozenset(own)
-        self._files: dict[str, ast.Module | None] = {}
+    def __init__(self, root: str, own: list[str], *, every: bool) -> None:
+        self.root, self.own, self.every = root, frozenset(own), every
+        self._files: dict[str, TestFile | None] = {}
 
-    def of(self, name: str) -> TestSource | None:
+    def of(self, name: str, only: int | None = None) -> TestSource | None:
         """The source of this test, dotted or a node id; None where it does not stand under its
-        name, as that of an inherited or a generated test does not."""
+        name, as that of an inherited or a generated test does not. `only` this copy is made, or
+        else `every` one, or some."""
         for path, chain in self._places(name.partition("[")[0]):
-            tree = self._tree(path)
-            found = [] if tree is None else walk(tree.body, chain)
-            if tree is not None and found:
-                futures = [node for node in tree.body if is_future(node)]
-                named = [node.names for node in ast.walk(tree) if isinstance(node, ast.Global)]
+            file = self._file(path)
+            found = [] if file is None else walk(file.tree.body, chain)
+            if file is not None and found:
+                turned = list(islice(turns(found[-1].body, self.own), MOST))
+                places = list(range(len(turned))) if only is None else [only]
+                if not self.every:
+                    places = sorted(places, key=lambda _: os.urandom(4))[:SOME]
+                made = {
+                    place: copy_of(path, file.futures, found, turned[place]) for place in places
+                }
                 return TestSource(
                     path=path,
                     name=found[-1].name,
                     plain=not any(is_decorated(node) for node in found),
-                    stores=frozenset(name for names in named for name in names),
-                    copies=tuple(copies(path, futures, found, self.own)),
+                    stores=file.stores,
+                    copies={place: code for place, code in made.items() if code is not None},
                 )
         return None
 
@@ -115,13 +128,20 @@ class Inversions:
         for cut in range(len(parts) - 1, 0, -1):
             yield os.path.join(self.root, *parts[:cut]) + ".py", parts[cut:]
 
-    def _tree(self, path: str) -> ast.Module | None:
+    def _file(self, path: str) -> TestFile | None:
         if path not in self._files:
             try:
                 with open(path, "rb") as file:
-                    self._files[path] = ast.parse(file.read())
+                    tree = ast.parse(file.read())
             except (OSError, SyntaxError, ValueError, RecursionError):
                 self._files[path] = None
+            else:
+                named = [node.names for node in ast.walk(tree) if isinstance(node, ast.Global)]
+                self._files[path] = TestFile(
+                    tree=tree,
+                    futures=[node for node in tree.body if is_future(node)],
+                    stores=frozenset(name for names in named for name in names),
+                )
         return self._files[path]
 
 
@@ -146,29 +166,27 @@ def walk(body: list[ast.stmt], chain: list[str]) -> list[Any]:
     return found
 
 
-def copies(
-    path: str, futures: list[ast.stmt], found: list[Any], own: frozenset[str]
-) -> Iterator[types.CodeType]:
+def copy_of(
+    path: str, futures: list[ast.stmt], found: list[Any], turned: list[ast.stmt]
+) -> types.CodeType | None:
+    """The function at the end of `found` with this body; None where it does not compile."""
     function = found[-1]
-    for turn in islice(turns(function.body, own), MOST):
-        top: ast.stmt = ast.FunctionDef(
-            name=function.name, args=function.args, body=turn, decorator_list=[]
-        )
-        for owner in reversed(found[:-1]):  # so that names are mangled, and super() works
-            top = ast.ClassDef(
-                name=owner.name, bases=[], keywords=[], body=[top], decorator_list=[]
-            )
-        module = ast.Module([*futures, ast.fix_missing_locations(top)], [])
-        try:
-            with warnings.catch_warnings(action="ignore"):  # a text is called: `note`
-                code = compile(module, path, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError):
-            continue
-        for owner in found:
-            code = next(c for c in code.co_consts if is_code(c) and c.co_name == owner.name)
-        swapped: dict[str, Any] = {MARK: ContradictionError, NEVER: NeverError, NOTE: note}
-        constants = [swapped.get(c, c) if isinstance(c, str) else c for c in code.co_consts]
-        yield code.replace(co_consts=tuple(constants))
+    top: ast.stmt = ast.FunctionDef(
+        name=function.name, args=function.args, body=turned, decorator_list=[]
+    )
+    for owner in reversed(found[:-1]):  # so that names are mangled, and super() works
+        top = ast.ClassDef(name=owner.name, bases=[], keywords=[], body=[top], decorator_list=[])
+    module = ast.Module([*futures, ast.fix_missing_locations(top)], [])
+    try:
+        with warnings.catch_warnings(action="ignore"):  # a text is called: `note`
+            code = compile(module, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for owner in found:
+        code = next(c for c in code.co_consts if is_code(c) and c.co_name == owner.name)
+    swapped: dict[str, Any] = {MARK: ContradictionError, NEVER: NeverError, NOTE: note}
+    constants = [swapped.get(c, c) if isinstance(c, str) else c for c in code.co_consts]
+    return code.replace(co_consts=tuple(constants))
 
 
 def is_code(value: Any) -> bool:
@@ -203,7 +221,7 @@ def catches(node: ast.stmt) -> bool:
 
 
 def with_field(node: ast.stmt, field: str, value: Any) -> ast.stmt:
-    fields = {name: getattr(node, name, None) for name in node._fields}
+    fields: dict[str, Any] = {name: getattr(node, name, None) for name in node._fields}
     return ast.copy_location(type(node)(**fields | {field: value}), node)
 
 

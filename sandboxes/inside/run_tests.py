@@ -10,9 +10,10 @@ the same, the code under test answers for the tests.
 """
 
 # This program runs alone in a bare interpreter.
-# ruff: noqa: E402, PTH118, PTH120, PTH123, PTH208, SIM105
+# ruff: noqa: E402, PTH100, PTH112, PTH118, PTH120, PTH123, PTH208, SIM105
 from __future__ import annotations
 
+import _socket
 import ctypes
 import importlib
 import json
@@ -20,7 +21,6 @@ import os
 import resource
 import select
 import signal
-import socket
 import sys
 import time
 
@@ -108,7 +108,7 @@ class Outcome:
 
 def one(runner: Any, request: dict[str, Any], name: str, **how: Any) -> Outcome:
     """The outcome of one test."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         os.close(request["report"])
@@ -136,7 +136,9 @@ def outcome_of(
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number in (signal.SIGXCPU, signal.SIGKILL) and not heard:
-            return Outcome("failed", f"it used more than {request['cpu_s']} s of CPU, or was killed")
+            return Outcome(
+                "failed", f"it used more than {request['cpu_s']} s of CPU, or was killed"
+            )
         return Outcome("failed", f"it was ended by signal {number}")
     marks = b"!" if "trouble told at once" in without else b"!-"
     troubles = [said(message[1:]) for message in heard if message[:1] and message[0] in marks]
@@ -159,7 +161,7 @@ def said(message: bytes) -> tuple[str, str]:
     return status, words
 
 
-def wait(pid: int, ours: socket.socket, wall_s: float) -> tuple[list[bytes], int | None]:
+def wait(pid: int, ours: _socket.socket, wall_s: float) -> tuple[list[bytes], int | None]:
     """What the child said, and its status; None when time ran out."""
     heard: list[bytes] = []
     deadline = time.monotonic() + wall_s
@@ -179,7 +181,7 @@ def wait(pid: int, ours: socket.socket, wall_s: float) -> tuple[list[bytes], int
     return heard, None
 
 
-def received(ours: socket.socket) -> bytes:
+def received(ours: _socket.socket) -> bytes:
     try:
         return ours.recv(1 << 16)
     except OSError:
@@ -226,6 +228,7 @@ def main() -> None:
 
     for library in request["libraries"]:  # before anything could put its own in their place
         importlib.import_module(library)
+    guard.keep_compiled(tests_of(request))
     runner = (runners.Pytests if request["runner"] == "pytest" else runners.Unittests)(request)
     names = request["tests"]
     if names is None:
@@ -234,15 +237,15 @@ def main() -> None:
         if request["only"] is None:
             return
         names = [name for name, _ in tests if request["only"] in name]
-    made = inverted.Inversions(request["root"], request["own"])
+    made = inverted.Inversions(request["root"], request["own"], every=request["every_copy"])
     slow, passed = 0, []
     for name in names:
         say(begins=name)
         if slow >= request["max_slow"]:
             say(test=name, status="failed", words="not run: too many tests did not end")
             continue
-        source = None if "copies" in request["without"] else made.of(name)
         turned, every = request["turned"].get(name), request["every_copy"]
+        source = None if "copies" in request["without"] else made.of(name, turned)
         outcome = one(runner, request, name, source=source, only=turned, every=every)
         slow += outcome.words.startswith(("it did not end", "it used more"))
         passed += [name] if outcome.status == "passed" else []

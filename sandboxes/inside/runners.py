@@ -14,15 +14,14 @@ import traceback
 import types
 import unittest
 from functools import wraps
-from inspect import iscoroutinefunction, unwrap
-from os import close, dup, dup2, fork, pipe, read, urandom, waitpid, write
 from os import _exit as leave
+from os import close, dup, dup2, fork, pipe, read, urandom, waitpid, write
 from os import open as devnull
 from select import select
 from time import perf_counter
 
 from sandboxes.inside.guard import speaker
-from sandboxes.inside.inverted import MOST, ContradictionError, TestSource, reached
+from sandboxes.inside.inverted import MOST, SOME, ContradictionError, TestSource, reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 MESSAGE_CHARS, FRAMES = 400, 6
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
 PASSED = ("passed", "")
+COROUTINE = 0x80
+"""Flag of a coroutine function's code (inspect.CO_COROUTINE)."""
 
 SHORT_S, LONG_S = 0.005, 0.05
 """A test shorter than the first is run with up to three assertions turned, a longer one with one,
@@ -87,13 +88,13 @@ class Trial:
     def observed(self, function: Callable[..., Any], spared: tuple[type, ...]) -> Any:
         """The test's function, watched: what it raises, except the `spared`, fails the test
         whatever becomes of the exception later."""
-        if iscoroutinefunction(function):
+        inner = innermost(function)
+        if getattr(getattr(inner, "__code__", None), "co_flags", 0) & COROUTINE:
             self.returned = 1
             return function
-        inner = unwrap(getattr(function, "__func__", function))
         if self.source is not None and self.source.plain and not stands_in(inner, self.source):
             self.say(b"-", "error", "the test that was loaded is not the one in its file")
-        spared = (*spared,) if self.only is None else (*spared, ContradictionError)
+        kept: Any = spared if self.only is None else (*spared, ContradictionError)
 
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -101,7 +102,7 @@ class Trial:
             before, took = values_of(inner), perf_counter()
             try:
                 result = function(*args, **kwargs)
-            except spared:
+            except kept:
                 turned.note()
                 raise
             except BaseException as error:
@@ -118,6 +119,14 @@ class Trial:
             return result
 
         return run
+
+
+def innermost(function: Any) -> Any:
+    """What decorators have been put around."""
+    function = getattr(function, "__func__", function)
+    for _ in range(FRAMES):
+        function = getattr(function, "__wrapped__", function)
+    return function
 
 
 def stands_in(function: Any, source: TestSource) -> bool:
@@ -144,8 +153,8 @@ class Turned:
 
     def __init__(self, trial: Trial, inner: Any, call: Callable[[], Any]) -> None:
         self.trial, self.go = trial, -1
-        copies = trial.source.copies if trial.source is not None else ()
-        fitting = [place for place, copy in enumerate(copies) if fits(inner, copy)]
+        copies = trial.source.copies if trial.source is not None else {}
+        fitting = [place for place, copy in copies.items() if fits(inner, copy)]
         if trial.only in fitting:
             inner.__code__ = copies[trial.only]
         if trial.only is not None or not fitting:
@@ -168,7 +177,7 @@ class Turned:
         """Let the copies run, as many as the time that the test took allows."""
         if self.go < 0:
             return
-        number = 3 if took_s < SHORT_S else int(took_s < LONG_S or urandom(1)[0] < 51)
+        number = SOME if took_s < SHORT_S else int(took_s < LONG_S or urandom(1)[0] < 51)
         write(self.go, bytes([MOST if self.trial.every else number]))
         close(self.go)
         most_s = 0.5 + 4 * number * took_s if not self.trial.every else 5 + MOST * took_s
@@ -197,7 +206,6 @@ def run_copies(trial: Trial, inner: Any, places: list[int], go: int, call: Any) 
         say = speaker(dup(trial.fd))
         dup2(devnull(os.devnull, os.O_RDWR), trial.fd)
         number = read(go, 1)
-        places = sorted(places, key=lambda _: urandom(8))
         for place in places[: number[0] if number else 0]:
             inner.__code__ = trial.source.copies[place]
             reached.clear()
@@ -237,9 +245,11 @@ class Unittests:
         """The test's status, and what there is to say of it."""
         result = Result(self.root, trial.say)
         try:
-            (case,) = suite = unittest.TestLoader().loadTestsFromName(name)
+            suite = unittest.TestLoader().loadTestsFromName(name)
         except unittest.SkipTest as skip:
             return "skipped", first_line(str(skip))
+        case: Any
+        (case,) = suite
         method = getattr(case, case._testMethodName)
         if not getattr(method, "__unittest_expecting_failure__", False):
             watched = trial.observed(method, (unittest.SkipTest,))
@@ -256,8 +266,18 @@ class Result:
     """What unittest tells the course of a test to. It keeps the first trouble, tells the runner of
     failures at once, and has no dictionary in which a method could be put over its own."""
 
-    __slots__ = ("_mirrorOutput", "_moduleSetUpFailed", "_previousTestClass", "_testRunEntered")
-    __slots__ += ("failfast", "outcome", "ran", "root", "say", "shouldStop")
+    __slots__ = (
+        "_mirrorOutput",
+        "_moduleSetUpFailed",
+        "_previousTestClass",
+        "_testRunEntered",
+        "failfast",
+        "outcome",
+        "ran",
+        "root",
+        "say",
+        "shouldStop",
+    )
 
     def __init__(self, root: str, say: Callable[[bytes, str, str], None]) -> None:
         self.root, self.say = root, say
