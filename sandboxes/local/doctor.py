@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from sandboxes.core import clock
-from sandboxes.local import bwrap, cgroups, rlimits, seccomp, snapshots, users, watcher
+from sandboxes.local import cgroups, rlimits, seccomp, snapshots, users, watcher
 
 Holds = Literal["yes", "partly", "no"]
 
