@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         def kill_orphans(self) -> None: ...
 
 
-STANDING = (b"T", b"t", b"Z", b"X")
+STILL = (b"T", b"t", b"Z", b"X")
 """States of threads that do nothing until a signal comes: stopped, traced, dead."""
 
 SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
@@ -240,7 +240,7 @@ def moving() -> bool:
         try:
             for thread in os.listdir(f"/proc/{name}/task"):
                 with open(f"/proc/{name}/task/{thread}/stat", "rb") as file:
-                    if file.read().rpartition(b")")[2].split()[0] not in STANDING:
+                    if file.read().rpartition(b")")[2].split()[0] not in STILL:
                         return True
         except OSError:
             continue  # it is gone
