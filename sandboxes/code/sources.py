@@ -5,6 +5,7 @@ notice a bug that is injected into it: of anything else no task can be made.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -16,8 +17,8 @@ from records.errors import ConfigError
 from sandboxes.code.packages import PackageIndex, machine, project_of_files, project_of_index, whole
 from sandboxes.code.projects import MAX_DEFINITION, Project
 from sandboxes.code.reading import files_of_git, files_of_sdist, text_files
-from sandboxes.code.suite import list_tests
-from sandboxes.code.swe import Bug, baseline_of, inject_bug
+from sandboxes.code.suite import STATUSES
+from sandboxes.code.swe import Baseline, Bug, baseline_of, inject_bug
 from sandboxes.core.template import WORKSPACE
 from sandboxes.local.bwrap import AUTHORITIES
 from tool_specs.domains.loading import checked, read_yaml
@@ -103,11 +104,18 @@ async def fetch_git(
 class ProjectProof(NamedTuple):
     """What running the tests of a project showed."""
 
-    tests: int
-    unsteady: tuple[str, ...]
-    """Tests that do not pass twice as they are: they will judge nothing."""
+    baseline: Baseline
     bug: Bug
-    """One that they notice."""
+    """One that its tests notice."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Status -> how many tests have it twice, and how many are `unsteady`."""
+        unsteady = frozenset(self.baseline.unsteady)
+        others = self.baseline.others.items()
+        found = Counter(outcome.status for name, outcome in others if name not in unsteady)
+        found["passed"] = len(self.baseline.tests)
+        return {status: found[status] for status in STATUSES} | {"unsteady": len(unsteady)}
 
 
 async def prove(project: Project) -> ProjectProof:
@@ -115,11 +123,8 @@ async def prove(project: Project) -> ProjectProof:
 
     ItemError where no test passes, or none notices any bug.
     """
-    tests = await list_tests(project)
     baseline = await baseline_of(project)
-    bug = await inject_bug(project, baseline, Random(0))
-    passing = set(baseline.names)
-    return ProjectProof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
+    return ProjectProof(baseline, await inject_bug(project, baseline, Random(0)))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,8 +1,9 @@
 """Tasks for software engineers: a bug injected into a project, kept only if its tests notice it.
 
 The project's own suite is the judge. Tests that fail with the bug and pass without are
-`fail_to_pass`; those that pass either way, `pass_to_pass`. A test whose outcome or words differ
-between two runs judges nothing, and a bug that shows only in such tests is none.
+`fail_to_pass`; those that pass either way, `pass_to_pass`. A test that is skipped, with the bug or
+without, judges nothing, nor does one whose outcome or words differ between two runs; a bug that
+shows only in such tests is none.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,14 @@ from records.digest import digest
 from records.errors import ItemError
 from sandboxes.code.mutations import Mutation, Replacement, in_rounds, mutations_of, undo
 from sandboxes.code.projects import Project
-from sandboxes.code.suite import SuiteRun, Test, list_tests, run_suite
+from sandboxes.code.suite import (
+    WITHOUT_PASS,
+    SuiteRun,
+    Test,
+    TestOutcome,
+    list_tests,
+    run_suite,
+)
 
 MAX_TRIES = 12
 """Mutations tried for one bug before the project is given up for it."""
@@ -29,9 +37,22 @@ class Baseline(NamedTuple):
     tests: tuple[Test, ...]
     """Those that pass, twice."""
 
+    others: dict[str, TestOutcome]
+    """Tests that do not pass twice -> the first outcome that is no pass. They judge nothing."""
+
+    unsteady: tuple[str, ...] = ()
+    """Those of the others whose two runs differ."""
+
     @property
     def names(self) -> list[str]:
         return [test.name for test in self.tests]
+
+    @property
+    def green(self) -> bool:
+        """Whether all is as it should be: every test passes, or is skipped, or fails as expected of
+        it, the same way twice."""
+        fine = all(outcome.status in WITHOUT_PASS for outcome in self.others.values())
+        return fine and not self.unsteady
 
 
 class Bug(NamedTuple):
@@ -55,12 +76,17 @@ async def baseline_of(project: Project) -> Baseline:
     """Run the suite twice. ItemError where nothing passes."""
     tests = await list_tests(project)
     names = [test.name for test in tests]
-    first = await run_suite(project, project.files, names)
+    first = await run_suite(project, project.files, names, every_copy=True)
     second = await run_suite(project, project.files, names)
     steady = first.passed & second.passed
-    if not steady or first.forged or second.forged:
+    if not steady:
         raise ItemError("no_passing_tests", f"project {project.name}: no test passes twice")
-    return Baseline(tuple(test for test in tests if test.name in steady))
+    runs = [(name, first.outcomes[name], second.outcomes[name]) for name in names]
+    return Baseline(
+        tests=tuple(test for test in tests if test.name in steady),
+        others={n: b if a.status == "passed" else a for n, a, b in runs if n not in steady},
+        unsteady=tuple(name for name, a, b in runs if a.status != b.status),
+    )
 
 
 async def inject_bug(project: Project, baseline: Baseline, rng: Random) -> Bug:
@@ -87,22 +113,23 @@ async def injected_bug(project: Project, baseline: Baseline, mutation: Mutation)
     original = project.files[mutation.path]
     files = project.files | {mutation.path: mutation.apply(original)}
     run = await run_suite(project, files, baseline.names)
-    failing = [name for name in baseline.names if run.failures[name] is not None]
+    silent = run.of(*WITHOUT_PASS)
+    failing = [name for name in baseline.names if name not in run.passed | silent]
     if not failing or len(failing) > MAX_FAILING * len(baseline.names) or hangs(run):
         return None
     again = await run_suite(project, files, failing)
-    if any(again.failures[name] != run.failures[name] for name in failing):
+    if any(again.outcomes[name] != run.outcomes[name] for name in failing):
         return None
     return Bug(
         mutation=mutation,
         files=files,
         fix=undo(original, mutation),
         fail_to_pass=tuple(failing),
-        pass_to_pass=tuple(name for name in baseline.names if name not in failing),
-        failures={name: run.failures[name] or "" for name in failing},
+        pass_to_pass=tuple(name for name in baseline.names if name in run.passed),
+        failures={name: run.outcomes[name].words for name in failing},
     )
 
 
 def hangs(run: SuiteRun) -> bool:
     words = ("it did not end", "it used more", "not run", "it ended")
-    return any((failure or "").startswith(words) for failure in run.failures.values())
+    return any(outcome.words.startswith(words) for outcome in run.outcomes.values())
