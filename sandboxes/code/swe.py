@@ -17,9 +17,9 @@ from sandboxes.code.mutations import Mutation, Replacement, in_rounds, mutations
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import (
     WITHOUT_PASS,
+    CaseOutcome,
     SuiteRun,
     Test,
-    TestOutcome,
     list_tests,
     run_suite,
 )
@@ -37,7 +37,7 @@ class Baseline(NamedTuple):
     tests: tuple[Test, ...]
     """Those that pass, twice."""
 
-    others: dict[str, TestOutcome]
+    others: dict[str, CaseOutcome]
     """Tests that do not pass twice -> the first outcome that is no pass. They judge nothing."""
 
     unsteady: tuple[str, ...] = ()

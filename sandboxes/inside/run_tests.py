@@ -10,7 +10,7 @@ the same, the code under test answers for the tests.
 """
 
 # This program runs alone in a bare interpreter.
-# ruff: noqa: E402, PTH100, PTH112, PTH118, PTH120, PTH123, PTH208, SIM105
+# ruff: noqa: PTH100, PTH112, PTH118, PTH120, PTH123, PTH208, SIM105
 from __future__ import annotations
 
 import _socket

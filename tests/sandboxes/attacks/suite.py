@@ -4,6 +4,7 @@ from tests.sandboxes.attacks import (
     channel,
     exhaustion,
     files,
+    forgings,
     graders,
     neighbours,
     network,
@@ -25,6 +26,7 @@ ATTEMPTS: list[Attempt] = [
         channel,
         neighbours,
         graders,
+        forgings,
     )
     for attempt in module.ATTEMPTS
 ]
