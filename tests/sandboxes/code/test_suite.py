@@ -37,7 +37,7 @@ def test_tests_are_listed_with_their_words() -> None:
 
 def test_each_test_is_judged_by_itself() -> None:
     """The control of the attacks: what is right passes, what is wrong fails, and both say why."""
-    right = dict.fromkeys((ONE, MANY), CaseOutcome("passed"))
+    right = {name: CaseOutcome("passed") for name in (ONE, MANY)}
     assert run(with_price(RIGHT)) == SuiteRun(right)
     wrong = run(with_price(WRONG))
     assert wrong.passed == {ONE}
