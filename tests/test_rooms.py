@@ -42,7 +42,7 @@ ROOMS = {
 }
 """Package -> its folders in their order."""
 
-SUITES = {"sandboxes": ("attacks", "acts")}
+SUITES = {"sandboxes": ("attacks", "acts", "conformance")}
 """Folders of tests that are about a whole package."""
 
 

@@ -6,7 +6,7 @@ other state live on, so that a command simply ends with SIGKILL. What a program 
 looked at is bounded by its processors: some 60 MB of locks a second, on one.
 
 Only what a caller watches is ever killed, and nothing is done while all numbers are small: one look
-reads two files of /proc.
+reads two files of /proc. A sandbox that lingers without an owner is looked at again once adopted.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ MOST_LOCKS = 10_000
 MOST_TERMINALS = 64
 """Of one sandbox; a machine has 4096, and each may hold 128 kB that nobody is charged for."""
 
-TERMINALS = Path("/proc/sys/kernel/pty/nr")
+LOCKS, TERMINALS = Path("/proc/locks"), Path("/proc/sys/kernel/pty/nr")
 
 
 class Watched(Protocol):
@@ -90,7 +90,7 @@ def locks_of(outers: Iterable[int]) -> Counter[int]:
     found: Counter[int] = Counter()
     holders: Counter[int] = Counter()
     with contextlib.suppress(OSError):
-        lines = Path("/proc/locks").read_bytes().splitlines()
+        lines = LOCKS.read_bytes().splitlines()
         if len(lines) > MOST_LOCKS:
             # 1: POSIX  ADVISORY  WRITE 4711 00:2f:3 0 9; one that waits has "->" before its kind
             holders.update(int(line.replace(b"->", b"").split()[4]) for line in lines)

@@ -14,7 +14,7 @@ from records.errors import ItemError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import CAPS, Attempt, Scene, of_group, python, walls
+from tests.sandboxes.attacks.attempt import CAPS, Attempt, Scene, is_root, of_group, python, walls
 
 ROOT = Path(__file__).parents[3]
 
@@ -200,6 +200,15 @@ async def home(_without: Set[Protection]) -> AsyncIterator[Scene]:
     yield Scene((str(folder), names[0]), str(folder))
 
 
+@asynccontextmanager
+async def of_another_user(without: Set[Protection]) -> AsyncIterator[Scene]:
+    """A closed file of root's: root's sandboxes have users of their own, others' the caller's."""
+    if not is_root():
+        pytest.skip("the file would be the caller's own")
+    async with scenes.secret_file(0o600)(without) as scene:
+        yield scene
+
+
 BASIC = {"full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"}
 
 
@@ -246,6 +255,7 @@ async def beside(_without: Set[Protection]) -> AsyncIterator[Scene]:
 attempt = of_group("files outside")
 MISSING = "No such file or directory"
 ADMIN = walls("CALLS", "USER", "CAPABILITIES")
+OPEN = walls("PROCESSES", "USER", "CAPABILITIES")
 
 ATTEMPTS = [
     attempt("absolute path", refusal="ENOENT", payload=READ, shown=True,
@@ -269,13 +279,13 @@ ATTEMPTS = [
             scene=scenes.secret_file()),
     attempt("/proc/PID/root of a host's process", as_root=True,
             refusal="ENOENT", payload=in_proc("rootPATH"),
-            without=walls("PROCESSES"), scene=scenes.victim),
+            without=OPEN, by="process namespace", scene=scenes.victim),
     attempt("/proc/PID/cwd of a host's process", as_root=True,
             refusal="ENOENT", payload=in_proc("cwd/secret"),
-            without=walls("PROCESSES"), scene=scenes.victim),
+            without=OPEN, by="process namespace", scene=scenes.victim),
     attempt("/proc/PID/fd of a host's process", as_root=True,
             refusal="ENOENT", payload=VICTIM_FILES,
-            without=walls("PROCESSES"), scene=scenes.victim),
+            without=OPEN, by="process namespace", scene=scenes.victim),
     attempt("the checkout", refusal="ENOENT", payload=READ, shown=True, scene=checkout),
     attempt("the home folder", refusal="ENOENT", payload=LIST, shown=True,
             without=walls("USER"), scene=home, by="minimal root"),
@@ -283,7 +293,7 @@ ATTEMPTS = [
             without=walls("USER"),
             scene=scenes.secret_file(0o600, "data/demo/tables/tasks/part.parquet")),
     attempt("another user's file in a given folder", refusal="EACCES", payload=READ, given=True,
-            without=walls("USER"), scene=scenes.secret_file(0o600), as_root=True),
+            without=walls("USER"), scene=of_another_user, as_root=True),
     attempt("writing into a given folder", refusal="EROFS", payload=WRITE, given=True,
             without=walls("READ_ONLY"), scene=scenes.target_file),
     attempt("mounting a given folder writable", refusal="EPERM", payload=REMOUNT, given=True,

@@ -12,7 +12,8 @@ import pytest
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Scene, of_group, walls
-from tests.sandboxes.attacks.files import READ, in_proc
+from tests.sandboxes.attacks.files import OPEN, READ, in_proc
+from tests.sandboxes.attacks.reaching import HIDDEN
 
 ENVIRON = """
 def attack(name):
@@ -118,10 +119,10 @@ attempt = of_group("secrets of the host")
 
 ATTEMPTS = [
     attempt("the owner's environment", refusal="in no environment that can be read",
-            payload=ENVIRON, scene=own_environment, without=walls("ENVIRONMENT", "HIDDEN_AGENT")),
+            payload=ENVIRON, scene=own_environment, without=walls("ENVIRONMENT") | HIDDEN),
     attempt("environment of a host's process", as_root=True,
-            refusal="ENOENT", payload=in_proc("environ"),
-            without=walls("PROCESSES"), scene=scenes.victim),
+            refusal="ENOENT", payload=in_proc("environ"), by="process namespace",
+            without=OPEN, scene=scenes.victim),
     attempt("arguments of a host's process", refusal="ENOENT", payload=in_proc("cmdline"),
             without=walls("PROCESSES"), scene=scenes.victim),
     attempt("name of the host", refusal="it is called sandbox", payload=NODE,

@@ -1,0 +1,70 @@
+"""Who is asked: every backend in a line of its own, and what a test needs to know of each."""
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from sandboxes.core import owners, python_env
+from sandboxes.core.backend import Backend
+from sandboxes.core.body import Snapshot
+from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.template import Limits, SandboxTemplate
+from sandboxes.lending.leases import closing
+from sandboxes.local import cgroups
+from sandboxes.local.backend import LocalBackend
+from sandboxes.local.reaper import reap
+from tests.sandboxes.conformance.plain import PlainBackend, folder
+
+SMALL = SandboxTemplate(
+    limits=Limits(memory_mb=128, processes=48, output_bytes=8_000_000, open_files=128)
+)
+
+
+def small(**settings: object) -> SandboxTemplate:
+    """With these settings beside."""
+    return SandboxTemplate.model_validate(SMALL.model_dump() | settings)
+
+
+class Subject(NamedTuple):
+    name: str
+    backend: Backend
+    python: str
+    """A Python inside."""
+    remains: Callable[[str], list[str]]
+    """What is left of an ended sandbox of a dead owner, once that was cleared up."""
+
+    @asynccontextmanager
+    async def sandbox(
+        self, snapshot: Snapshot | None = None, **settings: object
+    ) -> AsyncIterator[Sandbox]:
+        async with closing(await self.backend.create(small(**settings), snapshot)) as sandbox:
+            yield sandbox
+
+    async def names(self) -> set[str]:
+        return {found.name for found in await self.backend.list()}
+
+
+def local_remains(name: str) -> list[str]:
+    reap()
+    folders = [parent for _, parent in cgroups.controllers().values()]
+    left = [path for parent in folders for path in parent.glob(f"{owners.PREFIX}.{name}")]
+    return [*map(str, left), *map(str, owners.root_folder().glob(name.rpartition(".")[0]))]
+
+
+def local() -> Subject:
+    return Subject("local", LocalBackend(), python_env.base_python(), local_remains)
+
+
+def plain_remains(name: str) -> list[str]:
+    return [*map(str, folder().glob(name))]
+
+
+def plain() -> Subject:
+    return Subject("plain", PlainBackend(), sys.executable, plain_remains)
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "local": local,
+    "plain": plain,
+}
