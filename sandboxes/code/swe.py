@@ -18,9 +18,9 @@ from sandboxes.code.mutations import Mutation, Replacement, in_rounds, undo
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import (
     WITHOUT_PASS,
+    CaseOutcome,
     SuiteRun,
     Test,
-    TestOutcome,
     list_tests,
     run_suite,
 )
@@ -38,7 +38,7 @@ class Baseline(NamedTuple):
     tests: tuple[Test, ...]
     """Those that pass, twice."""
 
-    others: dict[str, TestOutcome]
+    others: dict[str, CaseOutcome]
     """Tests that do not pass twice -> the first outcome that is no pass. They judge nothing."""
 
     unsteady: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from tests.sandboxes.attacks import (
     channel,
     exhaustion,
     files,
+    forgings,
     folders,
     graders,
     left_behind,
@@ -45,6 +46,7 @@ ATTEMPTS: list[Attempt] = [
         quotas,
         accounting,
         graders,
+        forgings,
     )
     for attempt in module.ATTEMPTS
 ]
