@@ -13,13 +13,11 @@ import shlex
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 from records.errors import SynthError
-from sandboxes.bench import memory
 from sandboxes.bench.measure import Figure, figures
 from sandboxes.core.template import BASE_ENV
 from sandboxes.lending.leases import available
@@ -32,12 +30,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class TwoCallers(NamedTuple):
-    """A figure of both callers; None where there is none."""
+    """A figure of both callers."""
 
     name: str
-    root: float | None
+    root: float
     root_p95: float | None
-    user: float | None
+    user: float
     user_p95: float | None
     unit: str
     n: int
@@ -57,35 +55,16 @@ async def both(*, repeats: int, live: int) -> list[TwoCallers]:
 
 
 def of_normal_user(*, repeats: int, live: int) -> list[Figure]:
-    """The figures of a process of that user. Root weighs its sandboxes: the agents are hidden from
-    their own user."""
+    """The figures of a process of that user."""
     module = [sys.executable, "-m", __name__, "--repeats", str(repeats), "--live", str(live)]
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            user_command(module, this_python()),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-            env=BASE_ENV | {"PYTHONPATH": str(ROOT)}, cwd="/", text=True,
-        )  # fmt: skip
-        with process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            found = list(answers(process.stdout, process.stdin))
-        errors.seek(0)
-        if process.returncode:
-            why = errors.read().strip().splitlines()[-1:]
-            raise SynthError(f"the figures of a normal user cannot be measured: {''.join(why)}")
-    return found
-
-
-def answers(lines: IO[str], reply: IO[str]) -> Iterator[Figure]:
-    """What the process prints: figures, and processes that it wants weighed."""
-    for line in lines:
-        said: dict[str, Any] = json.loads(line)
-        if "weigh" in said:
-            reply.write(f"{memory.processes_mb(said['weigh'])}\n")
-            reply.flush()
-        else:
-            yield Figure(**said)
+    done = subprocess.run(
+        user_command(module, this_python()),
+        env=BASE_ENV | {"PYTHONPATH": str(ROOT)}, cwd="/", capture_output=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise SynthError(f"the figures of a normal user cannot be measured: {''.join(why)}")
+    return [Figure(**figure) for figure in json.loads(done.stdout)]
 
 
 def this_python() -> set[Path]:
@@ -123,22 +102,15 @@ def quoted(path: Path) -> str:
 
 
 def main() -> None:
-    """In the process of the normal user: figures out, a line of JSON each."""
+    """In the process of the normal user: the figures, as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, required=True)
     parser.add_argument("--live", type=int, required=True)
     options = parser.parse_args()
     if (reason := available()) is not None:
         sys.exit(f"user {os.getuid()} can run no sandbox: {reason}")
-    found = asyncio.run(figures(repeats=options.repeats, live=options.live, weigh=asked))
-    for figure in found:
-        print(json.dumps(figure._asdict()), flush=True)  # noqa: T201
-
-
-def asked(pids: Sequence[int]) -> float:
-    """What root says that these processes weigh."""
-    print(json.dumps({"weigh": list(pids)}), flush=True)  # noqa: T201
-    return float(input())
+    found = asyncio.run(figures(repeats=options.repeats, live=options.live))
+    print(json.dumps([figure._asdict() for figure in found]))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -24,21 +24,18 @@ SMALL = SandboxTemplate(limits=Limits(memory_mb=64, processes=16, disk_mb=4))
 AT_ONCE = 4
 """Starts at once while many are opened."""
 
-Weigh = Callable[[Sequence[int]], float | None]
-"""Processes -> megabytes that they take, None where nobody may tell."""
-
 
 class Figure(NamedTuple):
     name: str
-    value: float | None
-    """The median, where there are several; None where it cannot be known."""
+    value: float
+    """The median, where there are several."""
     p95: float | None
     unit: str
     n: int
     aim: str
 
 
-async def figures(*, repeats: int, live: int, weigh: Weigh = memory.processes_mb) -> list[Figure]:
+async def figures(*, repeats: int, live: int) -> list[Figure]:
     """Every figure, the cases of latencies in turns, so that load meets all of them."""
     found = await latencies(repeats)
     for workers in (1, 2):
@@ -47,7 +44,7 @@ async def figures(*, repeats: int, live: int, weigh: Weigh = memory.processes_mb
         found.append(
             Figure(f"create and destroy, {workers} workers", rate, None, "1/s", repeats, aim)
         )
-    return found + await many(live, weigh)
+    return found + await many(live)
 
 
 async def latencies(repeats: int) -> list[Figure]:
@@ -111,7 +108,7 @@ class Many(NamedTuple):
     opened_s: float
     answered: int
     exec_s: list[float]
-    processes_mb: float | None
+    processes_mb: float
     kernel_mb: float
     """The kernel's own memory, by how much it grew: what others do here meanwhile counts, too."""
     closed_s: float
@@ -119,7 +116,7 @@ class Many(NamedTuple):
     """Processes below this one, and control groups of it, that are there afterwards."""
 
 
-async def hold_many(count: int, weigh: Weigh = memory.processes_mb) -> Many:
+async def hold_many(count: int) -> Many:
     """`count` sandboxes alive at once; then a command in every one of them; then none."""
     answers, took = [], []
     before, kernel = remains(), memory.kernel_mb()
@@ -138,7 +135,7 @@ async def hold_many(count: int, weigh: Weigh = memory.processes_mb) -> Many:
             took.append(time.perf_counter() - begun)
             answers.append(done.stdout == f"{number}\n".encode())
         kernel = memory.kernel_mb() - kernel
-        weight = weigh([pid for sandbox in sandboxes for pid in processes_of(sandbox)])
+        weight = memory.processes_mb(pid for s in sandboxes for pid in processes_of(s))
         closing = time.perf_counter()
         for sandbox in sandboxes:
             sandbox.end("all are ended")
@@ -162,19 +159,17 @@ def remains() -> int:
     return below + sum(len(list(parent.glob(pattern))) for parent in folders)
 
 
-async def many(count: int, weigh: Weigh) -> list[Figure]:
-    seen = await hold_many(count, weigh)
-    kernel = round(seen.kernel_mb / count, 2)
-    own = None if seen.processes_mb is None else round(seen.processes_mb / count, 2)
-    whole = None if own is None else round(own + kernel, 2)
+async def many(count: int) -> list[Figure]:
+    seen = await hold_many(count)
+    own, kernel = seen.processes_mb / count, seen.kernel_mb / count
     return [
         Figure("alive at once", count, None, "sandboxes", 1, ""),
         Figure("- that answered", seen.answered, None, "sandboxes", 1, f"{count}"),
         of("- exec in one of them", "", seen.exec_s),
         Figure("- opening them", round(seen.opened_s, 1), None, "s", 1, ""),
-        Figure("- memory of one", whole, None, "MB", count, "at most 5"),
-        Figure("  - of its two processes (PSS)", own, None, "MB", count, ""),
-        Figure("  - of the kernel for it", kernel, None, "MB", count, ""),
+        Figure("- memory of one", round(own + kernel, 2), None, "MB", count, "at most 5"),
+        Figure("  - of its two processes (PSS)", round(own, 2), None, "MB", count, ""),
+        Figure("  - of the kernel for it", round(kernel, 2), None, "MB", count, ""),
         Figure("- ending them", round(seen.closed_s, 1), None, "s", 1, ""),
         Figure("- processes and groups left behind", seen.left, None, "", 1, "0"),
     ]

@@ -38,7 +38,7 @@ NAMED = 5
 """Of the paths that are left out for one reason."""
 
 
-class Look:
+class TreeLook:
     def __init__(self, request: dict[str, Any]) -> None:
         self.root, self.top = request["root"], request["top"]
         self.instant: int = request["instant"]
@@ -181,4 +181,4 @@ def json_of(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-sys.stdout.buffer.write(json_of(Look(json.load(sys.stdin)).answer()))
+sys.stdout.buffer.write(json_of(TreeLook(json.load(sys.stdin)).answer()))

@@ -113,6 +113,7 @@ class LocalBackend:
 
     async def adopt(self, name: str) -> Sandbox:
         body, template = bodies.described(name)
+        body.memory_kills()  # those of its former holder's time
         channel = channel_to(body, template)
         try:
             async with asyncio.timeout(template.limits.start_timeout_s):
@@ -218,7 +219,7 @@ def spawn(
         if snapshot is not None:
             command = [*snapshot.command(taken and taken.program), *command]
         token = secrets.token_hex(16)
-        settings = settings_of(template, token, listener, taken, root=root, without=without)
+        settings = settings_of(template, token, listener, taken, without)
         passed = [*descriptors, *([] if taken is None else [taken.namespace])]
         # not passed on under its own number, which everything inside would inherit
         descriptors.append(stdin := bwrap.memory_file("settings", json.dumps(settings).encode()))
@@ -246,12 +247,10 @@ def settings_of(
     token: str,
     listener: int,
     taken: users.Users | None,
-    *,
-    root: bool,
     without: Set[Protection],
 ) -> dict[str, object]:
     """What the agent reads at its start (`sandboxes.core.agent.main`)."""
-    limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()), root=root)
+    limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()))
     calls = None if Protection.CALLS in without else seccomp.filter_program()
     hidden = Protection.HIDDEN_AGENT not in without
     return {

@@ -47,7 +47,7 @@ GROUP_FILES = (
 )  # fmt: skip
 
 
-STANDING = (
+STATUS_LINES = (
     "Threads", "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters", "CapInh",
     "CapPrm", "CapEff", "CapBnd", "CapAmb", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt",
 )  # fmt: skip
@@ -74,7 +74,7 @@ class SandboxTraces(NamedTuple):
     limits: tuple[str, ...]
     cpus: tuple[frozenset[int], ...]
     scheduling: tuple[str, ...]
-    standing: tuple[str, ...]
+    status: tuple[str, ...]
     descriptors: tuple[str, ...]
     mounts: str
     folders: tuple[Folder, ...]
@@ -106,7 +106,7 @@ def look(outer: int, group: ControlGroups) -> SandboxTraces:
             limits=tuple(Path(f"/proc/{pid}/limits").read_text() for pid in (outer, agent)),
             cpus=tuple(frozenset(os.sched_getaffinity(pid)) for pid in (outer, agent)),
             scheduling=tuple(scheduling(pid) for pid in (outer, agent)),
-            standing=tuple(standing(pid) for pid in (outer, agent)),
+            status=tuple(status(pid) for pid in (outer, agent)),
             descriptors=descriptors(proc / "fd"),
             mounts=(proc / "mountinfo").read_text(),
             folders=tuple(folder(f"{proc}/root", path) for path in WRITABLE),
@@ -165,9 +165,9 @@ def scheduling(pid: int) -> str:
     return f"{io_class} {attributes.raw.hex()}"
 
 
-def standing(pid: int) -> str:
+def status(pid: int) -> str:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return "\n".join(line for line in lines if line.partition(":")[0] in STANDING)
+    return "\n".join(line for line in lines if line.partition(":")[0] in STATUS_LINES)
 
 
 def folder(root: str, path: str) -> Folder:

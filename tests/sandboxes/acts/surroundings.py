@@ -52,8 +52,8 @@ ENVIRONMENT: tuple[Act, ...] = (
     ),
     sh(
         "caches removed",
-        "find / -name __pycache__ -exec rm -rf {} + 2>/dev/null; "
-        "find / -name '*.pyc' -delete 2>/dev/null; true",
+        "find /opt /workspace /usr/lib/python3* -name __pycache__ -exec rm -rf {} + 2>/dev/null;"
+        "true",
     ),
     sh("caches of its own", "mkdir shop/__pycache__; echo > shop/__pycache__/x.pyc", TESTS),
     sh("variables without end", "for i in $(seq 3000); do export V$i=$(printf %1000d 0); done; ls"),

@@ -95,7 +95,7 @@ TCP = spread(
     + """
 def take(place):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        for _ in range(8):
+        for _ in range(4):
             kept.extend([socket.create_connection(server.getsockname()), server.accept()[0]])
             fill(kept[-2]), fill(kept[-1])
 """
@@ -119,7 +119,7 @@ def take(place):
     sender.bind((0, 0))
     sender.setblocking(False)
     message = struct.pack("=IHHII", 100_000, 32, 0, 0, 0) + bytes(99_984)
-    for _ in range(30):
+    for _ in range(10):
         kept.append(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 2))
         kept[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         kept[-1].bind((0, 0))
@@ -418,7 +418,8 @@ ATTEMPTS = [
             **FILTERED),
     attempt("Unix streams that nobody reads", mechanism="buffers of sockets",
             payload=UNIX.replace("{0}", "SOCK_STREAM")),
-    attempt("pipes that nobody reads", mechanism="pipes", payload=PIPES),
+    attempt("pipes that nobody reads", mechanism="pipes", payload=PIPES,
+            kernel="it bounds the pipes of a user to 64 MB"),
     attempt("terminals that nobody reads", mechanism="pseudoterminals", payload=TERMINALS,
             **WATCHED),
     attempt("page tables", mechanism="page tables", payload=PAGE_TABLES),

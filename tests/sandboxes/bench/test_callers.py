@@ -46,13 +46,10 @@ def test_of_closed_folders_it_sees_what_it_needs_and_others_are_as_they_were(
         said_by_user("cat", str(needed / "file"), needed=[])
 
 
-@needs_root
-def test_only_root_weighs_what_others_hide() -> None:
+def test_memory_is_that_of_the_processes_and_of_the_kernel() -> None:
     own = memory.processes_mb([os.getpid()])
-    assert own is not None
-    assert own > 5
-    weigh = "from sandboxes.bench.memory import processes_mb; print(processes_mb([1]))"
-    assert said_by_user(sys.executable, "-c", weigh) == "None"
+    assert 5 < own < 10_000
+    assert memory.processes_mb([os.getpid()] * 2) > 1.5 * own
     assert memory.kernel_mb() > 1
 
 
@@ -61,10 +58,9 @@ def test_only_root_weighs_what_others_hide() -> None:
 @pytest.mark.usefixtures("sandboxed")
 def test_every_figure_is_there_for_both_callers() -> None:
     rows = {row.name: row for row in asyncio.run(callers.both(repeats=2, live=3))}
-    assert [row for row in rows.values() if None in (row.root, row.user)] == []
     answered, left = rows["- that answered"], rows["- processes and groups left behind"]
     assert (answered.root, answered.user) == (3, 3)
     assert (left.root, left.user) == (0, 0)
     weight = rows["  - of its two processes (PSS)"]
-    assert 1 < (weight.root or 0) < 20
-    assert 1 < (weight.user or 0) < 20
+    assert 1 < weight.root < 20
+    assert 1 < weight.user < 20

@@ -1,14 +1,12 @@
 """Definitions of real projects: from a git repository here and elsewhere, an archive, an index."""
 
 import asyncio
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +18,10 @@ from sandboxes.code.projects import Project
 from sandboxes.code.sources import fetch_git, load_project, project_from, prove, write_definition
 from synth.episode.tools.code_environments import code_environments
 from tests.sandboxes.code.code_cases import RIGHT, TESTS, project, with_price
+from tests.sandboxes.code.hostile_archives import honest_archive
+from tests.sandboxes.code.hostile_repositories import git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    own = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
-    subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def repository(folder: Path, files: Mapping[str, str]) -> Path:
-    folder.mkdir()
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
-    return folder
 
 
 @pytest.fixture
@@ -50,6 +34,7 @@ def made(source: str, tmp_path: Path, **settings: Any) -> Project:
     return asyncio.run(project_from(source, into=tmp_path / "site", **wanted))
 
 
+@pytest.mark.usefixtures("sandboxed")
 def test_a_repository_of_this_machine_at_a_revision(shop: Path, tmp_path: Path) -> None:
     found = made(str(shop), tmp_path)
     assert found == project().model_copy(update={"name": "shop", "test_folder": "tests"})
@@ -62,13 +47,9 @@ def test_a_repository_of_this_machine_at_a_revision(shop: Path, tmp_path: Path) 
         made(str(shop), tmp_path, revision="nowhere")
 
 
+@pytest.mark.usefixtures("sandboxed")
 def test_an_archive(tmp_path: Path) -> None:
-    archive = tmp_path / "shop-1.0.tar.gz"
-    with tarfile.open(archive, "w:gz") as tar:
-        for path, text in project().files.items():
-            info = tarfile.TarInfo(f"shop-1.0/{path}")
-            info.size = len(text)
-            tar.addfile(info, io.BytesIO(text.encode()))
+    archive = honest_archive(project().files, tmp_path / "shop-1.0.tar.gz")
     found = made(str(archive), tmp_path)
     assert (found.name, found.files) == ("shop", project().files)
 

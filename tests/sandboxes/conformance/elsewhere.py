@@ -1,4 +1,4 @@
-"""Another process of the same user: `python -m tests.sandboxes.conformance.elsewhere`, with the name
+"""Another process of the same user: `python -m tests.sandboxes.conformance.elsewhere` and the name
 of a subject, what to do, and with what."""
 
 import asyncio

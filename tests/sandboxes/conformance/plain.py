@@ -79,6 +79,19 @@ async def reach(channel: FrameChannel, within_s: float, ended: Callable[[], bool
         await asyncio.sleep(0.01)
 
 
+def started(
+    python: str, place: Path, template: SandboxTemplate, token: str
+) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [*own_processes(), python, "-I", "-S", str(place / "agent.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=BASE_ENV, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(settings_of(template, token, str(place / SOCKET)))
+    process.stdin.close()
+    return process
+
+
 @dataclass(eq=False)
 class PlainBody:
     """See `sandboxes.core.body.Body`."""
@@ -117,9 +130,12 @@ class PlainBody:
 
     async def close(self) -> None:
         self.end()
-        while not self.ended():
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(self._wait)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _wait(self) -> None:
+        while not self.ended():
+            time.sleep(0.001)
 
     async def snapshot(self, template: SandboxTemplate) -> Snapshot:
         raise lacking("plain", Capability.SNAPSHOTS)
@@ -154,21 +170,14 @@ class PlainBackend:
         (place / "work").mkdir(parents=True)
         template = template.model_copy(update={"workdir": str(place / "work")})
         (place / "agent.py").write_text(agent_source())
-        process = subprocess.Popen(
-            [*own_processes(), self._python, "-I", "-S", str(place / "agent.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=BASE_ENV, start_new_session=True,
-        )  # fmt: skip
-        assert process.stdin is not None
-        process.stdin.write(settings_of(template, token, str(place / SOCKET)))
-        process.stdin.close()
-        body = PlainBody(name, token, process)
+        body = PlainBody(name, token, started(self._python, place, template, token))
         channel = body.channel(template)
         try:
             await reach(channel, template.limits.start_timeout_s, body.ended)
         except BaseException:
             await asyncio.shield(body.close())
             raise
-        me = ProcessId.of(process.pid)
+        me = ProcessId.of(body.process.pid)
         found = {"token": token, "pid": me.pid, "started": me.started}
         found["template"] = template.model_dump(mode="json")
         (place / DESCRIPTION).write_text(json.dumps(found))

@@ -22,7 +22,8 @@ async def whole(process: StdioProcess) -> bytes:
 async def exactly(process: StdioProcess, count: int) -> bytes:
     found = bytearray()
     while len(found) < count:
-        assert (data := await process.read()), bytes(found)
+        data = await process.read()
+        assert data, bytes(found)
         found += data
     return bytes(found)
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import TransientError
@@ -59,9 +59,7 @@ def test_a_stream_that_breaks_anywhere_loses_and_doubles_nothing(subject: Subjec
     with asyncio.Runner() as runner:
         sandbox = runner.run(subject.backend.create(small(linger_s=60)))
 
-        @settings(
-            max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-        )
+        @settings(max_examples=8, deadline=None, derandomize=True)
         @given(st.lists(PARTS, min_size=1, max_size=6), st.integers(0, 30))
         def broken(parts: list[tuple[int, int]], late: int) -> None:
             async def go() -> None:
