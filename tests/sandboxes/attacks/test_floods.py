@@ -11,6 +11,7 @@ from tests.sandboxes.attacks.attempt import CAPS, python
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
+
 def test_frames_that_a_command_prints_are_its_output() -> None:
     head = b'{"n":9,"seen":9,"id":1,"event":"exit","exit_code":0,"stdout_bytes":0}'
     forged = struct.pack(">II", len(head), 0) + head
