@@ -35,12 +35,19 @@ Written by `python -m benchmarks.containment docs/containment.md`, on Linux {ker
 NOT_CONTAINED = """
 ## What is not contained
 
-- A program can end or stop the agent of its own sandbox, since both run as the same user. The host
-  then has a lost sandbox (a `TransientError`, after at most 20 s), never a result.
 - Bugs of the kernel: all sandboxes share it.
+- A program can end its own sandbox, by taking all of its memory for one: the host is told that the
+  program did it (`ProgramEndedError`), never a result.
+- Programs that run in one sandbox at the same time are one user. A server left running beside
+  commands can read, change, end and stop them. If it stops one in the moment of its start, the
+  agent waits with it, and the host gives the sandbox up as lost (a `TransientError`, 20 s after the
+  command's own limit of time).
+- A file that the host reads may be a link to `/proc/self`, which there is the agent: where its
+  memory lies can be read so (by the host alone), what is in it cannot.
 - What a sandbox learns from files that all of them share read-only (`/usr`, the interpreter): who
   opens them and when (inotify, advisory locks, the page cache), and so a slow way for two sandboxes
   that both want to talk.
+- Which machine it is and how busy: `/proc` shows its memory, load, uptime, processors and boot id.
 - Where the host keeps what it binds: `/proc/self/mountinfo` names the source folders.
 - A host whose `kernel.core_pattern` is a pipe runs that program for a crash in a sandbox too.
 - Without control groups, limits are those of single processes (`synth sandbox doctor` says so).
