@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from sandboxes.code.projects import Project
-from sandboxes.code.suite import ENDED_SANDBOX, ROOT, SuiteRun, TestOutcome, on_disk, template_of
+from sandboxes.code.suite import ENDED_SANDBOX, ROOT, CaseOutcome, SuiteRun, on_disk, template_of
 from sandboxes.core import python_env
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.template import SandboxTemplate
@@ -134,8 +134,8 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
     by itself: a program that ends its sandbox has failed."""
     program = candidate.get(problem.file)
     if program is None:
-        return SuiteRun(dict.fromkeys(names, TestOutcome("failed", f"there is no {problem.file}")))
-    outcomes: dict[str, TestOutcome] = {}
+        return SuiteRun(dict.fromkeys(names, CaseOutcome("failed", f"there is no {problem.file}")))
+    outcomes: dict[str, CaseOutcome] = {}
     with on_disk({problem.file: program}) as bind:
         template = template_of(problem.project(), (bind,))
         async with Pool(PoolSettings(live=1)) as pool:
@@ -146,23 +146,23 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
                     case = problem.cases[name]
                     outcomes[name] = await one_case(problem, case, template, pool.lease)
                 except ProgramEndedError:
-                    outcomes[name] = TestOutcome("failed", ENDED_SANDBOX)
+                    outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
     return SuiteRun(outcomes)
 
 
 async def one_case(
     problem: Problem, case: ProblemCase, template: SandboxTemplate, lease: LeaseSandbox
-) -> TestOutcome:
+) -> CaseOutcome:
     argv = [word.format(file=f"{ROOT}/{problem.file}") for word in RUN[problem.language][1]]
     async with lease(template) as sandbox:
         done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
     if done.timed_out:
-        return TestOutcome("failed", f"no answer within {TIMEOUT_S:g} s")
+        return CaseOutcome("failed", f"no answer within {TIMEOUT_S:g} s")
     if done.exit_code:
-        return TestOutcome("failed", f"ended with exit code {done.exit_code}")
+        return CaseOutcome("failed", f"ended with exit code {done.exit_code}")
     said = done.stdout[:MAX_PRINTED].decode(errors="replace")
     right = same_answer(said, case.stdout)
-    return TestOutcome("passed") if right else TestOutcome("failed", "wrong answer")
+    return CaseOutcome("passed") if right else CaseOutcome("failed", "wrong answer")
 
 
 def same_answer(said: str, expected: str) -> bool:

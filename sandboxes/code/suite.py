@@ -92,14 +92,14 @@ Defence = Literal[
 """Steps of the runner that the attack suite leaves out to show that its payloads work."""
 
 
-class TestOutcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     status: Status
     words: str = ""
     """What went wrong, or why it was skipped, in words that repeat exactly."""
 
 
 class SuiteRun(NamedTuple):
-    outcomes: dict[str, TestOutcome]
+    outcomes: dict[str, CaseOutcome]
 
     forged: bool = False
     """The code under test answered for the tests: no result counts."""
@@ -117,7 +117,7 @@ class SuiteRun(NamedTuple):
         return {name for name, outcome in self.outcomes.items() if outcome.status in statuses}
 
 
-def reason(outcome: TestOutcome) -> str | None:
+def reason(outcome: CaseOutcome) -> str | None:
     """None for a pass, else the words; with the status before them where it says more."""
     if outcome.status == "passed":
         return None
@@ -188,7 +188,7 @@ async def run_suite(
     """The named tests on the candidate. TransientError only where a sandbox fails by itself: a
     test that ends its own sandbox, or the process that runs the tests, has failed. `every_copy`
     runs all copies of each test, instead of a few drawn by chance."""
-    outcomes: dict[str, TestOutcome] = {}
+    outcomes: dict[str, CaseOutcome] = {}
     suspects: dict[str, int] = {}
     forged = False
     with on_disk(project.graded_files(candidate)) as bind:
@@ -203,7 +203,7 @@ async def run_suite(
                     )
             except ProgramEndedError:
                 if alone:  # it was this one test, in a sandbox of its own
-                    outcomes[turn[0]] = TestOutcome("failed", ENDED_SANDBOX)
+                    outcomes[turn[0]] = CaseOutcome("failed", ENDED_SANDBOX)
                     waiting.remove(turn[0])
                 alone = True
                 continue
@@ -212,7 +212,7 @@ async def run_suite(
             forged |= any(line.get("decoy", False) for line in lines)
             if not any("done" in line for line in lines):
                 begun = [line["begins"] for line in lines if "begins" in line]
-                ended = TestOutcome("failed", "it ended what runs the tests")
+                ended = CaseOutcome("failed", "it ended what runs the tests")
                 outcomes.setdefault(begun[-1] if begun else turn[0], ended)
             waiting = [name for name in waiting if name not in outcomes]
         for name, copy in suspects.items():
@@ -220,10 +220,10 @@ async def run_suite(
                 async with lease(template) as sandbox:
                     lines = await ask(sandbox, project, [name], turned={name: copy})
             except ProgramEndedError:
-                outcomes[name] = TestOutcome("failed", ENDED_SANDBOX)
+                outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
                 continue
             if any(is_suspect(line) for line in lines):
-                outcomes[name] = TestOutcome("forged", CONTRADICTS)
+                outcomes[name] = CaseOutcome("forged", CONTRADICTS)
     forged |= any(outcome.status == "forged" for outcome in outcomes.values())
     return SuiteRun({name: outcomes[name] for name in names}, forged)
 
@@ -234,10 +234,10 @@ def suspects_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {line["test"]: line["suspect"] for line in told}
 
 
-def outcomes_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, TestOutcome]:
+def outcomes_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, CaseOutcome]:
     """Test -> outcome, of what the runner said."""
     told = [line for line in lines if "test" in line]
-    return {line["test"]: TestOutcome(line["status"], line["words"]) for line in told}
+    return {line["test"]: CaseOutcome(line["status"], line["words"]) for line in told}
 
 
 def is_suspect(line: Mapping[str, Any]) -> bool:

@@ -31,8 +31,8 @@ from sandboxes.code.repository import (
 from sandboxes.code.suite import (
     STATUSES,
     WITHOUT_PASS,
+    CaseOutcome,
     SuiteRun,
-    TestOutcome,
     ask,
     template_of,
 )
@@ -305,7 +305,7 @@ def told_by_runner(lines: list[Any]) -> tuple[list[str], SuiteRun]:
     """Names of all tests, and what came of those that were run. Lines of another form are not the
     runner's."""
     names: list[str] = []
-    outcomes: dict[str, TestOutcome] = {}
+    outcomes: dict[str, CaseOutcome] = {}
     for line in lines:
         if not isinstance(line, dict):
             continue
@@ -314,7 +314,7 @@ def told_by_runner(lines: list[Any]) -> tuple[list[str], SuiteRun]:
                 names.append(test[0])
         name, status, words = line.get("test"), line.get("status"), line.get("words")
         if isinstance(name, str) and isinstance(words, str) and status in STATUSES:
-            outcomes[name] = TestOutcome(status, words)
+            outcomes[name] = CaseOutcome(status, words)
     return names, SuiteRun(outcomes)
 
 

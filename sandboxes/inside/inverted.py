@@ -24,19 +24,26 @@ if TYPE_CHECKING:
 
 EQUALITIES = {"assertEqual", "assertListEqual", "assertDictEqual", "assertTupleEqual"}
 EQUALITIES |= {"assertSetEqual", "assertMultiLineEqual", "assertSequenceEqual"}
+EQUALITIES |= {"assertAlmostEqual"}
 RAISING = {"assertRaises", "assertRaisesRegex", "raises"}
 PAIRS = (
     ("assertTrue", "assertFalse"),
-    ("assertIn", "assertNotIn"),
     ("assertIs", "assertIsNot"),
     ("assertIsNone", "assertIsNotNone"),
     ("assertIsInstance", "assertNotIsInstance"),
     ("assertGreater", "assertLessEqual"),
     ("assertLess", "assertGreaterEqual"),
-    ("assertAlmostEqual", "assertNotAlmostEqual"),
     ("assertRegex", "assertNotRegex"),
 )
-OPPOSITES = dict(PAIRS) | {b: a for a, b in PAIRS} | {"assertNotEqual": "assertEqual"}
+OPPOSITES = (
+    dict(PAIRS)
+    | {b: a for a, b in PAIRS}
+    | {
+        "assertNotEqual": "assertEqual",
+        "assertNotAlmostEqual": "assertAlmostEqual",
+        "assertNotIn": "assertIn",
+    }
+)
 
 MOST, SOME = 12, 3
 """Copies of one test, those of its first assertions; those that are run where not all are."""
@@ -260,6 +267,8 @@ def turned_call(node: ast.expr, own: frozenset[str]) -> ast.Call | None:
         arguments[0] = ast.Constant(NEVER)
     elif name in EQUALITIES and len(arguments) >= 2:
         arguments[:2] = different(*arguments[:2])
+    elif name == "assertIn" and len(arguments) >= 2:
+        arguments[:2] = outside(*arguments[:2])
     elif name in OPPOSITES:
         name = OPPOSITES[name]
     else:
@@ -269,10 +278,11 @@ def turned_call(node: ast.expr, own: frozenset[str]) -> ast.Call | None:
 
 
 def opposite(test: ast.expr) -> ast.expr:
-    plain = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
-    if plain and isinstance(test, ast.Compare):
-        left, right = different(test.left, test.comparators[0])
-        return ast.copy_location(ast.Compare(left, [ast.Eq()], [right]), test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        kind, sides = test.ops[0], (test.left, test.comparators[0])
+        if isinstance(kind, ast.Eq | ast.In):
+            left, right = different(*sides) if isinstance(kind, ast.Eq) else outside(*sides)
+            return ast.copy_location(ast.Compare(left, [kind], [right]), test)
     return ast.copy_location(ast.UnaryOp(ast.Not(), test), test)
 
 
@@ -282,6 +292,13 @@ def different(left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
     if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
         return other(left), right
     return left, other(right)
+
+
+def outside(element: ast.expr, group: ast.expr) -> tuple[ast.expr, ast.expr]:
+    """An element and a group changed, so that it is not in it."""
+    if isinstance(element, ast.Constant):
+        return other(element), group
+    return element, ast.copy_location(ast.List([ast.Constant(NEVER)], ast.Load()), group)
 
 
 def other(node: ast.expr) -> ast.expr:

@@ -99,14 +99,14 @@ def parent_of(pid: str) -> str:
         return ""
 
 
-class Outcome:
+class TestReport:
     """What the runner heard of one test."""
 
     def __init__(self, status: str, words: str = "", suspect: int | None = None) -> None:
         self.status, self.words, self.suspect = status, words, suspect
 
 
-def one(runner: Any, request: dict[str, Any], name: str, **how: Any) -> Outcome:
+def one(runner: Any, request: dict[str, Any], name: str, **how: Any) -> TestReport:
     """The outcome of one test."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     pid = os.fork()
@@ -128,18 +128,18 @@ def one(runner: Any, request: dict[str, Any], name: str, **how: Any) -> Outcome:
 
 def outcome_of(
     request: dict[str, Any], heard: list[bytes], status: int | None, word: bytes
-) -> Outcome:
+) -> TestReport:
     """A pass needs the word, said once, and no trouble told before it."""
     without = request["without"]
     if status is None:
-        return Outcome("failed", f"it did not end within {request['wall_s']} s")
+        return TestReport("failed", f"it did not end within {request['wall_s']} s")
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number in (signal.SIGXCPU, signal.SIGKILL) and not heard:
-            return Outcome(
+            return TestReport(
                 "failed", f"it used more than {request['cpu_s']} s of CPU, or was killed"
             )
-        return Outcome("failed", f"it was ended by signal {number}")
+        return TestReport("failed", f"it was ended by signal {number}")
     marks = b"!" if "trouble told at once" in without else b"!-"
     troubles = [said(message[1:]) for message in heard if message[:1] and message[0] in marks]
     suspects = [said(message[1:])[0] for message in heard if message[:1] == b"?"]
@@ -147,13 +147,15 @@ def outcome_of(
     known = [m[1 + len(word) :] for m in heard if m[: 1 + len(word)] == b"+" + word]
     number = os.WEXITSTATUS(status)
     if "word" in without and not known and number == 0:
-        return Outcome("passed")
+        return TestReport("passed")
     last, words = said(known[0]) if len(known) == 1 and number == 0 else ("", "")
     if last and (last != "passed" or not troubles):
-        return Outcome(last, words, suspect)
+        return TestReport(last, words, suspect)
     if troubles:
-        return Outcome("error" if troubles[0][0] == "error" else "failed", troubles[0][1], suspect)
-    return Outcome("failed", f"its process ended with status {number} before the test did")
+        return TestReport(
+            "error" if troubles[0][0] == "error" else "failed", troubles[0][1], suspect
+        )
+    return TestReport("failed", f"its process ended with status {number} before the test did")
 
 
 def said(message: bytes) -> tuple[str, str]:

@@ -250,6 +250,8 @@ class Unittests:
             return "skipped", first_line(str(skip))
         case: Any
         (case,) = suite
+        if case.id().startswith("unittest."):  # the module does not load; the last line says why
+            return "error", first_line(str(case._exception).strip().rpartition("\n")[2])
         method = getattr(case, case._testMethodName)
         if not getattr(method, "__unittest_expecting_failure__", False):
             watched = trial.observed(method, (unittest.SkipTest,))

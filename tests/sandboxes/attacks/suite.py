@@ -6,6 +6,7 @@ from tests.sandboxes.attacks import (
     exhaustion,
     files,
     folders,
+    forgings,
     graders,
     left_behind,
     neighbours,
@@ -45,6 +46,7 @@ ATTEMPTS: list[Attempt] = [
         quotas,
         accounting,
         graders,
+        forgings,
     )
     for attempt in module.ATTEMPTS
 ]

@@ -108,13 +108,15 @@ def test_definitions_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("sandboxed")
 def test_a_project_is_proved_by_its_tests() -> None:
     found = asyncio.run(prove(project()))
-    assert (found.tests, found.unsteady) == (2, ())
+    assert len(found.baseline.names) == 2
+    assert found.baseline.green
     assert found.bug.fail_to_pass
     dear = "def price(count):\n    return count * 5 if count < 3 else count * 6\n"
     two = TESTS.replace("test_one", "test_two").replace("price(1), 5", "price(2), 10")
     files = with_price(dear) | {"tests/test_two.py": two.partition("    def test_many")[0]}
     broken = asyncio.run(prove(project().model_copy(update={"files": files})))
-    assert [test.rpartition(".")[2] for test in broken.unsteady] == ["test_many"]
+    others = {name.rpartition(".")[2]: o.status for name, o in broken.baseline.others.items()}
+    assert others == {"test_many": "failed"}
     with pytest.raises(ItemError, match="no_bug_found"):  # one test is left, and bugs break it all
         asyncio.run(prove(project(dear)))
     with pytest.raises(ItemError, match="no test passes twice"):

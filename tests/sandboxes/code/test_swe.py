@@ -101,7 +101,7 @@ def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
         first = await inject_bug(coins, baseline, Random(3))
         assert first == await inject_bug(coins, baseline, Random(3))
         assert set(first.fail_to_pass) | set(first.pass_to_pass) == set(baseline.names)
-        blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name))
+        blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name), {})
         with pytest.raises(ItemError, match="no_bug_found"):
             await inject_bug(coins, blind, Random(3))
 
