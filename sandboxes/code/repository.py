@@ -80,7 +80,7 @@ class Repository:
             "new_files": MAX_FILES - len(self._digests),
             "new_entries": MAX_ENTRIES,
         }
-        argv = [python_env.PYTHON, "-I", "-B", TREE]
+        argv = [python_env.base_python(), "-I", "-S", "-B", TREE]
         asked = json.dumps(request).encode()
         done = await self._sandbox.exec(argv, stdin=asked, cwd="/", timeout_s=LOOK_S)
         try:
@@ -122,7 +122,7 @@ def how_it_ended(done: ExecResult) -> str:
 
 
 def digest_of(text: str | None) -> str | None:
-    return None if text is None else hashlib.sha256(text.encode()).hexdigest()
+    return None if text is None else hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 
 
 def plain(path: str) -> str:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from records.digest import digest
 from records.errors import ItemError
-from sandboxes.code.mutations import Mutation, Replacement, in_rounds, mutations_of, undo
+from sandboxes.code.mutation_search import find_mutations
+from sandboxes.code.mutations import Mutation, Replacement, in_rounds, undo
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import (
     WITHOUT_PASS,
@@ -90,21 +91,18 @@ async def baseline_of(project: Project) -> Baseline:
 
 
 async def inject_bug(project: Project, baseline: Baseline, rng: Random) -> Bug:
-    """A bug drawn by `rng`. ItemError("no_bug_found") when none of the tries shows in the tests."""
-    for mutation in islice(drawn_mutations(project, rng), MAX_TRIES):
+    """A bug drawn by `rng`. ItemError where none of the tries shows in the tests ("no_bug_found"),
+    or nothing could be tried ("no_mutations")."""
+    for mutation in islice(await drawn_mutations(project, rng), MAX_TRIES):
         if (bug := await injected_bug(project, baseline, mutation)) is not None:
             return bug
     raise ItemError("no_bug_found", f"project {project.name}: none in {MAX_TRIES} tries")
 
 
-def drawn_mutations(project: Project, rng: Random) -> Iterator[Mutation]:
-    """All of the project's mutations in the order in which they are tried for one task."""
-    places = [
-        mutation
-        for path, text in sorted(project.sources.items())
-        for mutation in mutations_of(path, text)
-    ]
-    return in_rounds(places, rng.shuffle)
+async def drawn_mutations(project: Project, rng: Random) -> Iterator[Mutation]:
+    """All of the project's mutations in the order in which they are tried for one task. Errors as
+    `find_mutations`."""
+    return in_rounds(await find_mutations(project), rng.shuffle)
 
 
 async def injected_bug(project: Project, baseline: Baseline, mutation: Mutation) -> Bug | None:

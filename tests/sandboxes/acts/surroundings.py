@@ -92,6 +92,7 @@ RUNS_OF_TESTS: tuple[Act, ...] = (
     tests_that("kill everything", "os.kill(-1, 9)"),
     tests_that("stop everything", "os.kill(-1, 19)", after=WORKS),
     tests_that("kill process 1", "[os.kill(1, s) for s in (1, 2, 3, 9, 15)]"),
+    tests_that("say half letters", r"raise ValueError('\ud800 \udc80 \0')"),
     tests_that("end without a word", "os._exit(0)"),
     tests_that("crash", "import ctypes; ctypes.string_at(0)"),
     tests_that(

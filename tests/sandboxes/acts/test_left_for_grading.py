@@ -20,6 +20,7 @@ LEFT = {
     "a name as long as can be": {"n" * 255: "x"},
     "a path as long as is taken": {"/".join(["n" * 199] * 5): "x"},
     "names with line breaks and escapes": {"a\nb.py": "x", "\x1b[2J.py": "x", "-rf": "x"},
+    "a message of half letters": {"shop/price.py": r"raise ValueError('\ud800')"},
     "nothing": {},
 }
 
@@ -30,3 +31,4 @@ def test_what_is_left_is_graded(name: str) -> None:
     found = asyncio.run(run_suite(PROJECT, LEFT[name], [ONE, MANY]))
     assert found.failures.keys() == {ONE, MANY}
     assert not found.passed
+    "".join(map(str, found.failures.values())).encode()  # as verdicts are stored

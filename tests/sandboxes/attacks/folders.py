@@ -134,6 +134,7 @@ ATTEMPTS = [
     ),
     *(upward(name, mechanism, work) for name, (mechanism, work) in UPWARDS.items()),
     attempt("a handle of a given folder", mechanism="name_to_handle_at",
-            payload=f"NAME_TO_HANDLE = {NUMBERS['name_to_handle_at']}\n{HANDLE}", scene=scenes.words("/usr"),
+            payload=f"NAME_TO_HANDLE = {NUMBERS['name_to_handle_at']}\n{HANDLE}",
+            scene=scenes.words("/usr"),
             without=walls("CALLS"), refusal="EPERM"),
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """Attempts on processes of the host: to end, steer, read or merely see them."""
 
+import asyncio
 import os
 import shutil
-import subprocess
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 
@@ -121,16 +121,16 @@ async def locked(_without: Set[Protection]) -> AsyncIterator[Scene]:
     with scenes.open_folder() as folder:
         file = folder / "locked"
         file.touch()
-        command = [flock, str(file), "sh", "-c", "echo ready; read line"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen(command, **pipes) as holder:  # pyright: ignore[reportCallIssue]
-            assert holder.stdout
-            assert holder.stdin
-            holder.stdout.readline()
-            found = file.stat()
-            device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}"
-            yield Scene((f"{device}:{found.st_ino}",))
-            holder.stdin.close()
+        holder = await asyncio.create_subprocess_exec(
+            flock, str(file), "sh", "-c", "echo ready; read line",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert holder.stdout is not None
+        await holder.stdout.readline()
+        found = file.stat()
+        device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}"
+        yield Scene((f"{device}:{found.st_ino}",))
+        await holder.communicate(b"\n")
 
 
 attempt = of_group("processes of the host")
@@ -182,12 +182,15 @@ ATTEMPTS = [
     seen("a host's process, its session", "getsid", f"CALL = os.getsid\n{GROUP}", refusal=ABSENT),
     seen("a host's process, its state", "/proc/PID/status", in_proc("status")),
     seen("a host's process, its threads", "/proc/PID/task", in_proc("comm")),
-    seen("a host's process, its memory", "/proc/PID/mem", MEMORY, scene=scenes.victim, as_root=True, without=OPEN),
-    seen("a host's process, its memory by a call", "process_vm_readv", VECTOR, scene=scenes.victim, as_root=True,
+    seen("a host's process, its memory", "/proc/PID/mem", MEMORY,
+         scene=scenes.victim, as_root=True, without=OPEN),
+    seen("a host's process, its memory by a call", "process_vm_readv", VECTOR,
+         scene=scenes.victim, as_root=True,
          without=OPEN | walls("CALLS")),
     seen("a host's process, traced", "ptrace", TRACE, as_root=True, refusal="EPERM",
          without=OPEN | walls("CALLS"), by="system call filter"),
-    seen("a host's process, its descriptors", "pidfd_getfd", TAKE, scene=scenes.victim, as_root=True, refusal=ABSENT,
+    seen("a host's process, its descriptors", "pidfd_getfd", TAKE,
+         scene=scenes.victim, as_root=True, refusal=ABSENT,
          without=OPEN | walls("CALLS")),
     attempt("the host's locks", mechanism="/proc/locks", payload=LOCKS, scene=locked,
             without=ALONE | walls("MASKS"), by="masked /proc", refusal="EACCES"),

@@ -18,7 +18,6 @@ from sandboxes.core.stdio import StdioProcess
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local.backend import lease
 from tests.sandboxes.attacks.attempt import (
-    NUMBERS,
     PRELUDE,
     Attempt,
     Scene,
@@ -26,6 +25,7 @@ from tests.sandboxes.attacks.attempt import (
     python,
     walls,
 )
+from tests.sandboxes.attacks.ordinary_work import WORK
 
 PATIENCE_S = 10.0
 """How long a line may take."""
@@ -35,152 +35,6 @@ LOOKED_AFTER_S = 1.0
 neighbour may have to wait."""
 
 ROOMY = Limits(timeout_s=10, memory_mb=192, processes=48, disk_mb=16, open_files=256)
-
-WORK = (
-    f"NUMBERS = {NUMBERS}"
-    + r"""
-import ctypes, fcntl, mmap, os, resource, signal, socket, struct, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-libc.shmat.restype = ctypes.c_void_p
-
-def call(function, *arguments):
-    result = function(*arguments)
-    if result == -1:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
-
-def inotify():
-    fd = call(libc.inotify_init1, 0)
-    for folder in (b"/workspace", b"/tmp"):
-        call(libc.inotify_add_watch, fd, folder, 0x100)  # IN_CREATE
-    os.close(os.open("/workspace/watched", os.O_CREAT))
-    assert b"watched" in os.read(fd, 4096), "another event"
-    os.unlink("/workspace/watched")
-    os.close(fd)
-
-def terminal():
-    ours, theirs = os.openpty()
-    os.write(ours, b"typed\n")
-    assert os.read(theirs, 99) == b"typed\n", "another line"
-    os.close(ours), os.close(theirs)
-
-def pipe():
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    assert os.write(writer, bytes(60_000)) == 60_000, "it takes less than usual"
-    os.close(reader), os.close(writer)
-
-def signals():
-    class Value(ctypes.Union):
-        _fields_ = [("number", ctypes.c_int), ("pointer", ctypes.c_void_p)]
-    signal.pthread_sigmask(signal.SIG_BLOCK, [50])
-    for _ in range(10):
-        call(libc.sigqueue, os.getpid(), 50, Value(7))
-    for _ in range(10):
-        assert signal.sigtimedwait([50], 1).si_signo == 50, "none came"
-
-def timer():
-    ident = ctypes.c_void_p()
-    call(libc.timer_create, 1, None, ctypes.byref(ident))
-    call(libc.timer_delete, ident)
-
-def descriptors():
-    one, two = socket.socketpair()
-    for _ in range(10):
-        socket.send_fds(one, [b"x"], [0, 1])
-    for fd in socket.recv_fds(two, 1, 2)[1]:
-        os.close(fd)
-    one.close(), two.close()
-
-def locks():
-    with open("/workspace/lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-def children():
-    for _ in range(5):
-        if (child := os.fork()) == 0:
-            os._exit(7)
-        assert os.waitpid(child, 0)[1] == 7 << 8, "it ended in another way"
-
-def shared_memory():
-    ident = call(libc.shmget, 0, 65536, 0o1600)
-    call(libc.shmctl, ident, 0, None)
-
-def locked_memory():
-    ident = call(libc.shmget, 0, 65536, 0o1600)
-    try:
-        call(libc.shmctl, ident, 11, None)  # SHM_LOCK
-    finally:
-        call(libc.shmctl, ident, 0, None)
-
-def message():
-    call(libc.msgctl, call(libc.msgget, 0, 0o1600), 0, None)
-
-def semaphore():
-    call(libc.semctl, call(libc.semget, 0, 5, 0o1600), 0, 0)
-
-def server():
-    with socket.create_server(("127.0.0.1", 8080)) as s:
-        with socket.create_connection(("127.0.0.1", 8080)) as mine, s.accept()[0] as theirs:
-            mine.sendall(b"hello")
-            assert theirs.recv(9) == b"hello", "other words"
-
-def abstract_name():
-    with socket.socket(socket.AF_UNIX) as s:
-        s.bind(chr(0) + "service")
-
-def disk():
-    with open("/tmp/file", "wb") as file:
-        file.write(bytes(2_000_000))
-    os.unlink("/tmp/file")
-
-def memory():
-    block = mmap.mmap(-1, 8_000_000)
-    block.write(b"x" * 8_000_000)
-    block.close()
-
-def files():
-    for fd in [os.open("/usr/bin/env", os.O_RDONLY) for _ in range(100)]:
-        os.close(fd)
-
-def processor():
-    assert os.getpriority(os.PRIO_PROCESS, 0) == 0, "its priority is lower"
-    assert call(libc.syscall, NUMBERS["ioprio_get"], 1, 0) == start[0], "its input and output are put last"
-    assert os.sched_getaffinity(0) == start[1], "it lost processors"
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == start[2], "it may open fewer files"
-
-def randomness():
-    with open("/dev/random", "rb", 0) as file:
-        assert len(file.read(64)) == 64, "too few numbers"
-
-def keys():
-    call(libc.syscall, NUMBERS["add_key"], b"user", f"key-{time.monotonic_ns()}".encode(), b"value", 5, -2)
-
-def requests():
-    ident = ctypes.c_ulong(0)
-    call(libc.syscall, NUMBERS["io_setup"], 8, ctypes.byref(ident))
-    call(libc.syscall, NUMBERS["io_destroy"], ident)
-
-start = (call(libc.syscall, NUMBERS["ioprio_get"], 1, 0), os.sched_getaffinity(0),  # ioprio_get
-         resource.getrlimit(resource.RLIMIT_NOFILE))
-WORK = [inotify, terminal, pipe, signals, timer, descriptors, locks, children, shared_memory,
-        locked_memory, message, semaphore, server, abstract_name, disk, memory, files, processor,
-        randomness]
-RARE = {"keys": keys, "requests": requests}
-print("ready", flush=True)
-for line in sys.stdin:
-    for part in [*WORK, *(RARE[word] for word in line.split())]:
-        try:
-            part()
-        except (OSError, AssertionError) as error:
-            print(f"{part.__name__}: {error}", flush=True)
-            break
-    else:
-        print("all is done", flush=True)
-"""
-)
-"""For each line of its input it does a bit of everything, and the rare work that the line names."""
 
 STAND = """
 import fcntl
@@ -424,20 +278,20 @@ attempt = partial(
     guard="a sandbox of its own", limits=ROOMY,
 )  # fmt: skip
 USER = {"by": "a user of its own", "one_uid": "the kernel counts it for the user", "alone": True}
+NAMESPACE = {"by": "user namespace"}
 IPC = {"by": "IPC namespace"}
 PROCESSES = {"by": "process namespace"}
 CALLS = {"by": "system call filter", "without": walls("CALLS"), "refusal": "EPERM"}
 
 ATTEMPTS = [
     attempt("all inotify instances", mechanism="quota of inotify", payload=INOTIFY, **USER),
-    attempt("all inotify watches", mechanism="quota of inotify", payload=WATCHES, **USER),
-    attempt("all pending signals", mechanism="quota of signals", payload=SIGNALS, **USER),
-    attempt("all timers", mechanism="quota of signals", payload=TIMERS, **USER),
+    attempt("all pending signals", mechanism="quota of signals", payload=SIGNALS, **NAMESPACE),
+    attempt("all timers", mechanism="quota of signals", payload=TIMERS, **NAMESPACE),
     attempt("all memory of pipes", mechanism="quota of pipes", payload=PIPES, **USER),
     attempt("all descriptors in flight", mechanism="quota of descriptors in flight",
             payload=IN_FLIGHT, **USER),
     attempt("all memory that may be locked", mechanism="quota of locked memory", payload=LOCKED,
-            by="a user of its own"),
+            **NAMESPACE),
     attempt("all pseudoterminals", mechanism="count of pseudoterminals", payload=TERMINALS),
     attempt("all shared memory identifiers", mechanism="System V objects",
             payload=SYSTEM_V.format(kind="shm"), **IPC),
@@ -468,3 +322,8 @@ ATTEMPTS = [
     attempt("killing everybody", mechanism="signals to others",
             payload=OF_ALL.format(each="os.kill(-1, 9)"), **PROCESSES | {"refusal": "ESRCH"}),
 ]  # fmt: skip
+
+LONG = [
+    attempt("all inotify watches", mechanism="quota of inotify", payload=WATCHES, **USER),
+]
+"""Of many seconds: marked `scale`."""

@@ -236,7 +236,8 @@ ATTEMPTS = [
             ("network interfaces of the host's kernel", "/dev/net/tun"),
             ("virtual machines", "/dev/kvm"), ("loop devices", "/dev/loop-control"),
             ("file systems in a program", "/dev/fuse"),
-            ("what stands on the host's screen", "/dev/vcs"), ("a console of the host", "/dev/tty0"),
+            ("what stands on the host's screen", "/dev/vcs"),
+            ("a console of the host", "/dev/tty0"),
         )
     ),
     attempt("the kernel's messages by their device", mechanism="devices", refusal="ENOENT",

@@ -127,8 +127,8 @@ IO_CLASS = 'syscall(NUMBERS["ioprio_set"], {}, {}, 3 << 13)'
 ATTEMPTS = [
     *(
         attempt(f"every signal to the agent by {way}", mechanism=way, refusal="the agent lives",
-                payload=f"{EVERY}\n{source}\n{SEND}", without=KILLED | walls("CALLS"), play=outlived,
-                by="process namespace")
+                payload=f"{EVERY}\n{source}\n{SEND}", by="process namespace", play=outlived,
+                without=KILLED | walls("CALLS"))
         for way, source in WAYS.items()
     ),
     attempt("stopping the agent", mechanism="SIGSTOP", refusal="the agent lives", play=outlived,

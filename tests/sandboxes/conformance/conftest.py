@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from functools import cache
 
 import pytest
 
@@ -10,10 +11,17 @@ from tests.sandboxes.conformance.subjects import SUBJECTS, Subject
 MARKS = {"podman": [pytest.mark.cluster]}
 
 
+@cache
+def asked(name: str) -> tuple[Subject, str | None]:
+    """Who is asked, and why that cannot be."""
+    found = SUBJECTS[name]()
+    return found, found.backend.unavailable()
+
+
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in SUBJECTS])
 def subject(request: pytest.FixtureRequest) -> Subject:
-    found = SUBJECTS[request.param]()
-    if (reason := found.backend.unavailable()) is not None:
+    found, reason = asked(request.param)
+    if reason is not None:
         pytest.skip(f"no sandbox of {found.name} can run here: {reason}")
     return found
 

@@ -1,5 +1,7 @@
 """Who is asked: every backend in a line of its own, and what a test needs to know of each."""
 
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +16,9 @@ from sandboxes.lending.leases import closing
 from sandboxes.local import cgroups
 from sandboxes.local.backend import LocalBackend
 from sandboxes.local.reaper import reap
+from tests.sandboxes.conformance import image
 from tests.sandboxes.conformance.plain import PlainBackend, folder
+from tests.sandboxes.conformance.podman import PodmanBackend
 
 SMALL = SandboxTemplate(
     limits=Limits(memory_mb=128, processes=48, output_bytes=8_000_000, open_files=128)
@@ -33,6 +37,8 @@ class Subject(NamedTuple):
     """A Python inside."""
     remains: Callable[[str], list[str]]
     """What is left of an ended sandbox of a dead owner, once that was cleared up."""
+    soon_s: float = 0.3
+    """In less a new stream may not be made."""
 
     @asynccontextmanager
     async def sandbox(
@@ -64,7 +70,19 @@ def plain() -> Subject:
     return Subject("plain", PlainBackend(), sys.executable, plain_remains)
 
 
+def podman_remains(name: str) -> list[str]:
+    command = ["podman", "ps", "--all", "--format={{.Names}}", f"--filter=name={name}"]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+
+
+def podman() -> Subject:
+    options = ("--runtime=runc",) if shutil.which("runc") else ()
+    backend = PodmanBackend(image.NAME, image.PYTHON, options)
+    return Subject("podman", backend, image.PYTHON, podman_remains, soon_s=10)
+
+
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     "local": local,
     "plain": plain,
+    "podman": podman,
 }

@@ -115,23 +115,24 @@ async def test_one_that_lingers_outlives_its_owner_and_is_taken_over(subject: Su
 
 
 async def test_its_time_over_it_is_gone_by_itself(subject: Subject) -> None:
-    process, name = await owner(subject, "0.5")
+    process, name = await owner(subject, str(subject.soon_s))
     process.kill()
     await process.wait()
     await left_nothing(subject, name)
     with pytest.raises(TransientError):
         await subject.backend.adopt(name)
-    async with subject.sandbox(linger_s=0.3) as sandbox:
+    async with subject.sandbox(linger_s=subject.soon_s) as sandbox:
         await sandbox.leave()
         await gone(subject, sandbox.name)
 
 
 async def test_with_a_living_holder_it_lingers_for_as_long_as_it_is_used(subject: Subject) -> None:
-    async with subject.sandbox(linger_s=0.3) as sandbox:
+    async with subject.sandbox(linger_s=subject.soon_s) as sandbox:
         for _ in range(3):
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(subject.soon_s)
             sandbox.drop_stream()
-            assert (await sandbox.exec(["sh", "-c", "sleep 0.3; echo alive"])).stdout == b"alive\n"
+            script = f"sleep {subject.soon_s}; echo alive"
+            assert (await sandbox.exec(["sh", "-c", script])).stdout == b"alive\n"
 
 
 async def test_what_kills_it_from_outside_is_not_the_programs_doing(subject: Subject) -> None:
