@@ -38,6 +38,10 @@ NOT_CONTAINED = """
 - A program can end or stop the agent of its own sandbox, since both run as the same user. The host
   then has a lost sandbox (a `TransientError`, after at most 20 s), never a result.
 - Bugs of the kernel: all sandboxes share it.
+- A graded test and the code under test share a process. Code written against this very runner can
+  tell a copy with a turned assertion from the test (by a file, by the running code), or change a
+  value in the test's own variables, and pass; so can code that reads the expected values in the
+  tests (`FITTING` in `tests/sandboxes/attacks/forgings.py`). No answer of a problem is inside.
 - What a sandbox learns from files that all of them share read-only (`/usr`, the interpreter): who
   opens them and when (inotify, advisory locks, the page cache), and so a slow way for two sandboxes
   that both want to talk.
