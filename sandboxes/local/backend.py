@@ -145,7 +145,9 @@ class LocalBackend:
 
 
 def channel_to(body: LocalBody, template: SandboxTemplate) -> FrameChannel:
-    return FrameChannel(body.connect, body.cause, token=body.token, linger_s=template.linger_s)
+    return FrameChannel(
+        body.connect, body.cause, body.silence, token=body.token, linger_s=template.linger_s
+    )
 
 
 LOCAL: Backend = LocalBackend()

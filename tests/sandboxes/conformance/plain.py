@@ -121,6 +121,9 @@ class PlainBody:
             await asyncio.sleep(0.002)
         return ended_with(None if isinstance(self.process, ProcessId) else self.process.returncode)
 
+    async def silence(self, why: str) -> SynthError:
+        return TransientError(why)
+
     def memory_kills(self) -> int:
         return 0
 
@@ -147,7 +150,7 @@ class PlainBody:
         raise lacking("plain", Capability.RECYCLING)
 
     def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(self.connect, self.cause, token=self.token, linger_s=template.linger_s)
+        return FrameChannel(self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s)
 
 
 class PlainBackend:
