@@ -33,9 +33,8 @@ async def gone(subject: Subject, name: str) -> None:
 
 async def left_nothing(subject: Subject, name: str) -> None:
     async def nothing() -> bool:
-        return not subject.remains(name)
+        return name not in await subject.names() and not subject.remains(name)
 
-    await gone(subject, name)
     await until(nothing)
 
 
