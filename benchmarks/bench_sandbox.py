@@ -3,13 +3,15 @@
     python benchmarks/bench_sandbox.py [--repeats 30] [--live 60] [--servers time,git]
 
 Prints one JSON line per measurement: median and 95th percentile, all limits on that this machine
-can enforce. The figures of sandboxes are those of `synth sandbox bench`. Cases take turns, so that
-a change of the machine's load meets all of them. A plain subprocess is the baseline of the same
-run: `true` for a command, the same server over the SDK's own stdio client for a server.
+can enforce. The figures of sandboxes are those of `synth sandbox bench`; run by root, they are of
+root and of a normal user. Cases take turns, so that a change of the machine's load meets all of
+them. A plain subprocess is the baseline of the same run: `true` for a command, the same server over
+the SDK's own stdio client for a server.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,6 +24,7 @@ from mcp import Client, StdioServerParameters
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
+from sandboxes.bench.callers import both
 from sandboxes.bench.measure import figures
 from sandboxes.code.projects import builtin_projects
 from sandboxes.code.workspace import open_workspace
@@ -51,7 +54,8 @@ async def main() -> None:
     options = parser.parse_args()
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
-    for figure in await figures(repeats=options.repeats, live=options.live):
+    measured = both if os.geteuid() == 0 else figures
+    for figure in await measured(repeats=options.repeats, live=options.live):
         show(figure._asdict() | limits())
     for name in options.servers.split(","):
         await measure_server(name, options.repeats)
@@ -166,7 +170,7 @@ def report(seconds: dict[str, list[float]]) -> None:
 
 def limits() -> dict[str, list[str]]:
     """Those that this machine can hold: a sandbox without them starts sooner."""
-    return {"limits": [entry.what for entry in enforceable() if entry.holds == "yes"]}
+    return {"limits": [entry.what for entry in enforceable(None) if entry.holds == "yes"]}
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 """The attempts to get out of a sandbox, played here: python -m benchmarks.containment [FILE]
 
-Prints the table, and writes it to FILE if one is given (docs/containment.md). Run as root, which
-alone can make all controls. Exit code 1 if an attempt was not contained, or its control not won.
+Prints the tables, and writes them to FILE if one is given (docs/containment.md). Run as root,
+which alone can make all controls; root plays them a second time as a user without rights. Exit
+code 1 if an attempt was not contained, or its control not won.
 """
 
+import asyncio
 import os
 import sys
 from collections import Counter
 from pathlib import Path
 
 from sandboxes.lending.leases import available
-from tests.sandboxes.attacks.attempt import Attempt, impossible, verdicts
+from tests.sandboxes.attacks.attempt import ROOT_ONLY, Attempt, Outcome, complaint, is_root
+from tests.sandboxes.attacks.callers import by_a_user, play_all
 from tests.sandboxes.attacks.suite import ATTEMPTS
 
 HEAD = """# Containment
@@ -22,7 +25,11 @@ or the pool, the snapshot, the grader or the proxy leaves out the one step that 
 must succeed, so the payload works. With **all walls** it must say in its own words that it was
 refused. Nothing hostile runs outside a sandbox.
 
-Written by `python -m benchmarks.containment docs/containment.md`, as {user}, on Linux {kernel}.
+All of it is played for two callers: for root, and for a user without rights, who cannot give a
+sandbox a user of its own and has no control groups. What that user cannot play says why: where
+only root can make the control the attempt itself is played all the same.
+
+Written by `python -m benchmarks.containment docs/containment.md`, on Linux {kernel}.
 """
 
 NOT_CONTAINED = """
@@ -39,59 +46,100 @@ NOT_CONTAINED = """
 - Without control groups, limits are those of single processes (`synth sandbox doctor` says so).
 """
 
+Outcomes = dict[str, Outcome]
+
 
 def row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
-def table(attempts: list[Attempt], seen: dict[str, tuple[str, str]]) -> str:
-    lines = [
-        row("attempt", "group", "contained by", "control without", "seen: control", "all walls"),
-        row(*["---"] * 6),
-    ]
+def cell(outcome: Outcome | None) -> str:
+    """What came of it with all walls; and how the control went, unless it was won."""
+    if outcome is None or not outcome.contained:
+        return "not played: " + (outcome.control if outcome is not None else "no such caller here")
+    if outcome.control == ROOT_ONLY:
+        return f"{outcome.contained} (no control: root alone can make it)"
+    return outcome.contained
+
+
+def table(attempts: list[Attempt], root: Outcomes, user: Outcomes) -> str:
+    head = "attempt", "contained by", "control without: won", "root: all walls", "a user: all walls"
+    lines = [row(*head), row(*["---"] * len(head))]
     for attempt in attempts:
-        control, contained = seen[attempt.name]
-        cells = attempt.contained_by, ", ".join(attempt.lacking), control.split()[0], contained
-        lines.append(row(attempt.name, attempt.group, *cells))
+        lacking = ", ".join(attempt.lacking)
+        seen = cell(root.get(attempt.name)), cell(user.get(attempt.name))
+        lines.append(row(attempt.name, attempt.contained_by, lacking, *seen))
     return "".join(lines)
 
 
-def refused_anyway(attempts: list[Attempt], seen: dict[str, tuple[str, str]]) -> str:
-    lines = [row("attempt", "group", "why", "seen"), row(*["---"] * 4)]
-    lines += [row(a.name, a.group, str(a.kernel), seen[a.name][1]) for a in attempts]
+def refused_anyway(attempts: list[Attempt], root: Outcomes, user: Outcomes) -> str:
+    lines = [row("attempt", "group", "why", "root: all walls", "a user: all walls")]
+    lines += [row(*["---"] * 5)]
+    for attempt in attempts:
+        seen = cell(root.get(attempt.name)), cell(user.get(attempt.name))
+        lines.append(row(attempt.name, attempt.group, str(attempt.kernel), *seen))
     return "".join(lines)
+
+
+def not_held(attempts: list[Attempt]) -> str:
+    lines = [row("attempt", "group", "why"), row(*["---"] * 3)]
+    return "".join([*lines, *(row(a.name, a.group, str(a.one_uid)) for a in attempts)])
+
+
+def mechanisms(attempts: list[Attempt]) -> str:
+    counts = Counter(attempt.way for attempt in attempts)
+    lines = [row("mechanism", "attempts"), row("---", "---")]
+    return "".join([*lines, *(row(way, str(n)) for way, n in sorted(counts.items()))])
+
+
+def page(root: Outcomes, user: Outcomes, wrong: dict[str, list[str]]) -> str:
+    controlled = [attempt for attempt in ATTEMPTS if attempt.kernel is None]
+    anyway = [attempt for attempt in ATTEMPTS if attempt.kernel is not None]
+    open_to_one = [attempt for attempt in ATTEMPTS if attempt.one_uid is not None]
+    text = HEAD.format(kernel=os.uname().release.partition("-")[0])
+    ways = len({attempt.way for attempt in ATTEMPTS})
+    text += f"\n{len(ATTEMPTS)} attempts by {ways} mechanisms.\n\n"
+    head = "caller", "played", "control won", "refused", "not as expected"
+    text += row(*head) + row(*["---"] * len(head))
+    for caller, outcomes in (("root", root), ("a user", user)):
+        played = [outcome for outcome in outcomes.values() if outcome.contained]
+        won = sum(outcome.control.startswith("won") for outcome in played)
+        refused = sum(outcome.contained.startswith("refused") for outcome in played)
+        unexpected = ", ".join(wrong[caller]) or "none"
+        text += row(caller, str(len(played)), str(won), str(refused), unexpected)
+    for group in dict.fromkeys(attempt.group for attempt in controlled):
+        text += f"\n## {group[0].upper()}{group[1:]}\n\n"
+        text += table([a for a in controlled if a.group == group], root, user)
+    text += "\n## Refused with or without the walls\n\nNo wall of ours can be taken away to let "
+    text += "these through; they are played all the same.\n\n"
+    text += refused_anyway(anyway, root, user)
+    text += f"\n## Mechanisms\n\n{mechanisms(ATTEMPTS)}{NOT_CONTAINED}"
+    if open_to_one:
+        text += "\n## Not held for a caller with one user id\n\n" + not_held(open_to_one)
+    return text
 
 
 def main(file: str | None = None) -> int:
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
-    seen: dict[str, tuple[str, str]] = {}
-    for attempt in ATTEMPTS:
-        why = impossible(attempt)
-        seen[attempt.name] = verdicts(attempt) if why is None else (f"skipped: {why}", "")
-        print(f"{attempt.group}: {attempt.name}: {seen[attempt.name][1]}", file=sys.stderr)
-    wrong = [
-        attempt.name
-        for attempt in ATTEMPTS
-        if impossible(attempt) is None
-        and not (
-            seen[attempt.name][1] == f"refused {attempt.refusal}"
-            and (attempt.kernel or seen[attempt.name][0].startswith("won"))
-        )
-    ]
-    controlled = [a for a in ATTEMPTS if a.kernel is None]
-    user = "root" if os.geteuid() == 0 else "an ordinary user"
-    groups = ", ".join(f"{n} {name}" for name, n in Counter(a.group for a in controlled).items())
-    text = HEAD.format(user=user, kernel=os.uname().release.partition("-")[0])
-    text += f"\n{len(controlled)} attempts with a control ({groups}); not as expected: "
-    text += f"{', '.join(wrong) or 'none'}.\n\n" + table(controlled, seen)
-    text += "\n## Refused with or without the walls\n\nNo wall of ours can be taken away to let "
-    text += "these through; they are played all the same.\n\n"
-    text += refused_anyway([a for a in ATTEMPTS if a.kernel is not None], seen) + NOT_CONTAINED
+    own = asyncio.run(play_all(ATTEMPTS))
+    other = by_a_user(attempt.name for attempt in ATTEMPTS)
+    if isinstance(other, str):
+        print(f"the second caller is not played: {other}", file=sys.stderr)
+        other = {}
+    root, user = (own, other) if is_root() else ({}, own)
+    wrong: dict[str, list[str]] = {"root": [], "a user": []}
+    for caller, outcomes in (("root", root), ("a user", user)):
+        for attempt in (attempt for attempt in ATTEMPTS if attempt.name in outcomes):
+            words = complaint(attempt, outcomes[attempt.name], root=caller == "root")
+            if words is not None:
+                wrong[caller].append(attempt.name)
+                print(f"{caller}: {attempt.group}: {attempt.name}: {words}", file=sys.stderr)
+    text = page(root, user, wrong)
     if file is not None:
         Path(file).write_text(text, encoding="utf-8")
     print(text)
-    return 1 if wrong else 0
+    return 1 if any(wrong.values()) else 0
 
 
 if __name__ == "__main__":

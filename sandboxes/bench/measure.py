@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from sandboxes.bench import memory
 from sandboxes.core.owners import PREFIX, owner_name
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
@@ -16,6 +17,7 @@ from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.leases import lease
 from sandboxes.lending.pool import Pool
 from sandboxes.local import cgroups
+from sandboxes.local.body import LocalBody
 
 WARM_UP = 3
 SMALL = SandboxTemplate(limits=Limits(memory_mb=64, processes=16, disk_mb=4))
@@ -50,8 +52,8 @@ async def latencies(repeats: int) -> list[Figure]:
         await pool.warm(SandboxTemplate(), 1)
         cases: dict[tuple[str, str], Callable[[], Awaitable[None]]] = {
             ("plain subprocess", ""): plain,
-            ("fresh sandbox + exec + end", "at most 80"): fresh,
-            ("warm lease + exec", "at most 5"): lambda: warm(pool),
+            ("fresh sandbox + exec + end", "at most 45"): fresh,
+            ("warm lease + exec", "at most 3"): lambda: warm(pool),
             ("its cleaning and proof", ""): pool.settled,  # of the case before it
             ("exec in a held sandbox", "at most 2"): lambda: held_exec(held),
         }
@@ -106,6 +108,9 @@ class Many(NamedTuple):
     opened_s: float
     answered: int
     exec_s: list[float]
+    processes_mb: float
+    kernel_mb: float
+    """The kernel's own memory, by how much it grew: what others do here meanwhile counts, too."""
     closed_s: float
     left: int
     """Processes below this one, and control groups of it, that are there afterwards."""
@@ -114,7 +119,7 @@ class Many(NamedTuple):
 async def hold_many(count: int) -> Many:
     """`count` sandboxes alive at once; then a command in every one of them; then none."""
     answers, took = [], []
-    before = remains()
+    before, kernel = remains(), memory.kernel_mb()
     async with AsyncExitStack() as stack:
         started, gate, sandboxes = time.perf_counter(), asyncio.Semaphore(AT_ONCE), []
 
@@ -129,11 +134,21 @@ async def hold_many(count: int) -> Many:
             done = await sandbox.exec(["echo", str(number)])
             took.append(time.perf_counter() - begun)
             answers.append(done.stdout == f"{number}\n".encode())
+        kernel = memory.kernel_mb() - kernel
+        weight = memory.processes_mb(pid for s in sandboxes for pid in processes_of(s))
         closing = time.perf_counter()
         for sandbox in sandboxes:
             sandbox.end("all are ended")
     closed_s = time.perf_counter() - closing
-    return Many(opened_s, sum(answers), took, closed_s, remains() - before)
+    return Many(opened_s, sum(answers), took, weight, kernel, closed_s, remains() - before)
+
+
+def processes_of(sandbox: Sandbox) -> tuple[int, int]:
+    """bubblewrap's id and the agent's, on the host."""
+    body = sandbox.body
+    assert isinstance(body, LocalBody)
+    assert body.agent is not None
+    return body.pid, body.agent.pid
 
 
 def remains() -> int:
@@ -146,11 +161,15 @@ def remains() -> int:
 
 async def many(count: int) -> list[Figure]:
     seen = await hold_many(count)
+    own, kernel = seen.processes_mb / count, seen.kernel_mb / count
     return [
         Figure("alive at once", count, None, "sandboxes", 1, ""),
         Figure("- that answered", seen.answered, None, "sandboxes", 1, f"{count}"),
         of("- exec in one of them", "", seen.exec_s),
         Figure("- opening them", round(seen.opened_s, 1), None, "s", 1, ""),
+        Figure("- memory of one", round(own + kernel, 2), None, "MB", count, "at most 5"),
+        Figure("  - of its two processes (PSS)", round(own, 2), None, "MB", count, ""),
+        Figure("  - of the kernel for it", round(kernel, 2), None, "MB", count, ""),
         Figure("- ending them", round(seen.closed_s, 1), None, "s", 1, ""),
         Figure("- processes and groups left behind", seen.left, None, "", 1, "0"),
     ]

@@ -2,17 +2,16 @@
 
 A mutation is a change of text found through the syntax tree, so that layout and comments stay and
 its undo is an exact replacement. Whether anything notices it, tests decide (`sandboxes.code.swe`).
+
+This module runs in bare sandboxes, too: it imports nothing of ours.
 """
 
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
-
-from sandboxes.code.projects import MAX_FILES
 
 MutationOperator = Literal[
     "boundary", "comparison", "arithmetic", "logic", "off_by_one", "constant",
@@ -66,10 +65,9 @@ def undo(original: str, mutation: Mutation) -> Replacement:
     return Replacement(mutated, original)
 
 
-@lru_cache(maxsize=MAX_FILES)
 def mutations_of(path: str, text: str) -> tuple[Mutation, ...]:
-    """Every mutation of a file, in the order of the text. Empty where it is not Python. Kept, since
-    every task on a project draws from all of its files, and each mutation takes a parse of one."""
+    """Every mutation of a file, in the order of the text. Empty where it is not Python. Strangers'
+    texts are given to it in a sandbox only (`sandboxes.code.mutation_search`)."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -110,7 +108,9 @@ class _Finder:
     def offset(self, line: int, column: int) -> int:
         """`ast` counts columns in bytes of UTF-8."""
         text = self.lines[line - 1]
-        return self.starts[line - 1] + len(text.encode()[:column].decode())
+        if not text.isascii():
+            column = len(text.encode()[:column].decode())
+        return self.starts[line - 1] + column
 
     def begin(self, node: Any) -> int:
         return self.offset(node.lineno, node.col_offset)

@@ -13,10 +13,10 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from records.config import Config
-from records.errors import TransientError
 from sandboxes.code.projects import Project
-from sandboxes.code.suite import ROOT, SuiteRun, check_sandboxes, on_disk, template_of
+from sandboxes.code.suite import ENDED_SANDBOX, ROOT, CaseOutcome, SuiteRun, on_disk, template_of
 from sandboxes.core import python_env
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.leases import LeaseSandbox
@@ -131,11 +131,11 @@ class ProblemSet(Config):
 
 async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[str]) -> SuiteRun:
     """The named hidden tests on the candidate's file. TransientError only where a sandbox fails
-    by itself."""
+    by itself: a program that ends its sandbox has failed."""
     program = candidate.get(problem.file)
     if program is None:
-        return SuiteRun(dict.fromkeys(names, f"there is no {problem.file}"))
-    failures: dict[str, str | None] = {}
+        return SuiteRun(dict.fromkeys(names, CaseOutcome("failed", f"there is no {problem.file}")))
+    outcomes: dict[str, CaseOutcome] = {}
     with on_disk({problem.file: program}) as bind:
         template = template_of(problem.project(), (bind,))
         async with Pool(PoolSettings(live=1)) as pool:
@@ -144,25 +144,25 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
                     # proved clean, so that no run leaves anything to the next; this candidate's
                     # alone, so that none meets another
                     case = problem.cases[name]
-                    failures[name] = await one_case(problem, case, template, pool.lease)
-                except TransientError:
-                    await check_sandboxes()
-                    failures[name] = "it ended its sandbox"
-    return SuiteRun(failures)
+                    outcomes[name] = await one_case(problem, case, template, pool.lease)
+                except ProgramEndedError:
+                    outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
+    return SuiteRun(outcomes)
 
 
 async def one_case(
     problem: Problem, case: ProblemCase, template: SandboxTemplate, lease: LeaseSandbox
-) -> str | None:
+) -> CaseOutcome:
     argv = [word.format(file=f"{ROOT}/{problem.file}") for word in RUN[problem.language][1]]
     async with lease(template) as sandbox:
         done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
     if done.timed_out:
-        return f"no answer within {TIMEOUT_S:g} s"
+        return CaseOutcome("failed", f"no answer within {TIMEOUT_S:g} s")
     if done.exit_code:
-        return f"ended with exit code {done.exit_code}"
+        return CaseOutcome("failed", f"ended with exit code {done.exit_code}")
     said = done.stdout[:MAX_PRINTED].decode(errors="replace")
-    return None if same_answer(said, case.stdout) else "wrong answer"
+    right = same_answer(said, case.stdout)
+    return CaseOutcome("passed") if right else CaseOutcome("failed", "wrong answer")
 
 
 def same_answer(said: str, expected: str) -> bool:

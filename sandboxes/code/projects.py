@@ -1,13 +1,10 @@
 """A project that code tasks are about: source files, a test suite, and how the suite is run.
 
 Projects that come with this package are data: `repositories/*.yaml`, files and all. Others are
-read from a git repository or a source distribution; of those only text files count.
+read from a git repository or a source distribution (`sandboxes.code.sources`); of those only text
+files count.
 """
 
-import io
-import re
-import subprocess
-import tarfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -16,7 +13,6 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from records.config import Config
-from records.errors import ConfigError
 from tool_specs.domains.loading import definitions_in
 
 FOLDER = Path(__file__).parent / "repositories"
@@ -27,11 +23,8 @@ MAX_FILE, MAX_FILES, MAX_TOTAL = 200_000, 2_000, 8_000_000
 MAX_DEFINITION = 2 * MAX_TOTAL
 """Bytes of a definition: text that YAML must escape or indent takes more than it is long."""
 
-REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./~^-]*")
-"""Of a git repository on this machine; what begins with a dash would be an option."""
-
-GIT_S = 60.0
-"""Wall clock for reading a commit."""
+MAX_PATH, MAX_NAME, MAX_DEPTH = 1_000, 255, 50
+"""Bounds of a path: its bytes, those between two slashes, and the folders and the file in it."""
 
 STEERS_TESTS = frozenset(
     {"conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc"}
@@ -90,72 +83,33 @@ class Project(Config):
         }
 
     def graded_files(self, candidate: Mapping[str, str]) -> dict[str, str]:
-        """The candidate's own files, and the project's own version of all that judges them."""
+        """The candidate's own files, and the project's own version of all that judges them. A file
+        of the candidate's that stands in the way of one of those is left out."""
+        judging = {p: text for p, text in self.files.items() if self.is_protected(p)}
+        folders = {str(parent) for path in judging for parent in PurePosixPath(path).parents}
         own = {p: text for p, text in candidate.items() if not self.is_protected(p)}
-        return own | {p: text for p, text in self.files.items() if self.is_protected(p)}
+        in_the_way = {
+            p
+            for p in own
+            if p in folders or any(str(parent) in judging for parent in PurePosixPath(p).parents)
+        }
+        return {p: text for p, text in own.items() if p not in in_the_way} | judging
 
 
 def check_path(path: str) -> None:
-    """ValueError for a path that is not relative, plain and below the root."""
+    """ValueError for a path that is not relative, plain and below the root, or too long."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\0" in path or path == ".":
         raise ValueError(f"a project's path is relative, without '..', got {path!r}")
+    longest = max(len(part.encode()) for part in pure.parts)
+    if len(path.encode()) > MAX_PATH or longest > MAX_NAME or len(pure.parts) > MAX_DEPTH:
+        raise ValueError(
+            f"a project's path has at most {MAX_PATH} bytes, {MAX_NAME} between two slashes, and "
+            f"{MAX_DEPTH} names; got {path[:60]!r}..."
+        )
 
 
 @cache
 def builtin_projects() -> dict[str, Project]:
     """The projects that come with the package, by name."""
     return {project.name: project for project in definitions_in(FOLDER, Project)}
-
-
-def files_of_git(folder: Path, revision: str = "HEAD") -> dict[str, str]:
-    """The files of a commit. Nothing of the repository runs: `git archive` reads objects only.
-    ConfigError for a revision or a folder that is none, and one that takes too long to read."""
-    if not REVISION.fullmatch(revision):
-        raise ConfigError(
-            f"a revision is a branch, a tag or a commit, such as main, v1.2 or HEAD~1; got "
-            f"{revision!r}"
-        )
-    command = ["git", "-C", str(folder), "archive", "--format=tar", revision]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S)
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"cannot read {revision} of {folder} within {GIT_S:g} s") from None
-    except FileNotFoundError:
-        raise ConfigError(f"cannot read {folder}: no program git is installed") from None
-    if b"not a valid object name" in done.stderr:
-        raise ConfigError(f"{folder} has no revision {revision!r}")
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise ConfigError(f"cannot read {revision} of {folder}: {said}")
-    return text_files(done.stdout)
-
-
-def sdist_files(tar: bytes, where: str) -> dict[str, str]:
-    """Text files below the one top folder of a source distribution. ConfigError naming `where`."""
-    files = text_files(tar)
-    tops = {path.partition("/")[0] for path in files}
-    if len(tops) != 1:
-        raise ConfigError(f"{where} is no source distribution: its top folders are {tops}")
-    return {path.partition("/")[2]: text for path, text in files.items()}
-
-
-def text_files(tar: bytes) -> dict[str, str]:
-    """Regular UTF-8 files of an archive; nothing is written anywhere. ConfigError when too big."""
-    found: dict[str, str] = {}
-    total = 0
-    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
-        for member in archive:
-            path = member.name.removeprefix("./")
-            if not member.isreg() or member.size > MAX_FILE:
-                continue
-            file = archive.extractfile(member)
-            try:
-                check_path(path)
-                found[path] = file.read().decode() if file else ""
-            except ValueError:  # also a file that is not UTF-8
-                continue
-            total += member.size
-            if len(found) > MAX_FILES or total > MAX_TOTAL:
-                raise ConfigError(f"a project has at most {MAX_FILES} files, {MAX_TOTAL} bytes")
-    return found

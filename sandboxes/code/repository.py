@@ -35,7 +35,7 @@ LOOK_S = 60.0
 """No more than a bound, for a machine in trouble."""
 
 
-class Tree(BaseModel):
+class SeenFiles(BaseModel):
     """What `inside/tree.py` answers."""
 
     model_config = ConfigDict(strict=True)
@@ -80,11 +80,11 @@ class Repository:
             "new_files": MAX_FILES - len(self._digests),
             "new_entries": MAX_ENTRIES,
         }
-        argv = [python_env.PYTHON, "-I", "-B", TREE]
+        argv = [python_env.base_python(), "-I", "-S", "-B", TREE]
         asked = json.dumps(request).encode()
         done = await self._sandbox.exec(argv, stdin=asked, cwd="/", timeout_s=LOOK_S)
         try:
-            tree = Tree.model_validate_json(done.stdout)
+            tree = SeenFiles.model_validate_json(done.stdout)
             self._learn(tree)
         except ValueError:
             self.problem = f"the repository could not be read: {how_it_ended(done)}"
@@ -92,7 +92,7 @@ class Repository:
         known, self._left = self._left, left_out(tree)
         return [line for line in self._left if line not in known]
 
-    def _learn(self, tree: Tree) -> None:
+    def _learn(self, tree: SeenFiles) -> None:
         """ValueError for what no look at a repository can tell."""
         known = list(self._digests)
         if any(place >= len(known) for place in tree.gone):
@@ -106,7 +106,7 @@ class Repository:
         self.problem = None if tree.folder else f"{REPO} is no folder that can be read"
 
 
-def left_out(tree: Tree) -> list[str]:
+def left_out(tree: SeenFiles) -> list[str]:
     return [
         f"[left out, {why}: {', '.join(map(plain, paths))}]" for why, paths in tree.left.items()
     ]
@@ -122,7 +122,7 @@ def how_it_ended(done: ExecResult) -> str:
 
 
 def digest_of(text: str | None) -> str | None:
-    return None if text is None else hashlib.sha256(text.encode()).hexdigest()
+    return None if text is None else hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 
 
 def plain(path: str) -> str:

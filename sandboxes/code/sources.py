@@ -5,6 +5,7 @@ notice a bug that is injected into it: of anything else no task can be made.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -13,12 +14,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from records.errors import ConfigError
-from sandboxes.code.packages import MACHINE, PackageIndex, project_of_files, project_of_index, whole
-from sandboxes.code.projects import MAX_DEFINITION, Project, files_of_git, sdist_files, text_files
-from sandboxes.code.suite import list_tests
-from sandboxes.code.swe import Bug, baseline_of, inject_bug
+from sandboxes.code.packages import PackageIndex, machine, project_of_files, project_of_index, whole
+from sandboxes.code.projects import MAX_DEFINITION, Project
+from sandboxes.code.reading import files_of_git, files_of_sdist, text_files
+from sandboxes.code.suite import STATUSES
+from sandboxes.code.swe import Baseline, Bug, baseline_of, inject_bug
 from sandboxes.core.template import WORKSPACE
-from sandboxes.lending.leases import lease
 from sandboxes.local.bwrap import AUTHORITIES
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -31,10 +32,9 @@ CLONE = """
 set -e
 git init -q --bare clone
 git -C clone -c protocol.file.allow=never fetch -q --depth 1 -- "$1" "$2"
-git -C clone archive --format=tar FETCH_HEAD
 """
-"""Shell: one commit of a repository, as an archive. Nothing of it is checked out, so no filter,
-hook or submodule of its own is ever run."""
+"""Shell: one commit of a repository. Nothing of it is checked out, so no filter, hook or submodule
+of its own is ever run."""
 
 
 async def project_from(
@@ -58,11 +58,11 @@ async def project_from(
         return project.model_copy(update={"name": name}) if name else project
     path = Path(source)
     if REMOTE.fullmatch(source):
-        files = text_files(await fetch_git(source, revision, index=index))
+        files = await fetch_git(source, revision, index=index)
     elif path.is_file() and source.endswith((".tar.gz", ".tgz")):
-        files = sdist_files(path.read_bytes(), source)
+        files = await files_of_sdist(path)
     elif source and path.is_dir():
-        files = files_of_git(path, revision)
+        files = await files_of_git(path, revision)
     else:
         raise ConfigError(f"{source!r} is no project; allowed: {ALLOWED}")
     last = source.rstrip("/").rpartition("/")[2].strip(".") or path.resolve().name
@@ -77,28 +77,45 @@ def named_like(text: str) -> str:
 
 async def fetch_git(
     url: str, revision: str = "HEAD", *, index: PackageIndex = PackageIndex()
-) -> bytes:
-    """One commit of a repository elsewhere as a tar archive, fetched in a sandbox with network.
-    ConfigError for a revision that is none, TransientError where it cannot be fetched."""
+) -> dict[str, str]:
+    """The text files of one commit of a repository elsewhere, fetched and read in a sandbox with
+    network. ConfigError for a revision that is none, TransientError where it cannot be fetched."""
     if not REVISION.fullmatch(revision):
         raise ConfigError(f"a revision is a branch, a tag or a commit, got {revision!r}")
     env = index.env | {"GIT_SSL_CAINFO": AUTHORITIES, "GIT_TERMINAL_PROMPT": "0"}
     argv = ["/bin/sh", "-c", CLONE, "sh", url, revision]
-    async with lease(MACHINE) as sandbox:
+    async with machine(f"fetching {revision} of {url}") as sandbox:
         done = await sandbox.exec(argv, env=env, cwd=WORKSPACE)
-    if b"couldn't find remote ref" in done.stderr:
-        raise ConfigError(f"{url} has no revision {revision!r}")
-    return whole(done, f"fetching {revision} of {url}")
+        if b"couldn't find remote ref" in done.stderr:
+            raise ConfigError(f"{url} has no revision {revision!r}")
+        whole(done, f"fetching {revision} of {url}")
+        return await text_files(
+            sandbox,
+            {
+                "kind": "commit",
+                "place": f"{WORKSPACE}/clone",
+                "revision": "FETCH_HEAD",
+                "below": "",
+            },
+            f"{revision} of {url}",
+        )
 
 
 class ProjectProof(NamedTuple):
     """What running the tests of a project showed."""
 
-    tests: int
-    unsteady: tuple[str, ...]
-    """Tests that do not pass twice as they are: they will judge nothing."""
+    baseline: Baseline
     bug: Bug
-    """One that they notice."""
+    """One that its tests notice."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Status -> how many tests have it twice, and how many are `unsteady`."""
+        unsteady = frozenset(self.baseline.unsteady)
+        others = self.baseline.others.items()
+        found = Counter(outcome.status for name, outcome in others if name not in unsteady)
+        found["passed"] = len(self.baseline.tests)
+        return {status: found[status] for status in STATUSES} | {"unsteady": len(unsteady)}
 
 
 async def prove(project: Project) -> ProjectProof:
@@ -106,11 +123,8 @@ async def prove(project: Project) -> ProjectProof:
 
     ItemError where no test passes, or none notices any bug.
     """
-    tests = await list_tests(project)
     baseline = await baseline_of(project)
-    bug = await inject_bug(project, baseline, Random(0))
-    passing = set(baseline.names)
-    return ProjectProof(len(tests), tuple(t.name for t in tests if t.name not in passing), bug)
+    return ProjectProof(baseline, await inject_bug(project, baseline, Random(0)))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,49 +1,129 @@
 """Runs a project's tests on a candidate, in a sandbox that the candidate's author never was in.
 
 Only the candidate's text files enter, under the project's own tests, all of it read-only. Each
-test is a process; how its pass is told from a forged one stands in `inside/run_tests.py`. What
-nothing in one process can rule out: code written against this very runner, which looks for the
-word in its own pipes or spares the decoy. A problem with an answer that can be written down is
+test is a process; how its pass is told from a forged one stands in `inside/guard.py`,
+`inside/runners.py` and `inside/inverted.py`. A test that passes although one of its assertions says
+the opposite is run again so in a fresh sandbox; where it passes there too, the run is forged.
+
+Test and code under test share a process, so this much stays possible (`tests/sandboxes/attacks`
+plays it): code that was written against this very runner and tells a copy with a turned assertion
+from the test, by a file that the test's process leaves behind or by comparing the running code
+with its source; and code that reads the expected values in the tests, and returns them. The latter
+forges nothing, it fits the tests too well. A problem with an answer that can be written down is
 better judged by `sandboxes.code.problems`, where the expected answer never enters the sandbox.
 """
 
 import json
+import re
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-from records.errors import ItemError, TransientError
+from records.errors import ItemError
 from sandboxes.code.projects import Project
 from sandboxes.core import python_env
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
 
 ROOT = "/repo"
-RUNNER = "/opt/tests/run_tests.py"
+FOLDER = "/opt/tests"
+RUNNER = f"{FOLDER}/run_tests.py"
+PARTS = ("guard", "runners", "inverted")
 CLOCK = "2026-03-02T09:00:00"
 CPU_S, WALL_S = 2, 30
 """Of one test. CPU time decides, since it does not depend on what else the machine does."""
 
+ENDED_SANDBOX = "it ended its sandbox"
+CONTRADICTS = "it passes just so with an assertion that says the opposite"
+
 MAX_SLOW = 2
 """Tests without an end after which the others are not run: they would most likely have none."""
+
+EXCUSED = {
+    "native": r"ctypes|cffi",
+    "objects": r"\bgc\b",
+    "frames": r"_current_(frames|exceptions)",
+    "tracing": r"settrace|setprofile|addaudithook|\b(trace|bdb|profile)\b",
+    "code": r"__code__|__(kw)?defaults__|CodeType|co_\w+=|types\.coroutine|\bmarshal\b",
+}
+"""Ways to reach below the language -> what in a project's own sources shows that it goes them."""
+
+LOOSE = {
+    "builtins": r"builtins",
+    "TestCase": r"(TestCase|TestSuite)\.\w+ *=|setattr\(unittest",
+}
+"""What judges tests -> what in a project's own tests shows that they write to it."""
+
+IMPORTED = re.compile(r"^\s*(?:import|from) +(\w+)", re.MULTILINE)
+LIBRARIES = sys.stdlib_module_names - {"__main__", "antigravity", "this", "ctypes", "sandboxes"}
+"""Modules that are loaded before the code under test where tests import them, and sealed."""
+
+OWN_ASSERTION = re.compile(r"def (assert\w+|raises)\(")
 
 LIMITS = Limits(timeout_s=300)
 PATH = f"{python_env.ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin"
 
 
+Status = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "forged"]
+"""What comes of a test: an assertion did not hold (failed), something else was raised or did not
+load (error), it failed as was expected of it (xfailed) or did not (xpassed), or its pass is none,
+since it passes just so with an assertion that says the opposite (forged)."""
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+WITHOUT_PASS: tuple[Status, ...] = ("skipped", "xfailed")
+"""Of healthy tests that do not pass. They judge nothing."""
+
+Defence = Literal[
+    "decoy",
+    "copies",
+    "word",
+    "place",
+    "seals",
+    "versions",
+    "tripwire",
+    "trouble told at once",
+    "hidden",
+]
+"""Steps of the runner that the attack suite leaves out to show that its payloads work."""
+
+
+class CaseOutcome(NamedTuple):
+    status: Status
+    words: str = ""
+    """What went wrong, or why it was skipped, in words that repeat exactly."""
+
+
 class SuiteRun(NamedTuple):
-    failures: dict[str, str | None]
-    """Test -> None where it passed, else what went wrong, in words that repeat exactly."""
+    outcomes: dict[str, CaseOutcome]
 
     forged: bool = False
     """The code under test answered for the tests: no result counts."""
 
     @property
     def passed(self) -> set[str]:
-        return {name for name, failure in self.failures.items() if failure is None}
+        return self.of("passed")
+
+    @property
+    def failures(self) -> dict[str, str | None]:
+        """Test -> None where it passed, else why not."""
+        return {name: reason(outcome) for name, outcome in self.outcomes.items()}
+
+    def of(self, *statuses: Status) -> set[str]:
+        return {name for name, outcome in self.outcomes.items() if outcome.status in statuses}
+
+
+def reason(outcome: CaseOutcome) -> str | None:
+    """None for a pass, else the words; with the status before them where it says more."""
+    if outcome.status == "passed":
+        return None
+    if outcome.status in ("failed", "error"):
+        return outcome.words
+    return f"{outcome.status}: {outcome.words}" if outcome.words else outcome.status
 
 
 class Test(NamedTuple):
@@ -54,15 +134,22 @@ class Test(NamedTuple):
 def template_of(project: Project, binds: tuple[Bind, ...] = ()) -> SandboxTemplate:
     """The machine of a project: a Python with its packages, the runner, a stopped clock."""
     packages = python_env.environment_binds(project.site) if project.site else ()
-    inside = Path(__file__).parents[1] / "inside" / "run_tests.py"
     return SandboxTemplate(
         binds=(*packages, *binds),
-        files=python_env.environment_files() | {RUNNER: inside.read_text(encoding="utf-8")},
+        files=python_env.environment_files() | runner_files(),
         links=python_env.environment_links(),
         env={"PATH": PATH},
         clock=CLOCK,
         limits=LIMITS,
     )
+
+
+def runner_files() -> dict[str, str]:
+    """The program that runs tests, and its parts where it imports them from."""
+    inside = Path(__file__).parents[1] / "inside"
+    parts = {f"{FOLDER}/sandboxes/inside/{part}.py": inside / f"{part}.py" for part in PARTS}
+    files = {RUNNER: inside / "run_tests.py"} | parts
+    return {path: file.read_text(encoding="utf-8") for path, file in files.items()}
 
 
 @contextmanager
@@ -91,11 +178,18 @@ async def list_tests(project: Project) -> list[Test]:
 
 
 async def run_suite(
-    project: Project, candidate: Mapping[str, str], names: Sequence[str], *, decoy: bool = True
+    project: Project,
+    candidate: Mapping[str, str],
+    names: Sequence[str],
+    *,
+    every_copy: bool = False,
+    without: Set[Defence] = frozenset(),
 ) -> SuiteRun:
     """The named tests on the candidate. TransientError only where a sandbox fails by itself: a
-    test that ends its own sandbox, or the process that runs the tests, has failed."""
-    failures: dict[str, str | None] = {}
+    test that ends its own sandbox, or the process that runs the tests, has failed. `every_copy`
+    runs all copies of each test, instead of a few drawn by chance."""
+    outcomes: dict[str, CaseOutcome] = {}
+    suspects: dict[str, int] = {}
     forged = False
     with on_disk(project.graded_files(candidate)) as bind:
         template = template_of(project, (bind,))
@@ -104,27 +198,50 @@ async def run_suite(
             turn = waiting[:1] if alone else waiting
             try:
                 async with lease(template) as sandbox:
-                    lines = await ask(sandbox, project, turn, decoy=decoy)
-            except TransientError:
-                await check_sandboxes()
-                if alone:  # this one test, in a sandbox of its own, where others live
-                    failures[turn[0]] = "it ended its sandbox"
+                    lines = await ask(
+                        sandbox, project, turn, every_copy=every_copy, without=without
+                    )
+            except ProgramEndedError:
+                if alone:  # it was this one test, in a sandbox of its own
+                    outcomes[turn[0]] = CaseOutcome("failed", ENDED_SANDBOX)
                     waiting.remove(turn[0])
                 alone = True
                 continue
-            failures |= {line["test"]: line["failure"] for line in lines if "test" in line}
+            outcomes |= outcomes_in(lines)
+            suspects |= suspects_in(lines)
             forged |= any(line.get("decoy", False) for line in lines)
             if not any("done" in line for line in lines):
                 begun = [line["begins"] for line in lines if "begins" in line]
-                failures.setdefault(begun[-1] if begun else turn[0], "it ended what runs the tests")
-            waiting = [name for name in waiting if name not in failures]
-    return SuiteRun({name: failures[name] for name in names}, forged)
+                ended = CaseOutcome("failed", "it ended what runs the tests")
+                outcomes.setdefault(begun[-1] if begun else turn[0], ended)
+            waiting = [name for name in waiting if name not in outcomes]
+        for name, copy in suspects.items():
+            try:
+                async with lease(template) as sandbox:
+                    lines = await ask(sandbox, project, [name], turned={name: copy})
+            except ProgramEndedError:
+                outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
+                continue
+            if any(is_suspect(line) for line in lines):
+                outcomes[name] = CaseOutcome("forged", CONTRADICTS)
+    forged |= any(outcome.status == "forged" for outcome in outcomes.values())
+    return SuiteRun({name: outcomes[name] for name in names}, forged)
 
 
-async def check_sandboxes() -> None:
-    """TransientError if no sandbox lives even without the candidate."""
-    async with lease(SandboxTemplate()) as sandbox:
-        await sandbox.ping()
+def suspects_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Test that passed -> the number of a copy that did, too."""
+    told = [line for line in lines if is_suspect(line) and line["status"] == "passed"]
+    return {line["test"]: line["suspect"] for line in told}
+
+
+def outcomes_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, CaseOutcome]:
+    """Test -> outcome, of what the runner said."""
+    told = [line for line in lines if "test" in line]
+    return {line["test"]: CaseOutcome(line["status"], line["words"]) for line in told}
+
+
+def is_suspect(line: Mapping[str, Any]) -> bool:
+    return line.get("suspect") is not None
 
 
 async def ask(
@@ -133,19 +250,30 @@ async def ask(
     names: Sequence[str] | None,
     *,
     root: str = ROOT,
-    decoy: bool = False,
     only: str | None = None,
+    turned: Mapping[str, int] | None = None,
+    every_copy: bool = False,
+    without: Set[Defence] = frozenset(),
 ) -> list[dict[str, Any]]:
     """What the runner says of these tests of the files at `root`. None lists them, and with `only`
-    runs those whose names hold it."""
+    runs those whose names hold it. `turned` tells of which tests one copy, by its number, is to be
+    run in the test's place."""
+    own = "\n".join(project.sources.values())
+    tests = "\n".join(text for path, text in project.files.items() if project.is_protected(path))
     request = {
         "root": root,
         "test_folder": project.test_folder,
         "paths": project.paths,
         "runner": project.runner,
         "tests": names,
-        "decoy": decoy,
         "only": only,
+        "turned": dict(turned or {}),
+        "every_copy": every_copy,
+        "without": sorted(without),
+        "libraries": sorted(set(IMPORTED.findall(tests)) & LIBRARIES),
+        "own": OWN_ASSERTION.findall(f"{own}\n{tests}"),
+        "excused": [kind for kind, shows in EXCUSED.items() if re.search(shows, own)],
+        "loose": [judge for judge, shows in LOOSE.items() if re.search(shows, tests)],
         "cpu_s": CPU_S,
         "wall_s": WALL_S,
         "max_slow": MAX_SLOW,

@@ -28,7 +28,14 @@ from sandboxes.code.repository import (
     how_it_ended,
     plain,
 )
-from sandboxes.code.suite import ask, template_of
+from sandboxes.code.suite import (
+    STATUSES,
+    WITHOUT_PASS,
+    CaseOutcome,
+    SuiteRun,
+    ask,
+    template_of,
+)
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.lending.leases import LeaseSandbox, lease
 
@@ -270,14 +277,16 @@ class Workspace:
             lines = []
         await self._sandbox.exec(["rm", "-rf", COPY], cwd="/", timeout_s=LOOK_S)
         await self.look()  # a test may reach more than its copy
-        names, results = told_by_runner(lines)
+        names, run = told_by_runner(lines)
         names = [name for name in names if only in name]
         if not names:
             return WorkspaceResult("no test was found" + (f" with {only!r}" if only else ""))
-        failed = {name: failure for name, failure in results.items() if failure is not None}
-        told = [f"FAILED {name}\n  {text}" for name, text in list(failed.items())[:MAX_FAILURES]]
-        ended = [] if len(results) == len(names) else ["the run was ended by a test"]
-        head = f"{len(results) - len(failed)} passed, {len(failed)} failed"
+        fine = {status: run.of(status) for status in ("passed", *WITHOUT_PASS)}
+        failed = [name for name in run.outcomes if not any(name in f for f in fine.values())]
+        told = [f"FAILED {n}\n  {run.outcomes[n].words}" for n in failed[:MAX_FAILURES]]
+        ended = [] if len(run.outcomes) == len(names) else ["the run was ended by a test"]
+        head = f"{len(fine['passed'])} passed, {len(failed)} failed"
+        head += "".join(f", {len(fine[s])} {s}" for s in WITHOUT_PASS if fine[s])
         rest = more(len(failed) - MAX_FAILURES, "failures")
         return WorkspaceResult("\n".join([head, *told, *rest, *ended]))
 
@@ -292,21 +301,21 @@ class Workspace:
         return text
 
 
-def told_by_runner(lines: list[Any]) -> tuple[list[str], dict[str, str | None]]:
-    """Names of all tests, and what went wrong with those that were run, None for nothing. Lines of
-    another form are not the runner's."""
+def told_by_runner(lines: list[Any]) -> tuple[list[str], SuiteRun]:
+    """Names of all tests, and what came of those that were run. Lines of another form are not the
+    runner's."""
     names: list[str] = []
-    results: dict[str, str | None] = {}
+    outcomes: dict[str, CaseOutcome] = {}
     for line in lines:
         if not isinstance(line, dict):
             continue
         for test in line.get("tests", ()) if isinstance(line.get("tests"), list) else ():
             if isinstance(test, list) and test and isinstance(test[0], str):
                 names.append(test[0])
-        name, failure = line.get("test"), line.get("failure")
-        if isinstance(name, str) and isinstance(failure, str | None):
-            results[name] = failure
-    return names, results
+        name, status, words = line.get("test"), line.get("status"), line.get("words")
+        if isinstance(name, str) and isinstance(words, str) and status in STATUSES:
+            outcomes[name] = CaseOutcome(status, words)
+    return names, SuiteRun(outcomes)
 
 
 def normal(path: str) -> str:

@@ -1,8 +1,9 @@
 """Fetches one source distribution (.tar.gz) from a package index and writes it to stdout.
 
-Arguments: a folder with pip, the index or "", certificates, name, version. Nothing of the package
-is run or unpacked, which `pip download` would do to ask for its metadata. Ends with 3 where the
-index does not have it and 4 where the index cannot be reached, saying why on stderr.
+Arguments: a folder with pip, the index or "", certificates, the most bytes, name, version. Nothing
+of the package is run or unpacked, which `pip download` would do to ask for its metadata. Ends with
+3 where the index does not have it or it is too large, and with 4 where the index cannot be reached,
+saying why on stderr.
 """
 
 # This program runs alone in a bare interpreter.
@@ -49,16 +50,19 @@ def default_index(pip: str) -> str:
     return PyPI.simple_url
 
 
-def fetched(url: str, context: ssl.SSLContext) -> bytes:
+def fetched(url: str, context: ssl.SSLContext, most: int) -> bytes:
     if urllib.parse.urlsplit(url).scheme not in ("https", "http"):
         leave(NOT_THERE, f"{url} is no web address")
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=context) as answer:
-            return answer.read()
+            data = answer.read(most + 1)
     except urllib.error.HTTPError as error:
         leave(NOT_THERE if error.code in (404, 410) else UNREACHABLE, f"{url}: {error}")
     except OSError as error:
         leave(UNREACHABLE, f"{url}: {error}")
+    if len(data) > most:
+        leave(NOT_THERE, f"{url} has more than {most} bytes")
+    return data
 
 
 def leave(code: int, why: str) -> NoReturn:
@@ -67,20 +71,20 @@ def leave(code: int, why: str) -> NoReturn:
 
 
 def main() -> None:
-    pip, index, authorities, name, version = sys.argv[1:]
+    pip, index, authorities, most, name, version = sys.argv[1:]
     context = ssl.create_default_context(
         cafile=authorities if os.path.exists(authorities) else None  # noqa: PTH110
     )
     page = f"{(index or default_index(pip)).rstrip('/')}/{normal(name)}/"
     links = Links()
-    links.feed(fetched(page, context).decode(errors="replace"))
+    links.feed(fetched(page, context, int(most)).decode(errors="replace"))
     wanted = normal(f"{name}-{version}") + ".tar.gz"
     for link in links.found:
         url, _, digest = urllib.parse.urljoin(page, link).partition("#")
         file = urllib.parse.unquote(url.rpartition("/")[2])
         if not file.endswith(".tar.gz") or normal(file[: -len(".tar.gz")]) + ".tar.gz" != wanted:
             continue
-        data = fetched(url, context)
+        data = fetched(url, context, int(most))
         kind, _, value = digest.partition("=")
         if kind == "sha256" and hashlib.sha256(data).hexdigest() != value:
             leave(UNREACHABLE, f"{url} arrived damaged: its digest is another")

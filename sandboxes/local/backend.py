@@ -219,12 +219,14 @@ def spawn(
         if snapshot is not None:
             command = [*snapshot.command(taken and taken.program), *command]
         token = secrets.token_hex(16)
-        settings = settings_of(template, token, listener, taken, root=root, without=without)
+        settings = settings_of(template, token, listener, taken, without)
+        passed = [*descriptors, *([] if taken is None else [taken.namespace])]
+        # not passed on under its own number, which everything inside would inherit
         descriptors.append(stdin := bwrap.memory_file("settings", json.dumps(settings).encode()))
         process = subprocess.Popen(
             ["/bin/sh", "-c", JOIN, "sh", *group.entries, "--", *command],
             stdin=stdin, stdout=errors, stderr=errors, close_fds=True,
-            pass_fds=[*descriptors, *([] if taken is None else [taken.namespace])],
+            pass_fds=passed,
             env=dict(os.environ) if Protection.ENVIRONMENT in without else {},
             # a terminal's Ctrl-C is for its owner, whom one that lingers outlives
             start_new_session=template.linger_s > 0,
@@ -245,12 +247,10 @@ def settings_of(
     token: str,
     listener: int,
     taken: users.Users | None,
-    *,
-    root: bool,
     without: Set[Protection],
 ) -> dict[str, object]:
     """What the agent reads at its start (`sandboxes.core.agent.main`)."""
-    limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()), root=root)
+    limits = rlimits.rlimits_for(template.limits, have=set(cgroups.controllers()))
     calls = None if Protection.CALLS in without else seccomp.filter_program()
     hidden = Protection.HIDDEN_AGENT not in without
     return {

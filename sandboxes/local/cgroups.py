@@ -22,7 +22,7 @@ from sandboxes.core.template import Limits
 
 PERIOD_US = 100_000
 
-SOCKET_BYTES = 16 << 20
+SOCKET_LIMIT, SOCKET_BYTES = "memory.kmem.tcp.limit_in_bytes", 16 << 20
 """What may wait in the network sockets of a sandbox. Version 1 counts it apart from the memory
 limit, and not at all where no bound is set; version 2 counts it as memory."""
 
@@ -194,7 +194,7 @@ def settings(controller: ControllerName, version: int, limits: Limits) -> dict[s
             return {
                 "memory.limit_in_bytes": memory,
                 "memory.memsw.limit_in_bytes": memory,
-                "memory.kmem.tcp.limit_in_bytes": str(SOCKET_BYTES),
+                SOCKET_LIMIT: str(SOCKET_BYTES),
             }
         return {"memory.max": memory, "memory.swap.max": "0"}
     if version == 1:

@@ -5,23 +5,34 @@ folders and from the control groups. Only System V objects are counted by the ag
 cannot see another IPC namespace; the agent is not dumpable and no command can trace it.
 
 Compared, field by field, with what was seen before the first use (`SandboxTraces`): the processes
-(with their start times), their namespaces, resource limits, nice values, scheduling classes, CPUs
-and out-of-memory scores, the agent's descriptors (where root is the caller), the mounts, every
-folder that can be written (owner, mode, attributes, names in it, blocks and inodes used),
-terminals, sockets (those still closing too), and the control groups' limits and process count.
-Memory in use may differ by MEMORY_SLACK. POSIX message queues cannot be made at all
-(`sandboxes.local.rlimits`). Not compared: caches of the host, cumulative counters (CPU time, kills
-for memory), which are only ever read as differences.
+(with their start times), their namespaces, resource limits, nice values, scheduling classes and
+slices, I/O classes, CPUs, out-of-memory scores, users, capabilities, signals and threads, the
+agent's descriptors (where root is the caller), the mounts, every folder that can be written (owner,
+mode, attributes, names in it, blocks and inodes used), terminals, sockets (those still closing
+too), and the control groups' limits and process count. Memory in use may differ by MEMORY_SLACK.
+POSIX message queues cannot be made at all (`sandboxes.local.rlimits`), settings of the namespaces
+are read-only, and of the agent itself no program may change anything (`sandboxes.local.seccomp`).
+
+A used sandbox can still be told from a fresh one, and a holder who wants to can leave numbers in
+it for the next: the numbers that processes, inodes, ports, terminals and System V objects get next
+only go up; the network namespace counts packets, and process 1 the time and faults of its dead
+children; folders bear the time of their last wipe; and what was read from shared files is in the
+machine's caches. Nobody who must not hear from the last holder is given a used sandbox
+(`SandboxTemplate.recycle`).
 """
 
 import asyncio
 import contextlib
+import ctypes
 import os
+import platform
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from sandboxes.core.template import WRITABLE
 from sandboxes.local.cgroups import ControlGroups
+from sandboxes.local.seccomp import MACHINES
 
 MEMORY_SLACK = 16 << 20
 """Bytes more than before: the agent's heap, and what the kernel keeps for speed."""
@@ -31,9 +42,16 @@ PATIENCE_S = 0.25
 
 GROUP_FILES = (
     "pids.current", "pids.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes",
-    "memory.max", "memory.swap.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max",
+    "memory.kmem.tcp.limit_in_bytes", "memory.max", "memory.swap.max", "cpu.cfs_quota_us",
+    "cpu.cfs_period_us", "cpu.max",
 )  # fmt: skip
 
+
+STATUS_LINES = (
+    "Threads", "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters", "CapInh",
+    "CapPrm", "CapEff", "CapBnd", "CapAmb", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt",
+)  # fmt: skip
+"""Lines of /proc/<id>/status."""
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "user", "uts")
 
@@ -55,6 +73,8 @@ class SandboxTraces(NamedTuple):
     namespaces: tuple[str, ...]
     limits: tuple[str, ...]
     cpus: tuple[frozenset[int], ...]
+    scheduling: tuple[str, ...]
+    status: tuple[str, ...]
     descriptors: tuple[str, ...]
     mounts: str
     folders: tuple[Folder, ...]
@@ -85,6 +105,8 @@ def look(outer: int, group: ControlGroups) -> SandboxTraces:
             namespaces=tuple(str((proc / "ns" / name).readlink()) for name in NAMESPACES),
             limits=tuple(Path(f"/proc/{pid}/limits").read_text() for pid in (outer, agent)),
             cpus=tuple(frozenset(os.sched_getaffinity(pid)) for pid in (outer, agent)),
+            scheduling=tuple(scheduling(pid) for pid in (outer, agent)),
+            status=tuple(status(pid) for pid in (outer, agent)),
             descriptors=descriptors(proc / "fd"),
             mounts=(proc / "mountinfo").read_text(),
             folders=tuple(folder(f"{proc}/root", path) for path in WRITABLE),
@@ -121,6 +143,31 @@ def identity(pid: int) -> tuple[str, ...]:
     fields = rest.split()
     score = text_of(Path(f"/proc/{pid}/oom_score_adj"))
     return (name, *(fields[place] for place in (15, 16, 19, 37, 38)), score)
+
+
+@cache
+def library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def scheduling(pid: int) -> str:
+    """I/O class, and struct sched_attr, which holds the length of a turn; Python asks for neither.
+    Empty for processors whose calls are not known here."""
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
+        return ""
+    attributes = ctypes.create_string_buffer(64)
+    call = library().syscall
+    io_class = call(machine.numbers["ioprio_get"], 1, pid)
+    failed = call(machine.numbers["sched_getattr"], pid, attributes, len(attributes), 0)
+    if io_class < 0 or failed:
+        raise OSError(ctypes.get_errno(), f"process {pid} is not seen")
+    return f"{io_class} {attributes.raw.hex()}"
+
+
+def status(pid: int) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return "\n".join(line for line in lines if line.partition(":")[0] in STATUS_LINES)
 
 
 def folder(root: str, path: str) -> Folder:

@@ -7,29 +7,37 @@ from collections.abc import Set
 from sandboxes.core.template import Limits
 from sandboxes.local.cgroups import ControllerName
 
-SHARED = 32
-"""Sandboxes whose processes one count may hold: run by root they all are of the same user."""
+PENDING_SIGNALS = 8192
+"""Of a user, its timers included. Where sandboxes are of the caller's own user, they cannot use up
+what that user has."""
 
 
-def rlimits_for(limits: Limits, *, have: Set[ControllerName], root: bool) -> dict[str, int]:
+def rlimits_for(limits: Limits, *, have: Set[ControllerName]) -> dict[str, int]:
     """Values for the agent, and so for all it starts. `have` are the usable control groups."""
     found = {
-        "RLIMIT_CORE": 0,
+        # no file holds so little, and of 1 alone the kernel makes no dump for a pipe either
+        "RLIMIT_CORE": 1,
         "RLIMIT_MSGQUEUE": 0,  # POSIX queues would outlive a command, seen by nobody
+        "RLIMIT_SIGPENDING": PENDING_SIGNALS,
+        "RLIMIT_NICE": 0,
+        "RLIMIT_RTPRIO": 0,
         "RLIMIT_NOFILE": limits.open_files,
         "RLIMIT_FSIZE": limits.disk_mb << 20,
     }
     if "memory" not in have:
         found["RLIMIT_DATA"] = limits.memory_mb << 20  # not AS: Node reserves far more than it uses
-    if "pids" not in have and counts_processes(root=root):
-        found["RLIMIT_NPROC"] = limits.processes * (SHARED if root else 1)
+    if "pids" not in have and counts_processes():
+        found["RLIMIT_NPROC"] = limits.processes
     if "cpu" not in have:
         found["RLIMIT_CPU"] = int(limits.timeout_s * limits.cpus * 10) + 1
     return found
 
 
-def counts_processes(*, root: bool) -> bool:
-    """Whether RLIMIT_NPROC can bound a sandbox. Kernels before 5.14 count what the caller runs
-    outside too, so that any useful bound would stop the first fork."""
+def counts_processes() -> bool:
+    """Whether RLIMIT_NPROC can bound a sandbox: its users are its own, or a namespace of users has
+    its own count. Kernels before 5.14 count what the caller runs outside too, so that any useful
+    bound would stop the first fork."""
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    return root or (version is not None and (int(version[1]), int(version[2])) >= (5, 14))
+    return os.geteuid() == 0 or (
+        version is not None and (int(version[1]), int(version[2])) >= (5, 14)
+    )

@@ -91,6 +91,10 @@ OWN_OPTIONS = (
 )
 """Of prctl. Others are unknown, as on an older kernel: a filter of one's own, a shared core."""
 
+CORE, DONE_INSTEAD = 4, 0
+"""RLIMIT_CORE: a program that seems to change it does not. It is 1, for which alone the kernel does
+not run the program of the host that `kernel.core_pattern` may name (`sandboxes.local.rlimits`)."""
+
 AGENT = 1
 """Its number inside. The kernel keeps signals that it does not handle from it, nothing else."""
 
@@ -110,6 +114,7 @@ CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
         ArgumentCheck(1, (AGENT,)),
     ),
     "ioprio_set": (ArgumentCheck(0, (3,)), ArgumentCheck(1, (AGENT,))),  # IOPRIO_WHO_USER
+    "setrlimit": (ArgumentCheck(0, (CORE,), DONE_INSTEAD),),
     "tgkill": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
     "rt_tgsigqueueinfo": (NOT_THE_AGENT, ArgumentCheck(1, (AGENT,))),
 } | dict.fromkeys(
@@ -119,6 +124,17 @@ CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
     ),
     (NOT_THE_AGENT,),
 )  # fmt: skip
+
+
+CORE_BY_PRLIMIT: tuple[FilterStep, ...] = (
+    (LOAD, 0, 0, ARGUMENTS + 8),
+    (JUMP_EQ, 0, 5, CORE),
+    (LOAD, 0, 0, ARGUMENTS + 16),  # the new value's address: none if the call only reads
+    (JUMP_EQ, 0, 2, 0),
+    (LOAD, 0, 0, ARGUMENTS + 20),
+    (JUMP_EQ, 1, 0, 0),
+    (RETURN, 0, 0, REFUSE | DONE_INSTEAD),
+)
 
 
 def filter_program() -> bytes | None:
@@ -148,7 +164,8 @@ def outcome(name: str | None) -> list[FilterStep]:
     """What is done with a call; None is one that no table names."""
     if name in ALLOWED:
         checks = [step for check in CHECKS.get(name, ()) for step in refusal(check)]
-        return [*checks, (RETURN, 0, 0, ALLOW)]
+        core = CORE_BY_PRLIMIT if name == "prlimit64" else ()
+        return [*checks, *core, (RETURN, 0, 0, ALLOW)]
     if name in DONE:
         return [(RETURN, 0, 0, REFUSE)]
     error = errno.ENOSYS if name is None or name in ABSENT else errno.EPERM

@@ -216,14 +216,14 @@ def only_reads(config: ServerConfig, tool: Mapping[str, Any]) -> bool:
 def unsendable(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """Why a call cannot be put into a message, for the agent to read; None if it can."""
     try:
-        sent = CallToolRequestParams(name=tool, arguments=dict(arguments)).model_dump_json()
-        json.dumps(arguments, allow_nan=False)
+        size = len(json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode())
+        if size <= MAX_ARGUMENTS:
+            CallToolRequestParams(name=tool, arguments=dict(arguments)).model_dump_json()
+            return None
     except (ValueError, TypeError, RecursionError) as error:
         said = str(error).partition("\n")[0][:200]
         return f"These arguments cannot be sent, since no JSON can hold them: {said}"
-    if (size := len(sent.encode())) > MAX_ARGUMENTS:
-        return f"Arguments of {size} bytes; at most {MAX_ARGUMENTS} are sent."
-    return None
+    return f"Arguments of {size} bytes; at most {MAX_ARGUMENTS} are sent."
 
 
 def text_of(result: Any) -> str:

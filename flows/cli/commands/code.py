@@ -137,16 +137,18 @@ def _prove(project: "Project", *, json_: bool) -> None:
     from sandboxes.code.sources import prove
 
     found = asyncio.run(prove(project))
-    bug = found.bug
+    bug, baseline = found.bug, found.baseline
     row = {
         "project": project.name,
         "files": len(project.files),
         "sources": len(project.sources),
-        "tests": found.tests,
-        "unsteady": len(found.unsteady),
+        "tests": len(baseline.tests) + len(baseline.others),
+        **found.counts,
+        "green": baseline.green,
         "bug": f"{bug.mutation.path}: {bug.mutation.operator}",
         "noticed_by": len(bug.fail_to_pass),
     }
     print_rows(tuple(row), [list(row.values())], json_=json_)
-    for test in found.unsteady:
-        say(f"does not pass twice, and judges nothing: {test}")
+    for test, outcome in baseline.others.items():
+        status = "unsteady" if test in baseline.unsteady else outcome.status
+        say(f"judges nothing, {status}: {test}")

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         def kill_orphans(self) -> None: ...
 
 
+STILL = (b"T", b"t", b"Z", b"X")
+"""States of threads that do nothing until a signal comes: stopped, traced, dead."""
+
 SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
 """As in `signal`, whose import alone is a third of the start-up (it makes enums)."""
 
@@ -227,6 +230,21 @@ def parents() -> dict[int, int]:
             if fields[0] != b"Z":
                 alive[int(name)] = int(fields[1])
     return alive
+
+
+def moving() -> bool:
+    """Whether a thread of another process here is neither stopped nor dead."""
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            for thread in os.listdir(f"/proc/{name}/task"):
+                with open(f"/proc/{name}/task/{thread}/stat", "rb") as file:
+                    if file.read().rpartition(b")")[2].split()[0] not in STILL:
+                        return True
+        except OSError:
+            continue  # it is gone
+    return False
 
 
 def kept(pid: int, parent: dict[int, int], roots: set[int]) -> bool:

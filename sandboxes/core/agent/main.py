@@ -24,7 +24,7 @@ import time
 
 from sandboxes.core.agent.files import ipc_objects, read_file, wipe, write_file
 from sandboxes.core.agent.frames import loaded
-from sandboxes.core.agent.job import CommandJob, alone, kept, kill, parents
+from sandboxes.core.agent.job import CommandJob, alone, kept, kill, moving, parents
 from sandboxes.core.agent.rights import Rights
 from sandboxes.core.agent.stream import LONGEST_GREETING, Ledger, Stream
 
@@ -250,9 +250,14 @@ class Agent:
             job.kill()
 
     def pause(self, number: int) -> None:
-        """Stop everything here, or let it go on, in one step that no fork outruns."""
-        if self.kills_leftovers:
-            kill(-1, number)
+        """Stop everything here, or let it go on, in one step that no fork outruns. What was in
+        the middle of a call stands a moment later, and is waited for."""
+        if not self.kills_leftovers:
+            return
+        kill(-1, number)
+        end = time.monotonic() + GONE_S
+        while number == _signal.SIGSTOP and moving() and time.monotonic() < end:
+            time.sleep(0.0005)
 
     def kill_orphans(self) -> None:
         """Kill what has no living ancestor among the jobs: daemons that left their group.

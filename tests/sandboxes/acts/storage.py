@@ -9,6 +9,17 @@ TESTS = ("run_tests", {})
 LIST = ("list_files", {})
 OR_ENDED = {None, "sandbox_ended", "unreadable", "timed_out"}
 
+SHARED = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+for _ in range(400):
+    at = libc.shmat(libc.shmget(0, 1 << 20, 0o1666), None, 0)
+    if at not in (None, 2**64 - 1):
+        ctypes.memset(at, 1, 1 << 20)
+"""
+"""It outlives the process that the kernel kills for it."""
+
 MEMORY: tuple[Act, ...] = tuple(
     made._replace(codes=frozenset(OR_ENDED), after=frozenset(ANY))
     for made in (
@@ -23,19 +34,7 @@ MEMORY: tuple[Act, ...] = tuple(
             x = b'x' * (50 << 20)
             """,
         ),
-        py(
-            "shared memory of System V",
-            """
-            import ctypes
-            libc = ctypes.CDLL(None)
-            for _ in range(40):
-                ident = libc.shmget(0, 8 << 20, 0o1666)
-                libc.shmat.restype = ctypes.c_void_p
-                at = libc.shmat(ident, None, 0)
-                if at not in (None, 2**64 - 1):
-                    ctypes.memset(at, 1, 8 << 20)
-            """,
-        ),
+        py("shared memory of System V", SHARED),
         py(
             "files in memory",
             """
@@ -84,11 +83,11 @@ DISKS: tuple[Act, ...] = (
         after=ANY,
     ),
     py(
-        "a hundred thousand files elsewhere",
+        "many files elsewhere",
         """
         import os
         os.mkdir("/dev/shm/x")
-        for n in range(100_000):
+        for n in range(20_000):
             open(f"/dev/shm/x/many-{n}", "w").close()
         """,
         code={None, "unreadable", "sandbox_ended"},
@@ -163,7 +162,15 @@ DISKS: tuple[Act, ...] = (
         """,
         ("search_text", {"text": "\0"}),
     ),
-    sh("thousands of links", "for i in $(seq 2000); do ln shop/price.py l$i; ln -s / s$i; done"),
+    py(
+        "thousands of links",
+        """
+        import os
+        for n in range(3000):
+            os.link("shop/price.py", f"l{n}")
+            os.symlink("/", f"s{n}")
+        """,
+    ),
 )
 
 OUT = f"cd / && rm -rf {REPO} && "
@@ -185,7 +192,7 @@ REPOSITORY: tuple[Act, ...] = (
     sh("the folder it stands in, removed", 'rm -rf "$PWD"', code="unreadable", after=UNREADABLE),
     sh(
         "all that can be removed",
-        "rm -rf --no-preserve-root / 2>/dev/null",
+        "rm -rf /workspace /tmp /dev/shm /opt /etc 2>/dev/null",
         code="unreadable",
         after=UNREADABLE,
     ),
@@ -238,5 +245,14 @@ REPOSITORY: tuple[Act, ...] = (
         "a path through a file",
         ("edit_file", {"path": "shop/price.py/x", "old_text": "", "new_text": "x"}),
         code="not_written",
+    ),
+)
+ENDING: tuple[Act, ...] = (
+    py(
+        "no memory left for the agent itself",
+        SHARED,
+        ("run_shell", {"command": "true " + "x" * 10_000_000}),
+        code="sandbox_ended",
+        after=ENDED,
     ),
 )

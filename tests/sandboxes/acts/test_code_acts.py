@@ -21,18 +21,18 @@ from synth.episode.tools.code_executor import CodeExecutor
 from synth.episode.tools.tool_result import ToolResult
 from tests.sandboxes.acts.act import ENDED, UNREADABLE, WORKS, Act, act
 from tests.sandboxes.acts.processes import KILLING, MULTIPLYING, NEVER_ENDING
-from tests.sandboxes.acts.storage import DISKS, MEMORY, REPOSITORY
+from tests.sandboxes.acts.storage import DISKS, ENDING, MEMORY, REPOSITORY
 from tests.sandboxes.acts.surroundings import ENVIRONMENT, OUTPUT, RUNS_OF_TESTS
 from tests.sandboxes.code.code_cases import project
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("sandboxed")]
 
-LIMITS = Limits(memory_mb=160, disk_mb=16, processes=40, timeout_s=20)
+LIMITS = Limits(memory_mb=160, disk_mb=16, processes=40, timeout_s=6)
 LIVE = 3
 GROUPS = {
     "killing": KILLING,
     "multiplying": MULTIPLYING,
-    "memory": MEMORY,
+    "memory": MEMORY + ENDING,
     "disks": DISKS,
     "repository": REPOSITORY,
     "output": OUTPUT,

@@ -13,6 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
+
+import pytest
 
 from sandboxes.core.python_env import base_python
 from sandboxes.core.sandbox import ExecResult, Sandbox
@@ -26,7 +29,13 @@ MINIMAL_ROOT = "minimal root"
 
 CAPS = Limits(timeout_s=10, memory_mb=128, processes=48, disk_mb=16, open_files=256)
 
-PRELUDE = """
+AGENT = 1
+"""Process id, inside, of the program that serves the host."""
+
+NUMBERS = seccomp.MACHINES[platform.machine()].numbers
+"""Of system calls, each compared with the kernel's headers by a test of the filter."""
+
+PRELUDE = f"""
 import ctypes, errno, os, socket, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,7 +49,8 @@ def syscall(number, *arguments):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
 
-NUMBERS = {numbers!r}
+NUMBERS = {NUMBERS!r}
+AGENT = {AGENT}
 print("tried", flush=True)
 """
 
@@ -85,9 +95,7 @@ async def nothing(_without: Set[Protection]) -> AsyncIterator[Scene]:
 
 async def run_payload(attempt: "Attempt", sandbox: Sandbox, scene: Scene) -> str:
     """Run the attempt's Python inside and return what it said last."""
-    numbers = seccomp.MACHINES[platform.machine()].numbers
-    prelude = PRELUDE.replace("{numbers!r}", repr(numbers))
-    source = f"{prelude}\n{attempt.payload}\n{VERDICT}"
+    source = f"{PRELUDE}\n{attempt.payload}\n{VERDICT}"
     return said(await sandbox.exec([base_python(), "-I", "-S", "-c", source, *scene.args]))
 
 
@@ -112,6 +120,8 @@ class Attempt:
     group: str
     refusal: str
     """What a refused payload says: an error's name, or words."""
+    mechanism: str = ""
+    """What of the kernel, or of ours, the payload uses; its group where nothing closer is named."""
     payload: str = ""
     """Defines attack(*args), which returns what was won or raises OSError or Refused."""
     by: str = ""
@@ -137,6 +147,14 @@ class Attempt:
     """The control group without which the limit is held by other means, or not at all."""
     kernel: str | None = None
     """Why it fails without the walls too; then there is no control."""
+    one_uid: str | None = None
+    """Why nothing holds it where the caller has one user id alone; then it is won there."""
+    alone: bool = False
+    """Whether nothing else may be played meanwhile: it measures the machine, or burdens it."""
+
+    @property
+    def way(self) -> str:
+        return self.mechanism or self.group
 
     @property
     def lacking(self) -> list[str]:
@@ -179,21 +197,56 @@ class Attempt:
             return words
 
 
-def verdicts(attempt: Attempt) -> tuple[str, str]:
-    """(control, with all walls), played at the same time."""
-
-    async def both() -> tuple[str, str]:
-        return await asyncio.gather(attempt.run(control=True), attempt.run(control=False))
-
-    return asyncio.run(both())
+PLAY_S = 60.0
+"""For both plays of one attempt; a longer one has gone wrong."""
 
 
-def impossible(attempt: Attempt) -> str | None:
-    """Why an attempt cannot be played here with its control; None if it can."""
-    if attempt.as_root and os.geteuid() != 0:
-        return "only root can make its control"
+class Outcome(NamedTuple):
+    control: str
+    """ "won ..." where the payload works, or why there is no control."""
+    contained: str
+    """ "refused ..." with all walls, "" where it could not be played here."""
+
+
+def play(attempt: Attempt) -> Outcome:
+    return asyncio.run(play_both(attempt))
+
+
+async def play_both(attempt: Attempt) -> Outcome:
+    """Both plays at the same time. Where the machine lacks something, the outcome says so."""
     if attempt.needs is not None and attempt.needs not in cgroups.controllers():
-        return f"no control group for {attempt.needs} here"
+        return Outcome(f"no control group for {attempt.needs} here", "")
+    try:
+        if attempt.as_root and not is_root():
+            return Outcome(ROOT_ONLY, await attempt.run(control=False))
+        async with asyncio.timeout(PLAY_S):
+            control, contained = await asyncio.gather(
+                attempt.run(control=True), attempt.run(control=False)
+            )
+    except pytest.skip.Exception as reason:
+        return Outcome(str(reason), "")
+    return Outcome(control, contained)
+
+
+ROOT_ONLY = "only root can make its control"
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def complaint(attempt: Attempt, outcome: Outcome, *, root: bool) -> str | None:
+    """What of an outcome is not as it must be; None if all is, or if it was not played."""
+    if not outcome.contained:
+        return None
+    if attempt.one_uid is not None and not root:
+        return None if outcome.contained.startswith("won") else f"it is held: {outcome.contained}"
+    if outcome.contained != f"refused {attempt.refusal}":
+        return f"not refused with {attempt.refusal}: {outcome.contained}"
+    if attempt.kernel is None and not outcome.control.startswith("won"):
+        if attempt.as_root and not root:
+            return None
+        return f"the payload does not work: {outcome.control}"
     return None
 
 

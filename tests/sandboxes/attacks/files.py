@@ -14,7 +14,7 @@ from records.errors import ItemError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
-from tests.sandboxes.attacks.attempt import CAPS, Attempt, Scene, of_group, python, walls
+from tests.sandboxes.attacks.attempt import CAPS, Attempt, Scene, is_root, of_group, python, walls
 
 ROOT = Path(__file__).parents[3]
 
@@ -200,6 +200,15 @@ async def home(_without: Set[Protection]) -> AsyncIterator[Scene]:
     yield Scene((str(folder), names[0]), str(folder))
 
 
+@asynccontextmanager
+async def of_another_user(without: Set[Protection]) -> AsyncIterator[Scene]:
+    """A closed file of root's: root's sandboxes have users of their own, others' the caller's."""
+    if not is_root():
+        pytest.skip("the file would be the caller's own")
+    async with scenes.secret_file(0o600)(without) as scene:
+        yield scene
+
+
 BASIC = {"full", "null", "ptmx", "random", "tty", "urandom", "zero", "console"}
 
 
@@ -246,58 +255,73 @@ async def beside(_without: Set[Protection]) -> AsyncIterator[Scene]:
 attempt = of_group("files outside")
 MISSING = "No such file or directory"
 ADMIN = walls("CALLS", "USER", "CAPABILITIES")
+OPEN = walls("PROCESSES", "USER", "CAPABILITIES")
 
 ATTEMPTS = [
-    attempt("absolute path", refusal="ENOENT", payload=READ, shown=True,
+    attempt("absolute path", mechanism="paths", refusal="ENOENT", payload=READ, shown=True,
             scene=scenes.secret_file()),
-    attempt("read_file of a path with ..", refusal=MISSING, shown=True,
+    attempt("read_file of a path with ..", mechanism="files through the host",
+            refusal=MISSING, shown=True,
             scene=scenes.secret_file(), play=read_outside),
-    attempt("read_file of a symbolic link", refusal=MISSING, shown=True,
+    attempt("read_file of a symbolic link", mechanism="files through the host",
+            refusal=MISSING, shown=True,
             scene=scenes.secret_file(), play=read_link),
-    attempt("read_file while a file turns into a link", refusal="the link leads nowhere",
+    attempt("read_file while a file turns into a link", mechanism="races of links",
+            refusal="the link leads nowhere",
             shown=True, scene=scenes.secret_file(), play=race_reading),
-    attempt("write_file of a path with ..", refusal="Read-only file system",
+    attempt("write_file of a path with ..", mechanism="files through the host",
+            refusal="Read-only file system",
             without=walls("READ_ONLY"), given=True, scene=scenes.target_file, play=write_outside),
-    attempt("write_file while a file turns into a link", refusal="the link leads nowhere",
+    attempt("write_file while a file turns into a link", mechanism="races of links",
+            refusal="the link leads nowhere",
             without=walls("READ_ONLY"), shown=True, by="minimal root", scene=scenes.target_file,
             play=race_writing),
-    attempt("read_file of a file that is larger than the host's memory",
+    attempt("read_file of a file that is larger than the host's memory", mechanism="sparse files",
             refusal="larger than 100000 bytes", play=read_sparse,
             limits=CAPS.model_copy(update={"output_bytes": 100_000}),
             loosened=CAPS.model_copy(update={"output_bytes": 16_000_000})),
-    attempt("/proc/self/root/..", refusal="ENOENT", payload=PROC_ROOT, shown=True,
+    attempt("/proc/self/root/..", mechanism="/proc/self/root",
+            refusal="ENOENT", payload=PROC_ROOT, shown=True,
             scene=scenes.secret_file()),
-    attempt("/proc/PID/root of a host's process", as_root=True,
+    attempt("/proc/PID/root of a host's process", mechanism="/proc/PID/root", as_root=True,
             refusal="ENOENT", payload=in_proc("rootPATH"),
-            without=walls("PROCESSES"), scene=scenes.victim),
-    attempt("/proc/PID/cwd of a host's process", as_root=True,
+            without=OPEN, by="process namespace", scene=scenes.victim),
+    attempt("/proc/PID/cwd of a host's process", mechanism="/proc/PID/cwd", as_root=True,
             refusal="ENOENT", payload=in_proc("cwd/secret"),
-            without=walls("PROCESSES"), scene=scenes.victim),
-    attempt("/proc/PID/fd of a host's process", as_root=True,
+            without=OPEN, by="process namespace", scene=scenes.victim),
+    attempt("/proc/PID/fd of a host's process", mechanism="/proc/PID/fd", as_root=True,
             refusal="ENOENT", payload=VICTIM_FILES,
-            without=walls("PROCESSES"), scene=scenes.victim),
-    attempt("the checkout", refusal="ENOENT", payload=READ, shown=True, scene=checkout),
-    attempt("the home folder", refusal="ENOENT", payload=LIST, shown=True,
+            without=OPEN, by="process namespace", scene=scenes.victim),
+    attempt("the checkout", mechanism="paths",
+            refusal="ENOENT", payload=READ, shown=True, scene=checkout),
+    attempt("the home folder", mechanism="paths", refusal="ENOENT", payload=LIST, shown=True,
             without=walls("USER"), scene=home, by="minimal root"),
-    attempt("a dataset's part", refusal="ENOENT", payload=READ, shown=True, by="minimal root",
+    attempt("a dataset's part", mechanism="paths",
+            refusal="ENOENT", payload=READ, shown=True, by="minimal root",
             without=walls("USER"),
             scene=scenes.secret_file(0o600, "data/demo/tables/tasks/part.parquet")),
-    attempt("another user's file in a given folder", refusal="EACCES", payload=READ, given=True,
-            without=walls("USER"), scene=scenes.secret_file(0o600), as_root=True),
-    attempt("writing into a given folder", refusal="EROFS", payload=WRITE, given=True,
+    attempt("another user's file in a given folder", mechanism="file modes",
+            refusal="EACCES", payload=READ, given=True,
+            without=walls("USER"), scene=of_another_user, as_root=True),
+    attempt("writing into a given folder", mechanism="open for writing",
+            refusal="EROFS", payload=WRITE, given=True,
             without=walls("READ_ONLY"), scene=scenes.target_file),
-    attempt("mounting a given folder writable", refusal="EPERM", payload=REMOUNT, given=True,
+    attempt("mounting a given folder writable", mechanism="mount",
+            refusal="EPERM", payload=REMOUNT, given=True,
             by="system call filter", without=ADMIN, scene=scenes.target_file, as_root=True),
-    attempt("a file by its handle", refusal="EPERM", payload=BY_HANDLE, given=True,
+    attempt("a file by its handle", mechanism="open_by_handle_at",
+            refusal="EPERM", payload=BY_HANDLE, given=True,
             by="system call filter", without=ADMIN, scene=beside, as_root=True),
-    attempt("a device that everybody may open", refusal="ENOENT", payload=OPEN_DEVICE,
+    attempt("a device that everybody may open", mechanism="devices",
+            refusal="ENOENT", payload=OPEN_DEVICE,
             without=walls("DEVICES"), scene=scenes.of(open_device)),
-    attempt("a disk of the host", refusal="ENOENT", payload=OPEN_DEVICE,
+    attempt("a disk of the host", mechanism="devices", refusal="ENOENT", payload=OPEN_DEVICE,
             by="minimal /dev", without=walls("DEVICES", "USER"), scene=scenes.of(disk),
             as_root=True),
-    attempt("making a device node", refusal="EPERM", payload=MAKE_DEVICE,
+    attempt("making a device node", mechanism="device nodes", refusal="EPERM", payload=MAKE_DEVICE,
             without=walls("USER", "CAPABILITIES"), by="no capabilities", as_root=True),
-    attempt("hard link to a file of a given folder", refusal="EXDEV", payload=HARD_LINK,
+    attempt("hard link to a file of a given folder", mechanism="hard links",
+            refusal="EXDEV", payload=HARD_LINK,
             given=True, without=walls("READ_ONLY", "USER"), scene=scenes.secret_file(),
             kernel="links do not cross mounts"),
 ]  # fmt: skip

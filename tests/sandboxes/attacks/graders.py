@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sandboxes.code.problems import Problem, one_case
-from sandboxes.code.suite import on_disk, run_suite, template_of
+from sandboxes.code.suite import Defence, on_disk, run_suite, template_of
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
@@ -28,9 +28,9 @@ from tests.sandboxes.on_host import body_of, pid_of
 PLAIN = SandboxTemplate(limits=CAPS)
 
 
-async def graded(files: dict[str, str], *, decoy: bool = True) -> str:
-    run = await run_suite(project(), project().files | files, [MANY], decoy=decoy)
-    return "forged" if run.forged else "passed" if run.failures[MANY] is None else "failed"
+async def graded(files: dict[str, str], without: Set[Defence] = frozenset()) -> str:
+    run = await run_suite(project(), project().files | files, [MANY], without=without)
+    return "forged" if run.forged else "passed" if MANY in run.passed else "failed"
 
 
 async def own_tests(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
@@ -40,7 +40,7 @@ async def own_tests(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
     if scene.control:  # what the candidate brings is what judges
         judged = judged.model_copy(update={"files": judged.files | files})
     run = await run_suite(judged, judged.files | files, [MANY])
-    return "won a passed test" if run.failures[MANY] is None else "refused the test failed"
+    return "won a passed test" if MANY in run.passed else "refused the test failed"
 
 
 async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
@@ -55,8 +55,9 @@ async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
 
 
 async def answers(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
-    """Code written against this very runner finds the word that a pass is told by, and says it."""
-    found = await graded({"shop/price.py": ANSWERS_FOR_TESTS + WRONG}, decoy=not scene.control)
+    """Code that looks for the word that a pass is told by in all that it holds, to say it."""
+    without: Set[Defence] = {"word", "decoy"} if scene.control else frozenset()
+    found = await graded({"shop/price.py": ANSWERS_FOR_TESTS + WRONG}, without)
     return "won a passed test" if found == "passed" else f"refused the run is {found}"
 
 
@@ -89,8 +90,8 @@ async def seek_answer(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str
     shown = {"expected": case.stdout} if scene.control else {}
     with on_disk({problem.file: SEEKS_ANSWER} | shown) as bind:
         template = template_of(problem.project(), (bind,))
-        failure = await one_case(problem, case, template, lease)
-    return "won the right answer" if failure is None else f"refused {failure}"
+        outcome = await one_case(problem, case, template, lease)
+    return "won the right answer" if outcome.status == "passed" else f"refused {outcome.words}"
 
 
 def used_twice(plant: str, look: str) -> Play:
@@ -173,8 +174,8 @@ ATTEMPTS = [
           guard="the project's tests laid over the candidate"),
     grade("leaving a test with status 0", refusal="the test failed", play=early_exit,
           guard="a word that is made after the fork"),
-    grade("answering for a test", refusal="the run is forged", play=answers,
-          guard="a test that must fail"),
+    grade("answering for a test", refusal="the run is failed", play=answers,
+          guard="a word that one thread alone knows"),
     grade("looking for the expected answer", refusal="wrong answer", play=seek_answer,
           guard="answers compared outside the sandbox"),
     reuse("a file left in every folder", refusal="nothing was left", guard=WIPED,

@@ -20,6 +20,7 @@ from tests.sandboxes.attacks.attempt import (
     walls,
 )
 from tests.sandboxes.attacks.exhaustion import DAEMON
+from tests.sandboxes.attacks.files import OPEN
 from tests.sandboxes.attacks.scenes import nonce
 from tests.sandboxes.attacks.secrets_of_host import ENVIRON, SHARED_MEMORY
 
@@ -169,14 +170,14 @@ ATTEMPTS = [
     attempt("a neighbour's shared memory", refusal="ENOENT", scene=neighbour,
             payload=ONE_ARGUMENT.format(SHARED_MEMORY, "key"), without=walls("IPC")),
     attempt("a neighbour's files through /proc", as_root=True,
-            refusal=NOBODY, payload=FILES, scene=neighbour,
-            without=walls("PROCESSES")),
+            refusal=NOBODY, payload=FILES, scene=neighbour, by="process namespace",
+            without=OPEN),
     attempt("a neighbour's environment", as_root=True,
             refusal="in no environment that can be read",
             payload=ONE_ARGUMENT.format(ENVIRON, '"KEY_" + key'), scene=neighbour,
-            without=walls("PROCESSES")),
+            by="process namespace", without=OPEN),
     attempt("killing a neighbour's process", refusal=NOBODY, payload=KILL, scene=doomed,
-            without=walls("PROCESSES"), play=kill_and_look),
+            by="process namespace", without=OPEN, play=kill_and_look),
     grade("rewriting the tests when they come", refusal="the test failed", play=patch_the_tests,
           without=walls("ORPHANS")),
     grade("replacing tests in a given folder", refusal="Read-only file system", given=True,

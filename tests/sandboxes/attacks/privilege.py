@@ -96,70 +96,80 @@ CALLS = walls("CALLS")
 RIGHTS = walls("USER", "CAPABILITIES")
 BOTH = CALLS | RIGHTS
 
-FILTERED = [  # name, payload, walls that its control lacks
-    ("user namespace by unshare", UNSHARE, CALLS),
-    ("user namespace by clone", CLONE, CALLS),
-    ("tracing another process", TRACE, CALLS),
-    ("adding a key to the user's keyring",
+FILTERED = [  # name, mechanism, payload, walls that its control lacks
+    ("user namespace by unshare", "unshare", UNSHARE, CALLS),
+    ("user namespace by clone", "clone", CLONE, CALLS),
+    ("tracing another process", "ptrace", TRACE, CALLS),
+    ("adding a key to the user's keyring", "add_key",
      one('syscall(NUMBERS["add_key"], b"user", b"attack", b"x", 1, -2)'), CALLS),
-    ("session keyring by keyctl", one('syscall(NUMBERS["keyctl"], 1, None)'), CALLS),
-    ("performance counters", one(
+    ("session keyring by keyctl", "keyctl", one('syscall(NUMBERS["keyctl"], 1, None)'), CALLS),
+    ("performance counters", "perf_event_open", one(
         'syscall(NUMBERS["perf_event_open"], struct.pack("=IIQQQQQ", 1, 112, 0, 0, 0, 0, 0x61)'
         ' + bytes(64), 0, -1, -1, 0)'), CALLS),
-    ("page faults handled by a program",
+    ("page faults handled by a program", "userfaultfd",
      one('syscall(NUMBERS["userfaultfd"], 1)'), CALLS),
-    ("addresses without randomness", one('syscall(NUMBERS["personality"], 0x40000)'), CALLS),
-    ("watching a file system by fanotify",
+    ("addresses without randomness", "personality",
+     one('syscall(NUMBERS["personality"], 0x40000)'), CALLS),
+    ("watching a file system by fanotify", "fanotify",
      one('syscall(NUMBERS["fanotify_init"], 0x200, 0)'), CALLS),
-    ("BPF map", one('syscall(NUMBERS["bpf"], 0, struct.pack("=IIII", 2, 4, 4, 1) + bytes(64), 80)'),
+    ("BPF map", "bpf",
+     one('syscall(NUMBERS["bpf"], 0, struct.pack("=IIII", 2, 4, 4, 1) + bytes(64), 80)'),
      BOTH),
-    ("the kernel's log", one('syscall(NUMBERS["syslog"], 10, None, 0)'), BOTH),
-    ("mounting a tmpfs",
+    ("the kernel's log", "syslog", one('syscall(NUMBERS["syslog"], 10, None, 0)'), BOTH),
+    ("mounting a tmpfs", "mount",
      one('syscall(NUMBERS["mount"], b"none", b"/tmp", b"tmpfs", 0, None)'), BOTH),
-    ("mounting a control group, to set its release agent",
+    ("mounting a control group, to set its release agent", "mount",
      one('syscall(NUMBERS["mount"], b"none", b"/tmp", b"cgroup", 0, b"pids")'), BOTH),
-    ("unmounting what covers a folder", one('syscall(NUMBERS["umount2"], b"/tmp", 2)'), BOTH),
-    ("cloning the mount tree",
+    ("unmounting what covers a folder", "umount2",
+     one('syscall(NUMBERS["umount2"], b"/tmp", 2)'), BOTH),
+    ("cloning the mount tree", "open_tree",
      one('syscall(NUMBERS["open_tree"], -100, b"/", 1)'), BOTH),
-    ("a file system by fsopen", one('syscall(NUMBERS["fsopen"], b"tmpfs", 0)'), BOTH),
-    ("entering a namespace",
+    ("a file system by fsopen", "fsopen", one('syscall(NUMBERS["fsopen"], b"tmpfs", 0)'), BOTH),
+    ("entering a namespace", "setns",
      one('syscall(NUMBERS["setns"], os.open("/proc/self/ns/net", os.O_RDONLY), 0)'), BOTH),
 ]  # fmt: skip
 
 ATTEMPTS = [
     *(
         attempt(
-            name, payload=payload, without=without, as_root=without is BOTH,
+            name, mechanism=mechanism, payload=payload, without=without, as_root=without is BOTH,
             refusal="EPERM", by="system call filter",
         )
-        for name, payload, without in FILTERED
+        for name, mechanism, payload, without in FILTERED
     ),
-    attempt("user namespace by clone3", refusal="ENOSYS", payload=CLONE3, without=CALLS),
-    attempt("io_uring, past the filter", refusal="ENOSYS", without=CALLS,
+    attempt("user namespace by clone3", mechanism="clone3",
+            refusal="ENOSYS", payload=CLONE3, without=CALLS),
+    attempt("io_uring, past the filter", mechanism="io_uring", refusal="ENOSYS", without=CALLS,
             payload=one('syscall(NUMBERS["io_uring_setup"], 8, bytes(120))')),
-    attempt("chroot", refusal="EPERM", payload=one('os.chroot("/tmp") or "another root"'),
+    attempt("chroot", mechanism="chroot",
+            refusal="EPERM", payload=one('os.chroot("/tmp") or "another root"'),
             without=BOTH, by="system call filter", as_root=True),
-    attempt("becoming another user", refusal="EPERM",
+    attempt("becoming another user", mechanism="setuid", refusal="EINVAL",
             payload=one('os.setuid(12345) or "user 12345"'), without=RIGHTS,
-            by="no capabilities", as_root=True),
-    attempt("going before all others", refusal="EACCES",
+            by="unprivileged user", as_root=True),
+    attempt("going before all others", mechanism="setpriority", refusal="EACCES",
             payload=one('os.setpriority(os.PRIO_PROCESS, 0, -5) or "a priority above all"'),
             without=RIGHTS, by="no capabilities", as_root=True),
-    attempt("set-user-ID program of root", refusal=f"user {PROGRAM_ID}", payload=SET_ID,
+    attempt("set-user-ID program of root", mechanism="set-user-ID programs",
+            refusal=f"user {PROGRAM_ID}", payload=SET_ID,
             given=True, without=walls("CAPABILITIES"), scene=set_id_program, as_root=True,
             kernel="bubblewrap sets no_new_privs and no option takes it away;"
             " outside, run by the same user, the program is root"),
-    attempt("loading a kernel module", refusal="EPERM", payload=MODULE, without=BOTH,
+    attempt("loading a kernel module", mechanism="init_module",
+            refusal="EPERM", payload=MODULE, without=BOTH,
             as_root=True, kernel="kernels without modules know no such call"),
-    attempt("writing kernel settings", refusal="EACCES", without=RIGHTS, as_root=True,
+    attempt("writing kernel settings", mechanism="/proc/sys",
+            refusal="EACCES", without=RIGHTS, as_root=True,
             payload=one('os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)'),
             kernel="bubblewrap itself covers them read-only"),
-    attempt("calls by their x32 numbers", refusal="ENOSYS", payload=one("syscall(0x40000027)"),
+    attempt("calls by their x32 numbers", mechanism="other system call tables",
+            refusal="ENOSYS", payload=one("syscall(0x40000027)"),
             without=CALLS, kernel="it was built without x32"),
 ]  # fmt: skip
 
 if platform.machine() == "x86_64":
     ATTEMPTS.append(
-        attempt("calls by the 32-bit table, past the filter", refusal="killed by SIGSYS",
+        attempt("calls by the 32-bit table, past the filter", mechanism="other system call tables",
+            refusal="killed by SIGSYS",
                 payload=INT_80, without=CALLS),
     )  # fmt: skip

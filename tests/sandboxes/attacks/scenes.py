@@ -4,7 +4,6 @@ All of it is harmless and made for one play; nothing here attacks anything.
 """
 
 import contextlib
-import os
 import secrets
 import shutil
 import socket
@@ -18,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes.core.template import PROGRAM_ID
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks.attempt import Scene, Scenery
 
@@ -172,17 +170,10 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def bystander() -> Iterator[tuple[int, Path, str]]:
-    """A process of the host whose user is the one that sandboxes of root have on the host.
-
-    It has a secret in its environment and its arguments, and an open file with it.
-    """
+    """A process of the caller's: its pid, a file that it has open, and what is secret in that, in
+    its environment and in its arguments."""
     word, system = nonce(), shutil.which("python3", path="/usr/bin")
     command = [system or sys.executable, "-I", "-S", "-c", VICTIM]
-    if os.geteuid() == 0:
-        drop = ["setpriv", "--reuid", str(PROGRAM_ID), "--regid", str(PROGRAM_ID)]
-        command = [*drop, "--clear-groups", *command]
-        if system is None:
-            pytest.skip("no Python in /usr that another user could run")
     with open_folder() as folder:
         file = folder / "secret"
         file.write_text(word)
@@ -205,6 +196,13 @@ async def victim(_without: Set[Protection]) -> AsyncIterator[Scene]:
     """Arguments: its process id, the secret's path."""
     with bystander() as (pid, file, word):
         yield Scene((str(pid), str(file)), str(file.parent), proof=word)
+
+
+@asynccontextmanager
+async def stranger(_without: Set[Protection]) -> AsyncIterator[Scene]:
+    """The same, where to reach it at all is to win."""
+    with bystander() as (pid, file, _):
+        yield Scene((str(pid), str(file)))
 
 
 @asynccontextmanager

@@ -12,7 +12,8 @@ import pytest
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Scene, of_group, walls
-from tests.sandboxes.attacks.files import READ, in_proc
+from tests.sandboxes.attacks.files import OPEN, READ, in_proc
+from tests.sandboxes.attacks.reaching import HIDDEN
 
 ENVIRON = """
 def attack(name):
@@ -117,22 +118,28 @@ async def message_queue(_without: Set[Protection]) -> AsyncIterator[Scene]:
 attempt = of_group("secrets of the host")
 
 ATTEMPTS = [
-    attempt("the owner's environment", refusal="in no environment that can be read",
-            payload=ENVIRON, scene=own_environment, without=walls("ENVIRONMENT", "HIDDEN_AGENT")),
-    attempt("environment of a host's process", as_root=True,
-            refusal="ENOENT", payload=in_proc("environ"),
+    attempt("the owner's environment", mechanism="/proc/PID/environ",
+            refusal="in no environment that can be read",
+            payload=ENVIRON, scene=own_environment, without=walls("ENVIRONMENT") | HIDDEN),
+    attempt("environment of a host's process", mechanism="/proc/PID/environ", as_root=True,
+            refusal="ENOENT", payload=in_proc("environ"), by="process namespace",
+            without=OPEN, scene=scenes.victim),
+    attempt("arguments of a host's process", mechanism="/proc/PID/cmdline",
+            refusal="ENOENT", payload=in_proc("cmdline"),
             without=walls("PROCESSES"), scene=scenes.victim),
-    attempt("arguments of a host's process", refusal="ENOENT", payload=in_proc("cmdline"),
-            without=walls("PROCESSES"), scene=scenes.victim),
-    attempt("name of the host", refusal="it is called sandbox", payload=NODE,
+    attempt("name of the host", mechanism="UTS namespace",
+            refusal="it is called sandbox", payload=NODE,
             without=walls("HOSTNAME"), scene=scenes.of(lambda: os.uname().nodename)),
-    attempt("the owner's process id in control groups", needs="pids",
+    attempt("the owner's process id in control groups", mechanism="/proc/PID/cgroup", needs="pids",
             refusal="its groups are called /",
             payload=CONTROL_GROUP, without=walls("GROUPS"),
             scene=scenes.of(lambda: str(os.getpid()))),
-    attempt("the machine's id", refusal="ENOENT", payload=READ, shown=True, scene=machine_id),
-    attempt("shared memory of the host", refusal="ENOENT", payload=SHARED_MEMORY,
+    attempt("the machine's id", mechanism="paths",
+            refusal="ENOENT", payload=READ, shown=True, scene=machine_id),
+    attempt("shared memory of the host", mechanism="System V shared memory",
+            refusal="ENOENT", payload=SHARED_MEMORY,
             without=walls("IPC"), scene=shared_memory),
-    attempt("message queue of the host", refusal="ENOENT", payload=MESSAGES,
+    attempt("message queue of the host", mechanism="System V message queues",
+            refusal="ENOENT", payload=MESSAGES,
             without=walls("IPC"), scene=message_queue),
 ]  # fmt: skip

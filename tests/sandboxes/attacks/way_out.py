@@ -72,17 +72,31 @@ def named(host: str) -> Scenery:
     return scene
 
 
+def undeclared(name: str, host: str) -> Attempt:
+    return attempt(
+        name, mechanism="the proxy's list of hosts", refusal="403", payload=CONNECT,
+        scene=named(host), guard="the list of declared hosts",
+        play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1"),
+    )  # fmt: skip
+
+
 SHOP = "shop.example:443=192.0.2.1"
 attempt = of_group("declared hosts")
 
 ATTEMPTS = [
-    attempt("a host that is not declared", refusal="403", payload=CONNECT,
-            scene=named("evil.example"), guard="the list of declared hosts",
-            play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1")),
-    attempt("another host by a plain request with a declared name in it", refusal="403",
+    undeclared("a host that is not declared", "evil.example"),
+    undeclared("another port of a declared host", "shop.example"),
+    undeclared("a name with a declared one at its end", "evil-shop.example"),
+    undeclared("a name with a declared one at its start", "shop.example.evil.example"),
+    undeclared("loopback by its number", "127.0.0.1"),
+    undeclared("loopback by one number", "2130706433"),
+    undeclared("loopback by its IPv6 address", "[::1]"),
+    attempt("another host by a plain request with a declared name in it",
+            mechanism="plain HTTP through the proxy", refusal="403",
             payload=SMUGGLE, scene=named("evil.example"), guard="the list of declared hosts",
             play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1")),
-    attempt("the host's loopback by a declared name that leads there", refusal="403",
+    attempt("the host's loopback by a declared name that leads there",
+            mechanism="names that lead inward", refusal="403",
             payload=CONNECT, scene=named("localhost"), guard="names lead to public addresses alone",
             play=through_proxy(lambda h, p: f"{h}:{p}", lambda h, p: f"{h}:{p}=127.0.0.1")),
 ]  # fmt: skip

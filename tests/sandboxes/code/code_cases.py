@@ -43,7 +43,7 @@ ATTACKS: dict[str, dict[str, str]] = {
         "shop/price.py": f"import atexit, os\natexit.register(os._exit, 0)\n{WRONG}"
     },
     "prints the runner's own words": {
-        "shop/price.py": 'print(\'{"test": "x", "failure": null}\\n{"done": true}\')\n' + WRONG
+        "shop/price.py": 'print(\'{"test": "x", "status": "passed"}\\n{"done": true}\')\n' + WRONG
     },
     "replaces an assertion": {
         "shop/price.py": "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n"
@@ -114,6 +114,6 @@ for reader in range(3, 20):
                 os.write(writer, b"+" + word)
             except OSError:
                 continue
-        os._exit(0)
+os._exit(0)
 """
-"""Code written against the runner itself: it reads the word that a pass is told by, and says it."""
+"""Code that looks for the word that a pass is told by, to say it, and leaves."""

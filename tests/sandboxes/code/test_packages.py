@@ -2,10 +2,8 @@
 index's."""
 
 import asyncio
-import io
 import os
 import socket
-import tarfile
 from pathlib import Path
 from random import Random
 
@@ -14,7 +12,8 @@ from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
 from sandboxes.code import packages
-from sandboxes.code.packages import MACHINE, PackageIndex, install, project_of_index, unpack
+from sandboxes.code.file_records import FileBounds
+from sandboxes.code.packages import MACHINE, PackageIndex, install, project_of_index, take_site
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import list_tests, run_suite
 from sandboxes.code.swe import baseline_of, inject_bug
@@ -67,39 +66,156 @@ def test_network_is_shared_where_asked_and_the_other_walls_stand(
     assert shared.exit_code == 0, shared.stderr
     assert seen.exit_code != 0  # nothing of the root can be written
     assert b"sk-the-callers-own-secret" not in seen.stdout
-    assert seen.stdout.splitlines()[-1] == b"65534"
+    assert seen.stdout.splitlines()[-1] == b"1000"
 
 
-@pytest.mark.parametrize("bad", ["--index-url=x", "a @ file:///x", "", "a\n--pre"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "--index-url=x", "a @ file:///x", "", "a\n--pre", "https://x.invalid/a.tar.gz", "pip/",
+        "git+https://x.invalid/a",
+    ],
+)  # fmt: skip
 def test_a_requirement_is_no_option_and_no_address(bad: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a requirement"):
         asyncio.run(install([bad], into=tmp_path / "site"))
 
 
-def test_installed_packages_are_plain_read_only_files_inside_their_folder(tmp_path: Path) -> None:
-    def packed(*members: tuple[str, bytes]) -> bytes:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-            for name, kind in members:
-                info = tarfile.TarInfo(name)
-                info.type, info.linkname = kind, "/etc/passwd"
-                tar.addfile(info, io.BytesIO())
-        return buffer.getvalue()
+MADE = """
+import os, sys
+site, kind = sys.argv[1:]
+os.makedirs(f"{site}/pkg")
+def write(path, data=b""):
+    with open(os.path.join(os.fsencode(site), path), "wb") as file:
+        file.write(data)
+write(b"pkg/a.py", b"x = 1")
+if kind == "honest":
+    write(b"pkg/large.so", bytes(range(256)) * 10_000)
+    write(b"pkg/empty")
+    write(b"pkg/run", b"#!/bin/sh")
+    os.chmod(f"{site}/pkg/run", 0o6777)
+    os.symlink("/etc/passwd", f"{site}/link")
+    os.symlink("/etc", f"{site}/folder")
+    os.mkfifo(f"{site}/pipe")
+    os.link(f"{site}/pkg/a.py", f"{site}/pkg/b.py")
+elif kind == "deep":
+    os.makedirs(f"{site}/" + "d/" * 60)
+elif kind == "not UTF-8":
+    write(b"pkg/\\xff.py")
+elif kind == "a control character":
+    write(b"pkg/\\x1b[2J.py")
+elif kind == "many files":
+    for number in range(200):
+        write(b"pkg/%d" % number)
+elif kind == "large":
+    write(b"pkg/sparse", b"x")
+    os.truncate(f"{site}/pkg/sparse", 3_000_000)
+"""
+"""Makes what an installation might leave behind."""
 
-    unpack(packed(("./a/b.py", tarfile.REGTYPE), ("./c", tarfile.SYMTYPE)), tmp_path / "site")
-    found = [path for path in (tmp_path / "site").rglob("*") if not path.is_dir()]
-    assert found == [tmp_path / "site/a/b.py"]
-    assert found[0].stat().st_mode & 0o222 == 0
-    with pytest.raises(ValueError, match="relative"):
-        unpack(packed(("../evil.py", tarfile.REGTYPE)), tmp_path / "other")
-    assert not (tmp_path / "evil.py").exists()
+SMALL = FileBounds(files=100, file_bytes=2_700_000, total_bytes=2_700_000)
+
+
+def taken(kind: str, into: Path) -> None:
+    async def run() -> None:
+        async with lease(SandboxTemplate()) as sandbox:
+            made = await sandbox.exec([base_python(), "-I", "-c", MADE, packages.SITE, kind])
+            assert made.exit_code == 0, made.stderr
+            await take_site(sandbox, into)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_installed_packages_are_plain_read_only_files_inside_their_folder(tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        taken("honest", tmp_path / "site")
+    finally:
+        os.umask(old)
+    found = {str(p.relative_to(tmp_path / "site")): p for p in (tmp_path / "site").rglob("*")}
+    large = bytes(range(256)) * 10_000
+    texts = {
+        "a.py": b"x = 1",
+        "b.py": b"x = 1",
+        "large.so": large,
+        "empty": b"",
+        "run": b"#!/bin/sh",
+    }
+    assert found.keys() == {"pkg", *(f"pkg/{name}" for name in texts)}
+    assert (tmp_path / "site").stat().st_mode == found.pop("pkg").stat().st_mode == 0o40755
+    for path, file in found.items():
+        assert file.read_bytes() == texts[path.removeprefix("pkg/")]
+        assert (file.lstat().st_mode, file.lstat().st_nlink) == (0o100444, 1)
+
+
+@pytest.mark.usefixtures("sandboxed")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("deep", "a path is too long or too deep"),
+        ("not UTF-8", "has a name that is not plain"),
+        ("a control character", "has a name that is not plain"),
+        ("many files", "more than 100 files"),
+        ("large", "2700000 bytes"),
+    ],
+)
+def test_packages_beyond_the_bounds_leave_nothing_behind(
+    kind: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "SITE_FILES", SMALL)
+    with pytest.raises(ConfigError, match=f"cannot read the installed packages: .*{said}"):
+        taken(kind, tmp_path / "site")
+    assert list(tmp_path.iterdir()) == []
+
+
+METADATA = """Metadata-Version: 2.1
+Name: x
+License: MIT
+Summary: Does x.
+Requires-Dist: one>=1
+Requires-Dist: two; extra == "more"
+"""
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_what_a_package_says_of_itself_is_read_in_a_sandbox() -> None:
+    def described(**files: str) -> packages.PackageDescription:
+        return asyncio.run(packages.described_by(files))
+
+    toml = '[project]\ndependencies = ["three", "four"]\n'
+    one = described(**{"PKG-INFO": METADATA, "pyproject.toml": toml})
+    assert (one.summary, one.license) == ("Does x.", "MIT")
+    assert one.needs == ("one>=1", 'two; extra == "more"')
+    assert described(**{"pyproject.toml": toml}).needs == ("three", "four")
+    beside = described(
+        **{"PKG-INFO": "Name: x\n", "x.egg-info/requires.txt": "five\n\n[test]\nsix"}
+    )
+    assert beside.needs == ("five",)
+    assert described(**{"pyproject.toml": "no TOML ["}).needs == ()
+    assert described(**{"setup.py": ""}) == packages.PackageDescription()
+
+
+@pytest.mark.usefixtures("sandboxed")
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": "a = " + "[" * 100_000},
+        {"pyproject.toml": "[project]\ndependencies = [" + "'x'," * 40_000 + "]"},
+        {"pyproject.toml": "[project]\ndependencies = ['" + "x" * 10_000 + "']"},
+        {"PKG-INFO": "Requires-Dist: x\n" * 1_000},
+    ],
+)
+def test_descriptions_that_are_none_are_refused(files: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="cannot read what the package says of itself"):
+        asyncio.run(packages.described_by(files))
 
 
 def test_settings_are_guessed_from_the_files() -> None:
     def guess(*files: str) -> tuple[object, object]:
-        text = "Name: x\nLicense: MIT\nSummary: Does x.\n"
-        found = packages.guessed(dict.fromkeys(files, ""), packages.message_from_string(text))
-        assert found["license"] == "MIT"
+        described = packages.PackageDescription(summary="Does x.", license="MIT")
+        found = packages.guessed(dict.fromkeys(files, ""), described)
+        assert (found["license"], found["description"]) == ("MIT", "Does x.")
         return found["test_folder"], found["paths"]
 
     assert guess("src/x/a.py", "tests/test_a.py") == ("tests", ("src",))

@@ -1,14 +1,12 @@
 """Definitions of real projects: from a git repository here and elsewhere, an archive, an index."""
 
 import asyncio
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +18,10 @@ from sandboxes.code.projects import Project
 from sandboxes.code.sources import fetch_git, load_project, project_from, prove, write_definition
 from synth.episode.tools.code_environments import code_environments
 from tests.sandboxes.code.code_cases import RIGHT, TESTS, project, with_price
+from tests.sandboxes.code.hostile_archives import honest_archive
+from tests.sandboxes.code.hostile_repositories import git, repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    own = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
-    subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def repository(folder: Path, files: Mapping[str, str]) -> Path:
-    folder.mkdir()
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
-    return folder
 
 
 @pytest.fixture
@@ -50,6 +34,7 @@ def made(source: str, tmp_path: Path, **settings: Any) -> Project:
     return asyncio.run(project_from(source, into=tmp_path / "site", **wanted))
 
 
+@pytest.mark.usefixtures("sandboxed")
 def test_a_repository_of_this_machine_at_a_revision(shop: Path, tmp_path: Path) -> None:
     found = made(str(shop), tmp_path)
     assert found == project().model_copy(update={"name": "shop", "test_folder": "tests"})
@@ -62,13 +47,9 @@ def test_a_repository_of_this_machine_at_a_revision(shop: Path, tmp_path: Path) 
         made(str(shop), tmp_path, revision="nowhere")
 
 
+@pytest.mark.usefixtures("sandboxed")
 def test_an_archive(tmp_path: Path) -> None:
-    archive = tmp_path / "shop-1.0.tar.gz"
-    with tarfile.open(archive, "w:gz") as tar:
-        for path, text in project().files.items():
-            info = tarfile.TarInfo(f"shop-1.0/{path}")
-            info.size = len(text)
-            tar.addfile(info, io.BytesIO(text.encode()))
+    archive = honest_archive(project().files, tmp_path / "shop-1.0.tar.gz")
     found = made(str(archive), tmp_path)
     assert (found.name, found.files) == ("shop", project().files)
 
@@ -127,13 +108,15 @@ def test_definitions_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("sandboxed")
 def test_a_project_is_proved_by_its_tests() -> None:
     found = asyncio.run(prove(project()))
-    assert (found.tests, found.unsteady) == (2, ())
+    assert len(found.baseline.names) == 2
+    assert found.baseline.green
     assert found.bug.fail_to_pass
     dear = "def price(count):\n    return count * 5 if count < 3 else count * 6\n"
     two = TESTS.replace("test_one", "test_two").replace("price(1), 5", "price(2), 10")
     files = with_price(dear) | {"tests/test_two.py": two.partition("    def test_many")[0]}
     broken = asyncio.run(prove(project().model_copy(update={"files": files})))
-    assert [test.rpartition(".")[2] for test in broken.unsteady] == ["test_many"]
+    others = {name.rpartition(".")[2]: o.status for name, o in broken.baseline.others.items()}
+    assert others == {"test_many": "failed"}
     with pytest.raises(ItemError, match="no_bug_found"):  # one test is left, and bugs break it all
         asyncio.run(prove(project(dear)))
     with pytest.raises(ItemError, match="no test passes twice"):

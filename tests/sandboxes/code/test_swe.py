@@ -2,20 +2,15 @@
 
 import ast
 import asyncio
-import io
-import subprocess
-import tarfile
-from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records.errors import ConfigError, ItemError
-from sandboxes.code import projects
+from records.errors import ItemError
 from sandboxes.code.mutations import OPERATORS, MutationOperator, in_rounds, mutations_of, undo
-from sandboxes.code.projects import Project, builtin_projects, files_of_git, sdist_files
+from sandboxes.code.projects import Project, builtin_projects
 from sandboxes.code.suite import run_suite
 from sandboxes.code.swe import Baseline, baseline_of, inject_bug, injected_bug
 from sandboxes.lending.leases import available
@@ -106,7 +101,7 @@ def test_plant_draws_by_its_seed_and_says_where_nothing_shows() -> None:
         first = await inject_bug(coins, baseline, Random(3))
         assert first == await inject_bug(coins, baseline, Random(3))
         assert set(first.fail_to_pass) | set(first.pass_to_pass) == set(baseline.names)
-        blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name))
+        blind = Baseline(tuple(t for t in baseline.tests if "test_nothing_to_undo" in t.name), {})
         with pytest.raises(ItemError, match="no_bug_found"):
             await inject_bug(coins, blind, Random(3))
 
@@ -127,45 +122,7 @@ def test_what_partial_solutions_pass_is_exact() -> None:
         assert (run.passed, run.forged) == (passed, False), source
 
 
-def test_projects_are_read_from_git_and_from_a_distribution(tmp_path: Path) -> None:
-    for path, text in project().files.items():
-        (tmp_path / "r" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "r" / path).write_text(text)
-    (tmp_path / "r" / "picture.png").write_bytes(b"\x89\xff")
-    git = ["git", "-C", str(tmp_path / "r"), "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *command], check=True)
-    assert files_of_git(tmp_path / "r") == project().files
-    assert files_of_git(tmp_path / "r", "HEAD~0") == project().files
-    with pytest.raises(ConfigError, match="has no revision 'nowhere'"):
-        files_of_git(tmp_path / "r", "nowhere")
-    for option in ("--output=stolen", "-v", "", "HEAD main"):
-        with pytest.raises(ConfigError, match=r"a revision is a branch, .*; got "):
-            files_of_git(tmp_path / "r", option)
-    assert not (tmp_path / "stolen").exists()
-    archive = tmp_path / "shop-1.0.tar.gz"
-    with tarfile.open(archive, "w:gz") as tar:
-        tar.add(tmp_path / "r" / "shop", "shop-1.0/shop")
-        tar.add(tmp_path / "r" / "tests", "shop-1.0/tests")
-        evil = tarfile.TarInfo("shop-1.0/../../outside.py")
-        tar.addfile(evil, io.BytesIO(b""))
-    assert sdist_files(archive.read_bytes(), str(archive)) == project().files
-
-
-def test_a_git_that_hangs_or_is_not_there_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConfigError, match="no program git is installed"):
-        files_of_git(tmp_path)
-    (tmp_path / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
-    (tmp_path / "git").chmod(0o755)
-    monkeypatch.setattr(projects, "GIT_S", 0.05)
-    with pytest.raises(ConfigError, match=r"cannot read HEAD of .* within 0.05 s"):
-        files_of_git(tmp_path)
-
-
-@pytest.mark.parametrize("path", ["../a.py", "/a.py", "a/../b.py", "a//b.py"])
+@pytest.mark.parametrize("path", ["../a.py", "/a.py", "a/../b.py", "a//b.py", "a" * 256, "a/" * 50])
 def test_a_path_that_leaves_the_project_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="relative"):
+    with pytest.raises(ValueError, match="a project's path"):
         Project(name="x", files={path: "", "tests/test_a.py": TESTS})

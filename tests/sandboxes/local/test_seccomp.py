@@ -6,6 +6,7 @@ import errno
 import json
 import platform
 import re
+import resource
 import struct
 from pathlib import Path
 
@@ -22,7 +23,10 @@ both = pytest.mark.parametrize(
     "machine", [MACHINES["x86_64"], MACHINES["aarch64"]], ids=["x86_64", "aarch64"]
 )
 HIGH = 0xDEAD_BEEF << 32
-"""The half of an argument that no check may look at."""
+"""The half of an argument that no check may look at, but for that of an address."""
+
+WHOLE = -1
+"""An argument that is 0 in both halves."""
 
 HARMLESS = {"socket": (2, 1, 0), "socketpair": (1, 1, 0), "prctl": (15,)}
 """Arguments that are allowed, where zeros are not."""
@@ -32,7 +36,8 @@ def verdict(code: bytes, arch: int, number: int, *arguments: int) -> str | int:
     """What the kernel would do: "allowed", "killed", or the error number of a refusal, 0 for a
     call that is answered and not carried out. It fails on what is no program: an unknown
     instruction, a jump behind the end."""
-    six = [value & 0xFFFF_FFFF | HIGH for value in (*arguments, *[0] * 6)[:6]]
+    given = (*arguments, *[0] * 6)[:6]
+    six = [0 if value == WHOLE else value | HIGH * (value < 1 << 32) for value in given]
     data = struct.pack("=IIQ6Q", number, arch, 0, *six)
     instructions = list(struct.iter_unpack("=HBBI", code))
     accumulator = at = 0
@@ -186,6 +191,21 @@ def test_arguments_decide(
         assert verdict(code, machine.audit_arch, number, *call) == error, call
 
 
+@both
+def test_the_limit_of_core_dumps_is_read_and_never_set(machine: Machine) -> None:
+    code, numbers = program(machine), machine.numbers
+
+    def found(name: str, *arguments: int) -> str | int:
+        return verdict(code, machine.audit_arch, numbers[name], *arguments)
+
+    assert found("setrlimit", 4, 0x1000) == 0
+    assert found("setrlimit", 7, 0x1000) == "allowed"
+    assert found("prlimit64", 0, 4, 0x1000, 0) == 0
+    assert found("prlimit64", 0, 4, 0x7F00 << 32, 0) == 0
+    assert found("prlimit64", 0, 4, WHOLE, 0x1000) == "allowed"
+    assert found("prlimit64", 0, 7, 0x1000, 0) == "allowed"
+
+
 @pytest.mark.parametrize(
     ("machine", "header", "macro", "renamed"),
     [
@@ -213,6 +233,26 @@ def test_numbers_are_the_kernels(
     newest = max(theirs.values())
     assert newest > 400
     assert {k: v for k, v in machine.numbers.items() if v <= newest} == theirs
+
+
+CORE = """
+import resource
+before = resource.getrlimit(resource.RLIMIT_CORE)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+print(before, resource.getrlimit(resource.RLIMIT_CORE))
+"""
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_a_crash_inside_runs_no_program_of_the_host() -> None:
+    """By its limit, for which the kernel makes no dump; no test can set `kernel.core_pattern`."""
+
+    async def go() -> bytes:
+        async with lease(SandboxTemplate()) as sandbox:
+            return (await sandbox.exec([base_python(), "-I", "-S", "-c", CORE])).stdout
+
+    most = min(1, resource.getrlimit(resource.RLIMIT_CORE)[1] % (1 << 64))  # -1 is no bound
+    assert asyncio.run(go()).decode() == f"({most}, {most}) ({most}, {most})\n"
 
 
 CALLS = """

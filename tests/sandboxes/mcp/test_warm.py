@@ -1,6 +1,7 @@
 """Warm servers: used again with a fresh workspace, and never after they failed somebody."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -61,15 +62,25 @@ def test_a_server_that_failed_or_keeps_state_is_not_used_again() -> None:
     asyncio.run(run())
 
 
+async def killed(server: McpServer) -> None:
+    await server.sandbox.exec(["sh", "-c", "kill -9 -1"])
+
+
+async def lost(server: McpServer) -> None:
+    server.sandbox.end("the machine went away")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
-def test_a_server_that_died_while_idle_is_replaced() -> None:
+@pytest.mark.parametrize("how", [killed, lost])
+def test_a_server_that_died_while_idle_is_replaced(
+    how: Callable[[McpServer], Awaitable[None]],
+) -> None:
     async def run() -> None:
         async with WarmServers(live=1) as warm:
             async with warm.open(GIT) as first:
                 await first.state()
-            with pytest.raises(TransientError, match="ended"):
-                await first.sandbox.exec(["sh", "-c", "kill -9 -1"])
+            await how(first)
             async with warm.open(GIT) as second:
                 before, after = await change(second)
             assert second is not first

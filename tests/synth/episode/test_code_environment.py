@@ -11,7 +11,8 @@ from records.digest import digest
 from records.errors import ConfigError, TransientError
 from records.store.journal import ShardJournal
 from records.tables.schemas import TABLES, Row
-from sandboxes.code.workspace import open_workspace
+from sandboxes.code.workspace import Workspace, open_workspace
+from sandboxes.core.body import ProgramEndedError
 from sandboxes.lending.leases import available
 from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.code_environments import (
@@ -108,6 +109,30 @@ def test_tests_that_the_agent_edits_decide_nothing(made: CodeTask) -> None:
     step = asyncio.run(play(env, task_row(made), moves))
     assert step.reward == 0.0
     assert "tests/test_price.py" in [c["id"] for c in env.state.caller.records[0].state_diff]
+
+
+@pytest.mark.parametrize("solved", [True, False])
+def test_an_episode_that_ends_its_sandbox_is_scored_for_what_it_did(
+    made: CodeTask, solved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory limit takes the agent's own process: injected, since the kernel prefers others."""
+    mended = [s for s in made.draft.plan if s.tool == "edit_file"] if solved else []
+    moves = [call(n, step.tool, step.arguments) for n, step in enumerate(mended)]
+    moves += [call(len(moves) + n, "run_shell", {"command": "true"}) for n in range(2)]
+    ends = ProgramEndedError("the program ended its sandbox: it took all memory")
+
+    async def ended(self: Workspace, command: str) -> None:
+        raise ends
+
+    monkeypatch.setattr(Workspace, "_shell", ended)
+    env = EpisodeEnvironment(catalogue(), QUIET)
+    step = asyncio.run(play(env, task_row(made), [*moves, *actions(made)[-1:]]))
+    assert (step.reward, step.info["termination_reason"]) == (float(solved), "agent_done")
+    first, second = env.state.caller.records[-2:]
+    assert (first.is_error, first.error_code) == (True, "sandbox_ended")
+    assert first.observation == second.observation
+    assert "it took all memory" in first.observation
+    assert first.state_hash_before == second.state_hash_after == env.state.hash_final
 
 
 def test_an_episode_repeats_to_the_letter(made: CodeTask) -> None:

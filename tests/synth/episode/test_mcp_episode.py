@@ -5,7 +5,7 @@ The Git server runs in a sandbox; where this machine has none, these tests are s
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -192,27 +192,50 @@ def test_arguments_that_do_not_fit_never_start_a_server(tools: list[Row]):
     assert env.state.hash_final is None
 
 
-@pytest.mark.slow
-def test_a_server_that_is_lost_ends_the_episode_as_infra_error(tools: list[Row]):
+def fragile(breaks: Callable[[McpServer], Awaitable[object]]) -> OpenServer:
+    """Servers to which `breaks` happens at every new branch."""
+
     @asynccontextmanager
-    async def fragile(config: ServerConfig, fixture: Any) -> AsyncIterator[McpServer]:
+    async def opened(config: ServerConfig, fixture: Any) -> AsyncIterator[McpServer]:
         async with open_server(config, fixture) as server:
             call = server.call
 
-            async def dies_at_branch(name: str, arguments: Any) -> Any:
+            async def breaks_at_branch(name: str, arguments: Any) -> Any:
                 if name == BRANCH[0]:
-                    await server.sandbox.exec(["kill", "-9", "-1"])
+                    await breaks(server)
                 return await call(name, arguments)
 
-            server.call = dies_at_branch  # type: ignore[method-assign]
+            server.call = breaks_at_branch  # type: ignore[method-assign]
             yield server
 
-    env = environment(tools, fragile)
+    return opened
+
+
+@pytest.mark.slow
+def test_a_sandbox_that_is_lost_ends_the_episode_as_infra_error(tools: list[Row]):
+    async def breaks(server: McpServer) -> None:
+        server.sandbox.end("the machine went away")
+
+    env = environment(tools, fragile(breaks))
     first, last = asyncio.run(play(env, calls(STATUS), calls(BRANCH)))
     assert not first.truncated
     assert (last.truncated, last.info["termination_reason"]) == (True, "infra_error")
     assert last.observation == []
     assert len(env.state.caller.records) == 1
+
+
+@pytest.mark.slow
+def test_an_episode_whose_calls_end_its_server_is_scored(tools: list[Row]):
+    async def breaks(server: McpServer) -> None:
+        await server.sandbox.exec(["pkill", "-9", "-f", "mcp"])
+
+    env = environment(tools, fragile(breaks))
+    ended, works, last = asyncio.run(play(env, calls(BRANCH), calls(STATUS), says("I made it.")))
+    assert ended.info["calls"][0].error_code == "server_ended"
+    assert "On branch main" in works.observation[0]["content"]
+    assert (last.truncated, last.info["termination_reason"]) == (False, "agent_done")
+    assert last.reward == 0.0
+    assert not last.info["verdicts"]["goal"].passed
 
 
 def test_a_server_that_cannot_start_now_is_an_infra_error(tools: list[Row]):
