@@ -51,13 +51,13 @@ def own_processes() -> list[str]:
 
 
 def settings_of(template: SandboxTemplate, token: str, listen: str) -> bytes:
-    """What the agent reads at its start, where whoever runs it holds the limits."""
+    """What the agent reads at its start, where whoever runs it holds most limits."""
     settings: dict[str, Any] = {
         "token": token,
         "listen": listen,
         "start_s": template.limits.start_timeout_s,
         "linger_s": template.linger_s,
-        "rlimits": {},
+        "rlimits": {"RLIMIT_NOFILE": template.limits.open_files},
         "scores": False,
         "users_fd": None,
         "calls": "",
