@@ -1,9 +1,9 @@
 """What a backend of sandboxes is: it makes them, finds them again and ends them.
 
 A sandbox is one interface wherever it runs (`sandboxes.core.sandbox`), as the same agent answers
-in each (`sandboxes.core.agent`). What a backend adds is a `Body` (`sandboxes.core.body`): the
-stream to that agent, and what only whoever runs the machine can do or see. What each backend must
-pass stands in `tests/sandboxes/conformance`.
+in each (`sandboxes.core.agent`). What a backend adds is a `SandboxBody` (`sandboxes.core.body`):
+the stream to that agent, and what only whoever runs the machine can do or see. What each backend
+must pass stands in `tests/sandboxes/conformance`.
 """
 
 from collections.abc import Set

@@ -55,7 +55,7 @@ class Snapshot(Protocol):
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Body(Protocol):
+class SandboxBody(Protocol):
     """One sandbox as its backend holds it."""
 
     @property

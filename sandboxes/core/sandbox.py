@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, SynthError, TransientError
 from sandboxes.core import clock, python_env
-from sandboxes.core.body import Body, ProgramEndedError, Snapshot
+from sandboxes.core.body import ProgramEndedError, SandboxBody, Snapshot
 from sandboxes.core.channel import FrameAnswer, FrameChannel
 from sandboxes.core.stdio import StdioProcess
 from sandboxes.core.template import BASE_ENV, WRITABLE, Limits, SandboxTemplate
@@ -40,7 +40,7 @@ class Sandbox:
     program in it has ended it. How a command fares is never an exception.
     """
 
-    def __init__(self, template: SandboxTemplate, body: Body, channel: FrameChannel) -> None:
+    def __init__(self, template: SandboxTemplate, body: SandboxBody, channel: FrameChannel) -> None:
         """`channel` is open."""
         self.template, self.body = template, body
         self._env = environment(template)

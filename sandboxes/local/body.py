@@ -41,7 +41,7 @@ KILLED = 128 + signal.SIGKILL
 
 @dataclass(eq=False)
 class LocalBody:
-    """See `sandboxes.core.body.Body`."""
+    """See `sandboxes.core.body.SandboxBody`."""
 
     name: str
     token: str

@@ -42,7 +42,7 @@ def lengths(data: bytes | bytearray) -> tuple[int, int]:
     return int.from_bytes(data[:4], "big"), int.from_bytes(data[4:HEADER], "big")
 
 
-class Reading:
+class JsonContext:
     """How `_json` reads. The module `json` around it imports regular expressions and enums, which
     would take longer than everything else that the agent does at its start."""
 
@@ -56,7 +56,7 @@ try:
     from _json import encode_basestring_ascii as quoted
     from _json import make_scanner
 
-    _scan = make_scanner(Reading())  # pyright: ignore[reportArgumentType]
+    _scan = make_scanner(JsonContext())  # pyright: ignore[reportArgumentType]
 except ImportError:  # a Python without the part in C
     import json
 

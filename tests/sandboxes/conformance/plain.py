@@ -94,7 +94,7 @@ def started(
 
 @dataclass(eq=False)
 class PlainBody:
-    """See `sandboxes.core.body.Body`."""
+    """See `sandboxes.core.body.SandboxBody`."""
 
     name: str
     token: str

@@ -51,7 +51,7 @@ _numbers = itertools.count()
 
 
 class PodmanBody:
-    """See `sandboxes.core.body.Body`."""
+    """See `sandboxes.core.body.SandboxBody`."""
 
     def __init__(self, podman: "PodmanBackend", name: str, token: str) -> None:
         self.podman, self.name, self.token = podman, name, token
