@@ -267,6 +267,7 @@ def settings_of(
         "own_id": PROGRAM_ID if Protection.APART in without else users.OWN_ID,
         "calls": "" if calls is None else calls.hex(),
         "hidden": hidden,
+        "terminals": Protection.TERMINALS not in without,
         # beside processes of the host it must never kill all that it can
         "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
     }

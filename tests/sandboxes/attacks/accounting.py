@@ -143,7 +143,7 @@ ATTEMPTS = [
     attempt("pipes that nobody reads", mechanism="pipes", payload=hogs.PIPES,
             kernel="it bounds the pipes of a user to 64 MB"),
     attempt("terminals that nobody reads", mechanism="pseudoterminals", payload=hogs.TERMINALS,
-            **WATCHED),
+            **(WATCHED | {"without": walls("TERMINALS")})),
     attempt("page tables", mechanism="page tables", payload=hogs.PAGE_TABLES),
     attempt("messages that nobody takes", mechanism="System V objects", payload=hogs.MESSAGES),
     attempt("attributes of files", mechanism="files and names", payload=hogs.ATTRIBUTES),

@@ -121,7 +121,9 @@ class PodmanBody:
         raise lacking("podman", Capability.RECYCLING)
 
     def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s)
+        return FrameChannel(
+            self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s
+        )
 
 
 class PodmanBackend:
