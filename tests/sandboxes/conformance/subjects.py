@@ -39,6 +39,8 @@ class Subject(NamedTuple):
     """What is left of an ended sandbox of a dead owner, once that was cleared up."""
     soon_s: float = 0.3
     """In less a new stream may not be made."""
+    bounds_memory: bool = False
+    """Whether a limit of memory holds for all inside together, and kills are counted."""
 
     @asynccontextmanager
     async def sandbox(
@@ -59,7 +61,9 @@ def local_remains(name: str) -> list[str]:
 
 
 def local() -> Subject:
-    return Subject("local", LocalBackend(), python_env.base_python(), local_remains)
+    bounded = "memory" in cgroups.controllers()
+    backend, python = LocalBackend(), python_env.base_python()
+    return Subject("local", backend, python, local_remains, bounds_memory=bounded)
 
 
 def plain_remains(name: str) -> list[str]:
