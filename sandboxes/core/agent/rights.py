@@ -88,10 +88,15 @@ class Rights:
         if self.own != self.program:
             os.setegid(self.program[1])
             os.seteuid(self.program[0])
+            self._settle()
 
     def __exit__(self, *_: object) -> None:
         if self.own != self.program:
             os.seteuid(self.own[0])
             os.setegid(self.own[1])
-            if self._hidden:  # a change of user may have taken it back
-                self.hide()
+            self._settle()
+
+    def _settle(self) -> None:
+        """A change of user makes the memory what `fs.suid_dumpable` says."""
+        if self._hidden:
+            self.hide()
