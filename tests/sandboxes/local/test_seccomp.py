@@ -3,6 +3,7 @@ the filter of this machine, run by its kernel."""
 
 import asyncio
 import errno
+import itertools
 import json
 import platform
 import re
@@ -117,6 +118,15 @@ def test_clone_makes_threads_and_processes_but_no_namespace(machine: Machine) ->
     for bit in (17, 25, 26, 27, 28, 29, 30):  # NEWNS, NEWCGROUP, NEWUTS, IPC, USER, PID, NET
         assert verdict(code, machine.audit_arch, clone, 1 << bit) == errno.EPERM
         assert verdict(code, machine.audit_arch, clone, 0x11 | 1 << bit) == errno.EPERM
+
+
+@both
+def test_an_option_is_refused_at_its_level_alone(machine: Machine) -> None:
+    code, arch, number = program(machine), machine.audit_arch, machine.numbers["setsockopt"]
+    refused = {(1, 26), (1, 51), (41, 20), (41, 42)}
+    for level, option in itertools.product((0, 1, 6, 17, 41), range(80)):
+        found = verdict(code, arch, number, 3, level, option)
+        assert found == (errno.EPERM if (level, option) in refused else "allowed"), (level, option)
 
 
 @both
