@@ -35,12 +35,23 @@ Written by `python -m benchmarks.containment docs/containment.md`, on Linux {ker
 NOT_CONTAINED = """
 ## What is not contained
 
-- A program can end or stop the agent of its own sandbox, since both run as the same user. The host
-  then has a lost sandbox (a `TransientError`, after at most 20 s), never a result.
 - Bugs of the kernel: all sandboxes share it.
+- A graded test and the code under test share a process. Code written against this very runner can
+  tell a copy with a turned assertion from the test (by a file, by the running code), or change a
+  value in the test's own variables, and pass; so can code that reads the expected values in the
+  tests (`FITTING` in `tests/sandboxes/attacks/forgings.py`). No answer of a problem is inside.
+- A program can end its own sandbox, by taking all of its memory for one: the host is told that the
+  program did it (`ProgramEndedError`), never a result.
+- Programs that run in one sandbox at the same time are one user. A server left running beside
+  commands can read, change, end and stop them. If it stops one in the moment of its start, the
+  agent waits with it, and 20 s after the command's own limit of time the host gives the sandbox up
+  as ended by its program.
+- A file that the host reads may be a link to `/proc/self`, which there is the agent: where its
+  memory lies can be read so (by the host alone), what is in it cannot.
 - What a sandbox learns from files that all of them share read-only (`/usr`, the interpreter): who
   opens them and when (inotify, advisory locks, the page cache), and so a slow way for two sandboxes
   that both want to talk.
+- Which machine it is and how busy: `/proc` shows its memory, load, uptime, processors and boot id.
 - Where the host keeps what it binds: `/proc/self/mountinfo` names the source folders.
 - A host whose `kernel.core_pattern` is a pipe runs that program for a crash in a sandbox too.
 - Without control groups, limits are those of single processes (`synth sandbox doctor` says so).

@@ -72,6 +72,10 @@ class SandboxBody(Protocol):
         that, else TransientError."""
         ...
 
+    async def silence(self, why: str) -> SynthError:
+        """As `cause`, for an agent that is there and has not answered in time."""
+        ...
+
     def memory_kills(self) -> int:
         """How often the kernel killed something in it for memory; 0 where nobody can tell."""
         ...

@@ -51,17 +51,20 @@ Listener = Callable[[FrameAnswer | SynthError], None]
 
 class FrameChannel:
     """`connect` gives a stream to the agent, and raises a SynthError where it is known to be gone;
-    `cause` says why one that cannot be reached is gone. Nothing is sent before `open`."""
+    `cause` says why one that cannot be reached is gone, `silence` why one does not answer. Nothing
+    is sent before `open`."""
 
     def __init__(
         self,
         connect: Callable[[], Awaitable[Streams]],
         cause: Callable[[], Awaitable[SynthError]],
+        silence: Callable[[str], Awaitable[SynthError]],
         *,
         token: str,
         linger_s: float,
     ) -> None:
-        self._connect, self._cause, self._token, self._linger_s = connect, cause, token, linger_s
+        self._connect, self._cause, self._silence = connect, cause, silence
+        self._token, self._linger_s = token, linger_s
         self._holder = secrets.token_hex(8)
         self._writer: asyncio.StreamWriter | None = None
         self._up = asyncio.Event()
@@ -165,8 +168,8 @@ class FrameChannel:
                 return await future
         except TimeoutError:
             why = f"the sandbox's agent has not answered within {within_s:g} s"
-            self.lose(TransientError(why))
-            raise TransientError(why) from None
+            self.lose(error := await self._silence(why))
+            raise error from None
         except asyncio.CancelledError:
             # nobody waits for the command any more, so it ends; a request that is no command
             # is not disturbed by this

@@ -145,7 +145,9 @@ class LocalBackend:
 
 
 def channel_to(body: LocalBody, template: SandboxTemplate) -> FrameChannel:
-    return FrameChannel(body.connect, body.cause, token=body.token, linger_s=template.linger_s)
+    return FrameChannel(
+        body.connect, body.cause, body.silence, token=body.token, linger_s=template.linger_s
+    )
 
 
 LOCAL: Backend = LocalBackend()
@@ -265,6 +267,7 @@ def settings_of(
         "own_id": PROGRAM_ID if Protection.APART in without else users.OWN_ID,
         "calls": "" if calls is None else calls.hex(),
         "hidden": hidden,
+        "terminals": Protection.TERMINALS not in without,
         # beside processes of the host it must never kill all that it can
         "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
     }

@@ -23,7 +23,7 @@ from pathlib import Path
 from records.errors import SynthError, TransientError
 from records.processes import ProcessId, is_alive
 from sandboxes.core.agent.main import OUT_OF_MEMORY
-from sandboxes.core.body import Streams, ended_with
+from sandboxes.core.body import ProgramEndedError, Streams, ended_with
 from sandboxes.core.owners import root_folder
 from sandboxes.core.template import WORKSPACE, SandboxTemplate
 from sandboxes.local import clean, snapshots
@@ -87,6 +87,18 @@ class LocalBody:
         if code in (None, KILLED, -signal.SIGKILL) and self.group.out_of_memory() > self.kills:
             code = OUT_OF_MEMORY
         return ended_with(code)
+
+    async def silence(self, why: str) -> SynthError:
+        """The agent waits for a command until its program has begun, and other programs inside may
+        stop a command before that."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            _, agent, *below = clean.descendants(self.pid)
+            own = Path(f"/proc/{agent}/exe").readlink()
+            for pid in below:
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                if state == "T" and Path(f"/proc/{pid}/exe").readlink() == own:
+                    return ProgramEndedError("the program stopped a command at its start")
+        return TransientError(why)
 
     def memory_kills(self) -> int:
         self.kills = self.group.out_of_memory()

@@ -79,8 +79,8 @@ def users_apart() -> Enforcement:
     if users.apart() is None:
         return Enforcement("users", "yes", "on the host each sandbox has users of its own")
     how = (
-        "your own user in every sandbox: what the kernel counts for a user (watched files, pending"
-        " signals, full pipes, files on their way) one can use up for all; root has more users"
+        "your own user in every sandbox: what the kernel counts for a user (watched files, full"
+        " pipes, descriptors on their way) one can use up for all; root has more users"
     )
     return Enforcement("users", "partly", how)
 

@@ -25,6 +25,7 @@ class Protection(StrEnum):
     CAPABILITIES = "no capabilities"
     HIDDEN_AGENT = "agent not dumpable"
     APART = "agent's own user"
+    TERMINALS = "bounded terminals"
     ORPHANS = "leftovers killed"
 
 

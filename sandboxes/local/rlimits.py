@@ -8,8 +8,8 @@ from sandboxes.core.template import Limits
 from sandboxes.local.cgroups import ControllerName
 
 PENDING_SIGNALS = 8192
-"""Of a user, its timers included. Where sandboxes are of the caller's own user, they cannot use up
-what that user has."""
+"""Of a user in its namespace, its timers included: a part of what the caller's own user has, who
+may be the same outside."""
 
 
 def rlimits_for(limits: Limits, *, have: Set[ControllerName]) -> dict[str, int]:

@@ -57,6 +57,8 @@ class ArgumentCheck(NamedTuple):
     mask: int = 0xFFFF_FFFF
     """What of the argument is compared."""
     bits: int = 0
+    where: tuple[int, int] | None = None
+    """An argument and its value without which there is nothing to check."""
 
 
 NEW_NAMESPACES = 0x7E02_0000
@@ -107,8 +109,15 @@ CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
     "ioctl": (ArgumentCheck(1, TERMINAL_REQUESTS),),
     "prctl": (ArgumentCheck(0, OWN_OPTIONS, errno.EINVAL, only=True),),
     "personality": (ArgumentCheck(0, (0, 0xFFFF_FFFF), only=True),),
-    # locks of an open file (F_OFD_*) name no process, so that too many of them are nobody's
-    "fcntl": (ArgumentCheck(1, (36, 37, 38), errno.EINVAL),),
+    # locks of an open file (F_OFD_*) name no process, so that too many of them are nobody's; leases
+    # and notices (F_SETLEASE, F_NOTIFY) hold up others that open the same shared file
+    "fcntl": (ArgumentCheck(1, (36, 37, 38, 1024, 1026), errno.EINVAL),),
+    # filters of packets take of what the kernel has for all filters of the machine, and groups of
+    # receivers outlive their sockets by seconds
+    "setsockopt": (
+        ArgumentCheck(2, (26, 51), where=(1, 1)),  # SO_ATTACH_FILTER and _REUSEPORT_CBPF
+        ArgumentCheck(2, (20, 42), where=(1, 41)),  # IPV6_JOIN_GROUP, MCAST_JOIN_GROUP
+    ),
     "setpriority": (
         ArgumentCheck(0, (2,)),  # PRIO_USER: all processes of one user
         ArgumentCheck(1, (AGENT,)),
@@ -174,6 +183,12 @@ def outcome(name: str | None) -> list[FilterStep]:
 
 def refusal(check: ArgumentCheck) -> Iterable[FilterStep]:
     """Return what the check refuses, go on behind it otherwise."""
+    if check.where is not None:
+        argument, value = check.where
+        inner = list(refusal(check._replace(where=None)))
+        yield from ((LOAD, 0, 0, ARGUMENTS + 8 * argument), (JUMP_EQ, 0, len(inner), value))
+        yield from inner
+        return
     yield (LOAD, 0, 0, ARGUMENTS + 8 * check.argument)
     refuse = (RETURN, 0, 0, REFUSE | check.error)
     if check.bits:

@@ -376,6 +376,8 @@ def main() -> None:
     listener = listening(settings["listen"])
     agent = Agent(settings, rights, listener)
     if settings["users_fd"] is not None:
+        if settings["terminals"]:
+            rights.bound_terminals()
         rights.enter_users(settings["users_fd"], settings["program_id"], settings["own_id"])
     if settings["calls"]:
         rights.filter_calls(bytes.fromhex(settings["calls"]))

@@ -19,6 +19,9 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 4, 22, 24
 PR_SET_NO_NEW_PRIVS, FILTER = 38, 2
 LAST_CAPABILITY = 63
 CLONE_NEWUSER = 0x10000000
+MS_NOSUID, MS_NOEXEC, MS_REMOUNT = 2, 8, 32
+TERMINALS = b"newinstance,ptmxmode=0666,mode=620,max=64"
+"""As bubblewrap mounts them, but for their number."""
 CAPABILITY_VERSION = (0x20080522).to_bytes(4, "little") + bytes(4)
 """struct __user_cap_header_struct: the third version, of this process."""
 BYTES_START = bytes.__basicsize__ - 1
@@ -41,6 +44,13 @@ class Rights:
 
     def prctl(self, option: int, first: Any = 0, second: Any = 0) -> int:
         return self._call(self._prctl, (option, first, second, 0, 0))
+
+    def bound_terminals(self) -> None:
+        """Of the machine's terminals, take no more than these; only a caller's root may say so."""
+        flags = MS_REMOUNT | MS_NOSUID | MS_NOEXEC
+        arguments = (b"devpts", b"/dev/pts", None, flags, TERMINALS)
+        if self._call(self._find("mount"), arguments) != 0:
+            sys.exit("the number of terminals cannot be bounded")
 
     def enter_users(self, fd: int, program: int, own: int) -> None:
         """Leave the caller's users for the sandbox's: `program` and `own` are ids inside."""
@@ -78,10 +88,15 @@ class Rights:
         if self.own != self.program:
             os.setegid(self.program[1])
             os.seteuid(self.program[0])
+            self._settle()
 
     def __exit__(self, *_: object) -> None:
         if self.own != self.program:
             os.seteuid(self.own[0])
             os.setegid(self.own[1])
-            if self._hidden:  # a change of user may have taken it back
-                self.hide()
+            self._settle()
+
+    def _settle(self) -> None:
+        """A change of user makes the memory what `fs.suid_dumpable` says."""
+        if self._hidden:
+            self.hide()

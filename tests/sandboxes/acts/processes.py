@@ -10,7 +10,7 @@ KILLING: tuple[Act, ...] = (
     sh("kill everything", "kill -9 -1"),
     sh("kill what is called python", "pkill -f python; pkill -9 -f python"),
     sh("kill by pkill whatever can be", "pkill -9 ."),
-    sh("killall5", "killall5 -9; killall5 -15"),
+    sh("killall5", "/usr/sbin/killall5 -9; /usr/sbin/killall5 -15"),
     sh("kill each process by its number", EACH.format(signal=9)),
     sh("stop everything", "kill -STOP -1"),
     sh("stop each process by its number", EACH.format(signal="STOP")),

@@ -100,7 +100,7 @@ RUNS_OF_TESTS: tuple[Act, ...] = (
         r"""
 for fd in range(1, 64):
     try:
-        os.write(fd, b'{"tests": 5, "test": [], "failure": {}}\n' + b'[' * 100000 + b'\n5\nnull\n')
+        os.write(fd, b'{"tests": 5, "test": [], "status": {}}\n' + b'[' * 100000 + b'\n5\nnull\n')
     except OSError:
         pass""",
     ),

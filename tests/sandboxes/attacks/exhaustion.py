@@ -3,10 +3,13 @@
 The controls raise one limit, to a value that this machine can bear.
 """
 
+from collections.abc import AsyncIterator, Set
+from contextlib import asynccontextmanager
 from typing import Any
 
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits
+from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks.attempt import (
     CAPS,
     Attempt,
@@ -15,7 +18,7 @@ from tests.sandboxes.attacks.attempt import (
     python,
     walls,
 )
-from tests.sandboxes.attacks.scenes import words
+from tests.sandboxes.attacks.scenes import open_folder, words
 from tests.sandboxes.on_host import body_of
 
 FORKS = """
@@ -214,6 +217,22 @@ async def outlive_deadline(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -
     return await still_alive(sandbox, done.timed_out)
 
 
+LEASE = """
+def attack(path):
+    import fcntl
+    fcntl.fcntl(os.open(path, os.O_RDONLY), 1024, 0)  # F_SETLEASE to F_RDLCK
+    return "who opens it to write has to wait"
+"""
+
+
+@asynccontextmanager
+async def shared_file(_without: Set[Protection]) -> AsyncIterator[Scene]:
+    """A file of the caller's, in a folder that the sandbox is given."""
+    with open_folder() as folder:
+        (folder / "file").write_text("shared")
+        yield Scene((str(folder / "file"),), str(folder))
+
+
 async def outlive_beside(_attempt: Attempt, sandbox: Sandbox, _scene: Scene) -> str:
     """The same beside a running server, which must not be killed with it."""
     server = await sandbox.open_stdio(["cat"])
@@ -282,6 +301,9 @@ ATTEMPTS = [
     attempt("ignoring every signal", refusal="its time was up", payload=IGNORE, **SHORT),
     attempt("stopping itself until the limit has passed", refusal="its time was up",
             payload=STOPPED, **SHORT),
+    attempt("a lease of a file, for which its owner waits", refusal="EINVAL", payload=LEASE,
+            mechanism="leases", scene=shared_file, given=True, without=walls("CALLS", "USER"),
+            by="system call filter"),
     attempt("a daemon outlives its command", refusal="it is dead", play=outlive,
             without=walls("ORPHANS")),
     attempt("a daemon outlives its time limit", refusal="it is dead", play=outlive_deadline,

@@ -664,6 +664,14 @@ async def play(attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
 attempt = of_group("results of tests")
 
 ATTEMPTS = [
-    attempt(f.name, refusal="no pass", play=play, guard=", ".join(sorted(f.without)))
+    attempt(
+        f.name,
+        refusal="no pass",
+        play=play,
+        guard=", ".join(sorted(f.without)),
+        mechanism=f"code under {f.runner}",
+        # the bare interpreter of the second caller has no pytest
+        as_root=f.runner == "pytest",
+    )
     for f in FORGINGS
 ]

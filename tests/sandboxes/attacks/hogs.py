@@ -234,14 +234,6 @@ def attack():
     return "240 MB"
 """
 
-NEGATIVE = """
-def attack():
-    name = "x" * 200
-    for number in range(700_000):
-        os.access(f"/usr/lib/{name}{number}", 0)
-    return "700000 names of files that are not there"
-"""
-
 PAGE_TABLES = """
 kept = []
 def attack():

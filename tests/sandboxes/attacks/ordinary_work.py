@@ -111,7 +111,7 @@ def files():
         os.close(fd)
 
 def processor():
-    assert os.getpriority(os.PRIO_PROCESS, 0) == 0, "its priority is lower"
+    assert os.getpriority(os.PRIO_PROCESS, 0) == start[3], "its priority is lower"
     rank = call(libc.syscall, NUMBERS["ioprio_get"], 1, 0)
     assert rank == start[0], "its input and output are put last"
     assert os.sched_getaffinity(0) == start[1], "it lost processors"
@@ -131,7 +131,7 @@ def requests():
     call(libc.syscall, NUMBERS["io_destroy"], ident)
 
 start = (call(libc.syscall, NUMBERS["ioprio_get"], 1, 0), os.sched_getaffinity(0),  # ioprio_get
-         resource.getrlimit(resource.RLIMIT_NOFILE))
+         resource.getrlimit(resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, 0))
 WORK = [inotify, terminal, pipe, signals, timer, descriptors, locks, children, shared_memory,
         locked_memory, message, semaphore, server, abstract_name, disk, memory, files, processor,
         randomness]

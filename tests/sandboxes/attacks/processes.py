@@ -56,9 +56,11 @@ def attack(pid, path):
 
 LOCKS = """
 def attack(word):
-    with open("/proc/locks") as file:
-        if word in file.read():
-            return "a lock of the host"
+    for _ in range(20):  # others come and go while the list is read, and shift it
+        with open("/proc/locks") as file:
+            if word in file.read():
+                return "a lock of the host"
+        time.sleep(0.02)
     raise Refused("not in the list")
 """
 

@@ -263,11 +263,11 @@ async def work(neighbour: StdioProcess, rare: str) -> str:
     return "".join(await lines_of(neighbour, 1)) or "it is dead"
 
 
-async def lines_of(process: StdioProcess, count: int) -> list[str]:
+async def lines_of(process: StdioProcess, count: int, *, within_s: float = PATIENCE_S) -> list[str]:
     """The next lines that it says; fewer where it ends, or says nothing for too long."""
     text = ""
     with contextlib.suppress(TimeoutError, SynthError):
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(within_s):
             while text.count("\n") < count and (data := await process.read()):
                 text += data.decode(errors="replace")
     return text.splitlines()

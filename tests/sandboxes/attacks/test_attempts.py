@@ -67,12 +67,11 @@ def test_names_are_unique_and_controls_are_named() -> None:
 
 
 def test_the_page_in_the_docs_has_every_attempt_with_its_result_and_its_control() -> None:
-    lines = (ROOT / "docs/containment.md").read_text(encoding="utf-8").splitlines()
+    page = (ROOT / "docs/containment.md").read_text(encoding="utf-8")
+    lines = page.partition("\n## Mechanisms\n")[0].splitlines()
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines if " | " in line}
     for attempt in ATTEMPTS:
         line = rows.pop(attempt.name)
         assert f"| refused {attempt.refusal} |" in line
         assert attempt.kernel is not None or ", ".join(attempt.lacking) in line
-    # what is left are heads of tables, callers and counts
-    counted = {attempt.way for attempt in ATTEMPTS}
-    assert set(rows) - counted <= {"attempt", "mechanism", "caller", "---", "root", "a user"}
+    assert set(rows) <= {"attempt", "caller", "root", "a user", "---"}

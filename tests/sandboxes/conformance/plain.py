@@ -62,6 +62,7 @@ def settings_of(template: SandboxTemplate, token: str, listen: str) -> bytes:
         "users_fd": None,
         "calls": "",
         "hidden": False,
+        "terminals": False,
         "kills_leftovers": True,
     }
     return json.dumps(settings).encode()
@@ -121,6 +122,9 @@ class PlainBody:
             await asyncio.sleep(0.002)
         return ended_with(None if isinstance(self.process, ProcessId) else self.process.returncode)
 
+    async def silence(self, why: str) -> SynthError:
+        return TransientError(why)
+
     def memory_kills(self) -> int:
         return 0
 
@@ -147,7 +151,9 @@ class PlainBody:
         raise lacking("plain", Capability.RECYCLING)
 
     def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(self.connect, self.cause, token=self.token, linger_s=template.linger_s)
+        return FrameChannel(
+            self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s
+        )
 
 
 class PlainBackend:

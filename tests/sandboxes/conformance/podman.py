@@ -97,6 +97,9 @@ class PodmanBody:
         code = None if state is None else int(state["ExitCode"])
         return ended_with(OUT_OF_MEMORY if state and state["OOMKilled"] else code)
 
+    async def silence(self, why: str) -> SynthError:
+        return TransientError(why)
+
     def memory_kills(self) -> int:
         return 0
 
@@ -118,7 +121,9 @@ class PodmanBody:
         raise lacking("podman", Capability.RECYCLING)
 
     def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(self.connect, self.cause, token=self.token, linger_s=template.linger_s)
+        return FrameChannel(
+            self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s
+        )
 
 
 class PodmanBackend:

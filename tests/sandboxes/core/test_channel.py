@@ -70,7 +70,7 @@ class TakenOver:
         return TransientError("the sandbox ended")
 
     def channel(self, linger_s: float = 0) -> FrameChannel:
-        return FrameChannel(self.connect, self.cause, token="0", linger_s=linger_s)
+        return FrameChannel(self.connect, self.cause, self.silence, token="0", linger_s=linger_s)
 
     def memory_kills(self) -> int:
         return 0
