@@ -69,6 +69,9 @@ class TakenOver:
     async def cause(self) -> SynthError:
         return TransientError("the sandbox ended")
 
+    async def silence(self, why: str) -> SynthError:
+        return TransientError(why)
+
     def channel(self, linger_s: float = 0) -> FrameChannel:
         return FrameChannel(self.connect, self.cause, self.silence, token="0", linger_s=linger_s)
 
