@@ -67,6 +67,8 @@ class FrameChannel:
         self._token, self._linger_s = token, linger_s
         self._holder = secrets.token_hex(8)
         self._writer: asyncio.StreamWriter | None = None
+        self._up = asyncio.Event()
+        """Whether there is a stream, or never will be."""
         self._ids = itertools.count(1)
         self._listeners: dict[int, Listener] = {}
         self._lost: SynthError | None = None
@@ -118,6 +120,7 @@ class FrameChannel:
         for _, whole in self._kept:
             writer.write(whole)
         self._writer = writer
+        self._up.set()
         return reader
 
     def new_id(self) -> int:
@@ -171,18 +174,27 @@ class FrameChannel:
             # nobody waits for the command any more, so it ends; a request that is no command
             # is not disturbed by this
             with contextlib.suppress(SynthError):
-                self._put({"op": "kill", "id": ident}, b"")
+                self.put({"op": "kill", "id": ident}, b"")
             raise
         finally:
             self.forget(ident)
 
     async def send(self, header: dict[str, Any], body: bytes = b"") -> None:
-        self._put(header, body)
-        if self._writer is not None:
-            with contextlib.suppress(OSError):  # it is repeated on the next stream, if there is one
-                await self._writer.drain()
+        """Returns once the stream takes more, so that what waits for a broken one is bounded."""
+        self.put(header, body)
+        while True:
+            await self._up.wait()
+            if (writer := self._writer) is None or self._lost is not None:
+                return
+            try:
+                await writer.drain()
+                return
+            except OSError:  # it is repeated on the next stream, if there is one
+                if writer is self._writer and self._lost is None:
+                    self._up.clear()
 
-    def _put(self, header: dict[str, Any], body: bytes) -> None:
+    def put(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """As `send`, without waiting: for what is small and rare."""
         if self._lost is not None:
             raise self._lost
         self._sent += 1
@@ -217,6 +229,7 @@ class FrameChannel:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+            self._up.clear()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._linger_s
         while loop.time() < end:
@@ -258,6 +271,7 @@ class FrameChannel:
         """Fail what is waiting and everything asked from now on."""
         if self._lost is None:
             self._lost = why
+            self._up.set()
         self.interrupt(self._lost)
 
     def interrupt(self, error: SynthError) -> None:

@@ -72,8 +72,8 @@ class StdioProcess:
         if data:
             self._waiting -= len(data)
             with contextlib.suppress(SynthError):
-                message = {"op": "ack", "id": self._id, "bytes": len(data)}
-                await self._channel.send(message)
+                # without waiting: who gives up reading meanwhile would lose what was read
+                self._channel.put({"op": "ack", "id": self._id, "bytes": len(data)})
         else:
             self._output.put_nowait(b"")  # the end stays readable
         return data

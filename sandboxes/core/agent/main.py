@@ -272,14 +272,20 @@ class Agent:
             self.kill_all(GONE_S)
             return
         roots = {job.pid for job in self.jobs.values()}
-        for _ in range(200):
+        end, before = time.monotonic() + GONE_S, set()
+        while True:
             parent = parents()
-            strays = [pid for pid in parent if not kept(pid, parent, roots)]
+            strays = {pid for pid in parent if not kept(pid, parent, roots)}
             for pid in strays:
                 kill(pid)
-            if not strays:
+            dying = strays <= before  # nothing new: they only need the time to die
+            if not strays or (dying and time.monotonic() > end):
                 return
-        sys.exit(OUTRUN)
+            if time.monotonic() > end:
+                sys.exit(OUTRUN)
+            if dying:
+                time.sleep(0.0005)
+            before = strays
 
     def kill_all(self, within_s: float) -> bool:
         """Kill everything but this process and wait for it; whether it is gone in time."""

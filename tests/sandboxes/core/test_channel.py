@@ -69,6 +69,9 @@ class TakenOver:
     async def cause(self) -> SynthError:
         return TransientError("the sandbox ended")
 
+    async def silence(self, why: str) -> SynthError:
+        return TransientError(why)
+
     def channel(self, linger_s: float = 0) -> FrameChannel:
         return FrameChannel(self.connect, self.cause, self.silence, token="0", linger_s=linger_s)
 
@@ -217,6 +220,32 @@ def test_one_that_breaks_each_stream_is_given_up_by_who_waits(
             sandbox.drop_stream()
             with pytest.raises(TransientError, match="not answered within"):
                 await sandbox.ping()
+
+    asyncio.run(go())
+
+
+def test_who_writes_waits_while_the_stream_is_down() -> None:
+    def says(request: dict[str, Any]) -> list[bytes]:
+        answer = {"n": 1, "seen": 1, "id": request.get("id"), "event": "started"}
+        return [framed(answer)] if request.get("op") == "open" else []
+
+    async def go() -> None:
+        agent, written = TakenOver(says), list[int]()
+        async with sandbox_of(agent, linger_s=60) as sandbox:
+            process = await sandbox.open_stdio(["cat"])
+            agent.breaks = True
+            sandbox.drop_stream()
+
+            async def write() -> None:
+                for number in range(40):
+                    await process.write(bytes(1000))
+                    written.append(number)
+
+            writing = asyncio.create_task(write())
+            await asyncio.sleep(0.3)
+            assert len(written) < 5  # the first may have found a stream that was about to end
+            agent.breaks = False
+            await writing
 
     asyncio.run(go())
 
