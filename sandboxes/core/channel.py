@@ -66,6 +66,8 @@ class FrameChannel:
         self._connect, self._cause, self._silence = connect, cause, silence
         self._token, self._linger_s = token, linger_s
         self._holder = secrets.token_hex(8)
+        self.refused = False
+        """Whether the agent is another's by now: whoever adopted it, for one that was ours."""
         self._writer: asyncio.StreamWriter | None = None
         self._up = asyncio.Event()
         """Whether there is a stream, or never will be."""
@@ -105,6 +107,7 @@ class FrameChannel:
             writer.write(frame(json.dumps(hello).encode()))
             answer, _ = await read_frame(reader)
             if answer.get("event") != "hello":
+                self.refused = True
                 raise TransientError(f"the sandbox's agent refused: {answer.get('reason')}")
             seen, running = int(answer["seen"]), tuple(map(int, answer["jobs"]))
         except RUBBISH as error:

@@ -186,15 +186,18 @@ class Sandbox:
         await self._agent.close()
 
     def end(self, why: str) -> None:
-        """End it at once, whoever uses it; they get a TransientError that says why."""
+        """End it at once, whoever uses it; they get a TransientError that says why. One that another
+        process has adopted is that one's to end."""
         self._agent.lose(TransientError(why))
-        self.body.end()
+        if not self._agent.refused:
+            self.body.end()
 
     async def close(self) -> None:
         """End every process inside, wait until they are gone, and remove what the backend keeps."""
         self.end("the sandbox was closed")
         await self._agent.close()
-        await self.body.close()
+        if not self._agent.refused:
+            await self.body.close()
 
 
 def environment(template: SandboxTemplate) -> dict[str, str]:

@@ -65,6 +65,20 @@ async def test_many_live_at_once_and_closing_takes_each_away(subject: Subject) -
     assert not set(names) & await subject.names()
 
 
+async def test_who_has_lost_a_sandbox_to_another_does_not_end_it(subject: Subject) -> None:
+    async with subject.sandbox(linger_s=60) as former:
+        running = asyncio.create_task(former.exec(["sleep", "1000"]))
+        await former.ping()
+        present = await subject.backend.adopt(former.name)
+        with pytest.raises(TransientError, match="adopted by somebody else"):
+            await running
+    try:
+        assert (await present.exec(["echo", "here"])).stdout == b"here\n"
+    finally:
+        await present.close()
+    await gone(subject, former.name)
+
+
 async def test_other_processes_list_and_end_them(subject: Subject) -> None:
     async with subject.sandbox() as sandbox, subject.sandbox(linger_s=60) as other:
         listed = (await elsewhere.output(subject, "names")).splitlines()
