@@ -53,7 +53,6 @@ NOT_CONTAINED = """
   that both want to talk.
 - Which machine it is and how busy: `/proc` shows its memory, load, uptime, processors and boot id.
 - Where the host keeps what it binds: `/proc/self/mountinfo` names the source folders.
-- A host whose `kernel.core_pattern` is a pipe runs that program for a crash in a sandbox too.
 - Without control groups, limits are those of single processes (`synth sandbox doctor` says so).
 """
 

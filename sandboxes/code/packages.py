@@ -30,10 +30,10 @@ from sandboxes.code.file_records import FileBounds, FilePiece, last_words, progr
 from sandboxes.code.projects import Project
 from sandboxes.code.reading import files_of_sdist
 from sandboxes.core import python_env
+from sandboxes.core.network import AUTHORITIES, network_files
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
-from sandboxes.local.bwrap import AUTHORITIES, network_files
 
 FETCH = Path(__file__).parents[1] / "inside" / "fetch_sdist.py"
 INSTALL = Path(__file__).parents[1] / "inside" / "install_wheels.py"

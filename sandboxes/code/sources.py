@@ -19,8 +19,8 @@ from sandboxes.code.projects import MAX_DEFINITION, Project
 from sandboxes.code.reading import files_of_git, files_of_sdist, text_files
 from sandboxes.code.suite import STATUSES
 from sandboxes.code.swe import Baseline, Bug, baseline_of, inject_bug
+from sandboxes.core.network import AUTHORITIES
 from sandboxes.core.template import WORKSPACE
-from sandboxes.local.bwrap import AUTHORITIES
 from tool_specs.domains.loading import checked, read_yaml
 
 PINNED = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[A-Za-z0-9][\w.+!-]*)", re.ASCII)

@@ -170,17 +170,25 @@ class FrameChannel:
                 await self.send(header | {"id": ident}, body)
                 return await future
         except TimeoutError:
-            why = f"the sandbox's agent has not answered within {within_s:g} s"
-            self.lose(error := await self._silence(why))
-            raise error from None
+            raise await self.unanswered(within_s) from None
         except asyncio.CancelledError:
-            # nobody waits for the command any more, so it ends; a request that is no command
-            # is not disturbed by this
-            with contextlib.suppress(SynthError):
-                self.put({"op": "kill", "id": ident}, b"")
+            self.give_up(ident)
             raise
         finally:
             self.forget(ident)
+
+    async def unanswered(self, within_s: float) -> SynthError:
+        """Give up an agent that has not answered, and say why."""
+        why = f"the sandbox's agent has not answered within {within_s:g} s"
+        self.lose(error := await self._silence(why))
+        return error
+
+    def give_up(self, ident: int) -> None:
+        """Nobody waits for the command any more, so it ends; a request that is no command is not
+        disturbed by this."""
+        self.forget(ident)
+        with contextlib.suppress(SynthError):
+            self.put({"op": "kill", "id": ident})
 
     async def send(self, header: dict[str, Any], body: bytes = b"") -> None:
         """Returns once the stream takes more, so that what waits for a broken one is bounded."""

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError, ItemError, SynthError, TransientError
@@ -93,9 +94,11 @@ class Sandbox:
             async with asyncio.timeout(ANSWER_S):
                 await self._channel.send(self._command("open", argv, env, cwd) | {"id": ident})
                 reason = await process.started()
-        except TimeoutError as error:
-            process.forget()
-            raise TransientError(f"the agent has not started {command!r} in time") from error
+        except TimeoutError:
+            raise await self._agent.unanswered(ANSWER_S) from None
+        except asyncio.CancelledError:
+            self._agent.give_up(ident)
+            raise
         if reason is not None:
             process.forget()
             if isinstance(process.ended, ProgramEndedError):
@@ -150,7 +153,12 @@ class Sandbox:
         channel = self._channel
         await channel.request({"op": "pause"}, within_s=ANSWER_S)
         try:
-            return await self.body.snapshot(self.template)
+            task = asyncio.ensure_future(self.body.snapshot(self.template))
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                (await task).remove()  # a copy goes on in its thread, and nobody would have it
+                raise
         finally:
             with contextlib.suppress(SynthError):
                 await channel.request({"op": "resume"}, within_s=ANSWER_S)
@@ -186,8 +194,8 @@ class Sandbox:
         await self._agent.close()
 
     def end(self, why: str) -> None:
-        """End it at once, whoever uses it; they get a TransientError that says why. One that another
-        process has adopted is that one's to end."""
+        """End it at once, whoever uses it; they get a TransientError that says why. One that
+        another process has adopted is that one's to end."""
         self._agent.lose(TransientError(why))
         if not self._agent.refused:
             self.body.end()
@@ -198,6 +206,16 @@ class Sandbox:
         await self._agent.close()
         if not self._agent.refused:
             await self.body.close()
+
+
+@asynccontextmanager
+async def closing(sandbox: Sandbox) -> AsyncIterator[Sandbox]:
+    """The sandbox, ended and removed on leaving, whatever is still running in it."""
+    try:
+        yield sandbox
+    finally:
+        sandbox.end("the sandbox was closed")  # at once, whatever becomes of the event loop
+        await asyncio.shield(sandbox.close())
 
 
 def environment(template: SandboxTemplate) -> dict[str, str]:

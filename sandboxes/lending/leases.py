@@ -1,11 +1,10 @@
 """Fresh sandboxes of the backend in use: what everything leases from that needs no pool."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from sandboxes.core.backend import Backend
-from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.sandbox import Sandbox, closing
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import LOCAL
 
@@ -29,12 +28,3 @@ async def lease(template: SandboxTemplate) -> AsyncIterator[Sandbox]:
     where none can run here, TransientError where this one did not start."""
     async with closing(await backend().create(template)) as sandbox:
         yield sandbox
-
-
-@asynccontextmanager
-async def closing(sandbox: Sandbox) -> AsyncIterator[Sandbox]:
-    try:
-        yield sandbox
-    finally:
-        sandbox.end("the sandbox was closed")  # at once, whatever becomes of the event loop
-        await asyncio.shield(sandbox.close())

@@ -29,7 +29,7 @@ from sandboxes.core.backend import Backend, Capability, SandboxInfo
 from sandboxes.core.body import Snapshot
 from sandboxes.core.channel import FrameChannel
 from sandboxes.core.owners import own_folder, owner_is_dead, owner_name, root_folder
-from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.sandbox import Sandbox, closing
 from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemplate
 from sandboxes.local import body as bodies
 from sandboxes.local import bwrap, cgroups, doctor, rlimits, seccomp, snapshots, users
@@ -157,13 +157,9 @@ LOCAL: Backend = LocalBackend()
 async def lease(
     template: SandboxTemplate, *, without: Set[Protection] = NOTHING
 ) -> AsyncIterator[Sandbox]:
-    """A fresh sandbox, ended and removed on leaving, whatever is still running in it."""
-    sandbox = await LocalBackend(without).create(template)
-    try:
+    """A fresh sandbox that may lack walls."""
+    async with closing(await LocalBackend(without).create(template)) as sandbox:
         yield sandbox
-    finally:
-        sandbox.end("the sandbox was closed")  # at once, whatever becomes of the event loop
-        await asyncio.shield(sandbox.close())
 
 
 def next_name() -> str:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from records.errors import ConfigError
 from sandboxes.core import clock, python_env
 from sandboxes.core.agent_code import agent_bytecode
+from sandboxes.core.network import network_files
 from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemplate
 from sandboxes.local.protections import NOTHING, Protection
 
@@ -41,13 +42,6 @@ auto = false
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 """Our own, so that names resolve and nothing of the host's users or network is told."""
-
-RESOLVER = Path("/etc/resolv.conf")
-AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
-"""Where a sandbox with network finds the certificates that this machine trusts."""
-
-TRUSTED = (AUTHORITIES, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-"""Where systems keep them; the first that exists is shown."""
 
 NAMESPACES = {
     Protection.IPC: "--unshare-ipc",
@@ -168,15 +162,6 @@ def contents(template: SandboxTemplate, without: Set[Protection]) -> tuple[list[
         fds.append(fd := memory_file(path, data))
         args += ["--perms", "0444", "--file", str(fd), path]
     return args, fds
-
-
-def network_files() -> dict[str, bytes]:
-    """What resolving names and checking certificates need, copied: all else of /etc stays out."""
-    found = {"/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n"}
-    if RESOLVER.exists():
-        found[str(RESOLVER)] = RESOLVER.read_bytes()
-    trusted = next((path for path in map(Path, TRUSTED) if path.is_file()), None)
-    return found if trusted is None else found | {AUTHORITIES: trusted.read_bytes()}
 
 
 def memory_file(name: str, data: bytes) -> int:

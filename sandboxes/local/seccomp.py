@@ -85,12 +85,8 @@ OWN_OPTIONS = (
     *(21, 23, 24, 27, 29, 30),  # reading the filter's mode, the bounding set, secure bits; timers
     *(36, 37, 38, 39, 40, 41, 42, 47),  # subreaper, no new rights, huge pages, ambient rights
     *(50, 51, 52, 53, 54, 55, 56, 60, 61, 63, 64, 65, 66),  # vectors, speculation, pointers
-    *(
-        0x5356_4D41,
-        0x5961_6D61,
-        0x4155_5856,
-    ),  # names of memory, tracers, auxiliary vector
-)
+    *(0x5356_4D41, 0x5961_6D61, 0x4155_5856),  # names of memory, tracers, auxiliary vector
+)  # fmt: skip
 """Of prctl. Others are unknown, as on an older kernel: a filter of one's own, a shared core."""
 
 CORE, DONE_INSTEAD = 4, 0
@@ -103,7 +99,12 @@ AGENT = 1
 NOT_THE_AGENT = ArgumentCheck(0, (AGENT,))
 
 CHECKS: dict[str, tuple[ArgumentCheck, ...]] = {
-    "clone": (ArgumentCheck(0, bits=NEW_NAMESPACES),),
+    "clone": (
+        ArgumentCheck(0, bits=NEW_NAMESPACES),
+        # CLONE_FILES without CLONE_THREAD: locks of a table of files that outlives who took them
+        # name no living process, so that too many of them are nobody's
+        ArgumentCheck(0, (0x400,), mask=0x1_0400),
+    ),
     "socket": SOCKET,
     "socketpair": SOCKET,
     "ioctl": (ArgumentCheck(1, TERMINAL_REQUESTS),),

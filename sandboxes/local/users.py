@@ -68,7 +68,12 @@ class UserIds:
             if not self._fresh:
                 self._fresh = self._next_block()
             first = self._fresh.pop()
-        return Users(first, first + 1, new_namespace(first, first + 1))
+        try:
+            return Users(first, first + 1, new_namespace(first, first + 1))
+        except BaseException:
+            with self._lock:
+                self._fresh.append(first)
+            raise
 
     def give_back(self, users: Users) -> None:
         with self._lock:
@@ -140,6 +145,7 @@ def new_namespace(program: int, own: int) -> int:
 
 
 USERS = UserIds()
+os.register_at_fork(after_in_child=USERS.__init__)  # two processes would give the same ids away
 
 
 @cache
@@ -147,7 +153,7 @@ def apart() -> str | None:
     """None where each sandbox can have users of its own here, found by making them; else why not.
     Asked once."""
     if os.geteuid() != 0:
-        return "only root can give sandboxes users of their own"
+        return "root alone has more users; ranges of /etc/subuid are not used"
     try:
         USERS.give_back(USERS.take())
     except (OSError, TransientError) as error:

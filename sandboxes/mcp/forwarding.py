@@ -4,9 +4,9 @@ from pathlib import Path
 
 from records.errors import TransientError
 from sandboxes.core import python_env
+from sandboxes.core.network import AUTHORITIES, network_files
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Bind, SandboxTemplate
-from sandboxes.local.bwrap import AUTHORITIES, network_files
 
 FORWARDER = "/opt/egress/forward.py"
 SOCKET = "/opt/egress/socket"

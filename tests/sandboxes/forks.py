@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sandboxes.core.body import Snapshot
-from sandboxes.core.sandbox import Sandbox
-from sandboxes.lending.leases import backend, closing
+from sandboxes.core.sandbox import Sandbox, closing
+from sandboxes.lending.leases import backend
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import select
 import time
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         """What a job needs of the agent's loop (`main.Agent`)."""
 
         oom: tuple[int, bytes] | None
+        cpu_s: int | None
         jobs: dict[int, CommandJob]
         rights: Rights
 
@@ -58,6 +60,8 @@ class CommandJob:
                     inside.append(ends[0 if reads else 1])
                     outside.append(ends[1 if reads else 0])
                 self.pid = start(request, inside, agent.oom)
+            if agent.cpu_s is not None:
+                resource.prlimit(self.pid, resource.RLIMIT_CPU, (agent.cpu_s, agent.cpu_s))
         except (OSError, ValueError):
             for fd in outside:
                 os.close(fd)

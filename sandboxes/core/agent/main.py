@@ -48,6 +48,8 @@ class Agent:
     def __init__(self, settings: dict[str, Any], rights: Rights, listener: int) -> None:
         self.rights, self.listener = rights, listener
         self.oom = oom_score() if settings["scores"] else None
+        self.cpu_s = settings["rlimits"].pop("RLIMIT_CPU", None)
+        """Seconds of the processor for each process but this one, which serves them all."""
         for name, value in settings["rlimits"].items():
             number = getattr(resource, name)
             hard = resource.getrlimit(number)[1]
@@ -63,6 +65,8 @@ class Agent:
         self.alone_until: float | None = time.monotonic() + settings["start_s"]
         """When it gives up waiting for a host; None while it has one."""
         self.greeters: dict[int, Stream] = {}
+        self.held: list[tuple[dict[str, Any], bytes]] | None = None
+        """What is to be begun once the sandbox goes on; None while it does."""
         self.watch(listener, select.EPOLLIN, self.connect)
         self.watch_children()
 
@@ -139,6 +143,8 @@ class Agent:
         stream.outgoing = [memoryview(answer), *map(memoryview, repeated)]
         self.watch(stream.fd, select.EPOLLIN, self.ready)
         self.flush()
+        if hello.get("adopt"):
+            self.resume()  # whoever paused it is gone
         for request, body in rest:
             self.take(request, body)
 
@@ -202,7 +208,9 @@ class Agent:
     def handle(self, request: dict[str, Any], body: bytes) -> None:
         op, ident = request["op"], request["id"]
         try:
-            if op in ("exec", "open"):
+            if self.held is not None and op in ("exec", "open", "write"):
+                self.held.append((request, body))
+            elif op in ("exec", "open"):
                 self.jobs[ident] = CommandJob(self, request, body)
                 if op == "open":
                     self.send({"id": ident, "event": "started"})
@@ -218,11 +226,11 @@ class Agent:
             elif op == "ping":
                 self.send({"id": ident, "event": "ok"})
             elif op == "pause":
-                self.pause(_signal.SIGSTOP)
+                self.pause()
                 self.send({"id": ident, "event": "ok"})
             elif op == "resume":
-                self.pause(_signal.SIGCONT)
                 self.send({"id": ident, "event": "ok"})
+                self.resume()
             elif op == "wipe":
                 self.stop_everything()
                 with self.rights:
@@ -234,7 +242,7 @@ class Agent:
             self.refuse(ident, error.errno or 0, error.strerror or "failed")
         except ValueError as error:  # a zero byte, or half a character, where the system takes none
             self.refuse(ident, 22, f"Invalid argument: {error}")
-        except MemoryError:
+        except (MemoryError, RecursionError):
             self.refuse(ident, 12, "Cannot allocate memory")
 
     def refuse(self, ident: int, number: int, reason: str) -> None:
@@ -249,15 +257,23 @@ class Agent:
         elif request["op"] == "kill":
             job.kill()
 
-    def pause(self, number: int) -> None:
-        """Stop everything here, or let it go on, in one step that no fork outruns. What was in
-        the middle of a call stands a moment later, and is waited for."""
+    def pause(self) -> None:
+        """Stop everything here in one step that no fork outruns, and begin nothing until `resume`.
+        What was in the middle of a call stands a moment later, and is waited for."""
+        self.held = []
         if not self.kills_leftovers:
             return
-        kill(-1, number)
+        kill(-1, _signal.SIGSTOP)
         end = time.monotonic() + GONE_S
-        while number == _signal.SIGSTOP and moving() and time.monotonic() < end:
+        while moving() and time.monotonic() < end:
             time.sleep(0.0005)
+
+    def resume(self) -> None:
+        held, self.held = self.held or [], None
+        if self.kills_leftovers:
+            kill(-1, _signal.SIGCONT)
+        for request, body in held:
+            self.handle(request, body)
 
     def kill_orphans(self) -> None:
         """Kill what has no living ancestor among the jobs: daemons that left their group.

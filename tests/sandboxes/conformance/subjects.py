@@ -10,9 +10,8 @@ from typing import NamedTuple
 from sandboxes.core import owners, python_env
 from sandboxes.core.backend import Backend
 from sandboxes.core.body import Snapshot
-from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.sandbox import Sandbox, closing
 from sandboxes.core.template import Limits, SandboxTemplate
-from sandboxes.lending.leases import closing
 from sandboxes.local import cgroups
 from sandboxes.local.backend import LocalBackend
 from sandboxes.local.reaper import reap

@@ -115,6 +115,7 @@ def test_clone_makes_threads_and_processes_but_no_namespace(machine: Machine) ->
     code, clone = program(machine), machine.numbers["clone"]
     for flags in (0, 0x11, 0x003D_0F00, 0x0120_0011):  # fork, pthread_create, posix_spawn
         assert verdict(code, machine.audit_arch, clone, flags) == "allowed"
+    assert verdict(code, machine.audit_arch, clone, 0x411) == errno.EPERM  # CLONE_FILES alone
     for bit in (17, 25, 26, 27, 28, 29, 30):  # NEWNS, NEWCGROUP, NEWUTS, IPC, USER, PID, NET
         assert verdict(code, machine.audit_arch, clone, 1 << bit) == errno.EPERM
         assert verdict(code, machine.audit_arch, clone, 0x11 | 1 << bit) == errno.EPERM
