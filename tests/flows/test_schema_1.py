@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,8 @@ def test_a_killed_run_goes_on_and_pays_nothing_twice(kept: Path, tmp_path: Path)
 
 
 def test_the_rows_are_those_of_today(kept: Path, tmp_path: Path) -> None:
-    """The finished run, made again by this program: the same ids and the same rows."""
+    """The finished run, made again by this program: the same ids and the same rows. A curation's id
+    has the version of its rules, which have changed since."""
     store = Dataset.open(kept)
     first = next(
         r
@@ -89,15 +91,21 @@ def test_the_rows_are_those_of_today(kept: Path, tmp_path: Path) -> None:
     assert config.run_id == first["run_id"]
     run_pipeline(tmp_path / "fresh", config)
     for table in (*MADE, "calibration", "curation"):
-        rows = made_by(store, first["run_id"], table)
+        rows, now = made_by(store, first["run_id"], table), Dataset.open(tmp_path / "fresh")
         assert rows, table
-        assert Dataset.open(tmp_path / "fresh").rows(table) == rows, table
+        assert unversioned(now.rows(table)) == unversioned(rows), table
 
 
-def test_grading_again_as_before_costs_and_adds_nothing(kept: Path) -> None:
+def unversioned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = [{k: v for k, v in row.items() if k != "curation_id"} for row in rows]
+    return sorted(found, key=str)
+
+
+def test_grading_again_as_before_costs_nothing_and_adds_a_curation_of_today(kept: Path) -> None:
     store = Dataset.open(kept)
     gradings = {row["grading_id"] for row in store.rows("verdicts")}
-    tables = ("verdicts", "calibration", "curation")
+    tables = ("verdicts", "calibration", "llm_calls")
+    curated = store.rows("curation")
     before = {table: store.rows(table) for table in tables}
     config = GradeConfig.model_validate({"code": [], "judging": {"perturbed_share": 0.6}})
 
@@ -108,7 +116,13 @@ def test_grading_again_as_before_costs_and_adds_nothing(kept: Path) -> None:
 
     asyncio.run(grade())
     assert {row["grading_id"] for row in Dataset.open(kept).rows("verdicts")} == gradings
-    assert {table: Dataset.open(kept).rows(table) for table in tables} == before
+    after = Dataset.open(kept)
+    assert {table: after.rows(table) for table in tables} == before
+    rows = after.rows("curation")
+    assert all(row in rows for row in curated)
+    added = [row for row in rows if row not in curated]
+    ours = [row for row in curated if row["grading_id"] in {new["grading_id"] for new in added}]
+    assert unversioned(added) == unversioned(ours)
 
 
 def test_what_reads_a_dataset_reads_it(refusal: Synth, kept: Path) -> None:

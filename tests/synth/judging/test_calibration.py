@@ -230,7 +230,7 @@ def test_below_the_minimum_quality_nothing_is_accepted_by_the_judges_word(
         "termination_reason": "user_done",
         "messages": [],
     }
-    task = {"rubric": {"criteria": criteria}}
+    task = {"task_id": "k", "domain_id": "d", "initial_state": {}, "rubric": {"criteria": criteria}}
     for status in ("measured", "unmeasured", "below_minimum"):
         found = candidate_of(trajectory, [], verdicts, task, status)
         assert found is not None
