@@ -2,8 +2,9 @@
 
 Only the candidate's text files enter, under the project's own tests, all of it read-only. Each
 test is a process; how its pass is told from a forged one stands in `inside/guard.py`,
-`inside/runners.py` and `inside/inverted.py`. A test that passes although one of its assertions says
-the opposite is run again so in a fresh sandbox; where it passes there too, the run is forged.
+`inside/tripwire.py`, `inside/runners.py` and `inside/inverted.py`. A test that passes although one
+of its assertions says the opposite, or without a copy that does, is run again so in a fresh
+sandbox; where it passes there too, the run is forged.
 
 Test and code under test share a process, so this much stays possible (`tests/sandboxes/attacks`
 plays it): code that was written against this very runner and tells a copy with a turned assertion
@@ -33,7 +34,7 @@ from sandboxes.lending.leases import lease
 ROOT = "/repo"
 FOLDER = "/opt/tests"
 RUNNER = f"{FOLDER}/run_tests.py"
-PARTS = ("guard", "runners", "inverted")
+PARTS = ("guard", "tripwire", "runners", "inverted")
 CLOCK = "2026-03-02T09:00:00"
 CPU_S, WALL_S = 2, 30
 """Of one test. CPU time decides, since it does not depend on what else the machine does."""
@@ -45,9 +46,10 @@ MAX_SLOW = 2
 """Tests without an end after which the others are not run: they would most likely have none."""
 
 EXCUSED = {
-    "native": r"ctypes|cffi",
+    "native": r"ctypes|cffi|interpreters\b|load_extension|_test\w*capi",
     "objects": r"\bgc\b",
     "frames": r"_current_(frames|exceptions)",
+    "stack": r"_getframe|currentframe|(tb|gi|cr|ag)_frame|walk_(stack|tb)|inspect\.(stack|trace)",
     "tracing": r"settrace|setprofile|addaudithook|\b(trace|bdb|profile)\b",
     "code": r"__code__|__(kw)?defaults__|CodeType|co_\w+=|types\.coroutine|\bmarshal\b",
 }

@@ -5,15 +5,15 @@
   loaded; it says it once the main thread rests in the runner's own frame, with nothing above.
 * The seals. Classes and functions that judge tests are the same before and after, and the
   dictionaries of the most important ones were not written to in between, not even for a while.
-* The tripwire. Python reports what reaches below the language (ctypes, all objects, other threads'
-  frames, tracing, code objects); where code under test does that, the process ends.
+  That thread alone holds them, and comparing them calls nothing that code under test could define.
+* The tripwire, in `tripwire`.
 
 What is told to the runner outside cannot be taken back: it goes through a socket, which, unlike a
 pipe, nobody can open by its name in /proc.
 """
 
 # This program runs alone in a bare interpreter.
-# ruff: noqa: PTH112, PTH118, PTH120, PTH123
+# ruff: noqa: PTH112, PTH118, PTH123
 from __future__ import annotations
 
 import _thread
@@ -29,7 +29,13 @@ import unittest.case
 import unittest.loader
 import unittest.runner
 import unittest.suite
+
+# Names of this module's own dictionary, which is sealed: whoever replaces a built-in function has
+# nothing called by the thread that knows the word.
+from builtins import BaseException, any, dict, getattr, id, isinstance, list, str, tuple, type  # noqa: UP029
 from importlib.machinery import SourceFileLoader as SourceLoader
+from types import BuiltinFunctionType, FunctionType
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +81,7 @@ def witness(
     frame: types.FrameType,
     ready: Any,
     finished: Any,
-    seals: Seals,
+    broken: Callable[[], str | None],
     strict: bool,
 ) -> None:
     """The thread that knows the word. `frame` is the main thread's, whose last line calls `rest`;
@@ -91,9 +97,11 @@ def witness(
         mark, status, words = b"-", "failed", "the code under test reached for the verdict"
         there = top is not None and top.f_code is code and top.f_back is frame
         if top is not None and (not strict or (there and frame.f_lineno == line)):
-            mark, (status, words) = b"+", top.f_locals["outcome"]
-        if status == "passed" and (broken := seals.broken()):
-            mark, status, words = b"-", "failed", broken
+            outcome = top.f_locals["outcome"]
+            if type(outcome) is tuple and [type(part) for part in outcome] == [str, str]:
+                mark, (status, words) = b"+", outcome
+        if status == "passed" and (complaint := broken()):
+            mark, status, words = b"-", "failed", complaint
         said = status.encode() + b"\0" + words.encode(errors="replace")[:least]
         write(fd, mark + word + said if mark == b"+" else mark + said)
         leave(0)
@@ -101,13 +109,16 @@ def witness(
         leave(1)
 
 
-def start_witness(fd: int, frame: types.FrameType, seals: Seals, strict: bool) -> tuple[Any, Any]:
-    """Returns once the word is known: (lock that says the test is over, lock to wait for)."""
+def start_witness(
+    fd: int, frame: types.FrameType, broken: Callable[[], str | None], strict: bool
+) -> tuple[Any, Any]:
+    """Returns once the word is known: (lock that says the test is over, lock to wait for). Where
+    that lies, nothing leads to `broken`: the caller must not keep it."""
     ready, finished, forever = (_thread.allocate_lock() for _ in range(3))
     for lock in (ready, finished, forever):
         lock.acquire()
     main = _thread.get_ident()
-    _thread.start_new_thread(witness, (fd, main, frame, ready, finished, seals, strict))
+    _thread.start_new_thread(witness, (fd, main, frame, ready, finished, broken, strict))
     ready.acquire()
     return finished, forever
 
@@ -115,20 +126,48 @@ def start_witness(fd: int, frame: types.FrameType, seals: Seals, strict: bool) -
 # ---------------------------------------------------------------------------------- the seals
 
 
-def judges(libraries: list[str]) -> dict[str, Any]:
-    """What decides whether a test passes, by name: modules and classes that a test must leave
-    alone, the `libraries` of the tests among them. pytest loads more of its own modules as it runs,
-    so none is known by its place."""
-    found: dict[str, Any] = {
-        f"{owner.__module__}.{owner.__name__}": owner for owner in sealed_classes()
-    }
-    modules = [builtins, unittest, unittest.case, unittest.loader, unittest.runner]
-    modules += [signal, os]
-    modules += [sys.modules[name] for name in libraries]
-    found |= {module.__name__: module for module in modules}
-    return found | {
-        name: module for name, module in list(sys.modules.items()) if name.startswith("_pytest")
-    }
+REPLACED = "the code under test replaced what judges it"
+
+
+class Sealed(NamedTuple):
+    """A module or class that a test must leave alone, and what it held when it was sealed."""
+
+    owner: Any
+    kind: type
+    held: dict[str, Any]
+    parts: tuple[tuple[str, Any, types.CodeType | None], ...]
+    """Its functions and classes by name, and what the functions are made of."""
+
+    def is_whole(self) -> bool:
+        if type(self.owner) is not self.kind:
+            return False
+        now = of_plain_names(self.held)
+        return not any(
+            now.get(name) is not value or (code is not None and value.__code__ is not code)
+            for name, value, code in self.parts
+        )
+
+
+def sealed(owner: Any) -> Sealed:
+    held = dictionary_of(owner)
+    parts = [
+        (name, value, value.__code__ if type(value) is FunctionType else None)
+        for name, value in held.items()
+        if isinstance(value, FunctionType | BuiltinFunctionType | type)
+    ]
+    return Sealed(owner, type(owner), held, tuple(parts))
+
+
+def dictionary_of(owner: Any) -> dict[str, Any]:
+    """That of a class, too, itself."""
+    if isinstance(owner, types.ModuleType):
+        return vars(owner)
+    return next(one for one in gc.get_referents(owner) if type(one) is dict)
+
+
+def of_plain_names(held: dict[str, Any]) -> dict[str, Any]:
+    """A copy; without names of a type of somebody's own, which would be asked for their hash."""
+    return {name: value for name, value in list(held.items()) if type(name) is str}
 
 
 def sealed_classes() -> Iterator[type]:
@@ -140,48 +179,73 @@ def sealed_classes() -> Iterator[type]:
             yield found
 
 
-def fingerprint(libraries: list[str]) -> dict[tuple[str, str], int]:
-    """Identities of functions and classes, and of what the functions are made of; of what finds
-    modules, too."""
-    found: dict[tuple[str, str], int] = {("finders", str(id(f))): id(f) for f in sys.meta_path}
-    for label, owner in judges(libraries).items():
-        for name, value in list(vars(owner).items()):
-            if isinstance(value, types.FunctionType):
-                found[label, f"{name}()"] = id(value.__code__)
-            if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type):
-                found[label, name] = id(value)
-    return found
+def loaded_judges(libraries: list[str]) -> dict[str, Any]:
+    """Modules that must stay loaded under their names: the `libraries` of the tests, and pytest's,
+    which loads more of its own as it runs."""
+    ours = [name for name in sys.modules if name.startswith("_pytest")]
+    return {name: sys.modules[name] for name in (*libraries, *ours)}
 
 
-class Seals:
-    """What the judging objects were when this was made. The request's `loose` names those
-    that the project's own tests write to; its `without` leaves out "seals", or only the "versions"
-    of dictionaries."""
+def whole_modules(libraries: list[str]) -> Callable[[], bool]:
+    """Tells whether modules, classes and what finds modules are what they are now."""
+    loaded, modules, path = loaded_judges(libraries), sys.modules, sys.meta_path
+    kept = [builtins, unittest, unittest.case, unittest.loader, unittest.runner, signal, os]
+    seals = tuple(sealed(owner) for owner in (*kept, *loaded.values(), *sealed_classes()))
+    names, finders = tuple(loaded.items()), tuple(path)
+    rewrite = sys.modules.get("_pytest.assertion.rewrite")
+    rewriting = getattr(rewrite, "AssertionRewritingHook", None)
+    plain = type(sys)
 
-    def __init__(
-        self, own: list[types.ModuleType], classes: list[type], request: dict[str, Any]
-    ) -> None:
-        without, loose = request["without"], request["loose"]
-        self.libraries = request["libraries"]
-        self.before = {} if "seals" in without else fingerprint(self.libraries)
-        dictionaries = [] if "builtins" in loose else [vars(builtins)]
-        if "TestCase" not in loose:
-            classes = [*classes, *sealed_classes()]
-        dictionaries += [vars(module) for module in own]
-        dictionaries += [gc.get_referents(vars(one))[0] for one in classes]
-        told = HAS_VERSIONS and not {"seals", "versions"} & {*without}
-        places = [id(one) + VERSION_AT for one in dictionaries] if told else []
-        self.versions = [ctypes.c_uint64.from_address(place) for place in places]
-        self.seen = [version.value for version in self.versions]
+    def whole() -> bool:
+        if any(not one.is_whole() for one in seals):
+            return False
+        if type(sys) is not plain or sys.modules is not modules or sys.meta_path is not path:
+            return False
+        now, found = of_plain_names(modules), list(path)
+        if any(now.get(name) is not module for name, module in names):
+            return False
+        if any(not any(one is finder for one in found) for finder in finders):
+            return False
+        return not any(
+            type(one) is not rewriting and not any(one is finder for finder in finders)
+            for one in found
+        )
 
-    def broken(self) -> str | None:
-        after = fingerprint(self.libraries)
-        new = [one for one in sys.meta_path if ("finders", str(id(one))) not in self.before]
-        same = not self.before or all(type(one).__module__.startswith("_pytest") for one in new)
-        same = same and all(after.get(key) == value for key, value in self.before.items())
-        if same and self.seen == [version.value for version in self.versions]:
-            return None
-        return "the code under test replaced what judges it"
+    return whole
+
+
+def versions_of(
+    own: list[types.ModuleType], classes: list[type], request: dict[str, Any]
+) -> list[memoryview]:
+    """Where the numbers stand that each write to a dictionary of what judges changes."""
+    loose = request["loose"]
+    owners: list[Any] = [*own, *classes, Sealed] + ([] if "builtins" in loose else [builtins])
+    owners += [] if "TestCase" in loose else sealed_classes()
+    places = [id(dictionary_of(owner)) + VERSION_AT for owner in owners]
+    return [memoryview(ctypes.c_uint64.from_address(at)).cast("B").cast("Q") for at in places]
+
+
+def seals(
+    own: list[types.ModuleType], classes: list[type], request: dict[str, Any]
+) -> Callable[[], str | None]:
+    """Tells whether the judging objects are no longer what they are now. The request's `loose`
+    names those that the project's own tests write to; its `without` leaves out "seals", or only
+    the "versions" of dictionaries."""
+    without = request["without"]
+    if "seals" in without:
+        return lambda: None
+    told = HAS_VERSIONS and "versions" not in without
+    versions = versions_of(own, classes, request) if told else []
+    seen = tuple((version, version[0]) for version in versions)
+    whole = whole_modules(request["libraries"])
+
+    def broken() -> str | None:
+        for version, number in seen:  # first: then no name that is used below was replaced
+            if version[0] != number:
+                return REPLACED
+        return None if whole() else REPLACED
+
+    return broken
 
 
 # ------------------------------------------------------------------------- the tests' own code
@@ -208,95 +272,3 @@ def keep_compiled(tests: str) -> None:
         return plain(self, data, path, _optimize=_optimize)
 
     SourceLoader.source_to_code = source_to_code  # type: ignore[method-assign]
-
-
-# ------------------------------------------------------------------------------- the tripwire
-
-NATIVE = frozenset({"ctypes", "_ctypes", "_testcapi", "_testinternalcapi", "cffi", "_cffi_backend"})
-FIELDS = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
-EVENTS = {
-    "gc.get_objects": "objects",
-    "gc.get_referrers": "objects",
-    "gc.get_referents": "objects",
-    "sys._current_frames": "frames",
-    "sys._current_exceptions": "frames",
-    "sys.settrace": "tracing",
-    "sys.setprofile": "tracing",
-    "sys.addaudithook": "tracing",
-    "code.__new__": "code",
-    "marshal.load": "code",
-}
-WATCHED = (*EVENTS, "marshal.loads", "import", "object.__setattr__", "compile")
-SYSTEM = ("/usr/", "/opt/")
-"""Read-only inside: the interpreter, installed packages, this program."""
-
-
-def reach(event: str, args: tuple[Any, ...], trusted: tuple[str, ...]) -> str | None:
-    """What kind of reaching below the language this event is; None for all else."""
-    if event in EVENTS:
-        return EVENTS[event]
-    if event == "marshal.loads":
-        # importing does this; the path is that of the importing function, or of one that plays it
-        path = sys._getframe(2).f_locals.get("bytecode_path")
-        if not isinstance(path, str) or not path.startswith(SYSTEM):
-            return "code"
-        return None if is_text_of(bytes(args[0]), path) else "code"
-    if event[:7] == "ctypes.":
-        return "native"
-    if event == "import":
-        foreign = isinstance(args[1], str) and not args[1].startswith(SYSTEM)
-        return "native" if foreign or str(args[0]).partition(".")[0] in NATIVE else None
-    if event == "object.__setattr__" and args[1] in FIELDS:
-        return "code" if args[0].__code__.co_filename.startswith(trusted) else None
-    if event == "object.__setattr__" and args[1] == "__class__":
-        judging = type(args[0]).__module__.startswith(("unittest", "_pytest", __name__))
-        return "code" if judging else None
-    if event == "compile" and isinstance(args[1], str) and args[1].startswith(trusted):
-        return None if is_text_of(args[0], args[1]) else "code"
-    return None
-
-
-def is_text_of(source: Any, path: str) -> bool:
-    """Whether this is what stands in the file that it claims to be."""
-    if not isinstance(source, bytes):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read().endswith(source)  # compiled code stands behind a header
-    except OSError:
-        return False
-
-
-def arm(
-    trusted: tuple[str, ...], excused: list[str], say: Callable[[bytes, str, str], None]
-) -> None:
-    """End the process, as failed, where code that stands in no `trusted` file does what `reach`
-    tells, itself or through the standard library. `excused` are kinds that the project does."""
-    getframe, leave, free, kind_of = sys._getframe, os._exit, frozenset(excused), reach
-    library = (os.path.dirname(os.__file__) + "/", "<frozen ")
-
-    def may() -> bool:
-        try:
-            frame: types.FrameType | None = getframe(2)
-        except ValueError:  # called by C alone, in a thread
-            return False
-        while frame is not None:
-            code = frame.f_code
-            if not code.co_filename.startswith(library):
-                return code.co_filename.startswith(trusted)
-            if code.co_name == "<module>":  # the library's own import of its parts
-                return True
-            frame = frame.f_back
-        return False
-
-    watched = frozenset(WATCHED)
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event not in watched and event[:7] != "ctypes.":
-            return
-        kind = kind_of(event, args, trusted)
-        if kind is not None and kind not in free and not may():
-            say(b"!", "failed", f"the code under test reaches for what judges it: {event}")
-            leave(1)
-
-    sys.addaudithook(hook)

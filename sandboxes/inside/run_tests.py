@@ -25,7 +25,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sandboxes.inside import guard, inverted, runners
+from sandboxes.inside import guard, inverted, runners, tripwire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,18 +44,23 @@ MOST_HEARD = 100
 def child(runner: Any, request: dict[str, Any], name: str, fd: int, how: dict[str, Any]) -> None:
     """Runs one test, tells its outcome and leaves; never returns. Its last line is where the
     thread that knows the word finds it."""
-    say, trusted = guard.speaker(fd), (*guard.SYSTEM, tests_of(request))
-    own = [guard, runners, inverted, sys.modules["__main__"]]
+    say, trusted = guard.speaker(fd), (*tripwire.SYSTEM, tests_of(request))
+    own = [guard, tripwire, runners, inverted, sys.modules["__main__"]]
     without = request["without"]
-    seals = guard.Seals(own, [runners.Result, runners.Trial], request)
-    finished, forever = guard.start_witness(fd, sys._getframe(), seals, "place" not in without)
+    finished, forever = guard.start_witness(
+        fd,
+        sys._getframe(),
+        # no variable of this frame may hold it, since code under test can look at the frame
+        guard.seals(own, [runners.Result, runners.Trial], request),
+        "place" not in without,
+    )
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_s"], request["cpu_s"]))
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     os.setpgid(0, 0)
     if "tripwire" not in without:
-        guard.arm(trusted, request["excused"], say)
+        tripwire.arm(trusted, request["excused"], say)
     sys.path += folders(request)
     try:
         trial = runners.Trial(say, fd, root=request["root"], **how)

@@ -148,16 +148,18 @@ class Turned:
     """A process that waits, forked before the test begins, and runs its copies when it has passed.
 
     It is no child of the test's process, so that a test which waits for its own children does not
-    meet it. Where a copy contradicts the test, that is told, with the copy's number.
+    meet it. Where a copy contradicts the test, or does not come to an end, that is told, with the
+    copy's number. Where a copy is run in the test's place, the process is there, too, and has
+    nothing to do: so code under test cannot tell by it which of them runs.
     """
 
     def __init__(self, trial: Trial, inner: Any, call: Callable[[], Any]) -> None:
         self.trial, self.go = trial, -1
         copies = trial.source.copies if trial.source is not None else {}
-        fitting = [place for place, copy in copies.items() if fits(inner, copy)]
-        if trial.only in fitting:
+        self.places = [place for place, copy in copies.items() if fits(inner, copy)]
+        if trial.only in self.places:
             inner.__code__ = copies[trial.only]
-        if trial.only is not None or not fitting:
+        if not self.places:
             return
         go_r, self.go = pipe()
         self.over, over_w = pipe()
@@ -171,18 +173,33 @@ class Turned:
         close(self.over)
         if fork():
             leave(0)
-        run_copies(trial, inner, fitting, go_r, call)
+        run_copies(trial, inner, self.places, (go_r, over_w), call)
 
     def judge(self, took_s: float) -> None:
         """Let the copies run, as many as the time that the test took allows."""
-        if self.go < 0:
+        if self.go < 0 or self.trial.only is not None:
             return
         number = SOME if took_s < SHORT_S else int(took_s < LONG_S or urandom(1)[0] < 51)
-        write(self.go, bytes([MOST if self.trial.every else number]))
-        close(self.go)
         most_s = 0.5 + 4 * number * took_s if not self.trial.every else 5 + MOST * took_s
-        select([self.over], [], [], most_s)
-        close(self.over)
+        number = min(MOST if self.trial.every else number, len(self.places))
+        ended = self.ended(number, perf_counter() + most_s)
+        if ended < number:  # the fresh sandbox decides
+            self.trial.say(b"?", str(self.places[ended]), "")
+
+    def ended(self, number: int, deadline: float) -> int:
+        """How many of this many copies came to an end before the deadline."""
+        ended = 0
+        try:
+            write(self.go, bytes([number]))
+            close(self.go)
+            while ended < number and (left := deadline - perf_counter()) > 0:
+                if not select([self.over], [], [], left)[0] or not read(self.over, 1):
+                    break
+                ended += 1
+            close(self.over)
+        except OSError:  # the code under test has closed what leads there, or ended the process
+            return 0
+        return ended
 
     def note(self) -> None:
         """In a copy run in the test's place: it came to its end past the turned assertion."""
@@ -199,12 +216,16 @@ def fits(function: Any, copy: types.CodeType) -> bool:
     return all(getattr(code, name) == getattr(copy, name) for name in same)
 
 
-def run_copies(trial: Trial, inner: Any, places: list[int], go: int, call: Any) -> None:
-    """Never returns. What the copies themselves would tell the runner is thrown away."""
+def run_copies(
+    trial: Trial, inner: Any, places: list[int], pipes: tuple[int, int], call: Any
+) -> None:
+    """Never returns. One pipe says how many copies to run, the other gets a byte for each that
+    came to its end. What the copies themselves would tell the runner is thrown away."""
     assert trial.source is not None
     try:
         say = speaker(dup(trial.fd))
         dup2(devnull(os.devnull, os.O_RDWR), trial.fd)
+        go, over = pipes
         number = read(go, 1)
         for place in places[: number[0] if number else 0]:
             inner.__code__ = trial.source.copies[place]
@@ -212,11 +233,12 @@ def run_copies(trial: Trial, inner: Any, places: list[int], go: int, call: Any) 
             try:
                 call()
             except ContradictionError:
-                say(b"?", str(place), "")
+                reached.append(True)
             except BaseException:
-                continue
+                reached.clear()
             if reached:
                 say(b"?", str(place), "")
+            write(over, b".")
     finally:
         leave(0)
 

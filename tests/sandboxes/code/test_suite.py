@@ -6,7 +6,8 @@ import pytest
 
 from sandboxes.code.suite import CaseOutcome, SuiteRun, list_tests, run_suite
 from sandboxes.lending.leases import available
-from tests.sandboxes.attacks.forgings import FITTING, Forging
+from tests.sandboxes.attacks.forging import Forging
+from tests.sandboxes.attacks.forgings import FITTING
 from tests.sandboxes.code.code_cases import (
     ATTACKS,
     MANY,
