@@ -7,6 +7,7 @@ import pytest
 from sandboxes.core import sandbox as sandbox_module
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.python_env import base_python
+from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
 
@@ -25,6 +26,11 @@ while True:
 waits for it."""
 
 
+async def asked_for_ever(sandbox: Sandbox) -> None:
+    while True:  # each command is hit before or after its start
+        await sandbox.exec(["true"], timeout_s=0.2)
+
+
 @pytest.mark.usefixtures("sandboxed")
 def test_a_command_that_is_stopped_at_its_start_is_the_programs_doing(
     monkeypatch: pytest.MonkeyPatch,
@@ -36,7 +42,6 @@ def test_a_command_that_is_stopped_at_its_start_is_the_programs_doing(
             stopper = await sandbox.open_stdio([base_python(), "-I", "-S", "-c", STOPPER])
             assert await stopper.read() == b"up\n"
             with pytest.raises(ProgramEndedError, match="stopped a command at its start"):
-                while True:  # each command is hit before or after its start
-                    await sandbox.exec(["true"], timeout_s=0.2)
+                await asked_for_ever(sandbox)
 
     asyncio.run(go())
