@@ -214,3 +214,50 @@ def test_lines_that_are_not_the_runners_end_what_it_said() -> None:
     line = b'{"begins": "a"}\n'
     for other in (b"[" * 100_000, b"[1]", b"7", b"{", b"\xff"):
         assert lines_of(line + other + b"\n" + line) == [{"begins": "a"}]
+
+
+BY_LIBRARIES = """import asyncio, collections, dataclasses, enum, io
+import logging, traceback, typing, warnings
+from contextlib import contextmanager
+
+Pair = collections.namedtuple("Pair", "a b")
+Colour = enum.Enum("Colour", "RED BLUE")
+Made = dataclasses.make_dataclass("Made", ["a"])
+T = typing.TypeVar("T")
+
+
+class Row(typing.NamedTuple):
+    a: int
+
+
+@contextmanager
+def doubled(count):
+    yield count * 2
+
+
+async def later(count):
+    await asyncio.sleep(0)
+    return count
+
+
+def price(count):
+    said = io.StringIO()
+    logging.basicConfig(stream=said, format="%(funcName)s %(lineno)d")
+    try:
+        raise ValueError(Pair(1, 2))
+    except ValueError:
+        logging.exception("no price")
+        text = traceback.format_exc() + "".join(traceback.format_stack())
+    warnings.warn("old", DeprecationWarning, stacklevel=2)
+    assert "price" in said.getvalue() and "ValueError" in text and Colour.RED
+    with doubled(asyncio.run(later(count))) as twice:
+        count = Row(twice).a // 2
+    return count * 5 if count < 10 else count * 4 + 5
+"""
+
+
+def test_libraries_look_at_frames_for_the_code_under_test() -> None:
+    """Names of modules, lines of a log, traces: who asks a library for them reaches for nothing."""
+    assert run(with_price(BY_LIBRARIES)).outcomes == {
+        name: CaseOutcome("passed") for name in (ONE, MANY)
+    }
