@@ -27,7 +27,7 @@ from records.errors import ItemError
 from sandboxes.code.projects import Project
 from sandboxes.core import python_env
 from sandboxes.core.body import ProgramEndedError
-from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
 
@@ -40,10 +40,17 @@ CPU_S, WALL_S = 2, 30
 """Of one test. CPU time decides, since it does not depend on what else the machine does."""
 
 ENDED_SANDBOX = "it ended its sandbox"
+ENDED_RUNNER = "it ended what runs the tests"
+STOPPED_RUNNER = "it stopped what runs the tests"
+NOT_RUN = "not run: too many tests did not end"
 CONTRADICTS = "it passes just so with an assertion that says the opposite"
 
 MAX_SLOW = 2
-"""Tests without an end after which the others are not run: they would most likely have none."""
+"""Tests without an end, and of those that end or stop what runs them, after which the others are
+not run: they would most likely have none."""
+
+MAX_CUT = 10
+"""Sandboxes for one suite whose tests take longer, or tell more, than `LIMITS` allow one run."""
 
 EXCUSED = {
     "native": r"ctypes|cffi|interpreters\b|load_extension|_test\w*capi",
@@ -67,7 +74,7 @@ LIBRARIES = sys.stdlib_module_names - {"__main__", "antigravity", "this", "ctype
 
 OWN_ASSERTION = re.compile(r"def (assert\w+|raises)\(")
 
-LIMITS = Limits(timeout_s=300)
+LIMITS = Limits(timeout_s=300, output_bytes=32_000_000)
 PATH = f"{python_env.ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin"
 
 
@@ -133,6 +140,22 @@ class Test(NamedTuple):
     doc: str
 
 
+class Told(NamedTuple):
+    """What the runner said, and how it ended."""
+
+    lines: list[dict[str, Any]]
+    ended: ExecResult
+
+    @property
+    def is_whole(self) -> bool:
+        return any("done" in line for line in self.lines)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a limit of ours ended it."""
+        return self.ended.timed_out or self.ended.truncated
+
+
 def template_of(project: Project, binds: tuple[Bind, ...] = ()) -> SandboxTemplate:
     """The machine of a project: a Python with its packages, the runner, a stopped clock."""
     packages = python_env.environment_binds(project.site) if project.site else ()
@@ -169,12 +192,14 @@ def on_disk(files: Mapping[str, str]) -> Iterator[Bind]:
 
 
 async def list_tests(project: Project) -> list[Test]:
-    """Every test of the project's own suite, by name. ItemError where none can be loaded."""
+    """Every test of the project's own suite, by name. ItemError where none can be loaded, or their
+    names are more than `LIMITS` let through."""
     with on_disk(project.files) as bind:
         async with lease(template_of(project, (bind,))) as sandbox:
-            lines = await ask(sandbox, project, None)
-    tests = [Test(*test) for line in lines for test in line.get("tests", ())]
-    if not tests:
+            told = await ask(sandbox, project, None)
+    if told.ended.truncated:
+        raise ItemError("too_many_tests", f"project {project.name}: it has too many tests")
+    if not (tests := tests_in(told.lines)):
         raise ItemError("no_tests", f"project {project.name}: no test was found")
     return tests
 
@@ -190,60 +215,120 @@ async def run_suite(
     """The named tests on the candidate. TransientError only where a sandbox fails by itself: a
     test that ends its own sandbox, or the process that runs the tests, has failed. `every_copy`
     runs all copies of each test, instead of a few drawn by chance."""
-    outcomes: dict[str, CaseOutcome] = {}
-    suspects: dict[str, int] = {}
-    forged = False
     with on_disk(project.graded_files(candidate)) as bind:
-        template = template_of(project, (bind,))
+        grading = Grading(project, template_of(project, (bind,)), every_copy, without)
+        await grading.run(names)
+        await grading.run_suspects()
+    return SuiteRun({name: grading.outcomes[name] for name in names}, grading.forged)
+
+
+class Grading:
+    """One suite on one candidate, in as many sandboxes as it takes."""
+
+    def __init__(
+        self,
+        project: Project,
+        template: SandboxTemplate,
+        every_copy: bool,
+        without: Set[Defence],
+    ) -> None:
+        self.project, self.template = project, template
+        self.every_copy, self.without = every_copy, without
+        self.outcomes: dict[str, CaseOutcome] = {}
+        self.suspects: dict[str, int] = {}
+        self.forged = False
+        self._broken = self._cut = 0
+        """Turns that a test ended or stopped, and those that limits of ours did."""
+
+    async def run(self, names: Sequence[str]) -> None:
         waiting, alone = list(names), False
         while waiting:
+            if self._broken >= MAX_SLOW or self._cut >= MAX_CUT:
+                self.outcomes |= dict.fromkeys(waiting, CaseOutcome("failed", NOT_RUN))
+                return
             turn = waiting[:1] if alone else waiting
             try:
-                async with lease(template) as sandbox:
-                    lines = await ask(
-                        sandbox, project, turn, every_copy=every_copy, without=without
-                    )
+                self._hear(await self._ask(turn), turn)
             except ProgramEndedError:
                 if alone:  # it was this one test, in a sandbox of its own
-                    outcomes[turn[0]] = CaseOutcome("failed", ENDED_SANDBOX)
-                    waiting.remove(turn[0])
+                    self.outcomes[turn[0]] = CaseOutcome("failed", ENDED_SANDBOX)
                 alone = True
+            waiting = [name for name in waiting if name not in self.outcomes]
+
+    async def run_suspects(self) -> None:
+        """Each of them once more, with the opposite assertion in its place."""
+        for name, copy in self.suspects.items():
+            if self._broken >= MAX_SLOW:
+                self.outcomes[name] = CaseOutcome("failed", NOT_RUN)
                 continue
-            outcomes |= outcomes_in(lines)
-            suspects |= suspects_in(lines)
-            forged |= any(line.get("decoy", False) for line in lines)
-            if not any("done" in line for line in lines):
-                begun = [line["begins"] for line in lines if "begins" in line]
-                ended = CaseOutcome("failed", "it ended what runs the tests")
-                outcomes.setdefault(begun[-1] if begun else turn[0], ended)
-            waiting = [name for name in waiting if name not in outcomes]
-        for name, copy in suspects.items():
             try:
-                async with lease(template) as sandbox:
-                    lines = await ask(sandbox, project, [name], turned={name: copy})
+                told = await self._ask([name], turned={name: copy})
             except ProgramEndedError:
-                outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
+                self.outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
                 continue
-            if any(is_suspect(line) for line in lines):
-                outcomes[name] = CaseOutcome("forged", CONTRADICTS)
-    forged |= any(outcome.status == "forged" for outcome in outcomes.values())
-    return SuiteRun({name: outcomes[name] for name in names}, forged)
+            if any(is_suspect(line) for line in told.lines):
+                self.outcomes[name], self.forged = CaseOutcome("forged", CONTRADICTS), True
+            elif not told.is_whole:
+                self._blame(name, told)
+
+    async def _ask(self, names: Sequence[str], turned: Mapping[str, int] | None = None) -> Told:
+        how: dict[str, Any] = {"turned": turned}
+        if turned is None:
+            how = {"every_copy": self.every_copy, "without": self.without}
+        async with lease(self.template) as sandbox:
+            return await ask(sandbox, self.project, names, **how)
+
+    def _hear(self, told: Told, turn: Sequence[str]) -> None:
+        came = outcomes_in(told.lines)
+        self.outcomes |= came
+        self.suspects |= suspects_in(told.lines)
+        self.forged |= any(line.get("decoy") is True for line in told.lines)
+        if told.is_whole:
+            return
+        if came and told.is_cut:  # the rest has not had its time
+            self._cut += 1
+            return
+        begun = [line["begins"] for line in told.lines if line.get("begins") in turn]
+        self._blame(begun[-1] if begun else turn[0], told)
+
+    def _blame(self, name: str, told: Told) -> None:
+        """The test, in which what runs the tests came to its end."""
+        self._broken += 1
+        words = STOPPED_RUNNER if told.is_cut else ENDED_RUNNER
+        if name not in self.outcomes or self.outcomes[name].status == "passed":
+            self.outcomes[name] = CaseOutcome("failed", words)
 
 
 def suspects_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Test that passed -> the number of a copy that did, too."""
-    told = [line for line in lines if is_suspect(line) and line["status"] == "passed"]
+    """Test that passed -> the number of a copy that did, too, or was not run."""
+    passed = {name for name, outcome in outcomes_in(lines).items() if outcome.status == "passed"}
+    told = [line for line in lines if is_suspect(line) and line["test"] in passed]
     return {line["test"]: line["suspect"] for line in told}
 
 
+def tests_in(lines: Sequence[Mapping[str, Any]]) -> list[Test]:
+    """All tests that the runner found. What has another form is not the runner's."""
+    listed = [line["tests"] for line in lines if isinstance(line.get("tests"), list)]
+    return [
+        Test(*test)
+        for tests in listed
+        for test in tests
+        if isinstance(test, list) and [type(part) for part in test] == [str, str]
+    ]
+
+
 def outcomes_in(lines: Sequence[Mapping[str, Any]]) -> dict[str, CaseOutcome]:
-    """Test -> outcome, of what the runner said."""
-    told = [line for line in lines if "test" in line]
-    return {line["test"]: CaseOutcome(line["status"], line["words"]) for line in told}
+    """Test -> outcome, of what the runner said. What has another form is not the runner's."""
+    outcomes: dict[str, CaseOutcome] = {}
+    for line in lines:
+        name, status, words = line.get("test"), line.get("status"), line.get("words")
+        if isinstance(name, str) and isinstance(words, str) and status in STATUSES:
+            outcomes[name] = CaseOutcome(status, words)
+    return outcomes
 
 
 def is_suspect(line: Mapping[str, Any]) -> bool:
-    return line.get("suspect") is not None
+    return isinstance(line.get("suspect"), int) and isinstance(line.get("test"), str)
 
 
 async def ask(
@@ -256,7 +341,7 @@ async def ask(
     turned: Mapping[str, int] | None = None,
     every_copy: bool = False,
     without: Set[Defence] = frozenset(),
-) -> list[dict[str, Any]]:
+) -> Told:
     """What the runner says of these tests of the files at `root`. None lists them, and with `only`
     runs those whose names hold it. `turned` tells of which tests one copy, by its number, is to be
     run in the test's place."""
@@ -282,10 +367,18 @@ async def ask(
     }
     argv = [python_env.PYTHON, "-I", "-B", RUNNER]
     done = await sandbox.exec(argv, stdin=json.dumps(request).encode())
-    lines = []
-    for line in done.stdout.splitlines():
+    return Told(lines_of(done.stdout), done)
+
+
+def lines_of(text: bytes) -> list[dict[str, Any]]:
+    """What the runner wrote, up to where it was cut off, or where somebody else wrote."""
+    lines: list[dict[str, Any]] = []
+    for text_line in text.splitlines():
         try:
-            lines.append(json.loads(line))
-        except ValueError:  # cut off where the runner was killed
+            line = json.loads(text_line)
+        except (ValueError, RecursionError):
             break
+        if not isinstance(line, dict):
+            break
+        lines.append(line)
     return lines

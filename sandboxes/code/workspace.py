@@ -29,12 +29,13 @@ from sandboxes.code.repository import (
     plain,
 )
 from sandboxes.code.suite import (
-    STATUSES,
     WITHOUT_PASS,
-    CaseOutcome,
     SuiteRun,
+    Told,
     ask,
+    outcomes_in,
     template_of,
+    tests_in,
 )
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.lending.leases import LeaseSandbox, lease
@@ -271,24 +272,21 @@ class Workspace:
         if copied.exit_code:
             why = how_it_ended(copied)
             return WorkspaceResult(f"error: the repository cannot be copied: {why}", "not_copied")
-        try:
-            lines = await ask(self._sandbox, self.project, None, root=COPY, only=only)
-        except RecursionError:  # of a text that claims to be a line of the runner's
-            lines = []
+        told = await ask(self._sandbox, self.project, None, root=COPY, only=only)
         await self._sandbox.exec(["rm", "-rf", COPY], cwd="/", timeout_s=LOOK_S)
         await self.look()  # a test may reach more than its copy
-        names, run = told_by_runner(lines)
-        names = [name for name in names if only in name]
+        run = SuiteRun(outcomes_in(told.lines))
+        names = [test.name for test in tests_in(told.lines) if only in test.name]
         if not names:
             return WorkspaceResult("no test was found" + (f" with {only!r}" if only else ""))
         fine = {status: run.of(status) for status in ("passed", *WITHOUT_PASS)}
         failed = [name for name in run.outcomes if not any(name in f for f in fine.values())]
-        told = [f"FAILED {n}\n  {run.outcomes[n].words}" for n in failed[:MAX_FAILURES]]
-        ended = [] if len(run.outcomes) == len(names) else ["the run was ended by a test"]
+        words = [f"FAILED {n}\n  {run.outcomes[n].words}" for n in failed[:MAX_FAILURES]]
+        ended = [] if len(run.outcomes) == len(names) else [why_short(told)]
         head = f"{len(fine['passed'])} passed, {len(failed)} failed"
         head += "".join(f", {len(fine[s])} {s}" for s in WITHOUT_PASS if fine[s])
         rest = more(len(failed) - MAX_FAILURES, "failures")
-        return WorkspaceResult("\n".join([head, *told, *rest, *ended]))
+        return WorkspaceResult("\n".join([head, *words, *rest, *ended]))
 
     def _text(self, path: str) -> str | WorkspaceResult:
         text = self.files.get(normal(path), "")
@@ -301,21 +299,11 @@ class Workspace:
         return text
 
 
-def told_by_runner(lines: list[Any]) -> tuple[list[str], SuiteRun]:
-    """Names of all tests, and what came of those that were run. Lines of another form are not the
-    runner's."""
-    names: list[str] = []
-    outcomes: dict[str, CaseOutcome] = {}
-    for line in lines:
-        if not isinstance(line, dict):
-            continue
-        for test in line.get("tests", ()) if isinstance(line.get("tests"), list) else ():
-            if isinstance(test, list) and test and isinstance(test[0], str):
-                names.append(test[0])
-        name, status, words = line.get("test"), line.get("status"), line.get("words")
-        if isinstance(name, str) and isinstance(words, str) and status in STATUSES:
-            outcomes[name] = CaseOutcome(status, words)
-    return names, SuiteRun(outcomes)
+def why_short(told: Told) -> str:
+    """Why not every test was run."""
+    if told.ended.timed_out:
+        return "the run was ended: it took too long"
+    return "the run was ended by a test"
 
 
 def normal(path: str) -> str:

@@ -206,6 +206,7 @@ def listing(runner: Any, request: dict[str, Any]) -> list[list[str]]:
     pid = os.fork()
     if pid == 0:
         os.close(out_r)
+        os.close(request["report"])
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)

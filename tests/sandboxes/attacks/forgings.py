@@ -262,7 +262,8 @@ def price(count):
 ]  # fmt: skip
 """What passes, and cannot be told from an answer in a process that holds both test and code: the
 first is no forging but a fit to the tests; the next two are written against this very runner; the
-last changes a value that only the test's own function holds."""
+last changes a value that only the test's own function holds, in a project that itself looks at
+frames."""
 
 
 async def play(attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:

@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
-from sandboxes.code.suite import CaseOutcome, SuiteRun, list_tests, run_suite
+from records.errors import ItemError
+from sandboxes.code import suite
+from sandboxes.code.projects import Project
+from sandboxes.code.suite import CaseOutcome, SuiteRun, lines_of, list_tests, run_suite
+from sandboxes.core.template import Limits
 from sandboxes.lending.leases import available
 from tests.sandboxes.attacks.forging import Forging
 from tests.sandboxes.attacks.forgings import FITTING
@@ -152,3 +156,108 @@ def test_failures_repeat_to_the_letter() -> None:
     first, second = run(with_price(source)), run(with_price(source))
     assert first == second
     assert "0x..." in first.outcomes[ONE].words
+
+
+def wide_project(count: int, lead: str = "") -> Project:
+    """With this many more tests, in a module that begins with these lines."""
+    tests = [
+        f"    def test_{n}(self):\n        self.assertEqual(price({n}), {n * 5})"
+        for n in range(count)
+    ]
+    text = "import os, unittest\n\nfrom shop.price import price\n" + lead
+    text += "\n\nclass WideTest(unittest.TestCase):\n" + "\n\n".join(tests) + "\n"
+    return project().model_copy(update={"files": project().files | {"tests/test_wide.py": text}})
+
+
+WIDE = [f"tests.test_wide.WideTest.test_{n}" for n in range(8)]
+
+
+def test_what_a_limit_of_ours_cuts_off_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = wide_project(8)
+    monkeypatch.setattr(suite, "LIMITS", Limits(timeout_s=60, output_bytes=1000))
+    judged = asyncio.run(run_suite(wide, wide.files, WIDE))
+    assert judged == SuiteRun(dict.fromkeys(WIDE, CaseOutcome("passed")))
+    with pytest.raises(ItemError, match="too many tests"):
+        asyncio.run(list_tests(wide_project(40)))
+
+
+def test_who_stops_what_runs_the_tests_has_them_run_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stops = "import os, signal\n\nos.kill(os.getppid(), signal.SIGSTOP)\n\n\n"
+    wide = wide_project(8)
+    files = wide.files | {"shop/price.py": stops + RIGHT}
+    monkeypatch.setattr(suite, "LIMITS", Limits(timeout_s=3))
+    judged = asyncio.run(run_suite(wide, files, WIDE))
+    words = [judged.outcomes[name].words for name in WIDE]
+    assert words == [suite.STOPPED_RUNNER] * 2 + [suite.NOT_RUN] * 6
+    assert not judged.passed
+
+
+TELLS = """
+for number in range(3, 40):
+    try:
+        os.write(number, b'%s')
+    except OSError:
+        pass
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("said", ['[1, {"a": 2}, ["x"], ["x", "y", "z"]]', '{"a": 1}', "[" * 9000])
+def test_a_listing_of_another_form_lists_no_test(said: str) -> None:
+    with pytest.raises(ItemError, match="no test was found"):
+        asyncio.run(list_tests(wide_project(1, TELLS % said)))
+
+
+def test_lines_that_are_not_the_runners_end_what_it_said() -> None:
+    line = b'{"begins": "a"}\n'
+    for other in (b"[" * 100_000, b"[1]", b"7", b"{", b"\xff"):
+        assert lines_of(line + other + b"\n" + line) == [{"begins": "a"}]
+
+
+BY_LIBRARIES = """import asyncio, collections, dataclasses, enum, io
+import logging, traceback, typing, warnings
+from contextlib import contextmanager
+
+Pair = collections.namedtuple("Pair", "a b")
+Colour = enum.Enum("Colour", "RED BLUE")
+Made = dataclasses.make_dataclass("Made", ["a"])
+T = typing.TypeVar("T")
+
+
+class Row(typing.NamedTuple):
+    a: int
+
+
+@contextmanager
+def doubled(count):
+    yield count * 2
+
+
+async def later(count):
+    await asyncio.sleep(0)
+    return count
+
+
+def price(count):
+    said = io.StringIO()
+    logging.basicConfig(stream=said, format="%(funcName)s %(lineno)d")
+    try:
+        raise ValueError(Pair(1, 2))
+    except ValueError:
+        logging.exception("no price")
+        text = traceback.format_exc() + "".join(traceback.format_stack())
+    warnings.warn("old", DeprecationWarning, stacklevel=2)
+    assert "price" in said.getvalue() and "ValueError" in text and Colour.RED
+    with doubled(asyncio.run(later(count))) as twice:
+        count = Row(twice).a // 2
+    return count * 5 if count < 10 else count * 4 + 5
+"""
+
+
+def test_libraries_look_at_frames_for_the_code_under_test() -> None:
+    """Names of modules, lines of a log, traces: who asks a library for them reaches for nothing."""
+    assert run(with_price(BY_LIBRARIES)).outcomes == {
+        name: CaseOutcome("passed") for name in (ONE, MANY)
+    }
