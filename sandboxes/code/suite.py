@@ -140,7 +140,7 @@ class Test(NamedTuple):
     doc: str
 
 
-class Told(NamedTuple):
+class RunnerAnswer(NamedTuple):
     """What the runner said, and how it ended."""
 
     lines: list[dict[str, Any]]
@@ -271,14 +271,16 @@ class Grading:
             elif not told.is_whole:
                 self._blame(name, told)
 
-    async def _ask(self, names: Sequence[str], turned: Mapping[str, int] | None = None) -> Told:
+    async def _ask(
+        self, names: Sequence[str], turned: Mapping[str, int] | None = None
+    ) -> RunnerAnswer:
         how: dict[str, Any] = {"turned": turned}
         if turned is None:
             how = {"every_copy": self.every_copy, "without": self.without}
         async with lease(self.template) as sandbox:
             return await ask(sandbox, self.project, names, **how)
 
-    def _hear(self, told: Told, turn: Sequence[str]) -> None:
+    def _hear(self, told: RunnerAnswer, turn: Sequence[str]) -> None:
         came = outcomes_in(told.lines)
         self.outcomes |= came
         self.suspects |= suspects_in(told.lines)
@@ -291,7 +293,7 @@ class Grading:
         begun = [line["begins"] for line in told.lines if line.get("begins") in turn]
         self._blame(begun[-1] if begun else turn[0], told)
 
-    def _blame(self, name: str, told: Told) -> None:
+    def _blame(self, name: str, told: RunnerAnswer) -> None:
         """The test, in which what runs the tests came to its end."""
         self._broken += 1
         words = STOPPED_RUNNER if told.is_cut else ENDED_RUNNER
@@ -341,7 +343,7 @@ async def ask(
     turned: Mapping[str, int] | None = None,
     every_copy: bool = False,
     without: Set[Defence] = frozenset(),
-) -> Told:
+) -> RunnerAnswer:
     """What the runner says of these tests of the files at `root`. None lists them, and with `only`
     runs those whose names hold it. `turned` tells of which tests one copy, by its number, is to be
     run in the test's place."""
@@ -367,7 +369,7 @@ async def ask(
     }
     argv = [python_env.PYTHON, "-I", "-B", RUNNER]
     done = await sandbox.exec(argv, stdin=json.dumps(request).encode())
-    return Told(lines_of(done.stdout), done)
+    return RunnerAnswer(lines_of(done.stdout), done)
 
 
 def lines_of(text: bytes) -> list[dict[str, Any]]:

@@ -30,8 +30,8 @@ from sandboxes.code.repository import (
 )
 from sandboxes.code.suite import (
     WITHOUT_PASS,
+    RunnerAnswer,
     SuiteRun,
-    Told,
     ask,
     outcomes_in,
     template_of,
@@ -299,7 +299,7 @@ class Workspace:
         return text
 
 
-def why_short(told: Told) -> str:
+def why_short(told: RunnerAnswer) -> str:
     """Why not every test was run."""
     if told.ended.timed_out:
         return "the run was ended: it took too long"
