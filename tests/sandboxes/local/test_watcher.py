@@ -8,6 +8,7 @@ from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local import watcher
 from sandboxes.local.backend import lease
+from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks.attempt import python
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
@@ -33,8 +34,10 @@ time.sleep(float(sys.argv[1]))
 
 
 async def beside(payload: str, hold_s: str) -> tuple[ExecResult, bytes]:
-    """How the payload ended, and what its own sandbox and a neighbour's server say after that."""
-    async with lease(ROOMY) as sandbox, lease(ROOMY) as neighbour:
+    """How the payload ended, and what its own sandbox and a neighbour's server say after that.
+    Where root is the caller, a mount bounds terminals, so that the watcher has none to see."""
+    without = frozenset({Protection.TERMINALS})
+    async with lease(ROOMY, without=without) as sandbox, lease(ROOMY) as neighbour:
         server = await neighbour.open_stdio(["cat"])
         done = await sandbox.exec(python(payload, hold_s))
         again = await sandbox.exec(["echo", "again"])
