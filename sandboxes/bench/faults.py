@@ -141,7 +141,7 @@ async def main():
             try:
                 await sandbox.snapshot()
             except TransientError as error:
-                print(error, "|", len(list(own_folder().iterdir())), end=" | ")
+                print(error, "|", len(list(own_folder().glob("snapshot-*"))), end=" | ")
         async with pool.lease(SMALL) as sandbox:
             await sandbox.exec(["true"])
         await pool.settled()

@@ -50,6 +50,10 @@ class Agent:
         self.oom = oom_score() if settings["scores"] else None
         self.cpu_s = settings["rlimits"].pop("RLIMIT_CPU", None)
         """Seconds of the processor for each process but this one, which serves them all."""
+        if self.cpu_s is not None:  # inherited; process 1 itself gets no signal for it
+            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            self.cpu_s = self.cpu_s if hard == resource.RLIM_INFINITY else min(self.cpu_s, hard)
+            resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_s, hard))
         for name, value in settings["rlimits"].items():
             number = getattr(resource, name)
             hard = resource.getrlimit(number)[1]
