@@ -120,7 +120,11 @@ def test_a_v2_group_holds_a_sandbox_is_seen_and_leaves_nothing(
                 async with pool.lease(SandboxTemplate()) as sandbox:
                     (folder,) = body_of(sandbox).group.folders
                     assert folder.parent == own
-                    await sandbox.open_stdio(["sh", "-c", "setsid sleep 100 & sleep 100"])
+                    # `wait` starts nothing: after the line, all that will ever run does
+                    server = await sandbox.open_stdio(
+                        ["sh", "-c", "setsid sleep 100 & sleep 100 & echo up; wait"]
+                    )
+                    assert await server.read() == b"up\n"
                     inside = (folder / "cgroup.procs").read_text().split()
                     assert set(clean.descendants(pid_of(sandbox))) == set(map(int, inside))
                     assert len(inside) > 2
