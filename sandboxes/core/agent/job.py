@@ -60,8 +60,11 @@ class CommandJob:
                     inside.append(ends[0 if reads else 1])
                     outside.append(ends[1 if reads else 0])
                 self.pid = start(request, inside, agent.oom)
-            if agent.cpu_s is not None:
-                resource.prlimit(self.pid, resource.RLIMIT_CPU, (agent.cpu_s, agent.cpu_s))
+            if agent.cpu_s is not None:  # inherited, and from now on for good
+                try:
+                    resource.prlimit(self.pid, resource.RLIMIT_CPU, (agent.cpu_s, agent.cpu_s))
+                except ProcessLookupError:  # it has ended already
+                    pass
         except (OSError, ValueError):
             for fd in outside:
                 os.close(fd)
