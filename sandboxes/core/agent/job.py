@@ -60,11 +60,8 @@ class CommandJob:
                     inside.append(ends[0 if reads else 1])
                     outside.append(ends[1 if reads else 0])
                 self.pid = start(request, inside, agent.oom)
-            if agent.cpu_s is not None:  # inherited, and from now on for good
-                try:
-                    resource.prlimit(self.pid, resource.RLIMIT_CPU, (agent.cpu_s, agent.cpu_s))
-                except ProcessLookupError:  # it has ended already
-                    pass
+            if agent.cpu_s is not None:
+                fix_cpu_limit(self.pid, agent.cpu_s)
         except (OSError, ValueError):
             for fd in outside:
                 os.close(fd)
@@ -200,6 +197,19 @@ def start(request: dict[str, Any], stdio: list[int], oom: tuple[int, bytes] | No
         if oom is not None:
             os.pwrite(oom[0], oom[1], 0)
         os.chdir("/")
+
+
+def fix_cpu_limit(pid: int, seconds: int) -> None:
+    """Let the limit that a command has inherited be its own to raise no more."""
+    for _ in range(100):
+        try:
+            resource.prlimit(pid, resource.RLIMIT_CPU, (seconds, seconds))
+        except PermissionError:  # its program is about to begin, and its users are not settled
+            time.sleep(0.0002)
+        except ProcessLookupError:  # it has ended already
+            return
+        else:
+            return
 
 
 def found(command: str, path: str) -> str:
