@@ -1,0 +1,1 @@
+"""Endings of conversations by other minds: whether honest work is accepted and faulty work is not."""
