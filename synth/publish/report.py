@@ -13,8 +13,9 @@ from records.files import write_atomic
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.coverage import coverage_of
+from synth.publish import conversations
+from synth.publish.decisions import PARTIES
 from synth.publish.summary import DatasetSummary, summarise
-from synth.render import transcript
 from synth.render.figures import number, percent, ratio, usd
 from synth.render.foreign_text import markdown_table, markdown_text
 from synth.render.pages import page
@@ -41,14 +42,15 @@ def write_report(dataset: Dataset, out: Path | None = None, *, seed: int = 0) ->
 
 def report_html(dataset: Dataset, *, seed: int = 0) -> str:
     summary = summarise(dataset)
-    ids = transcript.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
+    ids = conversations.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
     coverage = coverage_of(dataset, seed=seed)
     return page(
         _TEMPLATE,
         summary=summary,
         tiles=_tiles(summary),
         charts={name: _columns(rows) for name, rows in summary.distributions.items()},
-        conversations=transcript.read(dataset, ids),
+        conversations=conversations.read(dataset, ids),
+        parties=(*PARTIES, "nobody"),
         seed=seed,
         coverage=coverage,
         distances=DISTANCES,

@@ -38,7 +38,7 @@ def _template(path: Path) -> jinja2.Template:
         "percent": percent,
         "ratio": ratio,
         "usd": usd,
-        "shortened": lambda text: shortened(text, SHOWN_CHARS),
+        "shortened": lambda text, limit=SHOWN_CHARS: shortened(text, limit),
     }
     return environment.from_string(path.read_text(encoding="utf-8"))
 
