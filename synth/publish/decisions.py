@@ -13,10 +13,14 @@ import duckdb
 
 from records.tables.schemas import Row
 from synth.judging.decision import DecisionConfig
+from synth.render.figures import percent
 from synth.rubrics.criteria import JUDGED, Rubric
 
 PARTIES = ("agent", "user", "simulator", "environment", "task", "endpoint")
 """Whom a rejection may go back to (`curation.attributed_to`)."""
+
+FATES = (*PARTIES, "nobody", "not noted")
+"""Nobody: duplicates and what exceeds a quota. Not noted: by curations of earlier versions."""
 
 
 class DecisionRule(NamedTuple):
@@ -47,19 +51,25 @@ class Decisions:
     decided_by: list[Row]
     """`name`, `n` trajectories and those of them that are `accepted`."""
     judged: int
-    """Trajectories that a judge looked at."""
+    """Trajectories that a judge looked at, as far as it is noted who it was."""
     self_judged: int
     """Those of them whose judge is the model that played the agent."""
     rejected: list[Row]
-    """By `reason` and `criterion`: `n`, and one number for each of `PARTIES`; `nobody` is what is
-    no failure (duplicates, quotas) or was not noted."""
+    """By `reason` and `criterion`: `n`, and one number for each of `FATES`."""
     parties: list[Row]
-    """The rejected by whom the failure goes back to: `name` and `n`; the agent first."""
+    """The rejected by whose failure it is: `name` and `n`, the agent first."""
 
     @property
     def code_alone(self) -> int:
         """Accepted trajectories that `sft` and exports leave out."""
         return sum(row["accepted"] for row in self.decided_by if row["name"] == "code")
+
+    @property
+    def self_judged_words(self) -> str:
+        if not self.judged:
+            return "Self-judged: not noted."
+        share = percent(self.self_judged, self.judged)
+        return f"Self-judged: {self.self_judged} of {self.judged} that a judge looked at ({share})."
 
     @property
     def threshold_words(self) -> str:
@@ -70,7 +80,7 @@ def decisions(db: duckdb.DuckDBPyConnection) -> Decisions:
     rule = decision_rule(db)
     [judged] = _rows(db, _JUDGED)
     rejected = _rows(db, _REJECTED)
-    parties = {party: sum(row[party] for row in rejected) for party in (*PARTIES, "nobody")}
+    parties = {party: sum(row[party] for row in rejected) for party in FATES}
     return Decisions(
         rule=rule,
         thresholds=_thresholds(db, rule),
@@ -143,12 +153,15 @@ SELECT coalesce(decided_by, 'not noted') AS name, count(*) AS n,
 FROM trajectories WHERE accepted IS NOT NULL GROUP BY ALL ORDER BY n DESC, name"""
 
 _JUDGED = """
-SELECT count(*) FILTER (judge_status IS NOT NULL) AS judged,
-  count(*) FILTER (judge_status IS NOT NULL AND self_judged) AS self_judged
-FROM trajectories WHERE accepted IS NOT NULL"""
+SELECT count(*) AS judged, count(*) FILTER (self_judged) AS self_judged
+FROM trajectories WHERE judge_status IS NOT NULL AND self_judged IS NOT NULL"""
+
+NO_FAILURE = ("near_duplicate", "sequence_quota")
+"""Drop reasons that speak against no trajectory by itself."""
 
 _REJECTED = f"""
 SELECT drop_reason AS reason, coalesce(failed_criterion, '') AS criterion, count(*) AS n,
   {", ".join(f"count(*) FILTER (attributed_to = '{party}') AS {party}" for party in PARTIES)},
-  count(*) FILTER (attributed_to IS NULL) AS nobody
+  count(*) FILTER (attributed_to IS NULL AND drop_reason IN {NO_FAILURE}) AS nobody,
+  count(*) FILTER (attributed_to IS NULL AND drop_reason NOT IN {NO_FAILURE}) AS "not noted"
 FROM trajectories WHERE accepted = false GROUP BY ALL ORDER BY n DESC, reason, criterion"""

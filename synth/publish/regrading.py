@@ -67,7 +67,8 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str, ids: list[str]) -> list[Row
 _GRADINGS = "SELECT DISTINCT curation_id, grading_id FROM curation"
 
 _JUDGES = """
-SELECT DISTINCT regexp_replace(checker_version, '@[^@]*$', '') AS model FROM verdicts
+SELECT DISTINCT coalesce(regexp_replace(checker_version, '@[^@]*$', ''), 'not noted') AS model
+FROM verdicts
 WHERE grading_id = $1 AND checked_by = 'judge' ORDER BY model"""
 
 _COUNTS = """

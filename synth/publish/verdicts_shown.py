@@ -18,7 +18,7 @@ _FINDINGS = {
     "contradicted": "contradicted",
     "open": "not decided",
     "shown": "shown",
-    "follows": "follows",
+    "follows": "follows from the rest",
     "no_claim": "no claim",
     "not_shown": "not shown",
 }
@@ -57,10 +57,6 @@ class ShownCriterion(NamedTuple):
     """Of each checker, with its name."""
     quote: str
     """The words that decide it, as the verdict that counts gives them; may be empty."""
-
-    @property
-    def title(self) -> str:
-        return self.words or self.criterion.replace("_", " ")
 
 
 class ShownDecision(NamedTuple):
@@ -117,7 +113,7 @@ def statements_by_message(verdicts: Iterable[Row]) -> dict[int, tuple[ShownState
 
 
 def _statement(checked_by: str, entry: Mapping[str, Any]) -> ShownStatement:
-    finding = entry["finding"]
+    finding = str(entry["finding"])
     words, is_true = _FINDINGS.get(finding, finding), finding in {"matched", *TRUE_FINDINGS}
     if is_true and not entry.get("supported", True):
         words, is_true = "its quote stands nowhere", False

@@ -92,7 +92,7 @@ def _head(talk: ShownConversation) -> Table:
 
 
 def _rejecting(one: ShownCriterion) -> list[tuple[str, str]]:
-    facts = [("not passed", f"{one.title} ({one.decided_by})")]
+    facts = [("not passed", f"{one.criterion} ({one.decided_by}): {one.words}")]
     if one.quote:
         facts.append(("quote", one.quote))
     return [*facts, *(("", line) for line in one.evidence if line.startswith(one.decided_by))]
@@ -137,8 +137,8 @@ def _statements(statements: Sequence[ShownStatement]) -> list[RenderableType]:
             parts.append(Padding(text, (0, 0, 0, 2)))
     counts = Counter(one.finding for one in statements if one.is_true is not False)
     if counts:
-        words = ", ".join(f"{n} {finding}" for finding, n in counts.items())
-        parts.append(Padding(Text(f"statements: {words}", style="bright_black"), (0, 0, 0, 2)))
+        words = ", ".join(f"{finding}: {n}" for finding, n in counts.items())
+        parts.append(Padding(Text(f"statements ({words})", style="bright_black"), (0, 0, 0, 2)))
     return parts
 
 
@@ -150,8 +150,8 @@ def _criteria(criteria: Sequence[ShownCriterion]) -> list[RenderableType]:
     against = [one for one in criteria if one.passed is not True]
     for one in against:
         table.add_row(
-            Text(one_line(one.title) + ("" if one.mandatory else " (scored)")),
-            Text(one_line(one.kind)),
+            Text(one_line(one.criterion)),
+            Text(one_line(one.kind) if one.mandatory else f"{one_line(one.kind)}, scored"),
             _passed(one.code),
             _passed(one.judge),
             Text("\n".join(map(one_line, one.evidence)), style="bright_black"),

@@ -25,7 +25,8 @@ DUCKDB_TYPES = {
     JSON: "JSON",
 }
 CURATION = ["curation_id", "grading_id", "accepted", "drop_reason", "score", "train_turns"]
-CURATION += ["judge_status", "fidelities", "judge_standing"]
+CURATION += ["judge_status", "failed_criterion", "decided_by", "self_judged", "attributed_to"]
+CURATION += ["fidelities", "judge_standing"]
 
 
 def curated(one: str, *, accepted: bool, by: str = "first", **values: Any) -> dict[str, Any]:
@@ -141,6 +142,14 @@ def test_the_newest_curation_counts_whatever_it_is_called(full: Dataset) -> None
     assert ask(full, "SELECT count(*) FROM curation WHERE trajectory_id = 'a'") == [(2,)]
     commit(full, 3, curation=[curated("a", accepted=True, by="z")])
     assert ask(full, query) == plainly(full.root, query) == [("a",), ("c",)]
+
+
+def test_sft_leaves_out_what_no_judge_decided(full: Dataset) -> None:
+    decided = {"a": "code", "b": "code_and_judge", "c": None}
+    rows = [curated(i, accepted=True, by="2", decided_by=by) for i, by in decided.items()]
+    commit(full, 2, curation=rows)
+    query = "SELECT trajectory_id FROM sft ORDER BY ALL"
+    assert ask(full, query) == plainly(full.root, query) == [("b",), ("c",)]
 
 
 def test_a_retried_trajectory_is_not_accepted_by_the_old_attempts_curation(full: Dataset) -> None:
