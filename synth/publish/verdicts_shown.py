@@ -75,7 +75,7 @@ def decision_on(row: Row, criteria: Sequence[ShownCriterion], threshold: float) 
     if row["judge_status"]:
         facts.append(("judge status", row["judge_status"].replace("_", " ")))
     if row["self_judged"]:
-        facts.append(("self-judged", "yes: the agent's model judged its own words"))
+        facts.append(("self-judged", "the agent's own model is the judge"))
     if row["attributed_to"]:
         facts.append(("failure of", f"the {row['attributed_to']}"))
     if row["score"] is not None:

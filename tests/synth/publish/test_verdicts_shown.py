@@ -123,5 +123,5 @@ def test_in_the_report_the_false_statement_stands_open_beside_its_reply(dataset:
     folded = talk.index("follows from the rest: 1, matches the records: 1")
     criteria = talk.index("What it was graded by")
     assert decided < reply < false < folded < criteria
-    assert "self-judged: yes" in talk[decided:reply]
+    assert "self-judged: the agent" in talk[decided:reply]
     assert "3 criteria passed: goal, manners, helpful" in talk[criteria:]
