@@ -49,14 +49,14 @@ done
 
 class IdRange(NamedTuple):
     first: int
-    count: int
+    size: int
 
 
 class OwnNamespace(NamedTuple):
     descriptor: int
     users: IdRange
     """Ids of the host; those inside are 1 and the following."""
-    count: int
+    size: int
     """Ids inside beside 0 that are both a user and a group."""
 
 
@@ -72,10 +72,10 @@ def missing() -> str | None:
         return f"user {os.getuid()} has no entry in /etc/passwd, which newuidmap asks for"
     for file, option in ((SUBUID, "--add-subuids"), (SUBGID, "--add-subgids")):
         found = range_of(file, name)
-        if found.count == 0:
+        if found.size == 0:
             return f"{file} has no range for {name}: usermod {option} FIRST-LAST {name}"
-        if found.count < 2 * PAIRS:
-            return f"{file} gives {name} {found.count} ids: it takes at least {2 * PAIRS}"
+        if found.size < 2 * PAIRS:
+            return f"{file} gives {name} {found.size} ids: it takes at least {2 * PAIRS}"
     if (path := closed()) is not None:
         return f"{path} is closed to other users, and programs inside would be one"
     return None
@@ -90,7 +90,7 @@ def range_of(file: Path, name: str) -> IdRange:
             if owner in (name, str(os.getuid())) and len(numbers) == 2:
                 with contextlib.suppress(ValueError):
                     ranges.append(IdRange(*map(int, numbers)))
-    return max(ranges, key=lambda found: found.count)
+    return max(ranges, key=lambda found: found.size)
 
 
 def closed() -> Path | None:
@@ -114,8 +114,8 @@ def namespace() -> OwnNamespace:
             ("newuidmap", os.getuid(), users),
             ("newgidmap", os.getgid(), groups),
         ):
-            run([tool, str(pid), "0", str(own), "1", "1", str(ids.first), str(ids.count)])
-        found = OwnNamespace(descriptor, users, min(users.count, groups.count))
+            run([tool, str(pid), "0", str(own), "1", "1", str(ids.first), str(ids.size)])
+        found = OwnNamespace(descriptor, users, min(users.size, groups.size))
         run([*entry(found), "sh", "-c", BOUND, str(SHARE), *WATCHED])
     return found
 

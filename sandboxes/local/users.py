@@ -114,7 +114,7 @@ def users_of_processes() -> Iterator[int]:
 
 class Blocks(NamedTuple):
     first: int
-    count: int
+    number: int
     pairs: int
 
 
@@ -123,7 +123,8 @@ def block_range() -> Blocks:
     """What of this process's own namespace may be used. In a container, ids from the upper part of
     its range."""
     if os.geteuid() != 0:
-        return Blocks(1, subordinates.namespace().count // (2 * subordinates.PAIRS), subordinates.PAIRS)
+        pairs, size = subordinates.PAIRS, subordinates.namespace().size
+        return Blocks(1, size // (2 * pairs), pairs)
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         inside, _, count = map(int, line.split())
         if inside <= FIRST and inside + count > LAST:
