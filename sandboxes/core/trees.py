@@ -1,6 +1,7 @@
 """Bounded copies of trees that somebody else may be changing, and their removal.
 
-Run as a program it makes one copy for a host whose own user may not read the files: see `main`.
+`main` makes one copy for a host whose own user may not read the files. It runs by the bare
+interpreter, so that this module imports nothing beside the standard library and `records.errors`.
 """
 
 import contextlib
@@ -100,16 +101,6 @@ def remove(tree: Path) -> None:
             if not path.is_symlink():
                 path.chmod(0o700)
     shutil.rmtree(tree, ignore_errors=True)
-
-
-START = "import sys; sys.path.insert(0, {root!r}); from sandboxes.core.trees import main; main()"
-
-
-def command() -> list[str]:
-    """argv of `main` with the running interpreter, which the copy needs nothing but the standard
-    library of."""
-    root = str(Path(__file__).resolve().parents[2])
-    return [sys.executable, "-I", "-S", "-c", START.format(root=root)]
 
 
 def main() -> None:

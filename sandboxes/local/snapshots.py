@@ -23,6 +23,7 @@ from typing import NamedTuple
 from records.errors import ItemError, TransientError
 from sandboxes.core import trees
 from sandboxes.core.owners import own_folder
+from sandboxes.core.python_env import host_python
 from sandboxes.core.template import BASE_ENV, SandboxTemplate
 from sandboxes.local import users
 from sandboxes.local.bwrap import is_root, required
@@ -105,6 +106,14 @@ def put(snapshot: WorkspaceSnapshot, workspace: str, owner: int | None = None) -
         copied(str(snapshot.files), workspace, snapshot.template.limits.disk_mb << 20, owner)
 
 
+COPY = [
+    *(host_python(), "-I", "-S", "-c"),
+    "import sys; sys.path.insert(0, sys.argv[1]); from sandboxes.core.trees import main; main()",
+    str(Path(__file__).resolve().parents[2]),
+]
+"""argv of `sandboxes.core.trees.main`."""
+
+
 class Copied(NamedTuple):
     entries: int
     size: int
@@ -121,7 +130,7 @@ def copied(source: str, target: str, limit: int, owner: int | None = None) -> Co
             return Copied(copy.entries, copy.size, copy.left_out)
         request = {"source": from_fd, "target": to_fd, "limit": limit, "owner": owner}
         done = subprocess.run(
-            [*entry, *trees.command()], input=json.dumps(request).encode(), capture_output=True,
+            [*entry, *COPY], input=json.dumps(request).encode(), capture_output=True,
             pass_fds=(from_fd, to_fd), env=BASE_ENV, check=False,
         )  # fmt: skip
     if done.returncode != 0:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from records.errors import TransientError
+from sandboxes.core.python_env import host_python
 from sandboxes.core.template import BASE_ENV
 
 SUBUID, SUBGID = Path("/etc/subuid"), Path("/etc/subgid")
@@ -95,10 +96,10 @@ def range_of(file: Path, name: str) -> IdRange:
 
 def closed() -> Path | None:
     """What of the interpreter a sandbox is shown, and only its owner may read."""
-    shown = (sys.base_prefix, sys.executable, os.__file__, sysconfig.get_path("purelib"))
+    shown = (sys.base_prefix, host_python(), os.__file__, sysconfig.get_path("purelib"))
     for path in (Path(name).resolve() for name in shown):
         wanted = 0o004 if path.suffix == ".py" else 0o005
-        if path.stat().st_mode & wanted != wanted:
+        if path.exists() and path.stat().st_mode & wanted != wanted:
             return path
     return None
 
