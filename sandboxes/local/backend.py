@@ -265,7 +265,8 @@ def settings_of(
         "own_id": PROGRAM_ID if Protection.APART in without else users.OWN_ID,
         "calls": "" if calls is None else calls.hex(),
         "hidden": hidden,
-        "terminals": Protection.TERMINALS not in without,
+        # those of the host, which it has without its own /dev, are not its to bound
+        "terminals": not without & {Protection.TERMINALS, Protection.DEVICES},
         # beside processes of the host it must never kill all that it can
         "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
     }

@@ -150,8 +150,10 @@ for folder in folders:
 def main() -> None:
     names = set(json.load(sys.stdin))
     lacking = apart() if sys.argv[1:] == ["ranges"] else None
-    report = available() or lacking or asyncio.run(
-        play_all([attempt for attempt in ATTEMPTS if attempt.name in names])
+    report = (
+        available()
+        or lacking
+        or asyncio.run(play_all([attempt for attempt in ATTEMPTS if attempt.name in names]))
     )
     json.dump(report, sys.stdout)
 
