@@ -58,17 +58,17 @@ async def all_three(*, repeats: int, live: int) -> list[ThreeCallers]:
     """The figures of root, who calls this, and then of the others. SynthError where a normal user
     has no sandboxes here."""
     as_root = await figures(repeats=repeats, live=live)
-    measured = [await asyncio.to_thread(of_normal_user, repeats=repeats, live=live)]
+    measured = await asyncio.to_thread(of_normal_user, repeats=repeats, live=live)
+    as_user = {figure.name: figure for figure in measured}
+    with_range: dict[str, Figure] = {}
     if await asyncio.to_thread(no_ranges) is None:
-        measured += [
-            await asyncio.to_thread(of_normal_user, repeats=repeats, live=live, ranges=True)
-        ]
-    found = [{figure.name: figure for figure in each} for each in measured]
+        measured = await asyncio.to_thread(of_normal_user, repeats=repeats, live=live, ranges=True)
+        with_range = {figure.name: figure for figure in measured}
     rows = []
     for name, value, p95, unit, n, aim in as_root:
-        seen = [(each[name].value, each[name].p95) for each in found]
-        user, ranges = [*seen, (None, None)][:2]
-        rows.append(ThreeCallers(name, value, p95, *user, *ranges, unit, n, aim))
+        user, ranges = as_user[name], with_range.get(name)
+        own = user.value, user.p95, ranges and ranges.value, ranges and ranges.p95
+        rows.append(ThreeCallers(name, value, p95, *own, unit, n, aim))
     return rows
 
 

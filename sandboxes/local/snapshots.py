@@ -3,7 +3,8 @@
 A snapshot is a read-only folder of the host, in a closed folder of its owner. A fork sees it
 through overlayfs: nothing is copied, what the fork changes is kept in a tmpfs of the template's
 disk size, and both live in a mount namespace that dies with the sandbox. Where overlayfs cannot be
-mounted (`overlay_works`, asked by trial) a fork gets a copy, with the same files and bound. Either
+mounted (`overlay_works`, asked by trial) a fork gets a copy, with the same files and bound. A
+caller with a range of users may not read their files: its copies are made where it is root. Either
 way the files belong to the fork's own user; in an overlay only their owners are kept anew, not what
 they hold.
 """

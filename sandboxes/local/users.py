@@ -112,28 +112,28 @@ def users_of_processes() -> Iterator[int]:
             yield int((folder / "status").read_text().partition("\nUid:")[2].split()[0])
 
 
-class Blocks(NamedTuple):
+class IdBlocks(NamedTuple):
     first: int
     number: int
     pairs: int
 
 
 @cache
-def block_range() -> Blocks:
+def block_range() -> IdBlocks:
     """What of this process's own namespace may be used. In a container, ids from the upper part of
     its range."""
     if os.geteuid() != 0:
         pairs, size = subordinates.PAIRS, subordinates.namespace().size
-        return Blocks(1, size // (2 * pairs), pairs)
+        return IdBlocks(1, size // (2 * pairs), pairs)
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         inside, _, count = map(int, line.split())
         if inside <= FIRST and inside + count > LAST:
-            return Blocks(FIRST, MOST_BLOCKS, PAIRS)
+            return IdBlocks(FIRST, MOST_BLOCKS, PAIRS)
         if inside == 0 and count > 1 << 16:
-            return Blocks(1 << 16, min(MOST_BLOCKS, (count - (1 << 16)) // (2 * PAIRS)), PAIRS)
+            return IdBlocks(1 << 16, min(MOST_BLOCKS, (count - (1 << 16)) // (2 * PAIRS)), PAIRS)
         if inside == 0 and count > SMALL_LAST:
-            return Blocks(SMALL_FIRST, (SMALL_LAST - SMALL_FIRST) // (2 * PAIRS), PAIRS)
-    return Blocks(0, 0, PAIRS)
+            return IdBlocks(SMALL_FIRST, (SMALL_LAST - SMALL_FIRST) // (2 * PAIRS), PAIRS)
+    return IdBlocks(0, 0, PAIRS)
 
 
 def host_id(user: int) -> int:
