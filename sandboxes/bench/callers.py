@@ -30,9 +30,9 @@ from sandboxes.local.subordinates import TOOLS
 USER = 29_999
 """Id of the normal user: neither people, services nor sandboxes have it."""
 
-IDS = 2_000_000_000, 65_536
-"""The first, and how many there are, of the range of that user: neither accounts, containers nor
-sandboxes of root's have them."""
+FIRST_ID, IDS = 2_000_000_000, 4_096
+"""Of ranges, and how many ids each has: neither accounts, containers nor sandboxes of root's have
+them."""
 
 ROOT = Path(__file__).resolve().parents[2]
 """Where the packages of this project are."""
@@ -148,11 +148,17 @@ ENTRIES = {
 }
 
 
+def range_of(user: int) -> tuple[int, int]:
+    """The first id, and how many there are, of a range that is this user's alone."""
+    return FIRST_ID + IDS * (user % 30_000), IDS
+
+
 def giving_ranges(user: int) -> list[str]:
-    """Lines of shell that give the user a name and ranges."""
+    """Lines of shell that give the user a name and its range."""
+    first, size = range_of(user)
     lines = []
     for path, form in ENTRIES.items():
-        line, own = form.format(user=user, first=IDS[0], size=IDS[1]), f'"$kept/{Path(path).name}"'
+        line, own = form.format(user=user, first=first, size=size), f'"$kept/{Path(path).name}"'
         lines += [f"cat {path} > {own}", f"echo {line} >> {own}", f"mount --bind {own} {path}"]
     return lines
 

@@ -60,7 +60,7 @@ def test_a_range_is_of_the_one_process_that_is_given_it() -> None:
     before = {path: Path(path).read_bytes() for path in callers.ENTRIES}
     ask = "from sandboxes.local import subordinates; print(*subordinates.namespace().users)"
     given = callers.by_user([sys.executable, "-c", ask], ranges=True)
-    assert tuple(map(int, given.stdout.split())) == callers.IDS
+    assert tuple(map(int, given.stdout.split())) == callers.range_of(callers.USER)
     ask = "from sandboxes.local import users; print(users.apart())"
     without = callers.by_user([sys.executable, "-c", ask], ranges=False).stdout.decode()
     assert without == f"user {callers.USER} has no entry in /etc/passwd, which newuidmap asks for\n"

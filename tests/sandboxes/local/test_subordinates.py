@@ -273,7 +273,7 @@ def test_ranged_who_adopts_a_sandbox_has_all_rights_over_it_and_nobody_gets_its_
 def test_ranged_where_all_users_are_taken_no_sandbox_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    few = users.IdBlocks(first=5_000, number=8, pairs=1)
+    few = users.IdBlocks(first=4_000, number=8, pairs=1)
     monkeypatch.setattr(users, "block_range", lambda: few)
     ids, taken = users.UserIds(), list[users.Users]()
 
