@@ -39,6 +39,9 @@ STREAM_BYTES = 1 << 20
 GONE_S = 10.0
 """For a killed sandbox to be gone."""
 
+FOLLOWS_S = 1.0
+"""For bubblewrap to end after its agent; then it is killed."""
+
 KILLED = 128 + signal.SIGKILL
 
 
@@ -116,23 +119,26 @@ class LocalBody:
             raise TransientError("the sandbox ended") from error
 
     def end(self) -> None:
-        # the agent first: with bubblewrap alone gone, one that may linger would go on
-        if self.agent is not None and is_alive(self.agent):
-            with contextlib.suppress(ProcessLookupError):
+        # the agent alone: bubblewrap then waits for it and ends. Were that gone first, one that may
+        # linger would go on, and a dead agent count for its user until the machine's init looks
+        with contextlib.suppress(ProcessLookupError):
+            if self.agent is not None and is_alive(self.agent):
                 os.kill(self.agent.pid, signal.SIGKILL)
-        if not self.ended():
-            with contextlib.suppress(ProcessLookupError):
+            elif not self.ended():
                 os.kill(self.pid, signal.SIGKILL)
 
     async def close(self) -> None:
         self.end()
-        end, wait = time.monotonic() + GONE_S, 0.0005
+        started, wait = time.monotonic(), 0.0005
         while not self.ended():
-            if time.monotonic() > end:
+            passed = time.monotonic() - started
+            if passed > GONE_S:
                 log.warning(
                     "sandbox %s is not gone after %g s; it is left to reap", self.name, GONE_S
                 )
                 return
+            if passed > FOLLOWS_S:
+                self.end()
             await asyncio.sleep(wait)
             wait = min(2 * wait, 0.01)
         self.forget()

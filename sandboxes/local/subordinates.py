@@ -26,9 +26,11 @@ from typing import NamedTuple
 from records.errors import TransientError
 from sandboxes.core.python_env import host_python
 from sandboxes.core.template import BASE_ENV
+from sandboxes.local.bwrap import required
 
 SUBUID, SUBGID = Path("/etc/subuid"), Path("/etc/subgid")
-TOOLS = ("newuidmap", "newgidmap", "nsenter")
+TOOLS = {"newuidmap": "uidmap", "newgidmap": "uidmap", "nsenter": "util-linux"}
+"""Program -> Debian's package of it."""
 
 PAIRS = 64
 """Sandboxes of one block of ids, which a process takes at a time."""
@@ -64,9 +66,9 @@ class OwnNamespace(NamedTuple):
 def missing() -> str | None:
     """What the caller lacks to have users of a range, None where nothing is missing that can be
     told without trying."""
-    for tool in TOOLS:
+    for tool, package in TOOLS.items():
         if shutil.which(tool, path=BASE_ENV["PATH"]) is None:
-            return f"{tool} is not installed: apt install uidmap"
+            return f"{tool} is not installed: apt install {package}"
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -95,7 +97,7 @@ def range_of(file: Path, name: str) -> IdRange:
 
 
 def closed() -> Path | None:
-    """What of the interpreter a sandbox is shown, and only its owner may read."""
+    """A part of the interpreter that sandboxes are shown, and that other users may not read."""
     shown = (sys.base_prefix, host_python(), os.__file__, sysconfig.get_path("purelib"))
     for path in (Path(name).resolve() for name in shown):
         wanted = 0o004 if path.suffix == ".py" else 0o005
@@ -123,12 +125,9 @@ def namespace() -> OwnNamespace:
 
 def entry(found: OwnNamespace) -> list[str]:
     """What stands before a command that runs in the namespace, as its user 0."""
-    nsenter = shutil.which("nsenter", path=BASE_ENV["PATH"]) or "nsenter"
     # opened by its place in this process, so that nothing inside inherits it
-    return [
-        nsenter, f"--user=/proc/{os.getpid()}/fd/{found.descriptor}", "--preserve-credentials",
-        "--",
-    ]  # fmt: skip
+    place = f"--user=/proc/{os.getpid()}/fd/{found.descriptor}"
+    return [required("nsenter"), place, "--preserve-credentials", "--"]
 
 
 @contextlib.contextmanager
