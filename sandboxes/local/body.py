@@ -59,6 +59,8 @@ class LocalBody:
     """The agent as the host sees it, once it has answered. Without it there is no sandbox."""
     kills: int = 0
     """Kills for memory when that was last asked."""
+    end_began: float | None = None
+    """When it was first told to end, on the monotonic clock."""
     before: clean.SandboxTraces | None = field(default=None, repr=False)
 
     @property
@@ -121,24 +123,23 @@ class LocalBody:
     def end(self) -> None:
         # the agent alone: bubblewrap then waits for it and ends. Were that gone first, one that may
         # linger would go on, and a dead agent count for its user until the machine's init looks
+        now = time.monotonic()
+        self.end_began = now if self.end_began is None else self.end_began
         with contextlib.suppress(ProcessLookupError):
             if self.agent is not None and is_alive(self.agent):
                 os.kill(self.agent.pid, signal.SIGKILL)
-            elif not self.ended():
+            elif (self.agent is None or now > self.end_began + FOLLOWS_S) and not self.ended():
                 os.kill(self.pid, signal.SIGKILL)
 
     async def close(self) -> None:
-        self.end()
-        started, wait = time.monotonic(), 0.0005
+        until, wait = time.monotonic() + GONE_S, 0.0005
         while not self.ended():
-            passed = time.monotonic() - started
-            if passed > GONE_S:
+            if time.monotonic() > until:
                 log.warning(
                     "sandbox %s is not gone after %g s; it is left to reap", self.name, GONE_S
                 )
                 return
-            if passed > FOLLOWS_S:
-                self.end()
+            self.end()
             await asyncio.sleep(wait)
             wait = min(2 * wait, 0.01)
         self.forget()
