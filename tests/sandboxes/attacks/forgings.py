@@ -1,6 +1,5 @@
 """All forgings of passed tests, as attempts; `FITTING` lists what still passes, and why."""
 
-from sandboxes.core.sandbox import Sandbox
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group
 from tests.sandboxes.attacks.forged_machinery import MACHINERY, WORDS
 from tests.sandboxes.attacks.forging import (
@@ -266,7 +265,7 @@ last changes a value that only the test's own function holds, in a project that 
 frames."""
 
 
-async def play(attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def play(attempt: Attempt, scene: Scene) -> str:
     played = next(f for f in FORGINGS if f.name == attempt.name)
     status = await played.status(control=scene.control)
     return "won a passed test" if status == "passed" else "refused no pass"
@@ -278,7 +277,7 @@ ATTEMPTS = [
     attempt(
         f.name,
         refusal="no pass",
-        play=play,
+        own_play=play,
         guard=", ".join(sorted(f.without)),
         mechanism=f"code under {f.runner}",
         # the bare interpreter of the second caller has no pytest

@@ -33,7 +33,7 @@ async def graded(files: dict[str, str], without: Set[Defence] = frozenset()) -> 
     return "forged" if run.forged else "passed" if MANY in run.passed else "failed"
 
 
-async def own_tests(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def own_tests(_attempt: Attempt, scene: Scene) -> str:
     """The candidate brings tests that its wrong answer passes."""
     files = {"shop/price.py": WRONG, "tests/test_price.py": TESTS.replace("45", "50")}
     judged = project()
@@ -43,7 +43,7 @@ async def own_tests(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
     return "won a passed test" if MANY in run.passed else "refused the test failed"
 
 
-async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def early_exit(_attempt: Attempt, scene: Scene) -> str:
     """The code under test ends its process with status 0 while it is tested."""
     files = ATTACKS["leaves with status 0"]
     if not scene.control:
@@ -54,7 +54,7 @@ async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
     return "won a passed test" if done.exit_code == 0 else f"unclear: {done}"
 
 
-async def answers(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def answers(_attempt: Attempt, scene: Scene) -> str:
     """Code that looks for the word that a pass is told by in all that it holds, to say it."""
     without: Set[Defence] = {"word", "decoy"} if scene.control else frozenset()
     found = await graded({"shop/price.py": ANSWERS_FOR_TESTS + WRONG}, without)
@@ -72,7 +72,7 @@ print(told)
 """
 
 
-async def seek_answer(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def seek_answer(_attempt: Attempt, scene: Scene) -> str:
     """The program looks for the answer that it is to give."""
     problem = Problem.model_validate(
         {
@@ -170,13 +170,13 @@ grade, reuse, snap = of_group("tests that grade"), of_group("lent again"), of_gr
 WIPED = "killing and wiping between two holders"
 
 ATTEMPTS = [
-    grade("bringing tests of one's own", refusal="the test failed", play=own_tests,
+    grade("bringing tests of one's own", refusal="the test failed", own_play=own_tests,
           guard="the project's tests laid over the candidate"),
-    grade("leaving a test with status 0", refusal="the test failed", play=early_exit,
+    grade("leaving a test with status 0", refusal="the test failed", own_play=early_exit,
           guard="a word that is made after the fork"),
-    grade("answering for a test", refusal="the run is failed", play=answers,
+    grade("answering for a test", refusal="the run is failed", own_play=answers,
           guard="a word that one thread alone knows"),
-    grade("looking for the expected answer", refusal="wrong answer", play=seek_answer,
+    grade("looking for the expected answer", refusal="wrong answer", own_play=seek_answer,
           guard="answers compared outside the sandbox"),
     reuse("a file left in every folder", refusal="nothing was left", guard=WIPED,
           play=used_twice("for d in /workspace /tmp /dev/shm; do echo left > $d/.x; done; sleep 9",

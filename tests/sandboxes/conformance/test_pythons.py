@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,28 @@ def python_of(minor: int) -> str | None:
     return None
 
 
-@pytest.fixture(params=range(OLDEST, NEWEST + 1), ids="3.{}".format)
+@cache
+def pythons() -> dict[int, str]:
+    """Minor version -> interpreter, of those at hand."""
+    found = {minor: python_of(minor) for minor in range(OLDEST, NEWEST + 1)}
+    return {minor: path for minor, path in found.items() if path is not None}
+
+
+EACH = [
+    pytest.param(minor, id=f"3.{minor}", marks=pytest.mark.scale)
+    for minor in range(OLDEST, NEWEST + 1)
+]
+
+
+@pytest.fixture(params=["oldest", "newest", *EACH])
 def of_python(request: pytest.FixtureRequest) -> Subject:
-    if (path := python_of(request.param)) is None:
-        pytest.skip(f"no Python 3.{request.param} here")
+    """The oldest and the newest at hand: what both can, those between can, too."""
+    if not (here := pythons()):
+        pytest.skip("no Python here that the agent supports")
+    ends = {"oldest": min(here), "newest": max(here)}
+    wanted = ends[request.param] if request.param in ends else request.param
+    if (path := here.get(wanted)) is None:
+        pytest.skip(f"no Python 3.{wanted} here")
     backend = PlainBackend(path)
     if (reason := backend.unavailable()) is not None:
         pytest.skip(f"no sandbox can run here: {reason}")
