@@ -31,27 +31,22 @@ def python_of(minor: int) -> str | None:
 
 
 @cache
-def pythons() -> dict[int, str]:
-    """Minor version -> interpreter, of those at hand."""
-    found = {minor: python_of(minor) for minor in range(OLDEST, NEWEST + 1)}
-    return {minor: path for minor, path in found.items() if path is not None}
+def pythons() -> dict[str, str]:
+    """Version -> interpreter, of those at hand, and of the oldest and the newest of them."""
+    found = {f"3.{minor}": python_of(minor) for minor in range(OLDEST, NEWEST + 1)}
+    here = {version: path for version, path in found.items() if path is not None}
+    ends = list(here.values())
+    return here | ({"oldest": ends[0], "newest": ends[-1]} if ends else {})
 
 
-EACH = [
-    pytest.param(minor, id=f"3.{minor}", marks=pytest.mark.scale)
-    for minor in range(OLDEST, NEWEST + 1)
-]
+EACH = [pytest.param(f"3.{minor}", marks=pytest.mark.scale) for minor in range(OLDEST, NEWEST + 1)]
 
 
 @pytest.fixture(params=["oldest", "newest", *EACH])
 def of_python(request: pytest.FixtureRequest) -> Subject:
-    """The oldest and the newest at hand: what both can, those between can, too."""
-    if not (here := pythons()):
-        pytest.skip("no Python here that the agent supports")
-    ends = {"oldest": min(here), "newest": max(here)}
-    wanted = ends[request.param] if request.param in ends else request.param
-    if (path := here.get(wanted)) is None:
-        pytest.skip(f"no Python 3.{wanted} here")
+    """What the oldest and the newest at hand can, those between can, too."""
+    if (path := pythons().get(request.param)) is None:
+        pytest.skip(f"no Python here: {request.param}")
     backend = PlainBackend(path)
     if (reason := backend.unavailable()) is not None:
         pytest.skip(f"no sandbox can run here: {reason}")
