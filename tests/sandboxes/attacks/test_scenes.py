@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandboxes.attacks import processes, scenes
+from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import complaint, is_root, play
+from tests.sandboxes.attacks.outside import processes
 
 
 def test_a_bystander_has_nothing_open_of_the_callers() -> None:

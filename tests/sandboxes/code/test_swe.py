@@ -86,8 +86,8 @@ OF_THE_CONDITION = [m for m in FOUND if " < 10 " not in m.apply(RIGHT)]
     ids=["of the condition", "all"],
 )
 def test_a_bug_is_kept_only_if_the_tests_notice_it(mutations: list[Mutation]) -> None:
-    """Each takes up to six sandboxes. Those of the condition are of four kinds, and the tests notice
-    some of them and not others; the rest are noticed just so."""
+    """Each takes up to six sandboxes. Those of the condition are of four kinds, and the tests
+    notice some of them and not others; the rest are noticed just so."""
 
     async def run() -> None:
         shop = project()

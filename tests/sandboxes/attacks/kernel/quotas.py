@@ -25,7 +25,7 @@ from tests.sandboxes.attacks.attempt import (
     python,
     walls,
 )
-from tests.sandboxes.attacks.ordinary_work import WORK
+from tests.sandboxes.attacks.kernel.ordinary_work import WORK
 
 PATIENCE_S = 10.0
 """How long a line may take."""

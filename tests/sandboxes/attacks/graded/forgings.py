@@ -1,8 +1,9 @@
 """All forgings of passed tests, as attempts; `FITTING` lists what still passes, and why."""
 
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group
-from tests.sandboxes.attacks.forged_machinery import MACHINERY, WORDS
-from tests.sandboxes.attacks.forging import (
+from tests.sandboxes.attacks.graded.forged_machinery import MACHINERY
+from tests.sandboxes.attacks.graded.forged_words import WORDS
+from tests.sandboxes.attacks.graded.forging import (
     ALL_EQUAL,
     FRAMES,
     GOT,

@@ -20,9 +20,9 @@ from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local import cgroups, watcher
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import NOTHING
-from tests.sandboxes.attacks import hogs
 from tests.sandboxes.attacks.attempt import PRELUDE, Attempt, Scene, of_group, python, walls
-from tests.sandboxes.attacks.quotas import STAND, lines_of, undisturbed
+from tests.sandboxes.attacks.kernel import hogs
+from tests.sandboxes.attacks.kernel.quotas import STAND, lines_of, undisturbed
 
 log = logging.getLogger(__name__)
 
