@@ -79,7 +79,7 @@ def outcome_of(
     return outcome
 
 
-@pytest.mark.parametrize(("attempt", "caller"), plays())
+@pytest.mark.parametrize(("attempt", "caller"), list(plays()))
 def test_attempt(attempt: Attempt, caller: str, outcome_of: Callable[[str, str], Outcome]) -> None:
     outcome = outcome_of(caller, attempt.name)
     if not outcome.contained:

@@ -4,7 +4,6 @@ No wall of a sandbox stands here but a step that the graders, the pool or a snap
 control plays the same payload without that step, inside a sandbox with all its walls.
 """
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Set
@@ -95,19 +94,18 @@ async def seek_answer(_attempt: Attempt, scene: Scene) -> str:
 
 
 def used_twice(plant: str, look: str) -> Play:
-    """A shell line of the first holder, and one of the second; both in the same sandbox. What the
-    second prints is what the first has left it."""
+    """A shell line of the first holder, which prints something once it is done and then waits, and
+    one of the second; both in the same sandbox. What the second prints is what the first has left
+    it."""
 
     async def play(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
         if scene.control:  # lent again as it is
-            await sandbox.open_stdio(["sh", "-c", plant])
-            await asyncio.sleep(1)
+            await (await sandbox.open_stdio(["sh", "-c", plant])).read()
             done = await sandbox.exec(["sh", "-c", look])
         else:
             async with Pool(PoolSettings(live=1)) as pool:
                 async with pool.lease(PLAIN) as first:
-                    await first.open_stdio(["sh", "-c", plant])
-                    await asyncio.sleep(1)
+                    await (await first.open_stdio(["sh", "-c", plant])).read()
                 await pool.settled()
                 async with pool.lease(PLAIN) as second:
                     if pid_of(second) != pid_of(first):
@@ -124,6 +122,7 @@ import os, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
+        os.write(1, b"up")
         while True:
             if os.path.exists("/workspace/key"):
                 open("/tmp/stolen", "w").write(open("/workspace/key").read())
@@ -179,17 +178,19 @@ ATTEMPTS = [
     grade("looking for the expected answer", refusal="wrong answer", own_play=seek_answer,
           guard="answers compared outside the sandbox"),
     reuse("a file left in every folder", refusal="nothing was left", guard=WIPED,
-          play=used_twice("for d in /workspace /tmp /dev/shm; do echo left > $d/.x; done; sleep 9",
+          play=used_twice("for d in /workspace /tmp /dev/shm; do echo left > $d/.x; done; echo;"
+                          " sleep 9",
                           "cat /workspace/.x /tmp/.x /dev/shm/.x 2>/dev/null")),
     reuse("a setting that git reads of its user", refusal="nothing was left", guard=WIPED,
-          play=used_twice("git config --global alias.st '!echo mine'; sleep 9",
+          play=used_twice("git config --global alias.st '!echo mine'; echo; sleep 9",
                           "git st 2>/dev/null")),
     reuse("a link in the place of the next one's folder", refusal="nothing was left", guard=WIPED,
-          play=used_twice("ln -s /tmp /workspace/code; sleep 9",
+          play=used_twice("ln -s /tmp /workspace/code; echo; sleep 9",
                           "mkdir -p /workspace/code; echo a > /workspace/code/a; cat /tmp/a"
                           " 2>/dev/null")),
     reuse("a process that waits for the next one's key", refusal="nothing was left", guard=WIPED,
-          play=used_twice(QUOTED, "echo key > /workspace/key; sleep 1; cat /tmp/stolen"
+          play=used_twice(QUOTED, "echo key > /workspace/key; for i in $(seq 30); do"
+                          " test -s /tmp/stolen && break; sleep 0.1; done; cat /tmp/stolen"
                           " 2>/dev/null")),
     snap("a link to a file of the host", refusal="the links lead nowhere", play=through_link,
          scene=host_file("key"), as_root=True, guard="links copied as links"),
