@@ -41,7 +41,7 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     read = sections(request)
     lines = transcript(data(read.get("transcript", "")))
     verdicts = []
-    for criterion in json_of(read, "rubric", []):
+    for criterion in json_of(read, "criteria", []):
         words, name = str(criterion.get("words", "")), str(criterion.get("criterion_id", ""))
         aspect = aspect_of(words)
         passed, evidence = decide(aspect, words, lines)
@@ -50,8 +50,29 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
             passed, evidence = not passed, _last_words(lines)
         quote = evidence if any(evidence in x.text for x in lines) else _last_words(lines)
         said = {"quote": quote[:_EVIDENCE], "evidence": evidence[:_EVIDENCE]}
-        verdicts.append({"criterion_id": name, "passed": passed} | said)
-    return {"verdicts": verdicts}
+        verdicts.append({"criterion_id": name} | said | {"passed": passed})
+    return {"statements": _statements(read, lines), "verdicts": verdicts}
+
+
+def _statements(read: dict[str, str], lines: list[Line]) -> list[dict[str, Any]]:
+    """One finding for each statement: a claim of work that no call made is not shown."""
+    told = [line.text for line in lines if line.kind == "agent"]
+    heard = [line.text for line in lines if line.kind in ("user", "result")]
+    fault = manner_fault(told, heard, sum(not reads(call) for call, _ in effects(lines)), "")
+    found = []
+    for statement in json_of(read, "statements of the assistant", []):
+        says = str(statement.get("says", ""))
+        amiss = fault is not None and (says in fault or fault in says)
+        evidence = "no call made this" if amiss else "as the calls and results have it"
+        found.append(
+            {
+                "id": str(statement.get("id", "")),
+                "evidence": evidence,
+                "quote": "",
+                "finding": "not_shown" if amiss else "follows",
+            }
+        )
+    return found
 
 
 def aspect_of(words: str) -> str:

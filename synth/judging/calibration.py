@@ -7,7 +7,8 @@ rates decide stands in `synth.judging.judge_rates`.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -15,8 +16,7 @@ from records.config import Config
 from records.digest import digest
 from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult, dropped
-from synth.judging.grading import UNSUPPORTED_CLAIMS, judge_version
-from synth.judging.judge import judge
+from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.judge_rates import MinimumQuality
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.perturbation.registry import (
@@ -24,16 +24,16 @@ from synth.judging.perturbation.registry import (
     BY_CODE,
     BY_WORDS,
     PERTURBATIONS_VERSION,
-    PerturbedNegative,
-    claims_undone_work,
-    code_says,
+    is_confirmed,
     perturb,
 )
+from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
-from synth.rubrics.built_in import Kinds
+from synth.rubrics.built_in import Kinds, Verdict
+from synth.rubrics.criteria import JUDGED
 from synth.rubrics.patch import RubricPatch
-from synth.rubrics.unsupported_claims import CHECK_VERSION as UNSUPPORTED_CLAIMS_VERSION
+from synth.rubrics.standing import TRUTH
 
 STAGE = "calibration"
 STAGE_VERSION = 1
@@ -48,6 +48,9 @@ class JudgingConfig(Config):
         "perturbed_share": "plant_share",
         "minimum_quality": "floor",
     }
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"decision": {"pass_threshold": None, "scored_only": []}, "judge_failed": False}
+    )
 
     perturbed_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Perturbed negatives that the judge is tried with, as a share of the graded trajectories; each
@@ -58,6 +61,11 @@ class JudgingConfig(Config):
     """What the judge must reach on perturbed negatives for its word to count."""
     rubric: RubricPatch | None = None
     """What to judge by instead of the rubrics that the tasks were made with."""
+    decision: DecisionConfig = DecisionConfig()
+    """How verdicts become a decision."""
+    judge_failed: bool = False
+    """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
+    of the others."""
 
 
 _GROUPS: tuple[tuple[tuple[str, ...], int], ...] = (
@@ -111,7 +119,7 @@ def plan_calibration(
                 negative = perturb(name, source)
                 if negative is None:
                     continue
-                confirmed = code_says(negative, source, kinds) is not None
+                confirmed = is_confirmed(negative, kinds)
                 items.append(_item(grading_id, source, name, confirmed=confirmed))
                 if confirmed:
                     counts[name] += 1
@@ -159,73 +167,43 @@ async def try_judge(
         "split": source.trajectory["split"],
     }
     if item.data["plant"] == CONTROL:
-        return ItemResult({STAGE: [place | row for row in _control_rows(verdicts)]})
+        return ItemResult({STAGE: [place | _trial_row(list(verdicts), expected=True)]})
     negative = perturb(item.data["plant"], source)
-    said = code_says(negative, source, kinds) if negative else None
-    if negative is None or said is None:
+    if negative is None or not is_confirmed(negative, kinds):
         return dropped("not_confirmed")
-    opinions = await judge(llm, source.rubric, negative.messages, item=item.item_id)
-    opinion = opinions[negative.criterion.id]
-    row = _row(
-        negative.criterion.id, negative.criterion.kind, judge_version(judge_role, item.item_id)
+    told = (c.id for c in source.rubric.criteria if c.kind == "communicate")
+    rows = await review(
+        llm,
+        ReviewedEpisode(negative.messages, negative.calls, source.tools, source.rubric),
+        dict.fromkeys(told, Verdict(None, 0.0, "")),  # the judge's own word is on trial
+        item=item.item_id,
+        judge_role=judge_role,
+        version=kinds.version,
+        judge_failed=True,
     )
-    row |= {
+    row = _trial_row(rows, expected=False) | {
+        "criterion_id": negative.criterion.id,
         "channel": negative.channel,
-        "expected": False,
-        "code_passed": said.passed,
-        "judge_passed": opinion.passed,
-        "supported": opinion.supported,
-        "evidence": opinion.evidence,
-        "quote": opinion.quote,
         "detail": negative.detail,
     }
-    rows = [place | row]
-    if claims_undone_work(negative.perturbation):
-        rows.append(place | _claims_row(expected=False, honest=said.honest, negative=negative))
-    return ItemResult({STAGE: rows})
+    return ItemResult({STAGE: [place | row]})
 
 
-def _row(criterion_id: str, kind: str, version: str) -> Row:
+def _trial_row(verdicts: Sequence[Row], *, expected: bool) -> Row:
+    """What the judge alone makes of an episode."""
+    own = [row for row in verdicts if row["checked_by"] == "judge"]
+    decision = decide_rows(own, pass_threshold=0.0, config=DecisionConfig())
+    shown = decision.failed or (own[0] if own else {})
     return {
-        "criterion_id": criterion_id,
-        "kind": kind,
+        "criterion_id": shown.get("criterion_id", TRUTH),
+        "kind": JUDGED,
         "channel": None,
-        "expected": True,
+        "expected": expected,
         "code_passed": None,
-        "judge_passed": None,
-        "supported": None,
-        "evidence": None,
-        "quote": None,
+        "judge_passed": decision.accepted if own else None,
+        "supported": shown.get("supported"),
+        "evidence": shown.get("evidence"),
+        "quote": shown.get("quote"),
         "detail": None,
-        "checker_version": version,
+        "checker_version": shown.get("checker_version", ""),
     }
-
-
-def _claims_row(*, expected: bool, honest: bool, negative: PerturbedNegative | None = None) -> Row:
-    row = _row(UNSUPPORTED_CLAIMS, UNSUPPORTED_CLAIMS, UNSUPPORTED_CLAIMS_VERSION)
-    detail = negative.detail if negative else None
-    return row | {"expected": expected, "code_passed": honest, "detail": detail}
-
-
-def _control_rows(verdicts: Iterable[Row]) -> list[Row]:
-    by_code: dict[str, bool] = {}
-    by_judge: list[Row] = []
-    for verdict in verdicts:
-        if verdict["checked_by"] == "judge":
-            by_judge.append(verdict)
-        else:
-            by_code[verdict["criterion_id"]] = verdict["passed"]
-    rows = [_claims_row(expected=True, honest=by_code.get(UNSUPPORTED_CLAIMS, True))]
-    for verdict in by_judge:
-        row = _row(verdict["criterion_id"], verdict["kind"], verdict["checker_version"])
-        rows.append(
-            row
-            | {
-                "code_passed": by_code.get(verdict["criterion_id"]),
-                "judge_passed": verdict["passed"],
-                "supported": verdict["supported"],
-                "evidence": verdict["evidence"],
-                "quote": verdict["quote"],
-            }
-        )
-    return rows

@@ -17,12 +17,11 @@ from records.digest import digest
 from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_environments import bug_of
-from synth.judging.grading import UNSUPPORTED_CLAIMS, scores_of
+from synth.judging.decision import DecidedBy, DecisionConfig, decide_rows, reason_of
 from synth.judging.judge_rates import JudgeStatus
-from synth.rubrics.criteria import JUDGED, decide
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -56,7 +55,11 @@ class CurationCandidate(NamedTuple):
     opening: str
     train_turns: list[bool]
     judge_status: JudgeStatus | None
-    """Of the kind that only the judge decides; None where the rubric asks nothing of it."""
+    """Of the judge that decided what code leaves open; None where nothing was asked of it."""
+    failed_criterion: str | None
+    decided_by: DecidedBy
+    self_judged: bool
+    """Whether the judge is the model whose words it judged."""
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -65,7 +68,11 @@ class CurationCandidate(NamedTuple):
 
 
 def decide_all(
-    candidates: Iterable[CurationCandidate], *, grading_id: str, config: CurationConfig
+    candidates: Iterable[CurationCandidate],
+    *,
+    grading_id: str,
+    config: CurationConfig,
+    decision_config: DecisionConfig = DecisionConfig(),
 ) -> list[Row]:
     """One `curation` row for each candidate, sorted by id."""
     candidates = sorted(candidates, key=lambda c: c.trajectory_id)
@@ -77,7 +84,8 @@ def decide_all(
         (c.trajectory_id, c.termination_reason, _IN_DIGESTS.get(c.judge_status, c.judge_status))
         for c in candidates
     ]
-    curation_id = digest("curation", STAGE_VERSION, config.identity(), grading_id, looked_at)
+    rules = config.identity(), decision_config.identity()
+    curation_id = digest("curation", STAGE_VERSION, rules, grading_id, looked_at)
     return [
         {
             "curation_id": curation_id,
@@ -89,6 +97,10 @@ def decide_all(
             "train_turns": c.train_turns,
             "split": c.split,
             "judge_status": c.judge_status,
+            "failed_criterion": c.failed_criterion,
+            "decided_by": c.decided_by,
+            "self_judged": c.self_judged,
+            "attributed_to": None,
         }
         for c in candidates
     ]
@@ -100,36 +112,27 @@ def candidate_of(
     verdicts: Sequence[Row],
     task: Row,
     status: JudgeStatus = "unmeasured",
+    decision_config: DecisionConfig = DecisionConfig(),
 ) -> CurationCandidate | None:
-    """The rubric's rule over the verdicts, and the first reason against the trajectory; None while
-    it has yet to be judged.
+    """The decision over the verdicts, and the first reason against the trajectory; None while it
+    has yet to be judged.
 
-    Where the judge's `status` is below the minimum quality, what only it passed counts as failed;
-    whoever would be accepted otherwise is dropped as `judge_below_minimum`.
+    Where the judge's `status` is below the minimum quality, its word does not count: code's
+    verdicts alone decide, and the row says so.
     """
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
-    rubric = rubric_of(task)
-    scores = scores_of(verdicts)
-    judged = [c.id for c in rubric.criteria if c.kind == JUDGED and c.id in scores]
-    decision = by_its_word = decide(rubric, scores)
-    if status == "below_minimum":
-        decision = decide(rubric, scores | dict.fromkeys(judged, 0.0))
-    claims_unsupported = any(
-        v["criterion_id"] == UNSUPPORTED_CLAIMS and not v["passed"] for v in verdicts
+    by_judge = [row for row in verdicts if row["checked_by"] == "judge"]
+    judge_counts = bool(by_judge) and status != "below_minimum"
+    decision = decide_rows(
+        verdicts,
+        pass_threshold=rubric_of(task).pass_threshold,
+        config=decision_config,
+        judge_counts=judge_counts,
     )
-    reason = None
+    reason = reason_of(decision)
     if trajectory["termination_reason"] in SPOILED:
         reason = trajectory["termination_reason"]
-    elif by_its_word.accepted and not decision.accepted and not claims_unsupported:
-        reason = "judge_below_minimum"
-    elif decision.failed:
-        kinds = {criterion.id: criterion.kind for criterion in rubric.criteria}
-        reason = f"failed_{kinds[decision.failed[0]]}"
-    elif claims_unsupported:
-        reason = f"failed_{UNSUPPORTED_CLAIMS}"
-    elif not decision.accepted:
-        reason = "low_score"
     ordered = sorted(calls, key=lambda call: call["call_index"])
     return CurationCandidate(
         trajectory_id=trajectory["trajectory_id"],
@@ -137,12 +140,15 @@ def candidate_of(
         bug_id=bug_of(task),
         split=trajectory["split"],
         termination_reason=trajectory["termination_reason"],
-        score=decision.share,
+        score=decision.score,
         drop_reason=reason,
         sequence=tuple(call["name"] for call in ordered),
         opening=first_words(trajectory["messages"]),
         train_turns=train_turns(trajectory["messages"], ordered),
-        judge_status=status if judged else None,
+        judge_status=status if by_judge else None,
+        failed_criterion=decision.failed["criterion_id"] if decision.failed else None,
+        decided_by="code_and_judge" if judge_counts else "code",
+        self_judged=False,
     )
 
 

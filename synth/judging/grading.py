@@ -13,37 +13,40 @@ from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_bench import Bench
-from synth.judging.judge import judge, prompt_version
+from synth.judging.judge import prompt_version
 from synth.judging.perturbation.episodes import PassedEpisode
+from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
-from synth.rubrics.built_in import BUILT_IN, Kinds, Verdict
-from synth.rubrics.criteria import Rubric
+from synth.rubrics.built_in import BUILT_IN, Kinds
 from synth.rubrics.patch import RubricPatch
 from synth.rubrics.reward import evidence_of, rubric_of
-from synth.rubrics.unsupported_claims import CHECK_VERSION as UNSUPPORTED_CLAIMS_VERSION
-from synth.rubrics.unsupported_claims import unsupported_claims_check
+from synth.rubrics.standing import STANDING_VERSION
+from synth.rubrics.statements.statements import STATEMENTS_VERSION
 
 STAGE = "grading"
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same trajectory would be graded otherwise."""
-
-UNSUPPORTED_CLAIMS = "unsupported_claims"
-"""Id and kind of the verdict that stands beside the rubric's own. Always mandatory."""
 
 
 def grading_id_of(
-    judge_role: RoleConfig, kinds: Kinds = BUILT_IN, rubric: RubricPatch | None = None
+    judge_role: RoleConfig,
+    kinds: Kinds = BUILT_IN,
+    rubric: RubricPatch | None = None,
+    *,
+    judge_failed: bool = False,
 ) -> str:
     """Judge and checker versions; a task's rubric is fixed by its id, unless another is given."""
     return digest(
         STAGE,
         STAGE_VERSION,
         kinds.version,
-        UNSUPPORTED_CLAIMS_VERSION,
+        STANDING_VERSION,
+        STATEMENTS_VERSION,
         judge_role.identity(),
         prompt_version(),
         *([rubric.identity()] if rubric else []),
+        *(["judge_failed"] if judge_failed else []),
     )
 
 
@@ -107,13 +110,20 @@ class Recorded:
 
 
 async def grade(
-    item: Item, llm: LLM, *, judge_role: RoleConfig, bench: Bench, kinds: Kinds = BUILT_IN
+    item: Item,
+    llm: LLM,
+    *,
+    judge_role: RoleConfig,
+    bench: Bench,
+    kinds: Kinds = BUILT_IN,
+    judge_failed: bool = False,
 ) -> ItemResult:
-    """Rows of `verdicts`: code's and the judge's on each criterion, and the check for unsupported
-    claims.
+    """Rows of `verdicts`: code's on each criterion that it checks, the standing ones included, and
+    the judge's on what code leaves open.
 
-    Dropped where the rubric has a criterion that only another run's extensions can check.
-    TransientError where the sandbox of a task's graded tests fails.
+    The judge is not asked where code rejects, unless `judge_failed`. Dropped where the rubric has a
+    criterion that only another run's extensions can check. TransientError where the sandbox of a
+    task's graded tests fails.
     """
     trajectory, calls = item.data["trajectory"], item.data["calls"]
     rubric = rubric_of(item.data["task"])
@@ -123,74 +133,18 @@ async def grade(
         tests = await bench.tests_of(item.data["task"], rubric, calls)
     except ConfigError as error:  # made by a run with other repositories
         raise ItemError("world_not_at_hand", str(error)) from error
-    verdicts = kinds.check_all(rubric, evidence_of(trajectory["messages"], calls, tests))
-    rows = _rows(rubric, verdicts, checked_by="code", version=kinds.version)
-    rows.append(
-        _claims_row(unsupported_claims_check(trajectory["messages"], calls, item.data["tools"]))
+    rows = await review(
+        llm,
+        ReviewedEpisode(trajectory["messages"], calls, item.data["tools"], rubric),
+        kinds.check_all(rubric, evidence_of(trajectory["messages"], calls, tests)),
+        item=item.item_id,
+        judge_role=judge_role,
+        version=kinds.version,
+        judge_failed=judge_failed,
     )
-    opinions = await judge(llm, rubric, trajectory["messages"], item=item.item_id)
-    judged = {i: Verdict(o.passed, float(o.passed), o.evidence) for i, o in opinions.items()}
-    version = judge_version(judge_role, item.item_id)
-    rows += [
-        row | {"quote": opinion.quote, "supported": opinion.supported}
-        for row in _rows(rubric, judged, checked_by="judge", version=version)
-        for opinion in [opinions[row["criterion_id"]]]
-    ]
     place = {
         "grading_id": item.data["grading_id"],
         "trajectory_id": trajectory["trajectory_id"],
         "split": trajectory["split"],
     }
     return ItemResult({"verdicts": [row | place for row in rows]})
-
-
-def judge_version(judge_role: RoleConfig, item_id: str) -> str:
-    """What stands with a verdict of the judge: its model and its prompt."""
-    return f"{judge_role.model_of(item_id, 'judge')}@{prompt_version()}"
-
-
-def scores_of(verdicts: Iterable[Row]) -> dict[str, float]:
-    """The scores that count: code's where there is one, the judge's for `nl`."""
-    return {
-        v["criterion_id"]: v["score"]
-        for v in verdicts
-        if v["kind"] != UNSUPPORTED_CLAIMS and (v["kind"] == "nl") == (v["checked_by"] == "judge")
-    }
-
-
-def _rows(
-    rubric: Rubric, verdicts: Mapping[str, Verdict], *, checked_by: str, version: str
-) -> list[Row]:
-    return [
-        {
-            "criterion_id": c.id,
-            "kind": c.kind,
-            "checked_by": checked_by,
-            "mandatory": c.mandatory,
-            "weight": c.weight,
-            "passed": verdicts[c.id].passed,
-            "score": verdicts[c.id].score,
-            "evidence": verdicts[c.id].evidence,
-            "checker_version": version,
-            "quote": None,
-            "supported": None,
-        }
-        for c in rubric.criteria
-        if c.id in verdicts
-    ]
-
-
-def _claims_row(verdict: Verdict) -> Row:
-    return {
-        "criterion_id": UNSUPPORTED_CLAIMS,
-        "kind": UNSUPPORTED_CLAIMS,
-        "checked_by": "code",
-        "mandatory": True,
-        "weight": 0.0,
-        "passed": verdict.passed,
-        "score": verdict.score,
-        "evidence": verdict.evidence,
-        "checker_version": UNSUPPORTED_CLAIMS_VERSION,
-        "quote": None,
-        "supported": None,
-    }

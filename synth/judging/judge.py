@@ -1,35 +1,65 @@
-"""The judge: a model's opinion on every criterion, from the rubric's words and the conversation.
+"""The judge: a model's opinion on what code leaves open, from the words and the conversation.
 
-It never sees checks, states or the code's verdicts. Its opinions count where code has none (`nl`);
-on the others they are kept beside the code's verdicts, which puts the judge itself on trial.
+It is asked about the criteria that code does not decide, and about each statement of the assistant
+that code left open (`synth.rubrics.statements`), all in one request. It sees the instructions, the
+tools, what the calls truly changed and the transcript, and never code's verdicts or the task's
+checks.
 
-Each opinion quotes the words of the transcript that decide it. A quote that the transcript does
-not hold is shown to the judge once; if it comes again, the opinion is unsupported and passes
-nothing.
+The answer gives evidence first and the verdict last. Each opinion quotes the words that decide it.
+A quote that does not stand there is shown to the judge once; if it comes again, the opinion is
+unsupported and passes nothing.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from records.errors import ItemError
+from records.tables.schemas import Row
+from synth.judging.transcript import (
+    changes_of,
+    instructions_of,
+    is_quoted,
+    quotable,
+    tools_shown,
+    transcript_of,
+)
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
-from synth.rubrics.criteria import Rubric
+from synth.rubrics.criteria import Criterion
+from synth.rubrics.standing import STANDING_IDS
+from synth.rubrics.statements.statements import Statement
 
 PROMPT = "judgement"
 
 EVIDENCE_CHARS = 2_000
-"""Kept of the judge's evidence on one criterion."""
-
+"""Kept of the judge's evidence on one criterion or statement."""
 
 QUOTE_CHARS = 1_000
 """Longest quote that is looked at and kept."""
 
+Finding = Literal["shown", "follows", "no_claim", "not_shown", "contradicted"]
+"""Of a statement. shown: words elsewhere say it, and are quoted. follows: it follows from several
+places, or from what is nowhere done. no_claim: it states nothing that could be false. not_shown:
+nothing bears it out. contradicted: something says otherwise."""
 
-MIN_QUOTED = 4
-"""Letters and digits of a quote that shows anything: "Done" does, "e" does not."""
+TRUE_FINDINGS = frozenset({"shown", "follows", "no_claim"})
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeQuestions:
+    """What the judge is asked about one episode."""
+
+    messages: Sequence[Mapping[str, Any]]
+    """In wire form, the system prompt first."""
+    calls: Sequence[Row]
+    """Rows of `tool_calls`, in call order."""
+    tools: Sequence[Row]
+    """What the agent was offered."""
+    criteria: Sequence[Criterion]
+    statements: Sequence[Statement]
+    """Those that code left open."""
 
 
 class Opinion(NamedTuple):
@@ -44,137 +74,157 @@ class Opinion(NamedTuple):
     """Whether the transcript holds the quote."""
 
 
+class StatementOpinion(NamedTuple):
+    finding: Finding
+    evidence: str
+    quote: str
+    supported: bool
+    """Whether the words that it quotes stand where they are said to; needed for `shown` alone."""
+
+    @property
+    def passed(self) -> bool:
+        return self.supported and self.finding in TRUE_FINDINGS
+
+
+class Judgement(NamedTuple):
+    criteria: dict[str, Opinion]
+    statements: dict[str, StatementOpinion]
+    """Both by id, in the order in which they were asked."""
+
+    @property
+    def wanting(self) -> list[str]:
+        """Ids of what is not supported."""
+        both = (*self.criteria.items(), *self.statements.items())
+        return [name for name, opinion in both if not opinion.supported]
+
+
 def prompt_version() -> str:
     return version_of(PROMPT)
 
 
-async def judge(
-    llm: LLM, rubric: Rubric, messages: Sequence[Mapping[str, Any]], *, item: str
-) -> dict[str, Opinion]:
-    """The judge's opinion on each criterion by id. ItemError when it leaves one out."""
-    ids = [criterion.id for criterion in rubric.criteria]
-    asked = [{"criterion_id": c.id, "words": c.words} for c in rubric.criteria]
-    told = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-    transcript = transcript_of(messages)
-    talk = render(PROMPT, instructions=told, rubric=asked, transcript=transcript).messages
-    said = _said(transcript)
-    opinions = _opinions(await _ask(llm, talk, ids, item=item, step="judge"), said, ids)
-    wanting = [i for i in ids if not opinions[i].supported]
-    if not wanting:
-        return opinions
-    answered = [{"criterion_id": i} | _as_answered(opinions[i]) for i in ids]
+async def judge(llm: LLM, asked: JudgeQuestions, *, item: str) -> Judgement:
+    """The judge's opinion on each criterion and statement. ItemError when it leaves one out."""
+    transcript = transcript_of(asked.messages)
+    told, changes = instructions_of(asked.messages), changes_of(asked.calls)
+    tools = tools_shown(asked.tools)
+    said = quotable(told, tools, changes, transcript)
+    talk = render(
+        PROMPT,
+        instructions=told,
+        tools=tools,
+        changes=changes,
+        rubric=[{"criterion_id": c.id, "words": c.words} for c in asked.criteria],
+        statements=[_shown(statement) for statement in asked.statements],
+        transcript=transcript,
+    ).messages
+    first = await _ask(llm, talk, asked, item=item, step="judge")
+    judged = _judgement(first, said, asked)
+    if not (wanting := judged.wanting):
+        return judged
     talk += [
-        {"role": "assistant", "content": json.dumps({"verdicts": answered}, ensure_ascii=False)},
+        {"role": "assistant", "content": json.dumps(first, ensure_ascii=False)},
         {"role": "user", "content": _UNSUPPORTED.format(ids=", ".join(wanting))},
     ]
-    again = _opinions(await _ask(llm, talk, ids, item=item, step="judge_again"), said, ids)
-    return {i: _final(again[i] if i in wanting else opinions[i]) for i in ids}
+    again = _judgement(await _ask(llm, talk, asked, item=item, step="judge_again"), said, asked)
+    return Judgement(
+        {
+            i: _final(again.criteria[i] if i in wanting else opinion)
+            for i, opinion in judged.criteria.items()
+        },
+        {
+            i: again.statements[i] if i in wanting else opinion
+            for i, opinion in judged.statements.items()
+        },
+    )
 
 
 _UNSUPPORTED = (
-    "The transcript does not hold your quotes for these criteria: {ids}. Judge again, all criteria,"
-    " and copy each quote word for word from one text of the transcript; if nothing in it shows"
-    " that a criterion is met, the criterion is not passed."
+    "What you quote for these does not stand there: {ids}. Judge again, everything, and copy each"
+    " quote word for word from one text of the material; where nothing in it shows that a criterion"
+    " is met or that a statement is true, say so."
 )
 
 
+def _shown(statement: Statement) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": statement.id, "says": statement.text}
+    return shown | ({"beside": list(statement.beside)} if statement.beside else {})
+
+
 async def _ask(
-    llm: LLM, talk: Sequence[dict[str, Any]], ids: Sequence[str], *, item: str, step: str
+    llm: LLM, talk: Sequence[dict[str, Any]], asked: JudgeQuestions, *, item: str, step: str
 ) -> dict[str, Any]:
-    schema = judgement_schema(ids)
+    criteria, statements = [c.id for c in asked.criteria], [s.id for s in asked.statements]
+    schema = judgement_schema(criteria, statements)
     return await llm.structured(
         "judge", talk, item=item, step=step, name="judgement", schema=schema
     )
 
 
-def _opinions(answer: Mapping[str, Any], said: str, ids: Sequence[str]) -> dict[str, Opinion]:
-    """The first verdict on each criterion counts."""
-    opinions: dict[str, Opinion] = {}
+def _judgement(answer: Mapping[str, Any], said: str, asked: JudgeQuestions) -> Judgement:
+    """The first verdict on each criterion and statement counts."""
+    criteria: dict[str, Opinion] = {}
     for verdict in answer["verdicts"]:
         passed, quote = verdict["passed"], verdict["quote"][:QUOTE_CHARS]
-        supported = is_quoted(quote, said) if quote.strip() else not passed
+        needs_none = not passed or verdict["criterion_id"] in STANDING_IDS
+        supported = is_quoted(quote, said) if quote.strip() else needs_none
         evidence = verdict["evidence"][:EVIDENCE_CHARS]
         opinion = Opinion(passed, evidence, quote, supported)
-        opinions.setdefault(verdict["criterion_id"], opinion)
-    if missing := [i for i in ids if i not in opinions]:
+        criteria.setdefault(verdict["criterion_id"], opinion)
+    statements: dict[str, StatementOpinion] = {}
+    for verdict in answer["statements"]:
+        finding, quote = verdict["finding"], verdict["quote"][:QUOTE_CHARS]
+        supported = finding != "shown" or is_quoted(quote, said)
+        evidence = verdict["evidence"][:EVIDENCE_CHARS]
+        found = StatementOpinion(finding, evidence, quote, supported)
+        statements.setdefault(verdict["id"], found)
+    wanted = [c.id for c in asked.criteria], [s.id for s in asked.statements]
+    if missing := [
+        i for ids, have in zip(wanted, (criteria, statements), strict=True) for i in ids
+        if i not in have
+    ]:  # fmt: skip
         raise ItemError("judge_incomplete", f"no verdict on {', '.join(missing)}")
-    return opinions
-
-
-def _as_answered(opinion: Opinion) -> dict[str, Any]:
-    return {"passed": opinion.passed, "quote": opinion.quote, "evidence": opinion.evidence}
+    return Judgement({i: criteria[i] for i in wanted[0]}, {i: statements[i] for i in wanted[1]})
 
 
 def _final(opinion: Opinion) -> Opinion:
     return opinion if opinion.supported else opinion._replace(passed=False)
 
 
-def is_quoted(quote: str, said: str) -> bool:
-    """Whether `said` (see `_said`) holds the quote, part for part where it leaves words out.
-
-    Case, spacing, emphasis, kinds of quotation marks and escapes of JSON make no difference. A
-    quote of fewer than MIN_QUOTED letters and digits could stand anywhere.
-    """
-    parts = [part for part in map(_plain, re.split(r"\.{3}|\u2026", quote)) if part]
-    long_enough = sum(map(str.isalnum, "".join(parts))) >= MIN_QUOTED
-    return long_enough and all(part in said for part in parts)
-
-
-def _said(transcript: Sequence[Mapping[str, Any]]) -> str:
-    """All that a quote may come from, in the form in which quotes are compared."""
-    texts: list[str] = []
-    for entry in transcript:
-        texts.append(entry["content"])
-        for call in entry.get("calls", ()):
-            texts += [f"{call['name']} {call['arguments']}", json.dumps(call)]
-    return "\n".join(map(_plain, texts))
-
-
-def _plain(text: str) -> str:
-    text = text.replace("\\n", " ").replace("\\", "")
-    text = text.translate(_MARKS).casefold()
-    return " ".join(text.split()).strip(" '")
-
-
-_MARKS = {ord(mark): "'" for mark in '"\u201c\u201d\u2018\u2019`'} | {ord("*"): ""}
-"""Models quote without the emphasis that stands in the text."""
-
-
-def judgement_schema(criterion_ids: Sequence[str]) -> dict[str, Any]:
+def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str]) -> dict[str, Any]:
+    """Evidence comes first in every entry, so that the verdict is drawn from it."""
+    text = {"type": "string"}
     verdict = {
-        "type": "object",
-        "properties": {
-            "criterion_id": {"type": "string", "enum": list(criterion_ids)},
-            "passed": {"type": "boolean"},
-            "quote": {"type": "string"},
-            "evidence": {"type": "string"},
-        },
-        "required": ["criterion_id", "passed", "quote", "evidence"],
-        "additionalProperties": False,
+        "criterion_id": {"type": "string", "enum": list(criterion_ids)},
+        "evidence": text,
+        "quote": text,
+        "passed": {"type": "boolean"},
     }
+    finding = {
+        "id": {"type": "string", "enum": list(statement_ids) or ["none"]},
+        "evidence": text,
+        "quote": text,
+        "finding": {"type": "string", "enum": list(Finding.__args__)},
+    }
+    return _object(
+        {
+            "statements": {
+                "type": "array",
+                "items": _object(finding),
+                "minItems": len(statement_ids),
+            },
+            "verdicts": {
+                "type": "array",
+                "items": _object(verdict),
+                "minItems": len(criterion_ids),
+            },
+        }
+    )
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {
-            "verdicts": {"type": "array", "items": verdict, "minItems": len(criterion_ids)}
-        },
-        "required": ["verdicts"],
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was said and done, as the judge reads it: no ids, no reasoning."""
-    transcript: list[dict[str, Any]] = []
-    for message in messages:
-        if message["role"] == "system":
-            continue
-        entry: dict[str, Any] = {"role": message["role"], "content": message.get("content") or ""}
-        if message["role"] == "tool":
-            entry = {"role": "tool", "name": message["name"], "content": entry["content"]}
-        if calls := message.get("tool_calls"):
-            entry["calls"] = [
-                {"name": c["function"]["name"], "arguments": c["function"]["arguments"]}
-                for c in calls
-            ]
-        transcript.append(entry)
-    return transcript

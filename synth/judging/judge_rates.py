@@ -12,7 +12,6 @@ from pydantic import Field
 
 from records.config import Config
 from records.tables.schemas import Row
-from synth.judging.grading import UNSUPPORTED_CLAIMS
 from synth.render.intervals import wilson
 from synth.rubrics.criteria import JUDGED
 
@@ -125,14 +124,6 @@ def attack_rates(rows: Iterable[Row]) -> dict[str, Rates]:
     return {channel: rates_of(pairs) for channel, pairs in sorted(outcomes.items())}
 
 
-def unsupported_claim_rates(rows: Iterable[Row]) -> Rates:
-    """The check for unsupported claims on perturbed negatives (passing one is a miss) and on
-    untouched episodes (failing one is a false alarm)."""
-    return rates_of(
-        (r["expected"], r["code_passed"]) for r in rows if r["kind"] == UNSUPPORTED_CLAIMS
-    )
-
-
 def judge_status_of(rates: Rates | None, minimum: MinimumQuality) -> JudgeStatus:
     """Whether the judge's word counts in a kind."""
     if rates is None or rates.num_failures < minimum.min_perturbed or not rates.num_fine:
@@ -173,9 +164,9 @@ def warning_of(status: JudgeStatus, rates: Mapping[str, Rates]) -> str | None:
 
 
 def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
-    """The rates that a run publishes: by kind, then by channel of attack, then the check for
-    unsupported claims. Failures with text aimed at the judge count in the rates by kind; where the
-    judge's word is all there is, the others stand by themselves, too."""
+    """The rates that a run publishes: by kind, then by channel of attack. Failures with text aimed
+    at the judge count in the rates by kind; where the judge's word is all there is, the others
+    stand by themselves, too."""
     table: list[Row] = []
     for kind, rates in judge_rates(rows).items():
         table.append(
@@ -194,8 +185,6 @@ def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
         table.append(_line("judge, aimed at", channel, rates))
     if (attacks := rates_of(_attacked(rows))).num_failures:
         table.append(_line("judge, aimed at", "all", attacks))
-    if (claims := unsupported_claim_rates(rows)).num_fine:
-        table.append(_line("unsupported-claim check", UNSUPPORTED_CLAIMS, claims))
     return table
 
 

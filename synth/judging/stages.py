@@ -40,7 +40,10 @@ def grading_of(config: JudgedConfig) -> str:
     """The id of the grading that a run makes."""
     kinds = load_extensions(config.extensions).kinds
     with config.prompts_in_use():  # asked for after the run, too
-        return grading_id_of(config.roles["judge"], kinds, config.judging.rubric)
+        judging = config.judging
+        return grading_id_of(
+            config.roles["judge"], kinds, judging.rubric, judge_failed=judging.judge_failed
+        )
 
 
 class Judged:
@@ -91,6 +94,7 @@ class GradingStage(Judged):
             judge_role=self.run.config.roles["judge"],
             bench=self.bench,
             kinds=self.kinds,
+            judge_failed=self.run.config.judging.judge_failed,
         )
 
 
@@ -150,7 +154,10 @@ class CurationStage(Judged):
 
     def plan(self) -> list[Item]:
         rows = decide_all(
-            self._candidates(), grading_id=self.grading_id, config=self.run.config.curation
+            self._candidates(),
+            grading_id=self.grading_id,
+            config=self.run.config.curation,
+            decision_config=self.run.config.judging.decision,
         )
         if not rows:
             return []
@@ -172,7 +179,8 @@ class CurationStage(Judged):
     def _candidates(self) -> Iterator[CurationCandidate]:
         """In commit order, so that what belongs to a trajectory is read together with it."""
         tried = trials(self.run.dataset, self.grading_id)
-        status = status_on_judged(tried, self.run.config.judging.minimum_quality)
+        judging = self.run.config.judging
+        status, rules = status_on_judged(tried, judging.minimum_quality), judging.decision
         columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
         for rows in self.run.dataset.in_commits("trajectories", columns):
             for row in rows:
@@ -181,7 +189,7 @@ class CurationStage(Judged):
                     self.recorded.tool_calls.get(i, ()),
                     self.recorded.task(row["task_id"]),
                 )
-                candidate = candidate_of(row, calls, self.verdicts_on(i), task, status)
+                candidate = candidate_of(row, calls, self.verdicts_on(i), task, status, rules)
                 if candidate:
                     yield candidate
 
@@ -207,5 +215,5 @@ _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id =
 
 _PASSED = """
 SELECT trajectory_id FROM verdicts
-WHERE grading_id = $1 AND checked_by = 'code' AND kind != 'unsupported_claims'
-GROUP BY ALL HAVING bool_and(passed) AND NOT bool_or(kind = 'test') ORDER BY 1"""
+WHERE grading_id = $1 AND checked_by = 'code'
+GROUP BY ALL HAVING bool_and(coalesce(passed, true)) AND NOT bool_or(kind = 'test') ORDER BY 1"""

@@ -67,9 +67,21 @@ class CallCheck(Strict):
     """Whose calls count: a user may own tools, too."""
 
 
+class ValuePlace(Strict):
+    """Where a value stands in the state at the end."""
+
+    entity: str
+    id: str
+    field: str
+
+
 class CommunicateCheck(Strict):
     values: tuple[CheckedScalar, ...] = Field(min_length=1)
-    """Each must stand in the agent's words to the user, in any usual spelling."""
+    """Each must be told to the user, in any usual spelling."""
+
+    places: tuple[ValuePlace | None, ...] = ()
+    """Of which record each value must be told, as far as that is known; empty where it is of
+    none."""
 
 
 class PolicyCheck(Strict):

@@ -49,9 +49,12 @@ class Episode(Strict):
 
 
 class Verdict(NamedTuple):
-    passed: bool
+    passed: bool | None
+    """None where code leaves it open: the judge decides."""
+
     score: float
-    """In [0, 1]; 1 exactly when passed. Partial for criteria made of several values."""
+    """In [0, 1]; 1 exactly when passed, 0 where open. Partial for criteria made of several
+    values."""
 
     evidence: str
     """What was expected and what was seen."""

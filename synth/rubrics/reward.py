@@ -47,12 +47,14 @@ def evidence_of(
 
 
 def decide_by_code(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> Decision:
-    """The rubric's rule over the criteria that code can check; `nl` ones stand aside."""
-    checked = [c for c in rubric.criteria if c.kind != "nl"]
+    """The rubric's rule over the criteria that code decides; `nl` ones, and those that code leaves
+    open, stand aside."""
+    is_open = {i for i, verdict in verdicts.items() if verdict.passed is None}
+    checked = [c for c in rubric.criteria if c.kind != "nl" and c.id not in is_open]
     if not checked:
         return Decision(False, 0.0, ())
     part = rubric.model_copy(update={"criteria": tuple(checked)})
-    return decide(part, {i: v.score for i, v in verdicts.items()})
+    return decide(part, {i: v.score for i, v in verdicts.items() if i not in is_open})
 
 
 def objective_reward(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> float:

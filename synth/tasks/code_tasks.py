@@ -19,7 +19,7 @@ from synth.episode.tools.code_bench import graded_tests
 from synth.episode.tools.code_environments import CodeEnvironment, candidate_files, start_files
 from synth.episode.tools.code_executor import file_changes
 from synth.rubrics.built_in import FORMAT, TEST, EpisodeCall
-from synth.rubrics.criteria import JUDGED, Criterion, FormatCheck, Rubric, TestCheck
+from synth.rubrics.criteria import Criterion, FormatCheck, Rubric, TestCheck
 from synth.tasks.goals.goals import Draft, Goal, Proof, Step
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError, check_passes, observed_chars
@@ -179,11 +179,9 @@ def _criteria(bug: InjectedBug) -> list[Criterion]:
     check = TestCheck(fail_to_pass=bug.fail_to_pass, pass_to_pass=bug.pass_to_pass)
     does = "The code does what the issue asks for, and what worked before still works."
     ends = "The assistant has the last word and answers in plain words, not in raw data."
-    manner = "The assistant is polite and clear, and claims nothing that its tools did not confirm."
     return [
         TEST.criterion("tests", does, check, weight=4, mandatory=True),
         FORMAT.criterion("format", ends, FormatCheck(), weight=1, mandatory=True),
-        Criterion(id="manner", words=manner, weight=1, mandatory=False, kind=JUDGED),
     ]
 
 

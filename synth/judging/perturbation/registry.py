@@ -19,7 +19,6 @@ from synth.judging.perturbation.episodes import EpisodeEdit, PassedEpisode, Pert
 from synth.rubrics.built_in import Kinds
 from synth.rubrics.criteria import Criterion
 from synth.rubrics.reward import evidence_of
-from synth.rubrics.unsupported_claims import unsupported_claims_check
 
 PERTURBATIONS_VERSION = 2
 """Raised when the same episode would be perturbed otherwise."""
@@ -95,27 +94,11 @@ def _perturbed(
     return PerturbedNegative(name, criterion, None, edit.messages, edit.calls, detail)
 
 
-class CodeSays(NamedTuple):
-    passed: bool | None
-    """Of the criterion that must fail; None: only a judge can tell."""
-    honest: bool
-    """What the check for unsupported claims says of the perturbed episode."""
-
-
-def code_says(negative: PerturbedNegative, source: PassedEpisode, kinds: Kinds) -> CodeSays | None:
-    """What code makes of a perturbed negative; None where it is none: the edit does not hold
-    together, or the criterion that it was meant for passes."""
+def is_confirmed(negative: PerturbedNegative, kinds: Kinds) -> bool:
+    """Whether code finds the failure, where it has a say; False also where the edit does not hold
+    together."""
     try:
         verdict = kinds.check(negative.criterion, evidence_of(negative.messages, negative.calls))
     except ValueError:  # changes that cannot follow each other
-        return None
-    if verdict is not None and verdict.passed:
-        return None
-    honest = unsupported_claims_check(negative.messages, negative.calls, source.tools)
-    return CodeSays(None if verdict is None else False, honest.passed)
-
-
-def claims_undone_work(name: str) -> bool:
-    """Whether the agent of such a negative claims what it did not do: a matter of the check for
-    unsupported claims."""
-    return name in ("claimed_not_done", "missing_call", "state_not_reached", "nl_unconfirmed")
+        return False
+    return verdict is None or not verdict.passed

@@ -48,7 +48,7 @@ def rubric_of(
             weight=1,
             mandatory=True,
         ),
-        _judged("manner", _manner(draft)),
+        *_asked_for(draft),
         *further,
     ]
     if rules:
@@ -95,7 +95,7 @@ def expected_changes(
 
 
 def _judged(criterion_id: str, words: str) -> Criterion:
-    return Criterion(id=criterion_id, words=words, weight=1, mandatory=False, kind=JUDGED)
+    return Criterion(id=criterion_id, words=words, weight=1, mandatory=True, kind=JUDGED)
 
 
 def _state(draft: Draft, changes: Sequence[GoalChange], made_ids: frozenset[str]) -> Criterion:
@@ -226,8 +226,8 @@ def _forbidden(tools: Sequence[str]) -> list[Criterion]:
     ]
 
 
-def _manner(draft: Draft) -> str:
-    words = "The assistant is polite and clear, and claims nothing that its tools did not confirm."
-    if draft.variant == "missing_parameter":
-        words += " It asks for what the user left out and does not guess it."
-    return words
+def _asked_for(draft: Draft) -> list[Criterion]:
+    if draft.variant != "missing_parameter":
+        return []
+    words = "The assistant asks for what the user left out and does not guess it."
+    return [_judged("asks", words)]

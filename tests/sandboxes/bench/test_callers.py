@@ -75,10 +75,12 @@ def test_every_figure_is_there_for_all_callers() -> None:
     answered, left = rows["- that answered"], rows["- processes and groups left behind"]
     weight = rows["  - of its two processes (PSS)"]
     assert (answered.root, answered.user) == (3, 3)
-    assert (left.root, left.user) == (0, 0)
+    assert max(left.root, left.user) <= 0  # what was measured before may end only now
     assert 1 < weight.root < 20
     assert 1 < weight.user < 20
     if callers.no_ranges() is None:
-        assert (answered.ranges, left.ranges) == (3, 0)
+        assert answered.ranges == 3
+        assert left.ranges is not None
+        assert left.ranges <= 0
         assert weight.ranges is not None
         assert 1 < weight.ranges < 20

@@ -1,0 +1,160 @@
+"""The review of one episode: code's verdicts, the questions that they leave, the judge's answers.
+
+Grading reviews what was rolled out, the judge's trial what was perturbed, and a benchmark what
+others wrote; all of them by this.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from records.tables.schemas import Row
+from synth.judging.judge import Judgement, JudgeQuestions, judge, prompt_version
+from synth.llm.client import LLM
+from synth.llm.settings.config import RoleConfig
+from synth.rubrics.built_in import Verdict
+from synth.rubrics.criteria import JUDGED, Criterion, Rubric
+from synth.rubrics.standing import STANDING, TRUTH
+from synth.rubrics.statements.statements import (
+    STATEMENTS_VERSION,
+    Statement,
+    statements_of,
+    truth_by_code,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedEpisode:
+    messages: Sequence[Mapping[str, Any]]
+    """In wire form, the system prompt first."""
+    calls: Sequence[Row]
+    """Rows of `tool_calls`, in call order."""
+    tools: Sequence[Row]
+    """What the agent was offered."""
+    rubric: Rubric
+
+
+async def review(
+    llm: LLM | None,
+    episode: ReviewedEpisode,
+    verdicts: Mapping[str, Verdict],
+    *,
+    item: str,
+    judge_role: RoleConfig,
+    version: str,
+    judge_failed: bool = False,
+) -> list[Row]:
+    """Rows of `verdicts`, without the keys of their place: code's on each criterion that it checks
+    (`verdicts`, made by the checks of `version`) and on the truth of the statements, and the
+    judge's on what code leaves open.
+
+    The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`.
+    """
+    statements = statements_of(episode.messages, episode.calls)
+    rows = code_rows(episode.rubric, verdicts, statements, version=version)
+    rejected = any(row["mandatory"] and row["passed"] is False for row in rows)
+    if llm is None or (rejected and not judge_failed):
+        return rows
+    asked = JudgeQuestions(
+        episode.messages,
+        episode.calls,
+        episode.tools,
+        criteria_left(episode.rubric, rows),
+        [s for s in statements if s.outcome == "open"],
+    )
+    judgement = await judge(llm, asked, item=item)
+    return rows + judge_rows(asked, judgement, version=judge_version(judge_role, item))
+
+
+def code_rows(
+    rubric: Rubric,
+    verdicts: Mapping[str, Verdict],
+    statements: Sequence[Statement],
+    *,
+    version: str,
+) -> list[Row]:
+    """Code's verdicts, that on the truth of the statements last. What it leaves open is null."""
+    rows = [
+        _row(c, verdicts[c.id], checked_by="code", version=version)
+        for c in rubric.criteria
+        if c.id in verdicts
+    ]
+    (truth,) = (c for c in STANDING if c.id == TRUTH)
+    row = _row(truth, truth_by_code(statements), checked_by="code", version=STATEMENTS_VERSION)
+    wrong = next((s.text for s in statements if s.outcome == "contradicted"), None)
+    details = [
+        {"id": s.id, "message": s.message, "says": s.text, "finding": s.outcome}
+        | ({"evidence": s.evidence} if s.evidence else {})
+        for s in statements
+    ]
+    return [*rows, row | {"quote": wrong, "details": details}]
+
+
+def criteria_left(rubric: Rubric, by_code: Iterable[Row]) -> list[Criterion]:
+    """What the judge is asked about beside the statements: what no code checks, what code left
+    open, and the standing criteria. A rubric's own criterion takes the place of a standing one of
+    its id."""
+    is_open = {row["criterion_id"] for row in by_code if row["passed"] is None}
+    own = [c for c in rubric.criteria if c.kind == JUDGED or c.id in is_open]
+    taken = {TRUTH, *(c.id for c in rubric.criteria)}
+    return [*own, *(c for c in STANDING if c.id not in taken)]
+
+
+def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> list[Row]:
+    """The judge's verdicts: on the statements, where it was asked of any, and on each criterion."""
+    rows = []
+    if asked.statements:
+        (truth,) = (c for c in STANDING if c.id == TRUTH)
+        rows.append(
+            _row(truth, _truth_of(asked, judgement), checked_by="judge", version=version)
+            | _statement_details(asked, judgement)
+        )
+    for criterion in asked.criteria:
+        opinion = judgement.criteria[criterion.id]
+        verdict = Verdict(opinion.passed, float(opinion.passed), opinion.evidence)
+        row = _row(criterion, verdict, checked_by="judge", version=version)
+        rows.append(row | {"quote": opinion.quote, "supported": opinion.supported})
+    return rows
+
+
+def _truth_of(asked: JudgeQuestions, judgement: Judgement) -> Verdict:
+    for statement in asked.statements:
+        opinion = judgement.statements[statement.id]
+        if not opinion.passed:
+            why = f"{opinion.finding.replace('_', ' ')}: {opinion.evidence}"
+            return Verdict(False, 0.0, f"{statement.text!r} is {why}")
+    return Verdict(True, 1.0, f"All {len(asked.statements)} open statements hold.")
+
+
+def _statement_details(asked: JudgeQuestions, judgement: Judgement) -> Row:
+    """The words that decide are the assistant's own where a statement fails."""
+    opinions = judgement.statements
+    wrong = next((s for s in asked.statements if not opinions[s.id].passed), None)
+    details = [
+        {"id": s.id, "message": s.message, "says": s.text} | opinions[s.id]._asdict()
+        for s in asked.statements
+    ]
+    supported = all(opinion.supported for opinion in opinions.values())
+    return {"quote": wrong.text if wrong else "", "supported": supported, "details": details}
+
+
+def judge_version(judge_role: RoleConfig, item_id: str) -> str:
+    """What stands with a verdict of the judge: its model and its prompt."""
+    return f"{judge_role.model_of(item_id, 'judge')}@{prompt_version()}"
+
+
+def _row(criterion: Criterion, verdict: Verdict, *, checked_by: str, version: str) -> Row:
+    return {
+        "criterion_id": criterion.id,
+        "kind": criterion.kind,
+        "checked_by": checked_by,
+        "mandatory": criterion.mandatory,
+        "weight": criterion.weight,
+        "passed": verdict.passed,
+        "score": verdict.score,
+        "evidence": verdict.evidence,
+        "checker_version": version,
+        "quote": None,
+        "supported": None,
+        "details": None,
+    }
