@@ -27,7 +27,6 @@ from tests.sandboxes.attacks.suite import ATTEMPTS
 ROOT = Path(__file__).parents[3]
 CALLERS = ("the caller of the tests", "a user without rights", "a user with a range")
 
-
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("sandboxed")]
 
 
