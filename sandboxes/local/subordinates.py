@@ -143,7 +143,8 @@ def held(before: tuple[str, ...] = ()) -> Iterator[tuple[int, int]]:
         assert holder.stdout is not None
         assert holder.stderr is not None
         try:
-            os.write(holder.stdin.fileno(), b"made\n")
+            with contextlib.suppress(BrokenPipeError):  # what ended it is in its own words
+                os.write(holder.stdin.fileno(), b"made\n")
             if os.read(holder.stdout.fileno(), 5) != b"made\n":
                 why = holder.stderr.read(300).decode(errors="replace").strip()
                 raise TransientError(f"no user namespace can be made for a sandbox: {why}")

@@ -348,3 +348,22 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert f"{shut} is closed to other users" in str(subordinates.missing())
     monkeypatch.setattr(subordinates, "TOOLS", {"newnothingmap": "uidmap"})
     assert subordinates.missing() == "newnothingmap is not installed: apt install uidmap"
+
+
+def test_what_refuses_is_told_in_its_own_words() -> None:
+    refuses = ("sh", "-c", "exec <&-; echo namespaces are closed here >&2; exit 1")
+    with (
+        pytest.raises(TransientError, match="for a sandbox: namespaces are closed here"),
+        subordinates.held(refuses),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_caller_that_may_win_no_rights_has_no_range_and_is_told_why() -> None:
+    if (reason := callers.no_ranges()) is not None:
+        pytest.skip(f"no user has a range here: {reason}")
+    ask = "from sandboxes.local.users import apart; print(apart())"
+    command = ["setpriv", "--no-new-privs", sys.executable, "-c", ask]
+    said = callers.by_user(command, ranges=True).stdout.decode()
+    assert said.startswith("no users of a range for a sandbox: newuidmap: write to uid_map failed")
