@@ -58,6 +58,8 @@ NOT_CONTAINED = """
 - Which machine it is and how busy: `/proc` shows its memory, load, uptime, processors and boot id.
 - Where the host keeps what it binds: `/proc/self/mountinfo` names the source folders.
 - Without control groups, limits are those of single processes (`synth sandbox doctor` says so).
+- Of a caller with a range, eight sandboxes together can use up the files that the caller may watch:
+  the kernel counts these for whoever owns a namespace too, so each gets an eighth at most.
 """
 
 Outcomes = dict[str, Outcome]
