@@ -12,6 +12,9 @@ STANDING_VERSION = "1"
 
 TRUTH = "truth"
 
+MET_BY_ABSENCE = frozenset({"denial", "rules", "manners", "language", "harm"})
+"""Criteria that are met where nothing of a kind is said or done: there is nothing to quote then."""
+
 
 def _standing(criterion_id: str, words: str, *, mandatory: bool = True) -> Criterion:
     return Criterion(id=criterion_id, words=words, weight=1, mandatory=mandatory, kind=JUDGED)
