@@ -12,9 +12,6 @@ STANDING_VERSION = "1"
 
 TRUTH = "truth"
 
-MET_BY_ABSENCE = frozenset({"denial", "rules", "manners", "language", "harm"})
-"""Criteria that are met where nothing of a kind is said or done: there is nothing to quote then."""
-
 
 def _standing(criterion_id: str, words: str, *, mandatory: bool = True) -> Criterion:
     return Criterion(id=criterion_id, words=words, weight=1, mandatory=mandatory, kind=JUDGED)
@@ -70,3 +67,6 @@ STANDING: tuple[Criterion, ...] = (
     ),
 )
 """In the order in which they are looked at. `helpful` is scored and ranks; the others decide."""
+
+STANDING_IDS = frozenset(criterion.id for criterion in STANDING)
+"""What is met where nothing is amiss, or by the whole of what was said: no quote shows that."""
