@@ -73,7 +73,9 @@ def _stands(value: Mention, says: str, material: JudgedMaterial) -> bool:
         return value.text[:10] in material.days
     whole = says[value.start :].split()[0].strip(".,;:()?!\"'+-").casefold()
     own = value.text.replace("_", " ").lstrip("-").casefold()
-    if (len(own) > 2 and own in material.known) or (value.kind == "number" and "(1)" in says):
+    more = int((re.search(r" and (\d+) more", says) or ["", 0])[1])
+    counts = (f"{more}", f"{more + len(re.findall(r'[(][0-9]+[)] ', says))}") if more else ()
+    if (len(own) > 2 and own in material.known) or f"({own})" in says or own in counts:
         return True
     return bool(re.search(rf"(?<![\w.]){re.escape(whole)}(?!\w)", material.known))
 
