@@ -76,7 +76,10 @@ class Locale:
     """Abbreviations after which a sentence goes on."""
     abbreviations: frozenset[str]
     """Abbreviations after which it goes on where no capital follows."""
-    plain_words: frozenset[str]
+    greetings: frozenset[str]
+    """Words of which greetings are made, and which state nothing."""
+    fillers: frozenset[str]
+    """Words that may stand between labels and values and add nothing to them."""
     link_words: frozenset[str]
     patterns: Mapping[str, re.Pattern[str] | None]
     dates: tuple[re.Pattern[str], ...]
@@ -178,7 +181,8 @@ def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
         ),
         titles=frozenset(table["sentences"]["titles"].split()),
         abbreviations=frozenset(table["sentences"]["abbreviations"].split()),
-        plain_words=frozenset(table["plain"]["words"].split()),
+        greetings=frozenset(table["plain"]["greetings"].split()),
+        fillers=frozenset(table["plain"]["fillers"].split()),
         link_words=frozenset(table["context"]["links"].split()),
         patterns=context
         | _number_words(words, numbers, spaced)
