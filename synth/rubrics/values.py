@@ -14,7 +14,9 @@ from synth.rubrics.reading.days import CalendarDay
 from synth.rubrics.reading.locales import cleaned, language_of
 from synth.rubrics.reading.readings import Reading, ReadText, read
 
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:[Zz]|[+-]\d{2}:\d{2})?)?")
+_ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:[Zz]|[+-]\d{2}:\d{2})?)?"
+)
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -69,7 +71,8 @@ def mentions(text: str, value: str | int | float) -> bool:
         return any(is_number(reading, value) for reading in said.readings)
     if moment := moment_of(value):
         return any(is_day(reading, moment) for reading in said.of("date")) and (
-            len(value) <= 10 or any(is_time(reading, minutes_of(moment)) for reading in said.of("time"))
+            len(value) <= 10
+            or any(is_time(reading, minutes_of(moment)) for reading in said.of("time"))
         )
     return find_words(said, value) is not None
 

@@ -37,8 +37,7 @@ def times_in(text: str, table: Locale) -> list[WrittenTime]:
     for match, added in sorted(said, key=lambda pair: pair[0].start() - pair[0].end()):
         take(_time(match, added, table))
     for name, minutes in (("noon", NOON), ("midnight", 0)):
-        pattern = table.patterns[name]
-        for match in pattern.finditer(text) if pattern else ():
+        for match in table.patterns[name].finditer(text):
             take(WrittenTime(match.start(), match.end(), minutes))
     for match in _PLAIN.finditer(text):
         minutes = int(match[1]) * 60 + int(match[2])
@@ -89,7 +88,6 @@ def _start_of_span(text: str, end: WrittenTime, table: Locale) -> WrittenTime | 
 def _joints(before: str, table: Locale) -> Iterator[int]:
     """Where the word that joins the two ends of a span begins, if one stands last."""
     stripped = before.rstrip()
-    pattern = table.patterns["to"]
-    for match in pattern.finditer(stripped[-12:]) if pattern else ():
+    for match in table.patterns["to"].finditer(stripped[-12:]):
         if match.end() == len(stripped[-12:]):
             yield len(stripped) - len(stripped[-12:]) + match.start()

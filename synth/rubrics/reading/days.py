@@ -13,7 +13,8 @@ CalendarDay = tuple[int | None, int | None, int | None]
 """(year, month, day); a part is None where it is not said. All None: some day that is not known."""
 
 _ISO = re.compile(
-    r"(?<![\d-])(\d{4})[-/](\d{2})[-/](\d{2})(?:[t ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:z\b|[+-]\d{2}:\d{2})?)?(?![\d-])"
+    r"(?<![\d-])(\d{4})[-/.](\d{2})[-/.](\d{2})"
+    r"(?:[t ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:z\b|[+-]\d{2}:\d{2})?)?(?![\d-])"
 )
 _SLASHED = re.compile(r"(?<![\d/.-])(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-]|\.\d)")
 _SHORT = re.compile(r"(?<![\d/.-])(\d{1,2})/(\d{1,2})(?![\d/])")
@@ -106,9 +107,7 @@ def _relative(text: str, table: Locale, today: date | None) -> Iterator[WrittenD
                 yield WrittenDay(m.start(), m.end(), ((None, None, int(day)),), False)
 
 
-def _from(
-    match: re.Match[str], days: int, today: date | None, *, is_sure: bool
-) -> WrittenDay:
+def _from(match: re.Match[str], days: int, today: date | None, *, is_sure: bool) -> WrittenDay:
     if today is None:
         return WrittenDay(match.start(), match.end(), (), False)
     day = today + timedelta(days)
@@ -117,8 +116,7 @@ def _from(
 
 def _weekdays(text: str, table: Locale, today: date | None) -> Iterator[WrittenDay]:
     """A weekday alone may be any such day; without the day of the conversation, any at all."""
-    pattern = table.patterns["weekdays"]
-    for m in pattern.finditer(text) if pattern else ():
+    for m in table.patterns["weekdays"].finditer(text):
         if len(m[0]) <= 2 and table.code == "de":  # "so", "do", "mi" are words
             continue
         days: tuple[CalendarDay, ...] = ()

@@ -18,6 +18,9 @@ LETTER = "a-z\u00df-\u024f"
 MIN_SHARE = 0.15
 """Share of function words among the words of a text from which its language counts as known."""
 
+SHORT_WORD = 3
+"""Letters up to which the name of a number or a month stands in several languages."""
+
 _FOLDER = Path(__file__).parent
 _WORD = re.compile(rf"[{LETTER}]+(?:'[{LETTER}]+)?")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -28,7 +31,14 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("\u00a0\u202f\u2007\u2009\u3000\t", " "),
         **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
         **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
-        **{"\uff1a": ":", "\uff08": "(", "\uff09": ")", "\uff05": "%", "\uff0e": ".", "\uffe5": "\u00a5"},
+        **{
+            "\uff1a": ":",
+            "\uff08": "(",
+            "\uff09": ")",
+            "\uff05": "%",
+            "\uff0e": ".",
+            "\uffe5": "\u00a5",
+        },
     }
 )
 
@@ -81,7 +91,8 @@ class Locale:
     fillers: frozenset[str]
     """Words that may stand between labels and values and add nothing to them."""
     link_words: frozenset[str]
-    patterns: Mapping[str, re.Pattern[str] | None]
+    patterns: Mapping[str, re.Pattern[str]]
+    """Kind of words -> a pattern of any of them; one that never matches where there are none."""
     dates: tuple[re.Pattern[str], ...]
     days_alone: tuple[re.Pattern[str], ...]
     later: tuple[re.Pattern[str], ...]
@@ -90,8 +101,7 @@ class Locale:
 
     def find(self, what: str, text: str) -> bool:
         """Whether a word of this kind of the table (`negations`, ...) stands in the text."""
-        pattern = self.patterns[what]
-        return pattern is not None and pattern.search(text) is not None
+        return self.patterns[what].search(text) is not None
 
 
 @cache
@@ -112,8 +122,14 @@ CODES: tuple[str, ...] = tuple(
 @cache
 def _function_words() -> Mapping[str, frozenset[str]]:
     others = tomllib.loads((_FOLDER / "others.toml").read_text())
-    known = {code: locale(code).function_words for code in CODES if code != "zh"}
+    known = {code: _telling_words(locale(code)) for code in CODES if code != "zh"}
     return known | {name: frozenset(words.split()) for name, words in others.items()}
+
+
+def _telling_words(table: Locale) -> frozenset[str]:
+    """Words that show a language: its function words, numbers, units and days."""
+    named = {*table.months, *table.weekdays, *table.number_words, *table.units}
+    return table.function_words | {word for word in named if len(word) > SHORT_WORD}
 
 
 @lru_cache(maxsize=512)
@@ -138,7 +154,7 @@ def language_of(text: str) -> str | None:
 def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
     numbers, amounts, dates = table["numbers"], table["amounts"], table["dates"]
     months, weekdays = _named(table["months"], 1), _named(table["weekdays"], 0)
-    words, articles = _pairs(numbers["words"]), _pairs(numbers["articles"])
+    words, articles = _unhyphenated(_pairs(numbers["words"])), _pairs(numbers["articles"])
     ordinals = _pairs(numbers["ordinals"])
     units = {word: unit for unit, names in table["units"].items() for word in names.split()}
     spaced = code != "zh"
@@ -195,6 +211,9 @@ def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
             "weekdays": _words(map(re.escape, weekdays), spaced),
             "units": _words(map(re.escape, units), spaced),
             "today": _words(dates["today"], spaced),
+            "vague_days": _words(dates["vague"], spaced),
+            "months": _words(map(re.escape, months), spaced),
+            "halves": re.compile("|".join(halves.values())),
             "to": _words(table["times"]["to"], spaced),
             "noon": _words(table["times"]["noon"], spaced),
             "midnight": _words(table["times"]["midnight"], spaced),
@@ -237,6 +256,11 @@ def _pairs(text: str) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 
+def _unhyphenated(words: Mapping[str, int]) -> dict[str, int]:
+    """With the spellings that leave the hyphen out: quatre vingt."""
+    return {**words, **{name.replace("-", " "): number for name, number in words.items()}}
+
+
 def _named(spellings: Iterable[str], first: int) -> dict[str, int]:
     """Every spelling of a list of names -> its place, counted from `first`."""
     return {name: place for place, names in enumerate(spellings, first) for name in names.split()}
@@ -267,9 +291,8 @@ def _edged(pattern: str, spaced: bool) -> str:
     return rf"{start}(?:{pattern})(?![{LETTER}])"
 
 
-def _words(patterns: Iterable[str], spaced: bool) -> re.Pattern[str] | None:
-    patterns = list(patterns)
-    return re.compile(_any(patterns, spaced=spaced)) if patterns else None
+def _words(patterns: Iterable[str], spaced: bool) -> re.Pattern[str]:
+    return re.compile(_any(patterns, spaced=spaced))
 
 
 def _number_words(

@@ -31,6 +31,8 @@ _SYMBOL_BEFORE = re.compile(rf"{_SYMBOL.pattern} ?-?$")
 _SYMBOL_AFTER = re.compile(rf" ?{_SYMBOL.pattern}")
 _NEGATIVE = re.compile(r"(?:^|(?<=[\s(:|\x00]))- ?(?:[$\u20ac\u00a3] ?)?$")
 _HUNDRED = 100
+_UNITS = (("percent", "percent"), ("currencies", "money"), ("hundredths", "money"), ("units", ""))
+"""Words that may follow a number -> the unit that they make it; a unit of time is its own."""
 
 
 class Reading(NamedTuple):
@@ -75,9 +77,7 @@ def read(text: str, language: str | None = None, today: date | None = None) -> R
     found: list[Reading] = []
     for day in days_in(lower, table, today):
         words = text[day.start : day.end]
-        found.append(
-            Reading(day.start, day.end, "date", words, days=day.days, is_sure=day.is_sure)
-        )
+        found.append(Reading(day.start, day.end, "date", words, days=day.days, is_sure=day.is_sure))
         if day.clock is not None:
             found.append(Reading(day.end, day.end, "time", words, minutes=(day.clock,)))
         left = _without(left, day.start, day.end)
@@ -106,6 +106,7 @@ def _ids(text: str, left: str) -> Iterator[tuple[int, int]]:
         start, end = match.span()
         if "\x00" not in left[start:end] and not _NO_ID.fullmatch(match[0]):
             yield start, end
+            left = _without(left, start, end)
     for match in _PHONE.finditer(left):
         yield match.span()
 
@@ -115,14 +116,13 @@ def _numbers(text: str, left: str, table: Locale) -> list[Reading]:
     found: list[Reading] = []
     skipped = False
     for place, number in enumerate(numbers):
-        if skipped:
+        if skipped or (found and number.start < found[-1].end):
             skipped = False
             continue
         following = numbers[place + 1] if place + 1 < len(numbers) else None
         reading, skipped = _number(text, left, number, following, table)
         found.append(reading)
-    pattern = table.patterns["nothing"]
-    for match in pattern.finditer(left) if pattern else ():
+    for match in table.patterns["nothing"].finditer(left):
         words = text[match.start() : match.end()]
         found.append(
             Reading(match.start(), match.end(), "number", words, numbers=(0.0,), unit="money")
@@ -146,8 +146,8 @@ def _number(
     after, unit_after = _unit_after(left, end, table)
     if unit_after and not unit:
         unit, end = unit_after, after
-        if unit == "money" and following is not None:
-            small = _hundredths(left, end, following, table)
+    if unit == "money" and following is not None:
+        small = _hundredths(left, end, following, table)
     if _NEGATIVE.search(left[max(0, start - 3) : number.start]):
         others, value = [value, *others], -value
     skipped = small is not None
@@ -174,16 +174,14 @@ def _unit_after(left: str, end: int, table: Locale) -> tuple[int, str]:
     if match := _SYMBOL_AFTER.match(left, end):
         return match.end(), "money"
     place = end + (left[end : end + 1] in (" ", "-"))
-    for name, kind in (("percent", "percent"), ("currencies", "money"), ("units", "")):
-        pattern = table.patterns[name]
-        if pattern and (match := pattern.match(left, place)):
+    for name, kind in _UNITS:
+        if match := table.patterns[name].match(left, place):
             return match.end(), kind or table.units[match[0]]
     return end, ""
 
 
 def _is_hundredth(words: str, table: Locale) -> bool:
-    pattern = table.patterns["hundredths"]
-    return pattern is not None and pattern.fullmatch(words.strip()) is not None
+    return table.patterns["hundredths"].fullmatch(words.strip()) is not None
 
 
 def _hundredths(

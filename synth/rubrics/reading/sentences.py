@@ -4,8 +4,11 @@ import re
 
 from synth.rubrics.reading.locales import Locale
 
-_END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]*_]*(?=\s|[\u4e00-\u9fff])|[\u3002\uff01\uff1f]+[\u201d\u2019)]*|\n+")
+_END = re.compile(
+    r"[.!?\u2026]+[\"'\u201d\u2019)\]*_]*(?=\s|[\u4e00-\u9fff])|[\u3002\uff01\uff1f]+[\u201d\u2019)]*|\n+"
+)
 _LAST_WORD = re.compile(r"[\w.\u00b0\u00ba]+$")
+_ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _NUMBERED = re.compile(r"(?:^|\n)[ \t]*\**\d{1,2}$")
 
 
@@ -35,7 +38,7 @@ def _goes_on(text: str, begin: int, stop: re.Match[str], table: Locale) -> bool:
         return last != "no" or after[:1].isdigit()
     if last in table.abbreviations or (len(last) == 1 and last.isalpha() and last != "i"):
         return not after[:1].isupper() or len(last) == 1
-    if table.code == "de" and last.isdigit() and len(last) <= 2:
+    if table.code == "de" and _ORDINAL.fullmatch(last):
         return after[:1].islower() or (re.match(r"\w*", after.lower()) or [""])[0] in table.months
     return False
 

@@ -61,10 +61,7 @@ def _read(digits: str, decimal: str) -> tuple[float, float | None, int]:
 
 
 def _in_words(text: str, table: Locale) -> Iterator[WrittenNumber]:
-    pattern = table.patterns["written"]
-    if pattern is None:
-        return
-    for match in pattern.finditer(text):
+    for match in table.patterns["written"].finditer(text):
         yield from _runs(match[0], match.start(), table)
 
 
@@ -83,7 +80,7 @@ def _runs(words: str, place: int, table: Locale) -> Iterator[WrittenNumber]:
     run = _Run()
     known = {**table.number_words, **table.multipliers, **table.articles}
     pattern, end = table.patterns["number_word"], 0
-    while pattern is not None and (token := pattern.match(words, end)):
+    while token := pattern.match(words, end):
         joint, word = token[1] or "", token[2]
         if word in table.multipliers:
             ok = run.multiply(table.multipliers[word])

@@ -1,5 +1,5 @@
-"""What of a conversation an open statement is about: the objects that share an id, a name or a value
-with it."""
+"""What of a conversation an open statement is about: the objects that share an id, a name or a
+value with it."""
 
 import json
 from collections.abc import Iterator
@@ -59,7 +59,12 @@ def _shared(said: ReadText, telling: list[Reading], row: KnownRow) -> Iterator[s
 
 def _is_named(said: ReadText, value: Any) -> bool:
     if not isinstance(value, str) or not SHORT_NAME <= len(value) <= LONG_NAME:
-        return isinstance(value, str) and len(value) == 2 and not value.isascii() and value in said.text
+        return (
+            isinstance(value, str)
+            and len(value) == 2
+            and not value.isascii()
+            and value in said.text
+        )
     return not value[0].isdigit() and value.lower() in said.lower
 
 
@@ -78,7 +83,8 @@ def _excerpt(row: KnownRow, said: ReadText) -> str:
     kept = {
         key: value
         for key, value in row.values.items()
-        if _is_named(said, value) or any(_says(reading, value) for reading in said.readings)
+        if _is_named(said, value)
+        or any(_says(reading, value) for reading in said.readings)
         or (isinstance(value, str) and value.lower() == row.own_id)
     }
     shown = json.dumps(kept or dict(row.values), ensure_ascii=False, default=str)

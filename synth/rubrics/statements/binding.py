@@ -9,6 +9,7 @@ stands nowhere in the conversation.
 import re
 from typing import Any, Literal, NamedTuple
 
+from synth.rubrics.possible import FACTORS
 from synth.rubrics.reading.readings import Reading, ReadText, read
 from synth.rubrics.statements.known import Known, KnownRow, label_of, squeezed
 from synth.rubrics.values import (
@@ -209,7 +210,9 @@ def _contradicted(
     if len(labels) != 1 or len(values) != 1 or not values[0].is_sure:
         return OPEN
     (label,), (reading,) = labels, values
-    if _value_at(said, _after(said, label)) is not reading:
+    if _value_at(said, _after(said, label)) is not reading or not _stands_alone(
+        said, label, reading
+    ):
         return OPEN
     rest = _without(said.lower, (label.start, label.end), (reading.start, reading.end))
     rest = _without(rest, (own.start, own.end))
@@ -223,12 +226,21 @@ def _contradicted(
         return OPEN
     if _said_by_user(reading, known, said):
         return OPEN
-    own_values = [row.values[label.field] for row in known.of_record[record_id]
-                  if label.field in row.values]
+    own_values = [
+        row.values[label.field] for row in known.of_record[record_id] if label.field in row.values
+    ]
     if not own_values:
         return OPEN
     why = f"{label.field} of {own.words} is {own_values[-1]!r}, not {reading.words!r}."
     return Finding("contradicted", why)
+
+
+def _stands_alone(said: ReadText, label: _Label, reading: Reading) -> bool:
+    """Whether no other word belongs to the label or to the value: the late fee, 2.5 kg."""
+    small = said.table.fillers | said.table.link_words
+    before = re.search(r"([^\W\d_]+)\W*$", said.lower[: label.start])
+    after = re.match(r"[ -]?([^\W\d_]+)", said.lower[reading.end :])
+    return all(match is None or match[1] in small for match in (before, after))
 
 
 def _without(text: str, *spans: tuple[int, int]) -> str:
@@ -260,8 +272,8 @@ def _could_be(reading: Reading, value: Any) -> bool:
         return False
     if isinstance(value, int | float):
         return any(
-            close(abs(n), abs(value)) or close(n, value * 100) or close(n * 100, value)
-            or abs(abs(n) - abs(value)) < 1
+            abs(abs(n) - abs(value)) <= 1
+            or any(close(n, value * factor) or close(n * factor, value) for factor in FACTORS)
             for n in reading.numbers
         )
     if moment := moment_of(value):

@@ -50,9 +50,7 @@ def statements_of(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -
         for start, end in sentences_in(text, locale(language or READ_IN)):
             number = f"s{len(found) + 1}"
             said = text[start:end]
-            found.append(
-                _statement(number, place, said, language, today, known, place > last_call)
-            )
+            found.append(_statement(number, place, said, language, today, known, place > last_call))
     return found
 
 
