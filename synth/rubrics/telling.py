@@ -78,12 +78,12 @@ def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
 def replies_of(episode: Episode) -> list[_Reply]:
     texts = [text for text in words_to_user(episode) if text.strip()]
     users = [m.get("content") or "" for m in episode.messages if m["role"] == "user"]
-    common = language_of("\n".join(texts)) or language_of("\n".join(users))
+    otherwise = "\n".join(texts), "\n".join(users)
     today = today_of(episode.messages, (call.observation for call in episode.calls))
     last = [m["role"] for m in episode.messages][-1:] == ["assistant"]
     replies = []
     for place, text in enumerate(texts, 1):
-        language = language_of(text) or common
+        language = language_of(text, *otherwise)
         is_last = last and place == len(texts)
         said = read(text, language, today)
         replies.append(_Reply(said, is_last, language is not None or _has_no_words(said)))
@@ -158,10 +158,8 @@ def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
     said, table = reply.said, reply.said.table
     start, end = reply.sentence(hit.start)
     before, after = said.lower[start : hit.start], said.lower[hit.end : end]
-    clause = _CLAUSE.split(before)[-1]
-    links = rf"(?:\W+(?:{'|'.join(map(re.escape, table.link_words))}))*\W*$"
-    contrast = table.patterns["contrasts"]
-    if contrast and re.search(rf"(?:{contrast.pattern}){links}", clause):
+    clause = table.patterns["turns"].split(_CLAUSE.split(before)[-1])[-1]
+    if table.find("denied", clause):
         return DENIED
     is_question = after.rstrip("\"') ").endswith(("?", "\uff1f"))
     if _is_alternative(hit, said, start, end):
@@ -177,11 +175,9 @@ def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
 
 def _is_alternative(hit: _Hit, said: ReadText, start: int, end: int) -> bool:
     """Whether another value of the kind stands beside it, with "or" between the two."""
-    alternatives = said.table.patterns["alternatives"]
-    if hit.reading is None or alternatives is None:
+    if hit.reading is None:
         return False
-    link = "|".join(map(re.escape, said.table.link_words))
-    joint = re.compile(rf"[ \"\']*,? *(?:{alternatives.pattern})(?:\W+(?:{link}|full|even))*\W*")
+    joint = said.table.patterns["either"]
     for other in said.of(hit.reading.kind):
         if not start <= other.start < end or _overlap(hit.reading, other):
             continue

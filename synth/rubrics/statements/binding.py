@@ -36,7 +36,6 @@ _DOUBTS = ("negations", "conditions", "reports", "alternatives", "openers")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-_GLUE = r"[ :=|\"'()-]*"
 
 
 class Finding(NamedTuple):
@@ -130,9 +129,7 @@ def _labels(said: ReadText, rows: list[KnownRow], own: Reading) -> list[_Label]:
 
 def _after(said: ReadText, label: _Label) -> int:
     """Where a value would begin that is told of the label: links and punctuation are skipped."""
-    link = "|".join(map(re.escape, sorted(said.table.link_words, key=len, reverse=True)))
-    pattern = re.compile(rf"(?:{_GLUE}(?:{link})(?![\w']))*{_GLUE}")
-    match = pattern.match(said.lower, label.end)
+    match = said.table.patterns["glue"].match(said.lower, label.end)
     return match.end() if match else label.end
 
 

@@ -56,6 +56,25 @@ class Known:
         return found
 
     @cached_property
+    def places_of_ids(self) -> Mapping[str, list[int]]:
+        """Id in lower case -> where in `rows` it stands."""
+        found: dict[str, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            for name in row.ids:
+                found.setdefault(name, []).append(place)
+        return found
+
+    @cached_property
+    def places_of_values(self) -> Mapping[Any, list[int]]:
+        """Text or number -> where in `rows` it stands."""
+        found: dict[Any, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            for value in row.values.values():
+                if isinstance(value, str | int | float) and not isinstance(value, bool):
+                    found.setdefault(value, []).append(place)
+        return found
+
+    @cached_property
     def corpus(self) -> str:
         """Letters and digits of all that was said, called, found and changed, in lower case, the
         agent's own replies left out."""

@@ -42,11 +42,11 @@ def statements_of(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -
     call order."""
     known = Known(messages, calls)
     today = today_of(messages, (call["observation"] for call in calls))
-    common = language_of("\n".join(text for _, text in _replies(messages)))
+    replies = "\n".join(text for _, text in _replies(messages))
     last_call = max((i for i, m in enumerate(messages) if m.get("tool_calls")), default=-1)
     found: list[Statement] = []
     for place, text in _replies(messages):
-        language = language_of(text) or common or language_of(known.user_words)
+        language = language_of(text, replies, known.user_words)
         for start, end in sentences_in(text, locale(language or READ_IN)):
             number = f"s{len(found) + 1}"
             said = text[start:end]
