@@ -47,7 +47,7 @@ def _shared(said: ReadText, known: Known) -> dict[str, set[int]]:
     for name in ids & known.places_of_ids.keys():
         found["id"].update(known.places_of_ids[name])
     for value, places in known.places_of_values.items():
-        if _is_named(said, value):
+        if value not in known.names_of_ids and _is_named(said, value):
             found["name"].update(places)
         if any(_says(reading, value) for reading in telling):
             found["value"].update(places)

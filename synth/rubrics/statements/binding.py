@@ -127,10 +127,18 @@ def _labels(said: ReadText, rows: list[KnownRow], own: Reading) -> list[_Label]:
     return sorted(found)
 
 
-def _after(said: ReadText, label: _Label) -> int:
-    """Where a value would begin that is told of the label: links and punctuation are skipped."""
-    match = said.table.patterns["glue"].match(said.lower, label.end)
-    return match.end() if match else label.end
+def _after(said: ReadText, label: _Label, own: Reading) -> int:
+    """Where a value would begin that is told of the label: links, punctuation and the record's own
+    id are skipped."""
+    glue = said.table.patterns["glue"]
+    stop = own.start if own.start >= label.end else len(said.lower)
+    place = _end_of(glue, said.lower, label.end, stop)
+    return _end_of(glue, said.lower, own.end, len(said.lower)) if place == own.start else place
+
+
+def _end_of(pattern: re.Pattern[str], text: str, place: int, stop: int) -> int:
+    match = pattern.match(text, place, stop)
+    return match.end() if match else place
 
 
 def _value_at(said: ReadText, place: int) -> Reading | None:
@@ -149,7 +157,7 @@ def _matched(
     for row in rows:
         now.update(row.values)
     for label in labels:
-        end = _told_to(said, label, now[label.field])
+        end = _told_to(said, label, own, now[label.field])
         if end is None:
             continue
         spans.append((label.start, end))
@@ -173,9 +181,9 @@ def _is_same_id(value: Any, record_id: str) -> bool:
     return isinstance(value, str) and value.lower() == record_id
 
 
-def _told_to(said: ReadText, label: _Label, value: Any) -> int | None:
+def _told_to(said: ReadText, label: _Label, own: Reading, value: Any) -> int | None:
     """Where the value ends that is told of a label, if it is the given one."""
-    place = _after(said, label)
+    place = _after(said, label, own)
     if (reading := _value_at(said, place)) is not None:
         return reading.end if is_value(reading, value) else None
     if isinstance(value, str) and value and not value.isdigit():
@@ -207,7 +215,7 @@ def _contradicted(
     if len(labels) != 1 or len(values) != 1 or not values[0].is_sure:
         return OPEN
     (label,), (reading,) = labels, values
-    if _value_at(said, _after(said, label)) is not reading or not _stands_alone(
+    if _value_at(said, _after(said, label, own)) is not reading or not _stands_alone(
         said, label, reading
     ):
         return OPEN

@@ -65,6 +65,11 @@ class Known:
         return found
 
     @cached_property
+    def names_of_ids(self) -> frozenset[Any]:
+        """The values of rows that are ids, as they are written."""
+        return frozenset(filter(is_id, self.places_of_values))
+
+    @cached_property
     def places_of_values(self) -> Mapping[Any, list[int]]:
         """Text or number -> where in `rows` it stands."""
         found: dict[Any, list[int]] = {}
