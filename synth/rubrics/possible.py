@@ -11,7 +11,7 @@ from datetime import date
 
 from synth.rubrics.criteria import CheckedScalar
 from synth.rubrics.reading.clock import DAY
-from synth.rubrics.reading.readings import Reading, ReadText, read
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.values import close, fits_day, minutes_of, moment_of
 
 SMALL = 12
@@ -52,7 +52,7 @@ def parts_of_text(value: str) -> list[date | int]:
     return []
 
 
-def could_be_told(value: CheckedScalar, replies: Sequence[ReadText]) -> bool:
+def could_be_told(value: CheckedScalar, replies: Sequence[TextReadings]) -> bool:
     """Whether anything that was said could be the value: rounded, in other units, summed up, or in
     words that are not read here. True of all text that is no id, which has too many wordings."""
     if isinstance(value, int | float):
@@ -73,17 +73,17 @@ def _is_identifier(value: str) -> bool:
     return value.isdigit() or [r.words for r in readings if r.kind == "id"] == [value]
 
 
-def _could_be_id(value: str, replies: Sequence[ReadText]) -> bool:
+def _could_be_id(value: str, replies: Sequence[TextReadings]) -> bool:
     """Told without its marks, or by its last digits."""
     squeezed = re.sub(r"[\W_]+", "", "".join(said.lower for said in replies))
     whole = re.sub(r"[\W_]+", "", value.lower())
     return whole[-4:] in squeezed
 
 
-def _could_be_number(value: float, replies: Sequence[ReadText]) -> bool:
+def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
     if value == int(value) and abs(value) <= SMALL:
         return True
-    numbers: list[Reading] = []
+    numbers: list[ValueReading] = []
     for said in replies:
         if said.table.find("parts", said.lower):
             return True
@@ -100,7 +100,7 @@ def _could_be_number(value: float, replies: Sequence[ReadText]) -> bool:
     return _reckoned(value, list(dict.fromkeys(told))[:MOST_SUMMED])
 
 
-def _holds_number(reading: Reading, value: float) -> bool:
+def _holds_number(reading: ValueReading, value: float) -> bool:
     """Whether the number is part of a date, a time or an id, or in characters that are read only
     roughly."""
     if reading.kind == "date":
@@ -113,7 +113,7 @@ def _holds_number(reading: Reading, value: float) -> bool:
     return is_chinese and not any(map(str.isdigit, reading.words))
 
 
-def _converts(value: float, reading: Reading) -> bool:
+def _converts(value: float, reading: ValueReading) -> bool:
     """Whether the number is the value in another unit."""
     return any(
         close(value, number * factor) or close(value * factor, number)
@@ -146,7 +146,7 @@ def _reckoned(value: float, numbers: Sequence[float]) -> bool:
     )
 
 
-def _could_be_part(part: date | int, replies: Sequence[ReadText]) -> bool:
+def _could_be_part(part: date | int, replies: Sequence[TextReadings]) -> bool:
     """Of a day: weekdays, days by their number, spans of days. Of a time: hours by their number."""
     for said in replies:
         if isinstance(part, int):
@@ -160,7 +160,7 @@ def _could_be_part(part: date | int, replies: Sequence[ReadText]) -> bool:
     return False
 
 
-def _could_be_time(reading: Reading, minutes: int) -> bool:
+def _could_be_time(reading: ValueReading, minutes: int) -> bool:
     if reading.kind == "time":
         return minutes in reading.minutes
     if reading.unit in ("hours", "minutes"):
@@ -171,14 +171,14 @@ def _could_be_time(reading: Reading, minutes: int) -> bool:
     return not reading.unit and any(number in spelled for number in reading.numbers)
 
 
-def _could_be_day(reading: Reading, day: date) -> bool:
+def _could_be_day(reading: ValueReading, day: date) -> bool:
     if reading.kind == "date":
         return not reading.days or any(fits_day(said, day) for said in reading.days)
     spans = reading.unit in ("days", "weeks", "months")
     return spans or any(number == day.day for number in reading.numbers)
 
 
-def _names_month(said: ReadText, day: date) -> bool:
+def _names_month(said: TextReadings, day: date) -> bool:
     """Whether the day's month is named without a day."""
     return any(
         said.table.months[match[0]] == day.month

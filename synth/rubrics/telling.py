@@ -15,7 +15,7 @@ from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
 from synth.rubrics.episode import Episode, Verdict
 from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text
 from synth.rubrics.reading.locales import language_of
-from synth.rubrics.reading.readings import Reading, ReadText, read
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.values import find_words, is_day, is_number, is_time
@@ -35,7 +35,7 @@ def words_to_user(episode: Episode) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Reply:
-    said: ReadText
+    said: TextReadings
     is_last: bool
     is_known: bool
     """Whether its language has a table."""
@@ -56,7 +56,7 @@ class _Hit(NamedTuple):
 
     start: int
     end: int
-    reading: Reading | None = None
+    reading: ValueReading | None = None
 
 
 def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
@@ -90,7 +90,7 @@ def replies_of(episode: Episode) -> list[_Reply]:
     return replies
 
 
-def _has_no_words(said: ReadText) -> bool:
+def _has_no_words(said: TextReadings) -> bool:
     """Whether a text is values and nothing else, which need no language."""
     rest = said.lower
     for reading in said.readings:
@@ -121,7 +121,7 @@ PLAIN_FLAWS = (DENIED, ONE_OF_SEVERAL)
 """Ways of saying a value that leave no doubt that it is not told."""
 
 
-def _found(value: CheckedScalar, said: ReadText) -> Iterator[list[_Hit]]:
+def _found(value: CheckedScalar, said: TextReadings) -> Iterator[list[_Hit]]:
     """The places of a text that say the value; several at once for a day and a time."""
     if isinstance(value, int | float):
         for reading in said.readings:
@@ -145,11 +145,11 @@ def _found(value: CheckedScalar, said: ReadText) -> Iterator[list[_Hit]]:
                 yield [_hit(reading)]
 
 
-def _says(reading: Reading, part: date | int) -> bool:
+def _says(reading: ValueReading, part: date | int) -> bool:
     return is_time(reading, part) if isinstance(part, int) else is_day(reading, part)
 
 
-def _hit(reading: Reading) -> _Hit:
+def _hit(reading: ValueReading) -> _Hit:
     return _Hit(reading.start, reading.end, reading)
 
 
@@ -173,7 +173,7 @@ def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
     return None
 
 
-def _is_alternative(hit: _Hit, said: ReadText, start: int, end: int) -> bool:
+def _is_alternative(hit: _Hit, said: TextReadings, start: int, end: int) -> bool:
     """Whether another value of the kind stands beside it, with "or" between the two."""
     if hit.reading is None:
         return False
@@ -189,14 +189,14 @@ def _is_alternative(hit: _Hit, said: ReadText, start: int, end: int) -> bool:
     return False
 
 
-def _overlap(a: Reading, b: Reading) -> bool:
+def _overlap(a: ValueReading, b: ValueReading) -> bool:
     """Whether two readings can be one value."""
     return bool({*a.numbers, *a.minutes} & {*b.numbers, *b.minutes}) or any(
         x == y for x in a.days for y in b.days
     )
 
 
-def _of_another(place: ValuePlace, said: ReadText, start: int, end: int) -> bool:
+def _of_another(place: ValuePlace, said: TextReadings, start: int, end: int) -> bool:
     """Whether the sentence names another record of the same make, and not the one in question."""
     named = {r.words.lower() for r in said.of("id") if start <= r.start < end}
     return place.id.lower() not in named and any(

@@ -5,9 +5,9 @@ import json
 from collections import Counter
 from typing import Any
 
-from synth.rubrics.reading.readings import Reading, ReadText
+from synth.rubrics.reading.readings import TextReadings, ValueReading
 from synth.rubrics.statements.binding import is_value
-from synth.rubrics.statements.known import Known, KnownRow
+from synth.rubrics.statements.known import KnownRecords, KnownRow
 from synth.rubrics.values import fits_day, moment_of
 
 MOST_EXCERPTS = 4
@@ -25,7 +25,7 @@ _POINTS = {"id": 4, "name": 2, "value": 3}
 """What shows best what a statement is about."""
 
 
-def beside(said: ReadText, known: Known) -> tuple[str, ...]:
+def beside(said: TextReadings, known: KnownRecords) -> tuple[str, ...]:
     """Excerpts of the objects that share most with the statement, the latest of equal ones."""
     points: Counter[int] = Counter()
     for what, places in _shared(said, known).items():
@@ -39,7 +39,7 @@ def beside(said: ReadText, known: Known) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _shared(said: ReadText, known: Known) -> dict[str, set[int]]:
+def _shared(said: TextReadings, known: KnownRecords) -> dict[str, set[int]]:
     """What the statement has in common with objects -> the places of these."""
     telling = [reading for reading in said.readings if _is_telling(reading)]
     ids = {reading.words.lower() for reading in telling if reading.kind == "id"}
@@ -54,21 +54,21 @@ def _shared(said: ReadText, known: Known) -> dict[str, set[int]]:
     return found
 
 
-def _is_telling(reading: Reading) -> bool:
+def _is_telling(reading: ValueReading) -> bool:
     if reading.kind != "number":
         return True
     number = reading.numbers[0]
     return reading.unit == "money" or number != int(number) or abs(number) > SMALL_NUMBER
 
 
-def _is_named(said: ReadText, value: Any) -> bool:
+def _is_named(said: TextReadings, value: Any) -> bool:
     if not isinstance(value, str) or len(value) > LONG_NAME:
         return False
     shortest = SHORT_NAME if value.isascii() else SHORT_NAME - 1  # a Chinese name has two letters
     return len(value) >= shortest and not value[0].isdigit() and value.lower() in said.lower
 
 
-def _says(reading: Reading, value: Any) -> bool:
+def _says(reading: ValueReading, value: Any) -> bool:
     if reading.kind == "id":
         return False
     if reading.days and isinstance(value, str) and (moment := moment_of(value)):
@@ -76,7 +76,7 @@ def _says(reading: Reading, value: Any) -> bool:
     return is_value(reading, value)
 
 
-def _excerpt(row: KnownRow, said: ReadText) -> str:
+def _excerpt(row: KnownRow, said: TextReadings) -> str:
     """The object's values, shortened to those that the statement tells where it is long."""
     shown = json.dumps(dict(row.values), ensure_ascii=False, default=str)
     text = f"{row.source} {shown}"

@@ -10,8 +10,8 @@ import re
 from typing import Any, Literal, NamedTuple
 
 from synth.rubrics.possible import FACTORS
-from synth.rubrics.reading.readings import Reading, ReadText, read
-from synth.rubrics.statements.known import Known, KnownRow, label_of, squeezed
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
+from synth.rubrics.statements.known import KnownRecords, KnownRow, label_of, squeezed
 from synth.rubrics.values import (
     close,
     fits_day,
@@ -38,12 +38,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
-class Finding(NamedTuple):
+class StatementFinding(NamedTuple):
     outcome: Outcome
     evidence: str
 
 
-OPEN = Finding("open", "")
+OPEN = StatementFinding("open", "")
 
 
 class _Label(NamedTuple):
@@ -52,7 +52,7 @@ class _Label(NamedTuple):
     field: str
 
 
-def bind(said: ReadText, known: Known, *, is_last: bool) -> Finding:
+def bind(said: TextReadings, known: KnownRecords, *, is_last: bool) -> StatementFinding:
     """What code can tell of a statement. `is_last`: no call comes after it."""
     ids = list(said.of("id"))
     if (unknown := _unknown_id(said, ids, known)) is not None:
@@ -70,7 +70,9 @@ def bind(said: ReadText, known: Known, *, is_last: bool) -> Finding:
     return _contradicted(said, record_id, known, labels, ids[0])
 
 
-def _unknown_id(said: ReadText, ids: list[Reading], known: Known) -> Finding | None:
+def _unknown_id(
+    said: TextReadings, ids: list[ValueReading], known: KnownRecords
+) -> StatementFinding | None:
     """An id like those of the conversation's records that stands nowhere in it."""
     for reading in ids:
         own = reading.words.lower()
@@ -82,7 +84,7 @@ def _unknown_id(said: ReadText, ids: list[Reading], known: Known) -> Finding | N
         if alike:
             shown = ", ".join(name.upper() for name in alike[:3])
             why = f"{reading.words} stands nowhere in the conversation, whose ids are {shown}."
-            return Finding("contradicted", why)
+            return StatementFinding("contradicted", why)
     return None
 
 
@@ -90,14 +92,14 @@ def _make(name: str) -> str:
     return re.sub(r"\d", "0", name)
 
 
-def _is_doubtful(said: ReadText, kinds: tuple[str, ...], text: str | None = None) -> bool:
+def _is_doubtful(said: TextReadings, kinds: tuple[str, ...], text: str | None = None) -> bool:
     text = said.lower if text is None else text
     if "?" in text or "\uff1f" in text or '"' in text:
         return True
     return any(said.table.find(kind, text) for kind in kinds)
 
 
-def _greeting(said: ReadText, known: Known) -> Finding:
+def _greeting(said: TextReadings, known: KnownRecords) -> StatementFinding:
     """A greeting, a thank-you or a signature: nothing but such words and names."""
     words = _WORD.findall(said.text)
     names = [word for word in words if word.lower() not in said.table.greetings]
@@ -105,10 +107,10 @@ def _greeting(said: ReadText, known: Known) -> Finding:
         return OPEN
     if any(not name[0].isupper() or squeezed(name) not in known.corpus for name in names):
         return OPEN
-    return Finding("matched", "It states nothing.") if "?" not in said.text else OPEN
+    return StatementFinding("matched", "It states nothing.") if "?" not in said.text else OPEN
 
 
-def _labels(said: ReadText, rows: list[KnownRow], own: Reading) -> list[_Label]:
+def _labels(said: TextReadings, rows: list[KnownRow], own: ValueReading) -> list[_Label]:
     """Where the record's fields are named, longer names first, none within another."""
     fields = {name: label_of(name) for row in rows for name in row.values}
     found: list[_Label] = []
@@ -127,7 +129,7 @@ def _labels(said: ReadText, rows: list[KnownRow], own: Reading) -> list[_Label]:
     return sorted(found)
 
 
-def _after(said: ReadText, label: _Label, own: Reading) -> int:
+def _after(said: TextReadings, label: _Label, own: ValueReading) -> int:
     """Where a value would begin that is told of the label: links, punctuation and the record's own
     id are skipped."""
     glue = said.table.patterns["glue"]
@@ -141,14 +143,18 @@ def _end_of(pattern: re.Pattern[str], text: str, place: int, stop: int) -> int:
     return match.end() if match else place
 
 
-def _value_at(said: ReadText, place: int) -> Reading | None:
+def _value_at(said: TextReadings, place: int) -> ValueReading | None:
     values = (r for r in said.readings if r.kind != "id")
     return next((r for r in values if r.start <= place < max(r.end, r.start + 1)), None)
 
 
 def _matched(
-    said: ReadText, record_id: str, rows: list[KnownRow], labels: list[_Label], own: Reading
-) -> Finding | None:
+    said: TextReadings,
+    record_id: str,
+    rows: list[KnownRow],
+    labels: list[_Label],
+    own: ValueReading,
+) -> StatementFinding | None:
     """Every value is told of a field and is what the field is now, and nothing else is said."""
     left = said.lower
     spans = [(own.start, own.end)]
@@ -174,14 +180,14 @@ def _matched(
         return None
     if "?" in left:
         return None
-    return Finding("matched", f"{own.words}: {'; '.join(bound)}.")
+    return StatementFinding("matched", f"{own.words}: {'; '.join(bound)}.")
 
 
 def _is_same_id(value: Any, record_id: str) -> bool:
     return isinstance(value, str) and value.lower() == record_id
 
 
-def _told_to(said: ReadText, label: _Label, own: Reading, value: Any) -> int | None:
+def _told_to(said: TextReadings, label: _Label, own: ValueReading, value: Any) -> int | None:
     """Where the value ends that is told of a label, if it is the given one."""
     place = _after(said, label, own)
     if (reading := _value_at(said, place)) is not None:
@@ -193,7 +199,7 @@ def _told_to(said: ReadText, label: _Label, own: Reading, value: Any) -> int | N
     return None
 
 
-def is_value(reading: Reading, value: Any) -> bool:
+def is_value(reading: ValueReading, value: Any) -> bool:
     """Whether the reading says exactly the stored value."""
     if isinstance(value, bool) or value is None:
         return False
@@ -209,8 +215,8 @@ def is_value(reading: Reading, value: Any) -> bool:
 
 
 def _contradicted(
-    said: ReadText, record_id: str, known: Known, labels: list[_Label], own: Reading
-) -> Finding:
+    said: TextReadings, record_id: str, known: KnownRecords, labels: list[_Label], own: ValueReading
+) -> StatementFinding:
     values = [r for r in said.readings if r.kind != "id"]
     if len(labels) != 1 or len(values) != 1 or not values[0].is_sure:
         return OPEN
@@ -237,10 +243,10 @@ def _contradicted(
     if not own_values:
         return OPEN
     why = f"{label.field} of {own.words} is {own_values[-1]!r}, not {reading.words!r}."
-    return Finding("contradicted", why)
+    return StatementFinding("contradicted", why)
 
 
-def _stands_alone(said: ReadText, label: _Label, reading: Reading) -> bool:
+def _stands_alone(said: TextReadings, label: _Label, reading: ValueReading) -> bool:
     """Whether no other word belongs to the label or to the value: the late fee, 2.5 kg."""
     small = said.table.fillers | said.table.link_words
     before = re.search(r"([^\W\d_]+)\W*$", said.lower[: label.start])
@@ -254,7 +260,7 @@ def _without(text: str, *spans: tuple[int, int]) -> str:
     return text
 
 
-def _is_other(reading: Reading, value: Any) -> bool:
+def _is_other(reading: ValueReading, value: Any) -> bool:
     """Whether a stored value is of the reading's type, and none of its readings, not even
     roughly."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
@@ -271,7 +277,7 @@ def _is_other(reading: Reading, value: Any) -> bool:
     return False
 
 
-def _could_be(reading: Reading, value: Any) -> bool:
+def _could_be(reading: ValueReading, value: Any) -> bool:
     """Whether the reading may mean the value: in any of its readings, rounded, as a percentage."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return False
@@ -289,7 +295,7 @@ def _could_be(reading: Reading, value: Any) -> bool:
     return any(n in numbers for n in reading.numbers) or any(m in clocks for m in reading.minutes)
 
 
-def _is_reckoned(reading: Reading, values: list[Any]) -> bool:
+def _is_reckoned(reading: ValueReading, values: list[Any]) -> bool:
     """Whether the number is the sum, the difference, the product or the quotient of two of the
     record's."""
     numbers = {float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
@@ -302,7 +308,7 @@ def _is_reckoned(reading: Reading, values: list[Any]) -> bool:
     )
 
 
-def _said_by_user(reading: Reading, known: Known, said: ReadText) -> bool:
+def _said_by_user(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
     told = read(known.user_words, said.table.code)
     return any(
         {*reading.numbers, *reading.minutes, *reading.days}

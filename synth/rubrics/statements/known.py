@@ -30,7 +30,7 @@ class KnownRow(NamedTuple):
     """Whether the values are a record's, and not what a call asked for or failed with."""
 
 
-class Known:
+class KnownRecords:
     """The records that a conversation knows, from its calls and their results."""
 
     def __init__(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> None:

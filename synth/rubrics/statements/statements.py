@@ -17,7 +17,7 @@ from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import beside
 from synth.rubrics.statements.binding import OPEN, Outcome, bind
-from synth.rubrics.statements.known import Known
+from synth.rubrics.statements.known import KnownRecords
 
 STATEMENTS_VERSION = "2"
 """Raised when a statement of a stored episode can come out differently; stored with verdicts."""
@@ -40,7 +40,7 @@ class Statement(NamedTuple):
 def statements_of(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[Statement]:
     """Every statement to the user. `messages`: in wire form; `calls`: rows of `tool_calls`, in
     call order."""
-    known = Known(messages, calls)
+    known = KnownRecords(messages, calls)
     today = today_of(messages, (call["observation"] for call in calls))
     replies = "\n".join(text for _, text in _replies(messages))
     last_call = max((i for i, m in enumerate(messages) if m.get("tool_calls")), default=-1)
@@ -60,7 +60,7 @@ def _statement(
     text: str,
     language: str | None,
     today: date | None,
-    known: Known,
+    known: KnownRecords,
     is_last: bool,
 ) -> Statement:
     """In a language without a table nothing is decided; values are looked for all the same."""

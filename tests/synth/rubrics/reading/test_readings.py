@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.rubrics.reading.readings import Reading, read
+from synth.rubrics.reading.readings import ValueReading, read
 
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text())
 TODAY = date(2026, 4, 15)
@@ -16,7 +16,7 @@ CASES = [(code, text, said) for code, table in SAID.items() for text, said in ta
 UNITS = {"": "", "percent": "%", "money": "$"}
 
 
-def shown(reading: Reading) -> str:
+def shown(reading: ValueReading) -> str:
     """A reading as `said.toml` writes it."""
     doubt = "" if reading.is_sure else "~"
     match reading.kind:
