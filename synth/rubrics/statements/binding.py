@@ -65,6 +65,8 @@ def bind(said: TextReadings, known: KnownRecords, *, is_last: bool) -> Statement
     (record_id,) = named
     rows = known.of_record[record_id]
     labels = _labels(said, rows, ids[0])
+    if not all(known.is_settled(record_id, label.field) for label in labels):
+        return OPEN
     if is_last and (matched := _matched(said, record_id, rows, labels, ids[0])):
         return matched
     return _contradicted(said, record_id, known, labels, ids[0])
@@ -233,7 +235,10 @@ def _contradicted(
     others = known.others_of(record_id, label.field)
     if not held or not all(_is_other(reading, value) for value in held):
         return OPEN
-    if any(_could_be(reading, value) for value in others) or _is_reckoned(reading, held + others):
+    if any(_could_be(reading, value) for value in others):
+        return OPEN
+    rules = (n for r in read(known.instructions, said.table.code).of("number") for n in r.numbers)
+    if _is_reckoned(reading, [*held, *others, *rules]):
         return OPEN
     if _said_by_user(reading, known, said):
         return OPEN
@@ -296,16 +301,21 @@ def _could_be(reading: ValueReading, value: Any) -> bool:
 
 
 def _is_reckoned(reading: ValueReading, values: list[Any]) -> bool:
-    """Whether the number is the sum, the difference, the product or the quotient of two of the
-    record's."""
+    """Whether the number is the sum, the difference, the product or the quotient of two others, or
+    one of them with a percentage more or less."""
     numbers = {float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
     return any(
-        close(abs(n), abs(result))
-        for n in reading.numbers
+        close(abs(number), abs(result))
         for a in numbers
         for b in numbers
-        for result in (a + b, a - b, a * b, a / b if b else 0.0, a * b / 100, a - a * b / 100)
+        for result in _results(a, b)
+        for number in reading.numbers
     )
+
+
+def _results(a: float, b: float) -> tuple[float, ...]:
+    part = a * b / 100
+    return (a + b, a - b, a * b, a / (b or 1.0), part, a - part, a + part)
 
 
 def _said_by_user(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:

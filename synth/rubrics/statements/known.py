@@ -96,6 +96,23 @@ class KnownRecords:
     def user_words(self) -> str:
         return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "user")
 
+    @cached_property
+    def instructions(self) -> str:
+        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "system")
+
+    def is_settled(self, record_id: str, field: str) -> bool:
+        """Whether the last value seen of a field is still the record's: what calls changed is
+        known, or no call names the record after it."""
+        if any(call["state_diff"] for call in self._calls):
+            return True
+        seen = [
+            place
+            for place, row in enumerate(self.rows)
+            if row.is_state and record_id in row.ids and field in row.values
+        ]
+        later = self.rows[seen[-1] + 1 :] if seen else ()
+        return not any(record_id in row.ids and not row.is_state for row in later)
+
     def values_of(self, record_id: str, field: str) -> list[Any]:
         """Everything that this field ever was for the record, was asked to be, or may have been
         meant for: of each row that names the record at all."""

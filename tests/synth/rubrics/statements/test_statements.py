@@ -11,7 +11,7 @@ from synth.rubrics.statements.statements import Statement, statements_of, truth_
 
 Row = dict[str, Any]
 
-POLICY = "You are the desk of Lantern Pictures. Today is Thursday, 5 March 2026. A fee is 1.50."
+POLICY = "You are the desk of Lantern Pictures. Today is Thursday, 5 March 2026. A fee is 1.50 or 50 percent."
 BOOKINGS = [
     {"booking": "LP-58213", "film": "The Salt Road", "time": "18:10", "seats": 3, "paid": 34.5},
     {"booking": "LP-58231", "film": "Blue Hours", "time": "20:50", "seats": 20, "paid": 230.0},
@@ -100,7 +100,7 @@ def test_right_values_and_greetings_match(text: str) -> None:
     ("text", "why"),
     [
         ("LP-58231: time 20:30", "time of LP-58231 is '20:50', not '20:30'."),
-        ("LP-58231: seats 25", "seats of LP-58231 is 20, not '25'."),
+        ("LP-58231: seats 27", "seats of LP-58231 is 20, not '27'."),
         ("| LP-58231 | paid | \u00a3203.00 |", "paid of LP-58231 is 230.0, not '\u00a3203.00'."),
         ("The time of LP-58231 is 9:20 pm.", "time of LP-58231 is '20:50', not '9:20 pm"),
         ("LP-58213: date 12 March", "date of LP-58213 is '2026-03-09', not '12 March'."),
@@ -129,6 +129,7 @@ def test_a_value_that_the_record_never_had_is_contradicted(text: str, why: str) 
         "LP-58231: paid \u00a3229.99",  # rounded
         "LP-58231: paid \u00a340",  # the user's own number
         "LP-58231: paid \u00a311.50",  # 230 over 20 seats
+        "LP-58231: paid \u00a3345.00",  # half as much again
         "LP-58231: paid \u00a3203.00 per month",
         "LP-58231: late time 21:30",  # another time than the field's
         "LP-58231: seats 15, paid 150",  # which of the two is wrong is for the judge
@@ -164,6 +165,17 @@ def test_a_statement_before_the_last_call_does_not_match() -> None:
         {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]},
     ]
     assert [s.outcome for s in statements_of(early, CALLS)] == ["open", "open"]
+
+
+def test_what_a_call_may_have_changed_unseen_stays_open() -> None:
+    item = {"item": "IT-2041", "due": "2026-04-01", "copies": 20}
+    calls = [call("look", {}, item), call("extend", {"item": "IT-2041", "days": 2}, "ok")]
+    assert outcome("IT-2041: due 3 April", calls=calls) == "open"
+    assert outcome("IT-2041: due 3 April", calls=calls[:1]) == "contradicted"
+    extended = {"op": "update", "entity": "items", "id": "IT-2041", "before": {}, "after": {"n": 1}}
+    calls[1]["state_diff"] = [extended]
+    assert outcome("IT-2041: due 3 April", calls=calls) == "contradicted"
+    assert outcome("IT-2041: copies 20", calls=calls) == "matched"
 
 
 def test_open_statements_have_what_they_are_about_beside_them() -> None:
