@@ -35,8 +35,10 @@ NUMERIC = re.compile(r"-?\d+(?:\.\d+)?")
 
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _SPAN = re.compile(rf"{_CLOCK.pattern} ?(?:-|\u2013|to) ?{_CLOCK.pattern}")
+_FRACTION = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _TIMES = ("seconds", "minutes", "hours", "days", "weeks", "months", "years")
+_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _ZONED = re.compile(r".*\d(?:[Zz]|[+-]\d{2}:\d{2})")
 
 
@@ -85,7 +87,10 @@ def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
         return True
     numbers: list[ValueReading] = []
     for said in replies:
-        if said.table.find("parts", said.lower):
+        if said.table.find("parts", said.lower) or _FRACTION.search(said.text):
+            return True
+        ordinals = said.table.patterns["ordinals"].findall(said.lower)
+        if any(said.table.ordinals[word] == value for word in ordinals):
             return True
         rough = said.table.find("estimates", said.lower)
         for reading in said.readings:
@@ -114,9 +119,14 @@ def _holds_number(reading: ValueReading, value: float) -> bool:
 
 
 def _converts(value: float, reading: ValueReading) -> bool:
-    """Whether the number is the value in another unit."""
+    """Whether the number is the value in another unit, or a year without its century."""
+    if _FIRST_YEAR <= value < _LAST_YEAR and value % 100 in reading.numbers:
+        return True
+    step = 10.0**-reading.decimals if reading.decimals else 0.0  # 1.2k is 1240, too
     return any(
-        close(value, number * factor) or close(value * factor, number)
+        close(value, number * factor)
+        or close(value * factor, number)
+        or abs(value - number * factor) < step * factor
         for number in reading.numbers
         for factor in FACTORS
         if number and (reading.unit in _TIMES or abs(number) > SMALL or number != int(number))
@@ -140,6 +150,7 @@ def _reckoned(value: float, numbers: Sequence[float]) -> bool:
     """Whether two of the numbers, or all of them, come to the value."""
     return close(sum(numbers), value) or any(
         any(close(abs(value), abs(result)) for result in (a + b, a - b, a * b, a * b / 100))
+        or any(close(value, result) for result in (a * 100 + b, a + b / 100))  # two seventy-five
         or (a and close(value, b / a))
         or (b and close(value, a / b))
         for a, b in itertools.combinations(numbers, 2)

@@ -18,6 +18,9 @@ LETTER = "a-z\u00df-\u024f"
 MIN_SHARE = 0.15
 """Share of function words among the words of a text from which its language counts as known."""
 
+MIN_WORDS = 2
+"""Function words from which on it does: one may stand in another language as well (plus, die)."""
+
 SHORT_WORD = 3
 """Letters up to which the name of a number or a month stands in several languages."""
 
@@ -152,7 +155,8 @@ def _named_language(text: str) -> str | None:
     }
     best = max(counts, key=lambda name: counts[name])
     others = max(count for name, count in counts.items() if name != best)
-    return best if counts[best] > others and counts[best] >= MIN_SHARE * len(words) else None
+    least = max(MIN_WORDS, MIN_SHARE * len(words))
+    return best if counts[best] > others and counts[best] >= least else None
 
 
 def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
@@ -213,6 +217,7 @@ def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
             "currencies": _words(amounts["currencies"], spaced),
             "hundredths": _words(amounts["hundredths"], spaced),
             "nothing": _words(amounts["nothing"], spaced),
+            "ordinals": _words(map(re.escape, ordinals), spaced),
             "parts": _words(numbers["parts"], spaced),
             "weekdays": _words(map(re.escape, weekdays), spaced),
             "units": _words(map(re.escape, units), spaced),

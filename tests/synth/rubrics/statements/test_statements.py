@@ -11,7 +11,7 @@ from synth.rubrics.statements.statements import Statement, statements_of, truth_
 
 Row = dict[str, Any]
 
-POLICY = "You are the desk of Lantern Pictures. Today is Thursday, 5 March 2026. A fee is 1.50 or 50 percent."
+POLICY = "You are a desk. Today is Thursday, 5 March 2026. A fee is 1.50 or 50 percent."
 BOOKINGS = [
     {"booking": "LP-58213", "film": "The Salt Road", "time": "18:10", "seats": 3, "paid": 34.5},
     {"booking": "LP-58231", "film": "Blue Hours", "time": "20:50", "seats": 20, "paid": 230.0},
