@@ -1,9 +1,12 @@
 """Which language a text is in, where its sentences end, and the day on which it is said."""
 
+import tomllib
 from datetime import date
+from pathlib import Path
 
 import pytest
 
+from synth.rubrics.reading import locales
 from synth.rubrics.reading.locales import CODES, language_of, locale
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
@@ -39,6 +42,18 @@ def test_every_table_knows_months_units_and_words() -> None:
         assert set(table.months.values()) in ({*range(1, 13)}, set())
         assert set(table.units.values()) >= {"minutes", "hours", "days", "weeks", "years"}
         assert all(len(word) == len(word.lower()) for word in table.number_words)
+
+
+def test_all_tables_say_the_same_kinds_of_things() -> None:
+    tables = [
+        tomllib.loads((Path(locales.__file__).parent / f"{code}.toml").read_text())
+        for code in CODES
+    ]
+    for table in tables[1:]:
+        assert table.keys() == tables[0].keys()
+        for part, entries in table.items():
+            if isinstance(entries, dict):
+                assert entries.keys() == tables[0][part].keys(), part
 
 
 def test_a_language_without_a_table_is_an_error() -> None:
