@@ -12,7 +12,7 @@ from datetime import date
 from synth.rubrics.criteria import CheckedScalar
 from synth.rubrics.reading.clock import DAY
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
-from synth.rubrics.values import close, fits_day, minutes_of, moment_of
+from synth.rubrics.values import close, fits_day, is_day, is_time, minutes_of, moment_of, squeezed
 
 SMALL = 12
 """Up to here a whole number may be told by a list or a word (both, a pair), so that it is never
@@ -54,6 +54,10 @@ def parts_of_text(value: str) -> list[date | int]:
     return []
 
 
+def says_part(reading: ValueReading, part: date | int) -> bool:
+    return is_time(reading, part) if isinstance(part, int) else is_day(reading, part)
+
+
 def could_be_told(value: CheckedScalar, replies: Sequence[TextReadings]) -> bool:
     """Whether anything that was said could be the value: rounded, in other units, summed up, or in
     words that are not read here. True of all text that is no id, which has too many wordings."""
@@ -77,9 +81,7 @@ def _is_identifier(value: str) -> bool:
 
 def _could_be_id(value: str, replies: Sequence[TextReadings]) -> bool:
     """Told without its marks, or by its last digits."""
-    squeezed = re.sub(r"[\W_]+", "", "".join(said.lower for said in replies))
-    whole = re.sub(r"[\W_]+", "", value.lower())
-    return whole[-4:] in squeezed
+    return squeezed(value)[-4:] in squeezed("".join(said.lower for said in replies))
 
 
 def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:

@@ -6,19 +6,18 @@ here, and nothing in any reply could be the value. All else is open, and the jud
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
 from synth.rubrics.episode import Episode, Verdict
-from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text
+from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
 from synth.rubrics.reading.locales import language_of
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
-from synth.rubrics.values import find_words, is_day, is_number, is_time
+from synth.rubrics.values import find_words, is_number, shape_of
 
 QUOTED = 120
 """Characters of a reply that evidence quotes."""
@@ -27,10 +26,15 @@ _CLAUSE = re.compile(r"[.,;:!?()\n\u3002\uff0c\uff1b\uff1a\uff01\uff1f|]")
 
 
 def words_to_user(episode: Episode) -> Iterator[str]:
-    """What the agent told the user. Text beside tool calls is the agent thinking aloud."""
-    for message in episode.messages:
+    """What the agent told the user."""
+    return (text for _, text in replies_in(episode.messages))
+
+
+def replies_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """(place, text) of what was said to the user; text beside calls is the agent thinking aloud."""
+    for place, message in enumerate(messages):
         if message["role"] == "assistant" and not message.get("tool_calls"):
-            yield message.get("content") or ""
+            yield place, message.get("content") or ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ def _found(value: CheckedScalar, said: TextReadings) -> Iterator[list[_Hit]]:
         return
     parts = parts_of_text(value)
     if parts:
-        found = [[r for r in said.readings if _says(r, part)] for part in parts]
+        found = [[r for r in said.readings if says_part(r, part)] for part in parts]
         if all(found):
             for first in found[0]:
                 nearest = [min(rs, key=lambda r: abs(r.start - first.start)) for rs in found[1:]]
@@ -143,10 +147,6 @@ def _found(value: CheckedScalar, said: TextReadings) -> Iterator[list[_Hit]]:
         for reading in said.readings:
             if is_number(reading, float(value)):
                 yield [_hit(reading)]
-
-
-def _says(reading: ValueReading, part: date | int) -> bool:
-    return is_time(reading, part) if isinstance(part, int) else is_day(reading, part)
 
 
 def _hit(reading: ValueReading) -> _Hit:
@@ -202,11 +202,6 @@ def _of_another(place: ValuePlace, said: TextReadings, start: int, end: int) -> 
     return place.id.lower() not in named and any(
         shape_of(name) == shape_of(place.id.lower()) for name in named
     )
-
-
-def shape_of(name: str) -> str:
-    """`LP-58213` and `LP-58231` have one shape: LP-00000."""
-    return re.sub(r"\d", "0", name)
 
 
 def _quoted(reply: _Reply, hit: _Hit) -> str:

@@ -137,6 +137,16 @@ def find_words(said: TextReadings, value: str) -> re.Match[str] | None:
     return re.search(rf"{start}{words}(?!\w)", said.lower)
 
 
+def squeezed(text: str) -> str:
+    """Letters and digits only, in lower case: however an id is grouped."""
+    return re.sub(r"[\W_]+", "", text.lower())
+
+
+def shape_of(name: str) -> str:
+    """`LP-58213` and `LP-58231` have one shape: LP-00000."""
+    return re.sub(r"\d", "0", name)
+
+
 def dates_in(text: str) -> list[tuple[int | None, int, int]]:
     """(year or None, month, day) of every date in a text; slashed ones in both readings."""
     return [

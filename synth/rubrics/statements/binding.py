@@ -9,17 +9,17 @@ stands nowhere in the conversation.
 import re
 from typing import Any, Literal, NamedTuple
 
-from synth.rubrics.possible import FACTORS
+from synth.rubrics.possible import FACTORS, parts_of_text, says_part
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
-from synth.rubrics.statements.known import KnownRecords, KnownRow, label_of, squeezed
+from synth.rubrics.statements.known import KnownRecords, KnownRow, label_of
 from synth.rubrics.values import (
     close,
     fits_day,
-    is_day,
     is_number,
-    is_time,
     minutes_of,
     moment_of,
+    shape_of,
+    squeezed,
 )
 
 Outcome = Literal["matched", "contradicted", "open"]
@@ -33,7 +33,6 @@ _BLOCKERS = ("negations", "conditions", "comparisons", "history", "reckoning", "
 _DOUBTS = ("negations", "conditions", "reports", "alternatives", "openers")
 """Words beside which an unknown id may rightly stand."""
 
-_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -82,16 +81,12 @@ def _unknown_id(
             continue
         if not own[0].isalpha() or _is_doubtful(said, _DOUBTS):
             continue
-        alike = [name for name in known.of_record if _make(name) == _make(own)]
+        alike = [name for name in known.of_record if shape_of(name) == shape_of(own)]
         if alike:
             shown = ", ".join(name.upper() for name in alike[:3])
             why = f"{reading.words} stands nowhere in the conversation, whose ids are {shown}."
             return StatementFinding("contradicted", why)
     return None
-
-
-def _make(name: str) -> str:
-    return re.sub(r"\d", "0", name)
 
 
 def _is_doubtful(said: TextReadings, kinds: tuple[str, ...], text: str | None = None) -> bool:
@@ -209,11 +204,7 @@ def is_value(reading: ValueReading, value: Any) -> bool:
         return is_number(reading, value)
     if not isinstance(value, str):
         return False
-    if moment := moment_of(value):
-        return len(value) <= 10 and is_day(reading, moment)
-    if clock := _CLOCK.fullmatch(value):
-        return is_time(reading, int(clock[1]) * 60 + int(clock[2]))
-    return False
+    return [says_part(reading, part) for part in parts_of_text(value)] == [True]
 
 
 def _contradicted(
@@ -273,13 +264,13 @@ def _is_other(reading: ValueReading, value: Any) -> bool:
     if isinstance(value, int | float):
         plain = reading.kind == "number" and reading.unit in ("", "money")
         return plain and not _could_be(reading, value)
-    moment, clock = moment_of(value), _CLOCK.fullmatch(value)
-    if moment is not None and len(value) <= 10:
-        named = all(month and day for _, month, day in reading.days) and bool(reading.days)
-        return reading.kind == "date" and named and not _could_be(reading, value)
-    if clock is not None:
-        return reading.kind == "time" and not _could_be(reading, value)
-    return False
+    parts = parts_of_text(value)
+    if len(parts) != 1 or _could_be(reading, value):
+        return False
+    if isinstance(parts[0], int):
+        return reading.kind == "time"
+    named = all(month and day for _, month, day in reading.days) and bool(reading.days)
+    return reading.kind == "date" and named
 
 
 def _could_be(reading: ValueReading, value: Any) -> bool:

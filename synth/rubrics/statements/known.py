@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from synth.rubrics.values import squeezed
 
 MOST_ROWS = 400
 """Objects of one conversation's results that are looked at."""
@@ -129,11 +130,6 @@ class KnownRecords:
             for name, value in row.values.items()
             if name != field
         ]
-
-
-def squeezed(text: str) -> str:
-    """Letters and digits only, in lower case: however an id is grouped."""
-    return re.sub(r"[\W_]+", "", text.lower())
 
 
 def label_of(field: str) -> str:
