@@ -159,6 +159,7 @@ def test_the_user_s_language_counts_where_the_reply_is_too_short_to_tell() -> No
     asks = {"role": "user", "content": "Wie viel kostet das denn, und wann ist es bei mir?"}
     assert told("Gerne: 1.240,50 EUR", 1240.5, asks=asks).passed
     assert told("Ok: 1.240", 1240, asks=asks).passed
+    assert told("\xdcbermorgen schon!", "2026-04-17").passed is None
     foreign = {"role": "user", "content": "Quanto custa isto e quando chega na minha casa?"}
     assert told("Ok: 41", 38.5, asks=foreign).passed is None
 
