@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.rubrics.built_in import BUILT_IN, COMMUNICATE, Verdict, episode_of
@@ -167,6 +167,7 @@ def test_the_user_s_language_counts_where_the_reply_is_too_short_to_tell() -> No
 amounts = st.integers(1300, 10**7).map(lambda cents: cents / 100)
 
 
+@settings(deadline=None)
 @given(amounts, st.sampled_from(["\u20ac", "\xa3", "$", ""]))
 def test_an_amount_that_is_told_never_fails(value: float, symbol: str) -> None:
     texts = [
@@ -180,6 +181,7 @@ def test_an_amount_that_is_told_never_fails(value: float, symbol: str) -> None:
     assert False not in verdicts
 
 
+@settings(deadline=None)
 @given(amounts, amounts)
 def test_another_amount_is_never_told(value: float, other: float) -> None:
     if abs(value - other) >= 0.01:
