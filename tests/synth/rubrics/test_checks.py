@@ -41,7 +41,7 @@ def passes(kind: str, spec: Row | None, **episode: Any) -> bool:
     )
     assert found is not None
     assert found.evidence.startswith("Expected")
-    assert found.passed == (found.score == 1.0)
+    assert found.passed is (found.score == 1.0)
     return found.passed
 
 
