@@ -42,7 +42,8 @@ from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
 from synth.episode.rollout import assistant_message, episode_seed
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import FaultInjectionConfig
-from synth.episode.users.faults import TurnFault, UserFault, UserTalk, was_spoken_of
+from synth.episode.users.acts import was_spoken_of
+from synth.episode.users.faults import TurnFault, UserFault, UserTalk
 from synth.episode.users.user import LlmUser, Scene, UserTurn
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
