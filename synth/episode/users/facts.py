@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from synth.rubrics.reading.clock import DAY
 from synth.rubrics.reading.days import CalendarDay
-from synth.rubrics.reading.locales import cleaned, language_of
-from synth.rubrics.reading.readings import Reading, read
+from synth.rubrics.reading.locales import cleaned, language_of, locale
+from synth.rubrics.reading.readings import READ_IN, Reading, read
 from synth.rubrics.values import close, mentions
 
 SMALL_NUMBER = 12
@@ -48,9 +48,8 @@ _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.\w+)+\b")
 _LISTED = re.compile(r"^\s*\d{1,2}[.)]\s", re.MULTILINE)
 _ORDINARY = re.compile(r"[A-Za-z]?[a-z\u00df-\u00ff]{2,}")
 """A part of a hyphenated word that makes it a word: 100-Euro-Gutschein."""
-_NAME = re.compile(
-    r"[A-Z][\w'\u2019-]*[a-z\u00df-\u024f][\w-]*(?: [A-Z][\w'\u2019-]*[a-z\u00df-\u024f][\w-]*)+"
-)
+_CAPITAL = r"[A-Z\u00c0-\u00de][\w'-]*[a-z\u00df-\u024f][\w-]*"
+_NAME = re.compile(rf"\b{_CAPITAL}(?: {_CAPITAL})*")
 _START = re.compile(r"(?:^|[.!?:;\n\"(\u201c-])\s*$")
 
 
@@ -134,12 +133,12 @@ class Grounds:
         """As `number_is_open`, of a name of two words or more."""
         return bool(self._open_names) and not any(mentions(text, n) for n in self._open_names)
 
-    def is_open_first_name(self, word: str, text: str) -> bool:
-        return self.name_is_open(text) and any(n.split()[0] == word for n in self._open_names)
+    def is_open_first_name(self, word: str) -> bool:
+        return any(name.split()[0] == word for name in self._open_names)
 
     @cached_property
     def _open_names(self) -> list[str]:
-        return [value for value in self._open_texts if _NAME.fullmatch(value)]
+        return [v for v in self._open_texts if " " in v and _NAME.fullmatch(v)]
 
     @cached_property
     def open_times(self) -> list[int]:
@@ -268,18 +267,21 @@ def _replaces_time(text: str, grounds: Grounds) -> bool:
 
 
 def _names(text: str, grounds: Grounds) -> Iterator[Invention]:
-    """Names of two words or more of which nobody has spoken: sure where a first name that the user
-    was given goes on with another surname, doubtful where one stands in place of a name that it was
-    given."""
-    replaces = grounds.name_is_open(text) and language_of(text) != "de"  # which has capital nouns
+    """Names of which nobody has spoken: sure where a first name that the user was given goes on
+    with another surname, doubtful where one stands in place of a name that it was given."""
+    if not grounds.name_is_open(text):
+        return
+    language = language_of(text)
+    table = locale(language or READ_IN)
     for match in _NAME.finditer(text):
         words = match[0].split()
-        if _START.search(text[: match.start()]) and not grounds.has_word(words[0]):
+        if _START.search(text[: match.start()]) and not grounds.is_open_first_name(words[0]):
             words = words[1:]  # its capital says nothing
-        new = [word for word in words if not grounds.has_word(word)]
-        if new and new == words[1:2] and grounds.is_open_first_name(words[0], text):
+        named = [w for w in words if w.lower() not in {*table.months, *table.weekdays}]
+        new = [word for word in named if not grounds.has_word(word)]
+        if new and new == words[1:2] and grounds.is_open_first_name(words[0]):
             yield Invention(match[0], True)
-        elif len(new) > 1 and replaces:
+        elif new and language != "de":  # which has capital nouns
             yield Invention(match[0], False)
 
 
