@@ -42,7 +42,7 @@ SENSELESS_WORDS = 24
 SENSELESS_SHARE = 0.25
 """Share of different words among the words of such a message."""
 
-Hint = Literal["out_of_role", "serves", "closing"]
+TurnHint = Literal["out_of_role", "serves", "closing"]
 
 _MARKS = re.compile(
     r"^#+ *(?:persona|what you (?:want|know|can do yourself)|rules) *$|\((?:say it at once|"
@@ -63,14 +63,14 @@ def _hints() -> dict[str, Any]:
 
 
 @cache
-def _pattern(hint: Hint) -> re.Pattern[str]:
+def _pattern(hint: TurnHint) -> re.Pattern[str]:
     """Of all languages: what a user slips into need not be in its own."""
     tables = [table for table in _hints().values() if hint in table]
     spaced = [word for table in tables if table is not _hints()["zh"] for word in table[hint]]
     return re.compile(rf"\b(?:{'|'.join(spaced)})|{'|'.join(_hints()['zh'][hint])}")
 
 
-def hinted(hint: Hint, text: str) -> bool:
+def hinted(hint: TurnHint, text: str) -> bool:
     """Whether words stand in the text that often, and not always, go with this."""
     return _pattern(hint).search(lowered(cleaned(text))) is not None
 
