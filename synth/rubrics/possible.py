@@ -11,8 +11,8 @@ from datetime import date
 
 from synth.rubrics.criteria import CheckedScalar
 from synth.rubrics.reading.clock import DAY
-from synth.rubrics.reading.readings import Reading, ReadText, read
-from synth.rubrics.values import close, fits_day, minutes_of, moment_of
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
+from synth.rubrics.values import close, fits_day, is_day, is_time, minutes_of, moment_of, squeezed
 
 SMALL = 12
 """Up to here a whole number may be told by a list or a word (both, a pair), so that it is never
@@ -35,8 +35,10 @@ NUMERIC = re.compile(r"-?\d+(?:\.\d+)?")
 
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _SPAN = re.compile(rf"{_CLOCK.pattern} ?(?:-|\u2013|to) ?{_CLOCK.pattern}")
+_FRACTION = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _TIMES = ("seconds", "minutes", "hours", "days", "weeks", "months", "years")
+_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _ZONED = re.compile(r".*\d(?:[Zz]|[+-]\d{2}:\d{2})")
 
 
@@ -52,7 +54,11 @@ def parts_of_text(value: str) -> list[date | int]:
     return []
 
 
-def could_be_told(value: CheckedScalar, replies: Sequence[ReadText]) -> bool:
+def says_part(reading: ValueReading, part: date | int) -> bool:
+    return is_time(reading, part) if isinstance(part, int) else is_day(reading, part)
+
+
+def could_be_told(value: CheckedScalar, replies: Sequence[TextReadings]) -> bool:
     """Whether anything that was said could be the value: rounded, in other units, summed up, or in
     words that are not read here. True of all text that is no id, which has too many wordings."""
     if isinstance(value, int | float):
@@ -73,19 +79,20 @@ def _is_identifier(value: str) -> bool:
     return value.isdigit() or [r.words for r in readings if r.kind == "id"] == [value]
 
 
-def _could_be_id(value: str, replies: Sequence[ReadText]) -> bool:
+def _could_be_id(value: str, replies: Sequence[TextReadings]) -> bool:
     """Told without its marks, or by its last digits."""
-    squeezed = re.sub(r"[\W_]+", "", "".join(said.lower for said in replies))
-    whole = re.sub(r"[\W_]+", "", value.lower())
-    return whole[-4:] in squeezed
+    return squeezed(value)[-4:] in squeezed("".join(said.lower for said in replies))
 
 
-def _could_be_number(value: float, replies: Sequence[ReadText]) -> bool:
+def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
     if value == int(value) and abs(value) <= SMALL:
         return True
-    numbers: list[Reading] = []
+    numbers: list[ValueReading] = []
     for said in replies:
-        if said.table.find("parts", said.lower):
+        if said.table.find("parts", said.lower) or _FRACTION.search(said.text):
+            return True
+        ordinals = said.table.patterns["ordinals"].findall(said.lower)
+        if any(said.table.ordinals[word] == value for word in ordinals):
             return True
         rough = said.table.find("estimates", said.lower)
         for reading in said.readings:
@@ -100,7 +107,7 @@ def _could_be_number(value: float, replies: Sequence[ReadText]) -> bool:
     return _reckoned(value, list(dict.fromkeys(told))[:MOST_SUMMED])
 
 
-def _holds_number(reading: Reading, value: float) -> bool:
+def _holds_number(reading: ValueReading, value: float) -> bool:
     """Whether the number is part of a date, a time or an id, or in characters that are read only
     roughly."""
     if reading.kind == "date":
@@ -113,10 +120,15 @@ def _holds_number(reading: Reading, value: float) -> bool:
     return is_chinese and not any(map(str.isdigit, reading.words))
 
 
-def _converts(value: float, reading: Reading) -> bool:
-    """Whether the number is the value in another unit."""
+def _converts(value: float, reading: ValueReading) -> bool:
+    """Whether the number is the value in another unit, or a year without its century."""
+    if _FIRST_YEAR <= value < _LAST_YEAR and value % 100 in reading.numbers:
+        return True
+    step = 10.0**-reading.decimals if reading.decimals else 0.0  # 1.2k is 1240, too
     return any(
-        close(value, number * factor) or close(value * factor, number)
+        close(value, number * factor)
+        or close(value * factor, number)
+        or abs(value - number * factor) < step * factor
         for number in reading.numbers
         for factor in FACTORS
         if number and (reading.unit in _TIMES or abs(number) > SMALL or number != int(number))
@@ -140,13 +152,14 @@ def _reckoned(value: float, numbers: Sequence[float]) -> bool:
     """Whether two of the numbers, or all of them, come to the value."""
     return close(sum(numbers), value) or any(
         any(close(abs(value), abs(result)) for result in (a + b, a - b, a * b, a * b / 100))
+        or any(close(value, result) for result in (a * 100 + b, a + b / 100))  # two seventy-five
         or (a and close(value, b / a))
         or (b and close(value, a / b))
         for a, b in itertools.combinations(numbers, 2)
     )
 
 
-def _could_be_part(part: date | int, replies: Sequence[ReadText]) -> bool:
+def _could_be_part(part: date | int, replies: Sequence[TextReadings]) -> bool:
     """Of a day: weekdays, days by their number, spans of days. Of a time: hours by their number."""
     for said in replies:
         if isinstance(part, int):
@@ -160,7 +173,7 @@ def _could_be_part(part: date | int, replies: Sequence[ReadText]) -> bool:
     return False
 
 
-def _could_be_time(reading: Reading, minutes: int) -> bool:
+def _could_be_time(reading: ValueReading, minutes: int) -> bool:
     if reading.kind == "time":
         return minutes in reading.minutes
     if reading.unit in ("hours", "minutes"):
@@ -171,14 +184,14 @@ def _could_be_time(reading: Reading, minutes: int) -> bool:
     return not reading.unit and any(number in spelled for number in reading.numbers)
 
 
-def _could_be_day(reading: Reading, day: date) -> bool:
+def _could_be_day(reading: ValueReading, day: date) -> bool:
     if reading.kind == "date":
         return not reading.days or any(fits_day(said, day) for said in reading.days)
     spans = reading.unit in ("days", "weeks", "months")
     return spans or any(number == day.day for number in reading.numbers)
 
 
-def _names_month(said: ReadText, day: date) -> bool:
+def _names_month(said: TextReadings, day: date) -> bool:
     """Whether the day's month is named without a day."""
     return any(
         said.table.months[match[0]] == day.month

@@ -6,19 +6,18 @@ here, and nothing in any reply could be the value. All else is open, and the jud
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
 from synth.rubrics.episode import Episode, Verdict
-from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text
+from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
 from synth.rubrics.reading.locales import language_of
-from synth.rubrics.reading.readings import Reading, ReadText, read
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
-from synth.rubrics.values import find_words, is_day, is_number, is_time
+from synth.rubrics.values import find_words, is_number, shape_of
 
 QUOTED = 120
 """Characters of a reply that evidence quotes."""
@@ -27,15 +26,20 @@ _CLAUSE = re.compile(r"[.,;:!?()\n\u3002\uff0c\uff1b\uff1a\uff01\uff1f|]")
 
 
 def words_to_user(episode: Episode) -> Iterator[str]:
-    """What the agent told the user. Text beside tool calls is the agent thinking aloud."""
-    for message in episode.messages:
+    """What the agent told the user."""
+    return (text for _, text in replies_in(episode.messages))
+
+
+def replies_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """(place, text) of what was said to the user; text beside calls is the agent thinking aloud."""
+    for place, message in enumerate(messages):
         if message["role"] == "assistant" and not message.get("tool_calls"):
-            yield message.get("content") or ""
+            yield place, message.get("content") or ""
 
 
 @dataclass(frozen=True)
 class _Reply:
-    said: ReadText
+    said: TextReadings
     is_last: bool
     is_known: bool
     """Whether its language has a table."""
@@ -56,7 +60,7 @@ class _Hit(NamedTuple):
 
     start: int
     end: int
-    reading: Reading | None = None
+    reading: ValueReading | None = None
 
 
 def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
@@ -78,19 +82,19 @@ def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
 def replies_of(episode: Episode) -> list[_Reply]:
     texts = [text for text in words_to_user(episode) if text.strip()]
     users = [m.get("content") or "" for m in episode.messages if m["role"] == "user"]
-    common = language_of("\n".join(texts)) or language_of("\n".join(users))
+    otherwise = "\n".join(texts), "\n".join(users)
     today = today_of(episode.messages, (call.observation for call in episode.calls))
     last = [m["role"] for m in episode.messages][-1:] == ["assistant"]
     replies = []
     for place, text in enumerate(texts, 1):
-        language = language_of(text) or common
+        language = language_of(text, *otherwise)
         is_last = last and place == len(texts)
         said = read(text, language, today)
         replies.append(_Reply(said, is_last, language is not None or _has_no_words(said)))
     return replies
 
 
-def _has_no_words(said: ReadText) -> bool:
+def _has_no_words(said: TextReadings) -> bool:
     """Whether a text is values and nothing else, which need no language."""
     rest = said.lower
     for reading in said.readings:
@@ -121,7 +125,7 @@ PLAIN_FLAWS = (DENIED, ONE_OF_SEVERAL)
 """Ways of saying a value that leave no doubt that it is not told."""
 
 
-def _found(value: CheckedScalar, said: ReadText) -> Iterator[list[_Hit]]:
+def _found(value: CheckedScalar, said: TextReadings) -> Iterator[list[_Hit]]:
     """The places of a text that say the value; several at once for a day and a time."""
     if isinstance(value, int | float):
         for reading in said.readings:
@@ -131,7 +135,7 @@ def _found(value: CheckedScalar, said: ReadText) -> Iterator[list[_Hit]]:
         return
     parts = parts_of_text(value)
     if parts:
-        found = [[r for r in said.readings if _says(r, part)] for part in parts]
+        found = [[r for r in said.readings if says_part(r, part)] for part in parts]
         if all(found):
             for first in found[0]:
                 nearest = [min(rs, key=lambda r: abs(r.start - first.start)) for rs in found[1:]]
@@ -145,11 +149,7 @@ def _found(value: CheckedScalar, said: ReadText) -> Iterator[list[_Hit]]:
                 yield [_hit(reading)]
 
 
-def _says(reading: Reading, part: date | int) -> bool:
-    return is_time(reading, part) if isinstance(part, int) else is_day(reading, part)
-
-
-def _hit(reading: Reading) -> _Hit:
+def _hit(reading: ValueReading) -> _Hit:
     return _Hit(reading.start, reading.end, reading)
 
 
@@ -158,10 +158,8 @@ def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
     said, table = reply.said, reply.said.table
     start, end = reply.sentence(hit.start)
     before, after = said.lower[start : hit.start], said.lower[hit.end : end]
-    clause = _CLAUSE.split(before)[-1]
-    links = rf"(?:\W+(?:{'|'.join(map(re.escape, table.link_words))}))*\W*$"
-    contrast = table.patterns["contrasts"]
-    if contrast and re.search(rf"(?:{contrast.pattern}){links}", clause):
+    clause = table.patterns["turns"].split(_CLAUSE.split(before)[-1])[-1]
+    if table.find("denied", clause):
         return DENIED
     is_question = after.rstrip("\"') ").endswith(("?", "\uff1f"))
     if _is_alternative(hit, said, start, end):
@@ -175,13 +173,11 @@ def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
     return None
 
 
-def _is_alternative(hit: _Hit, said: ReadText, start: int, end: int) -> bool:
+def _is_alternative(hit: _Hit, said: TextReadings, start: int, end: int) -> bool:
     """Whether another value of the kind stands beside it, with "or" between the two."""
-    alternatives = said.table.patterns["alternatives"]
-    if hit.reading is None or alternatives is None:
+    if hit.reading is None:
         return False
-    link = "|".join(map(re.escape, said.table.link_words))
-    joint = re.compile(rf"[ \"\']*,? *(?:{alternatives.pattern})(?:\W+(?:{link}|full|even))*\W*")
+    joint = said.table.patterns["either"]
     for other in said.of(hit.reading.kind):
         if not start <= other.start < end or _overlap(hit.reading, other):
             continue
@@ -193,24 +189,19 @@ def _is_alternative(hit: _Hit, said: ReadText, start: int, end: int) -> bool:
     return False
 
 
-def _overlap(a: Reading, b: Reading) -> bool:
+def _overlap(a: ValueReading, b: ValueReading) -> bool:
     """Whether two readings can be one value."""
     return bool({*a.numbers, *a.minutes} & {*b.numbers, *b.minutes}) or any(
         x == y for x in a.days for y in b.days
     )
 
 
-def _of_another(place: ValuePlace, said: ReadText, start: int, end: int) -> bool:
+def _of_another(place: ValuePlace, said: TextReadings, start: int, end: int) -> bool:
     """Whether the sentence names another record of the same make, and not the one in question."""
     named = {r.words.lower() for r in said.of("id") if start <= r.start < end}
     return place.id.lower() not in named and any(
         shape_of(name) == shape_of(place.id.lower()) for name in named
     )
-
-
-def shape_of(name: str) -> str:
-    """`LP-58213` and `LP-58231` have one shape: LP-00000."""
-    return re.sub(r"\d", "0", name)
 
 
 def _quoted(reply: _Reply, hit: _Hit) -> str:

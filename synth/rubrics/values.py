@@ -12,7 +12,7 @@ from typing import Any
 
 from synth.rubrics.reading.days import CalendarDay
 from synth.rubrics.reading.locales import cleaned, language_of
-from synth.rubrics.reading.readings import Reading, ReadText, read
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 
 _ISO = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:[Zz]|[+-]\d{2}:\d{2})?)?"
@@ -77,7 +77,7 @@ def mentions(text: str, value: str | int | float) -> bool:
     return find_words(said, value) is not None
 
 
-def is_number(reading: Reading, value: float) -> bool:
+def is_number(reading: ValueReading, value: float) -> bool:
     """Exactly, or rounded to two decimals or more; 0.15 also as 15%."""
     if reading.kind != "number" or not reading.is_sure:
         return False
@@ -86,7 +86,7 @@ def is_number(reading: Reading, value: float) -> bool:
     return close(said, rounded) or (reading.unit == "percent" and close(said / 100, value))
 
 
-def is_day(reading: Reading, day: date) -> bool:
+def is_day(reading: ValueReading, day: date) -> bool:
     """A date without a year is taken for the one meant."""
     return reading.is_sure and any(fits_day(said, day) for said in reading.days)
 
@@ -97,7 +97,7 @@ def fits_day(said: CalendarDay, day: date) -> bool:
     return any(said) and all(part in (None, mine) for part, mine in zip(said, own, strict=True))
 
 
-def is_time(reading: Reading, minutes: int) -> bool:
+def is_time(reading: ValueReading, minutes: int) -> bool:
     return reading.kind == "time" and reading.minutes[0] == minutes
 
 
@@ -120,7 +120,7 @@ def minutes_of(moment: datetime) -> int:
     return moment.hour * 60 + moment.minute
 
 
-def find_words(said: ReadText, value: str) -> re.Match[str] | None:
+def find_words(said: TextReadings, value: str) -> re.Match[str] | None:
     """The words of the value in a text, as whole words, with '_', '-' and spaces taken for each
     other: 'in_progress' is 'in progress', 'checkup' is 'check-up'. One letter counts in its own
     case only."""
@@ -135,6 +135,16 @@ def find_words(said: ReadText, value: str) -> re.Match[str] | None:
         return re.search(words, said.lower)
     start = r"(?<!\w)" if needle[0].isalnum() else ""  # +05:45 ends a moment
     return re.search(rf"{start}{words}(?!\w)", said.lower)
+
+
+def squeezed(text: str) -> str:
+    """Letters and digits only, in lower case: however an id is grouped."""
+    return re.sub(r"[\W_]+", "", text.lower())
+
+
+def shape_of(name: str) -> str:
+    """`LP-58213` and `LP-58231` have one shape: LP-00000."""
+    return re.sub(r"\d", "0", name)
 
 
 def dates_in(text: str) -> list[tuple[int | None, int, int]]:

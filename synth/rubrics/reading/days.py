@@ -17,6 +17,7 @@ _ISO = re.compile(
     r"(?:[t ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:z\b|[+-]\d{2}:\d{2})?)?(?![\d-])"
 )
 _SLASHED = re.compile(r"(?<![\d/.-])(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-]|\.\d)")
+_MARKED = re.compile(r"\d[/.-]\d")
 _SHORT = re.compile(r"(?<![\d/.-])(\d{1,2})/(\d{1,2})(?![\d/])")
 _DAYS = {"days": 1, "weeks": 7}
 
@@ -73,6 +74,8 @@ def _named(text: str, table: Locale) -> Iterator[WrittenDay]:
 
 
 def _slashed(text: str) -> Iterator[WrittenDay]:
+    if not _MARKED.search(text):
+        return
     for m in _SLASHED.finditer(text):
         year = int(m[4]) if len(m[4]) == 4 else 2000 + int(m[4])
         first, second = int(m[1]), int(m[3])

@@ -18,6 +18,9 @@ LETTER = "a-z\u00df-\u024f"
 MIN_SHARE = 0.15
 """Share of function words among the words of a text from which its language counts as known."""
 
+MIN_WORDS = 2
+"""Function words from which on it does: one may stand in another language as well (plus, die)."""
+
 SHORT_WORD = 3
 """Letters up to which the name of a number or a month stands in several languages."""
 
@@ -132,23 +135,28 @@ def _telling_words(table: Locale) -> frozenset[str]:
     return table.function_words | {word for word in named if len(word) > SHORT_WORD}
 
 
+def language_of(text: str, *otherwise: str) -> str | None:
+    """Code of the language that a text is written in, or of the first of the texts after it that
+    tells one where it is too short. None where nothing tells it, or the language has no table."""
+    for part in (text, *otherwise):
+        if (name := _named_language(part)) is not None:
+            return name if name in CODES else None
+    return None
+
+
 @lru_cache(maxsize=512)
-def language_of(text: str) -> str | None:
-    """Code of the language that a text is written in; None where it has no table, or the text is
-    too short to tell."""
+def _named_language(text: str) -> str | None:
     text = lowered(cleaned(text))
     words = _WORD.findall(text)
     if len(_HAN.findall(text)) > len(words):
-        return "zh" if not re.search(r"[\u3040-\u30ff]", text) else None
-    if not words:
-        return None
+        return "japanese" if re.search(r"[\u3040-\u30ff]", text) else "zh"
     counts = {
         name: sum(word in known for word in words) for name, known in _function_words().items()
     }
     best = max(counts, key=lambda name: counts[name])
-    sure = counts[best] >= max(1, MIN_SHARE * len(words))
-    others = [n for name, n in counts.items() if name != best]
-    return best if best in CODES and sure and counts[best] > max(others) else None
+    others = max(count for name, count in counts.items() if name != best)
+    least = max(MIN_WORDS, MIN_SHARE * len(words))
+    return best if counts[best] > others and counts[best] >= least else None
 
 
 def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
@@ -179,6 +187,7 @@ def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
     def all_of(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
         return tuple(map(compiled, patterns)) if months or not spaced else ()
 
+    links = _alternatives(table["context"]["links"].split())
     context = {name: _words(entries, spaced) for name, entries in _lists(table["context"])}
     return Locale(
         code=code,
@@ -202,11 +211,13 @@ def _compiled(code: str, table: Mapping[str, Any]) -> Locale:
         link_words=frozenset(table["context"]["links"].split()),
         patterns=context
         | _number_words(words, numbers, spaced)
+        | _joining(links, context)
         | {
             "percent": _words([r"%", *amounts["percent"]], spaced),
             "currencies": _words(amounts["currencies"], spaced),
             "hundredths": _words(amounts["hundredths"], spaced),
             "nothing": _words(amounts["nothing"], spaced),
+            "ordinals": _words(map(re.escape, ordinals), spaced),
             "parts": _words(numbers["parts"], spaced),
             "weekdays": _words(map(re.escape, weekdays), spaced),
             "units": _words(map(re.escape, units), spaced),
@@ -293,6 +304,18 @@ def _edged(pattern: str, spaced: bool) -> str:
 
 def _words(patterns: Iterable[str], spaced: bool) -> re.Pattern[str]:
     return re.compile(_any(patterns, spaced=spaced))
+
+
+def _joining(links: str, context: Mapping[str, re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
+    """Patterns of what stands between a label and its value (`glue`), before a value that is denied
+    (`denied`), and between two values of which one is meant (`either`)."""
+    gap = r"[ :=|\"'()-]*"
+    contrast, alternative = context["contrasts"].pattern, context["alternatives"].pattern
+    return {
+        "glue": re.compile(rf"(?:{gap}(?:{links})(?![\w']))*{gap}"),
+        "denied": re.compile(rf"(?:{contrast})(?:\W+(?:{links}))*\W*$"),
+        "either": re.compile(rf"[ \"\']*,? *(?:{alternative})(?:\W+(?:{links}|full))*\W*"),
+    }
 
 
 def _number_words(

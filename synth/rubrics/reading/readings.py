@@ -35,7 +35,7 @@ _UNITS = (("percent", "percent"), ("currencies", "money"), ("hundredths", "money
 """Words that may follow a number -> the unit that they make it; a unit of time is its own."""
 
 
-class Reading(NamedTuple):
+class ValueReading(NamedTuple):
     start: int
     end: int
     """Place in the cleaned text."""
@@ -54,45 +54,47 @@ class Reading(NamedTuple):
     decimals: int = 0
 
 
-class ReadText(NamedTuple):
+class TextReadings(NamedTuple):
     text: str
     """Cleaned; what the places refer to."""
     lower: str
     table: Locale
-    readings: tuple[Reading, ...]
+    readings: tuple[ValueReading, ...]
     """In their order, none within another."""
 
-    def of(self, kind: ReadingKind) -> Iterator[Reading]:
+    def of(self, kind: ReadingKind) -> Iterator[ValueReading]:
         return (reading for reading in self.readings if reading.kind == kind)
 
 
 @lru_cache(maxsize=1024)
-def read(text: str, language: str | None = None, today: date | None = None) -> ReadText:
+def read(text: str, language: str | None = None, today: date | None = None) -> TextReadings:
     """All values of a text. `today`: the day of the conversation, which relative dates need; those
     that need it and lack it are read as days that are not known."""
     table = locale(language or READ_IN)
     text = cleaned(text)
     lower = lowered(text)
     left = lower
-    found: list[Reading] = []
+    found: list[ValueReading] = []
     for day in days_in(lower, table, today):
         words = text[day.start : day.end]
-        found.append(Reading(day.start, day.end, "date", words, days=day.days, is_sure=day.is_sure))
+        found.append(
+            ValueReading(day.start, day.end, "date", words, days=day.days, is_sure=day.is_sure)
+        )
         if day.clock is not None:
-            found.append(Reading(day.end, day.end, "time", words, minutes=(day.clock,)))
+            found.append(ValueReading(day.end, day.end, "time", words, minutes=(day.clock,)))
         left = _without(left, day.start, day.end)
     for weekday in re.finditer(table.patterns["weekdays"], left):
         left = _without(left, *weekday.span())
     for time in times_in(left, table):
         minutes = (time.minutes,) if time.other is None else (time.minutes, time.other)
         words = text[time.start : time.end]
-        found.append(Reading(time.start, time.end, "time", words, minutes=minutes))
+        found.append(ValueReading(time.start, time.end, "time", words, minutes=minutes))
         left = _without(left, time.start, time.end)
     for start, end in _ids(text, left):
-        found.append(Reading(start, end, "id", text[start:end]))
+        found.append(ValueReading(start, end, "id", text[start:end]))
         left = _without(left, start, end)
     found += _numbers(text, left, table)
-    return ReadText(text, lower, table, tuple(sorted(found, key=lambda r: (r.start, r.end))))
+    return TextReadings(text, lower, table, tuple(sorted(found, key=lambda r: (r.start, r.end))))
 
 
 def _without(text: str, start: int, end: int) -> str:
@@ -111,9 +113,9 @@ def _ids(text: str, left: str) -> Iterator[tuple[int, int]]:
         yield match.span()
 
 
-def _numbers(text: str, left: str, table: Locale) -> list[Reading]:
+def _numbers(text: str, left: str, table: Locale) -> list[ValueReading]:
     numbers = numbers_in(left, table)
-    found: list[Reading] = []
+    found: list[ValueReading] = []
     skipped = False
     for place, number in enumerate(numbers):
         if skipped or (found and number.start < found[-1].end):
@@ -125,7 +127,7 @@ def _numbers(text: str, left: str, table: Locale) -> list[Reading]:
     for match in table.patterns["nothing"].finditer(left):
         words = text[match.start() : match.end()]
         found.append(
-            Reading(match.start(), match.end(), "number", words, numbers=(0.0,), unit="money")
+            ValueReading(match.start(), match.end(), "number", words, numbers=(0.0,), unit="money")
         )
     return found
 
@@ -136,7 +138,7 @@ def _number(
     number: WrittenNumber,
     following: WrittenNumber | None,
     table: Locale,
-) -> tuple[Reading, bool]:
+) -> tuple[ValueReading, bool]:
     """A number with its sign and unit, and whether the number that follows is part of it."""
     start, end, value = number.start, number.end, number.value
     others = [] if number.other is None else [number.other]
@@ -156,7 +158,7 @@ def _number(
         end = small.end
     elif unit == "money" and _is_hundredth(left[number.end : end], table):
         others, value = [value, *others], value / _HUNDRED
-    reading = Reading(
+    reading = ValueReading(
         start,
         end,
         "number",

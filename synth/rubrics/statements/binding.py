@@ -9,17 +9,17 @@ stands nowhere in the conversation.
 import re
 from typing import Any, Literal, NamedTuple
 
-from synth.rubrics.possible import FACTORS
-from synth.rubrics.reading.readings import Reading, ReadText, read
-from synth.rubrics.statements.known import Known, KnownRow, label_of, squeezed
+from synth.rubrics.possible import FACTORS, parts_of_text, says_part
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
+from synth.rubrics.statements.known import KnownRecords, KnownRow, label_of
 from synth.rubrics.values import (
     close,
     fits_day,
-    is_day,
     is_number,
-    is_time,
     minutes_of,
     moment_of,
+    shape_of,
+    squeezed,
 )
 
 Outcome = Literal["matched", "contradicted", "open"]
@@ -33,18 +33,16 @@ _BLOCKERS = ("negations", "conditions", "comparisons", "history", "reckoning", "
 _DOUBTS = ("negations", "conditions", "reports", "alternatives", "openers")
 """Words beside which an unknown id may rightly stand."""
 
-_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-_GLUE = r"[ :=|\"'()-]*"
 
 
-class Finding(NamedTuple):
+class StatementFinding(NamedTuple):
     outcome: Outcome
     evidence: str
 
 
-OPEN = Finding("open", "")
+OPEN = StatementFinding("open", "")
 
 
 class _Label(NamedTuple):
@@ -53,7 +51,7 @@ class _Label(NamedTuple):
     field: str
 
 
-def bind(said: ReadText, known: Known, *, is_last: bool) -> Finding:
+def bind(said: TextReadings, known: KnownRecords, *, is_last: bool) -> StatementFinding:
     """What code can tell of a statement. `is_last`: no call comes after it."""
     ids = list(said.of("id"))
     if (unknown := _unknown_id(said, ids, known)) is not None:
@@ -66,12 +64,16 @@ def bind(said: ReadText, known: Known, *, is_last: bool) -> Finding:
     (record_id,) = named
     rows = known.of_record[record_id]
     labels = _labels(said, rows, ids[0])
+    if not all(known.is_settled(record_id, label.field) for label in labels):
+        return OPEN
     if is_last and (matched := _matched(said, record_id, rows, labels, ids[0])):
         return matched
     return _contradicted(said, record_id, known, labels, ids[0])
 
 
-def _unknown_id(said: ReadText, ids: list[Reading], known: Known) -> Finding | None:
+def _unknown_id(
+    said: TextReadings, ids: list[ValueReading], known: KnownRecords
+) -> StatementFinding | None:
     """An id like those of the conversation's records that stands nowhere in it."""
     for reading in ids:
         own = reading.words.lower()
@@ -79,26 +81,22 @@ def _unknown_id(said: ReadText, ids: list[Reading], known: Known) -> Finding | N
             continue
         if not own[0].isalpha() or _is_doubtful(said, _DOUBTS):
             continue
-        alike = [name for name in known.of_record if _make(name) == _make(own)]
+        alike = [name for name in known.of_record if shape_of(name) == shape_of(own)]
         if alike:
             shown = ", ".join(name.upper() for name in alike[:3])
             why = f"{reading.words} stands nowhere in the conversation, whose ids are {shown}."
-            return Finding("contradicted", why)
+            return StatementFinding("contradicted", why)
     return None
 
 
-def _make(name: str) -> str:
-    return re.sub(r"\d", "0", name)
-
-
-def _is_doubtful(said: ReadText, kinds: tuple[str, ...], text: str | None = None) -> bool:
+def _is_doubtful(said: TextReadings, kinds: tuple[str, ...], text: str | None = None) -> bool:
     text = said.lower if text is None else text
     if "?" in text or "\uff1f" in text or '"' in text:
         return True
     return any(said.table.find(kind, text) for kind in kinds)
 
 
-def _greeting(said: ReadText, known: Known) -> Finding:
+def _greeting(said: TextReadings, known: KnownRecords) -> StatementFinding:
     """A greeting, a thank-you or a signature: nothing but such words and names."""
     words = _WORD.findall(said.text)
     names = [word for word in words if word.lower() not in said.table.greetings]
@@ -106,10 +104,10 @@ def _greeting(said: ReadText, known: Known) -> Finding:
         return OPEN
     if any(not name[0].isupper() or squeezed(name) not in known.corpus for name in names):
         return OPEN
-    return Finding("matched", "It states nothing.") if "?" not in said.text else OPEN
+    return StatementFinding("matched", "It states nothing.") if "?" not in said.text else OPEN
 
 
-def _labels(said: ReadText, rows: list[KnownRow], own: Reading) -> list[_Label]:
+def _labels(said: TextReadings, rows: list[KnownRow], own: ValueReading) -> list[_Label]:
     """Where the record's fields are named, longer names first, none within another."""
     fields = {name: label_of(name) for row in rows for name in row.values}
     found: list[_Label] = []
@@ -128,22 +126,32 @@ def _labels(said: ReadText, rows: list[KnownRow], own: Reading) -> list[_Label]:
     return sorted(found)
 
 
-def _after(said: ReadText, label: _Label) -> int:
-    """Where a value would begin that is told of the label: links and punctuation are skipped."""
-    link = "|".join(map(re.escape, sorted(said.table.link_words, key=len, reverse=True)))
-    pattern = re.compile(rf"(?:{_GLUE}(?:{link})(?![\w']))*{_GLUE}")
-    match = pattern.match(said.lower, label.end)
-    return match.end() if match else label.end
+def _after(said: TextReadings, label: _Label, own: ValueReading) -> int:
+    """Where a value would begin that is told of the label: links, punctuation and the record's own
+    id are skipped."""
+    glue = said.table.patterns["glue"]
+    stop = own.start if own.start >= label.end else len(said.lower)
+    place = _end_of(glue, said.lower, label.end, stop)
+    return _end_of(glue, said.lower, own.end, len(said.lower)) if place == own.start else place
 
 
-def _value_at(said: ReadText, place: int) -> Reading | None:
+def _end_of(pattern: re.Pattern[str], text: str, place: int, stop: int) -> int:
+    match = pattern.match(text, place, stop)
+    return match.end() if match else place
+
+
+def _value_at(said: TextReadings, place: int) -> ValueReading | None:
     values = (r for r in said.readings if r.kind != "id")
     return next((r for r in values if r.start <= place < max(r.end, r.start + 1)), None)
 
 
 def _matched(
-    said: ReadText, record_id: str, rows: list[KnownRow], labels: list[_Label], own: Reading
-) -> Finding | None:
+    said: TextReadings,
+    record_id: str,
+    rows: list[KnownRow],
+    labels: list[_Label],
+    own: ValueReading,
+) -> StatementFinding | None:
     """Every value is told of a field and is what the field is now, and nothing else is said."""
     left = said.lower
     spans = [(own.start, own.end)]
@@ -152,7 +160,7 @@ def _matched(
     for row in rows:
         now.update(row.values)
     for label in labels:
-        end = _told_to(said, label, now[label.field])
+        end = _told_to(said, label, own, now[label.field])
         if end is None:
             continue
         spans.append((label.start, end))
@@ -169,16 +177,16 @@ def _matched(
         return None
     if "?" in left:
         return None
-    return Finding("matched", f"{own.words}: {'; '.join(bound)}.")
+    return StatementFinding("matched", f"{own.words}: {'; '.join(bound)}.")
 
 
 def _is_same_id(value: Any, record_id: str) -> bool:
     return isinstance(value, str) and value.lower() == record_id
 
 
-def _told_to(said: ReadText, label: _Label, value: Any) -> int | None:
+def _told_to(said: TextReadings, label: _Label, own: ValueReading, value: Any) -> int | None:
     """Where the value ends that is told of a label, if it is the given one."""
-    place = _after(said, label)
+    place = _after(said, label, own)
     if (reading := _value_at(said, place)) is not None:
         return reading.end if is_value(reading, value) else None
     if isinstance(value, str) and value and not value.isdigit():
@@ -188,7 +196,7 @@ def _told_to(said: ReadText, label: _Label, value: Any) -> int | None:
     return None
 
 
-def is_value(reading: Reading, value: Any) -> bool:
+def is_value(reading: ValueReading, value: Any) -> bool:
     """Whether the reading says exactly the stored value."""
     if isinstance(value, bool) or value is None:
         return False
@@ -196,21 +204,17 @@ def is_value(reading: Reading, value: Any) -> bool:
         return is_number(reading, value)
     if not isinstance(value, str):
         return False
-    if moment := moment_of(value):
-        return len(value) <= 10 and is_day(reading, moment)
-    if clock := _CLOCK.fullmatch(value):
-        return is_time(reading, int(clock[1]) * 60 + int(clock[2]))
-    return False
+    return [says_part(reading, part) for part in parts_of_text(value)] == [True]
 
 
 def _contradicted(
-    said: ReadText, record_id: str, known: Known, labels: list[_Label], own: Reading
-) -> Finding:
+    said: TextReadings, record_id: str, known: KnownRecords, labels: list[_Label], own: ValueReading
+) -> StatementFinding:
     values = [r for r in said.readings if r.kind != "id"]
     if len(labels) != 1 or len(values) != 1 or not values[0].is_sure:
         return OPEN
     (label,), (reading,) = labels, values
-    if _value_at(said, _after(said, label)) is not reading or not _stands_alone(
+    if _value_at(said, _after(said, label, own)) is not reading or not _stands_alone(
         said, label, reading
     ):
         return OPEN
@@ -222,7 +226,10 @@ def _contradicted(
     others = known.others_of(record_id, label.field)
     if not held or not all(_is_other(reading, value) for value in held):
         return OPEN
-    if any(_could_be(reading, value) for value in others) or _is_reckoned(reading, held + others):
+    if any(_could_be(reading, value) for value in others):
+        return OPEN
+    rules = (n for r in read(known.instructions, said.table.code).of("number") for n in r.numbers)
+    if _is_reckoned(reading, [*held, *others, *rules]):
         return OPEN
     if _said_by_user(reading, known, said):
         return OPEN
@@ -232,10 +239,10 @@ def _contradicted(
     if not own_values:
         return OPEN
     why = f"{label.field} of {own.words} is {own_values[-1]!r}, not {reading.words!r}."
-    return Finding("contradicted", why)
+    return StatementFinding("contradicted", why)
 
 
-def _stands_alone(said: ReadText, label: _Label, reading: Reading) -> bool:
+def _stands_alone(said: TextReadings, label: _Label, reading: ValueReading) -> bool:
     """Whether no other word belongs to the label or to the value: the late fee, 2.5 kg."""
     small = said.table.fillers | said.table.link_words
     before = re.search(r"([^\W\d_]+)\W*$", said.lower[: label.start])
@@ -249,7 +256,7 @@ def _without(text: str, *spans: tuple[int, int]) -> str:
     return text
 
 
-def _is_other(reading: Reading, value: Any) -> bool:
+def _is_other(reading: ValueReading, value: Any) -> bool:
     """Whether a stored value is of the reading's type, and none of its readings, not even
     roughly."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
@@ -257,16 +264,16 @@ def _is_other(reading: Reading, value: Any) -> bool:
     if isinstance(value, int | float):
         plain = reading.kind == "number" and reading.unit in ("", "money")
         return plain and not _could_be(reading, value)
-    moment, clock = moment_of(value), _CLOCK.fullmatch(value)
-    if moment is not None and len(value) <= 10:
-        named = all(month and day for _, month, day in reading.days) and bool(reading.days)
-        return reading.kind == "date" and named and not _could_be(reading, value)
-    if clock is not None:
-        return reading.kind == "time" and not _could_be(reading, value)
-    return False
+    parts = parts_of_text(value)
+    if len(parts) != 1 or _could_be(reading, value):
+        return False
+    if isinstance(parts[0], int):
+        return reading.kind == "time"
+    named = all(month and day for _, month, day in reading.days) and bool(reading.days)
+    return reading.kind == "date" and named
 
 
-def _could_be(reading: Reading, value: Any) -> bool:
+def _could_be(reading: ValueReading, value: Any) -> bool:
     """Whether the reading may mean the value: in any of its readings, rounded, as a percentage."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return False
@@ -284,20 +291,25 @@ def _could_be(reading: Reading, value: Any) -> bool:
     return any(n in numbers for n in reading.numbers) or any(m in clocks for m in reading.minutes)
 
 
-def _is_reckoned(reading: Reading, values: list[Any]) -> bool:
-    """Whether the number is the sum, the difference, the product or the quotient of two of the
-    record's."""
+def _is_reckoned(reading: ValueReading, values: list[Any]) -> bool:
+    """Whether the number is the sum, the difference, the product or the quotient of two others, or
+    one of them with a percentage more or less."""
     numbers = {float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
     return any(
-        close(abs(n), abs(result))
-        for n in reading.numbers
+        close(abs(number), abs(result))
         for a in numbers
         for b in numbers
-        for result in (a + b, a - b, a * b, a / b if b else 0.0, a * b / 100, a - a * b / 100)
+        for result in _results(a, b)
+        for number in reading.numbers
     )
 
 
-def _said_by_user(reading: Reading, known: Known, said: ReadText) -> bool:
+def _results(a: float, b: float) -> tuple[float, ...]:
+    part = a * b / 100
+    return (a + b, a - b, a * b, a / (b or 1.0), part, a - part, a + part)
+
+
+def _said_by_user(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
     told = read(known.user_words, said.table.code)
     return any(
         {*reading.numbers, *reading.minutes, *reading.days}

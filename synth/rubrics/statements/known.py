@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from synth.rubrics.values import squeezed
 
 MOST_ROWS = 400
 """Objects of one conversation's results that are looked at."""
@@ -30,7 +31,7 @@ class KnownRow(NamedTuple):
     """Whether the values are a record's, and not what a call asked for or failed with."""
 
 
-class Known:
+class KnownRecords:
     """The records that a conversation knows, from its calls and their results."""
 
     def __init__(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> None:
@@ -56,6 +57,30 @@ class Known:
         return found
 
     @cached_property
+    def places_of_ids(self) -> Mapping[str, list[int]]:
+        """Id in lower case -> where in `rows` it stands."""
+        found: dict[str, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            for name in row.ids:
+                found.setdefault(name, []).append(place)
+        return found
+
+    @cached_property
+    def names_of_ids(self) -> frozenset[Any]:
+        """The values of rows that are ids, as they are written."""
+        return frozenset(filter(is_id, self.places_of_values))
+
+    @cached_property
+    def places_of_values(self) -> Mapping[Any, list[int]]:
+        """Text or number -> where in `rows` it stands."""
+        found: dict[Any, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            for value in row.values.values():
+                if isinstance(value, str | int | float) and not isinstance(value, bool):
+                    found.setdefault(value, []).append(place)
+        return found
+
+    @cached_property
     def corpus(self) -> str:
         """Letters and digits of all that was said, called, found and changed, in lower case, the
         agent's own replies left out."""
@@ -71,6 +96,23 @@ class Known:
     @cached_property
     def user_words(self) -> str:
         return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "user")
+
+    @cached_property
+    def instructions(self) -> str:
+        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "system")
+
+    def is_settled(self, record_id: str, field: str) -> bool:
+        """Whether the last value seen of a field is still the record's: what calls changed is
+        known, or no call names the record after it."""
+        if any(call["state_diff"] for call in self._calls):
+            return True
+        seen = [
+            place
+            for place, row in enumerate(self.rows)
+            if row.is_state and record_id in row.ids and field in row.values
+        ]
+        later = self.rows[seen[-1] + 1 :] if seen else ()
+        return not any(record_id in row.ids and not row.is_state for row in later)
 
     def values_of(self, record_id: str, field: str) -> list[Any]:
         """Everything that this field ever was for the record, was asked to be, or may have been
@@ -88,11 +130,6 @@ class Known:
             for name, value in row.values.items()
             if name != field
         ]
-
-
-def squeezed(text: str) -> str:
-    """Letters and digits only, in lower case: however an id is grouped."""
-    return re.sub(r"[\W_]+", "", text.lower())
 
 
 def label_of(field: str) -> str:

@@ -5,7 +5,7 @@ entity and a field whose record holds another value. Everything else stays open:
 judge, with the parts of the conversation that it is about beside it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import beside
 from synth.rubrics.statements.binding import OPEN, Outcome, bind
-from synth.rubrics.statements.known import Known
+from synth.rubrics.statements.known import KnownRecords
+from synth.rubrics.telling import replies_in
 
 STATEMENTS_VERSION = "2"
 """Raised when a statement of a stored episode can come out differently; stored with verdicts."""
@@ -40,13 +41,13 @@ class Statement(NamedTuple):
 def statements_of(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[Statement]:
     """Every statement to the user. `messages`: in wire form; `calls`: rows of `tool_calls`, in
     call order."""
-    known = Known(messages, calls)
+    known = KnownRecords(messages, calls)
     today = today_of(messages, (call["observation"] for call in calls))
-    common = language_of("\n".join(text for _, text in _replies(messages)))
+    replies = "\n".join(text for _, text in replies_in(messages))
     last_call = max((i for i, m in enumerate(messages) if m.get("tool_calls")), default=-1)
     found: list[Statement] = []
-    for place, text in _replies(messages):
-        language = language_of(text) or common or language_of(known.user_words)
+    for place, text in replies_in(messages):
+        language = language_of(text, replies, known.user_words)
         for start, end in sentences_in(text, locale(language or READ_IN)):
             number = f"s{len(found) + 1}"
             said = text[start:end]
@@ -60,7 +61,7 @@ def _statement(
     text: str,
     language: str | None,
     today: date | None,
-    known: Known,
+    known: KnownRecords,
     is_last: bool,
 ) -> Statement:
     """In a language without a table nothing is decided; values are looked for all the same."""
@@ -68,13 +69,6 @@ def _statement(
     finding = bind(said, known, is_last=is_last) if language else OPEN
     excerpts = beside(said, known) if finding is OPEN else ()
     return Statement(number, place, text, finding.outcome, finding.evidence, excerpts)
-
-
-def _replies(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """(place, text) of what was said to the user; text beside calls is thinking aloud."""
-    for place, message in enumerate(messages):
-        if message["role"] == "assistant" and not message.get("tool_calls"):
-            yield place, message.get("content") or ""
 
 
 def truth_by_code(statements: Sequence[Statement]) -> Verdict:
