@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from synth.rubrics.reading.clock import DAY
 from synth.rubrics.reading.days import CalendarDay
 from synth.rubrics.reading.locales import cleaned, language_of, locale
-from synth.rubrics.reading.readings import READ_IN, Reading, read
-from synth.rubrics.values import close, mentions
+from synth.rubrics.reading.readings import READ_IN, ValueReading, read
+from synth.rubrics.values import close, mentions, squeezed
 
 SMALL_NUMBER = 12
 """Up to here a number may be a figure of speech."""
@@ -71,17 +71,17 @@ class Grounds:
         self.unsaid = list(unsaid)
 
     @cached_property
-    def _readings(self) -> list[Reading]:
+    def _readings(self) -> list[ValueReading]:
         return [r for text in self._texts for r in read(text, language_of(text)).readings]
 
     @cached_property
-    def _last_readings(self) -> tuple[Reading, ...]:
+    def _last_readings(self) -> tuple[ValueReading, ...]:
         return read(self._last, language_of(self._last)).readings
 
     @cached_property
     def _joined(self) -> str:
         """Letters and digits only: however an id or a telephone number is grouped."""
-        return _squeezed(" ".join(self._texts))
+        return squeezed(" ".join(self._texts))
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -102,16 +102,16 @@ class Grounds:
         return frozenset({*digits, *parts, *hours, *self._numbers})
 
     @cached_property
-    def _spans(self) -> list[Reading]:
+    def _spans(self) -> list[ValueReading]:
         return [r for r in self._readings if r.unit in ("minutes", "hours", "days", "weeks")]
 
     def has_id(self, words: str) -> bool:
-        known = _squeezed(words)
+        known = squeezed(words)
         digits = re.sub(r"\D", "", known)
         prefixed = len(digits) >= ID_DIGITS >= len(known) - len(digits)  # no SUMMER2026 of a year
         return known in self._joined or (prefixed and digits in self._joined)
 
-    def has_number(self, reading: Reading) -> bool:
+    def has_number(self, reading: ValueReading) -> bool:
         parts = [int(part) for part in _DIGITS.findall(reading.words)]
         if len(parts) == 2 and not reading.unit and parts[0] <= 31 and parts[1] <= 59:
             return self._loose.issuperset(parts)  # 12.3 is a day, 11.30 a time
@@ -163,7 +163,7 @@ class Grounds:
             for a, b in itertools.combinations([*numbers, *EVERYDAY], 2)
         )
 
-    def has_day(self, reading: Reading) -> bool:
+    def has_day(self, reading: ValueReading) -> bool:
         return not reading.days or any(map(self._has_day, reading.days))
 
     def _has_day(self, day: CalendarDay) -> bool:
@@ -188,7 +188,7 @@ class Grounds:
         for day in known:
             yield from _moved(day, [s for span in spans if span < 400 for s in (span, -span)])
 
-    def has_time(self, reading: Reading) -> bool:
+    def has_time(self, reading: ValueReading) -> bool:
         known = {m for r in self._readings for m in r.minutes}
         halves = {(m + 12 * 60) % DAY for m in known}
         if any(m in known or m in halves for m in reading.minutes):
@@ -220,7 +220,9 @@ def invented(message: str, grounds: Grounds, *, answering: bool) -> list[Inventi
     return found
 
 
-def _is_invented(reading: Reading, text: str, grounds: Grounds, answering: bool) -> bool | None:
+def _is_invented(
+    reading: ValueReading, text: str, grounds: Grounds, answering: bool
+) -> bool | None:
     """Whether it surely is; None where it is not, or not worth a word."""
     if reading.kind == "id":
         return _is_invented_id(reading.words, grounds, answering)
@@ -245,7 +247,7 @@ def _is_invented_id(words: str, grounds: Grounds, answering: bool) -> bool | Non
 
 
 def _is_invented_number(
-    reading: Reading, text: str, grounds: Grounds, answering: bool
+    reading: ValueReading, text: str, grounds: Grounds, answering: bool
 ) -> bool | None:
     value = abs(reading.numbers[0])
     digits = len(re.sub(r"\D", "", reading.words))
@@ -311,7 +313,3 @@ def _moved(day: CalendarDay, steps: Iterable[int]) -> Iterator[CalendarDay]:
     for step in steps:
         moved = first + timedelta(step)
         yield (moved.year if year else None), moved.month, moved.day
-
-
-def _squeezed(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.casefold())
