@@ -48,7 +48,7 @@ _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.\w+)+\b")
 _LISTED = re.compile(r"^\s*\d{1,2}[.)]\s", re.MULTILINE)
 _ORDINARY = re.compile(r"[A-Za-z]?[a-z\u00df-\u00ff]{2,}")
 """A part of a hyphenated word that makes it a word: 100-Euro-Gutschein."""
-_CAPITAL = r"[A-Z\u00c0-\u00de][\w'-]*[a-z\u00df-\u024f][\w-]*"
+_CAPITAL = r"[A-Z\u00c0-\u00de]\w[\w'-]*[a-z\u00df-\u024f][\w-]*"
 _NAME = re.compile(rf"\b{_CAPITAL}(?: {_CAPITAL})*")
 _START = re.compile(r"(?:^|[.!?:;\n\"(\u201c-])\s*$")
 
@@ -270,11 +270,13 @@ def _replaces_time(text: str, grounds: Grounds) -> bool:
 
 def _names(text: str, grounds: Grounds) -> Iterator[Invention]:
     """Names of which nobody has spoken: sure where a first name that the user was given goes on
-    with another surname, doubtful where one stands in place of a name that it was given."""
+    with another surname, doubtful where one stands in place of a name that it was given. A single
+    name counts only in a message that tells nothing else that was asked for."""
     if not grounds.name_is_open(text):
         return
     language = language_of(text)
     table = locale(language or READ_IN)
+    lone = 1 if any(mentions(text, value) for value in grounds.unsaid) else 0
     for match in _NAME.finditer(text):
         words = match[0].split()
         if _START.search(text[: match.start()]) and not grounds.is_open_first_name(words[0]):
@@ -283,7 +285,7 @@ def _names(text: str, grounds: Grounds) -> Iterator[Invention]:
         new = [word for word in named if not grounds.has_word(word)]
         if new and new == words[1:2] and grounds.is_open_first_name(words[0]):
             yield Invention(match[0], True)
-        elif new and language != "de":  # which has capital nouns
+        elif len(new) > lone and language != "de":  # which has capital nouns
             yield Invention(match[0], False)
 
 
