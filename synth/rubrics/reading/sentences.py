@@ -1,4 +1,5 @@
-"""Where the sentences of a reply begin and end: a sentence, a bullet line, a row of a table."""
+"""Where the sentences of a reply begin and end: a sentence, a bullet line, a row of a table, a
+fenced block as a whole."""
 
 import re
 
@@ -7,6 +8,7 @@ from synth.rubrics.reading.locales import Locale
 _END = re.compile(
     r"[.!?\u2026]+[\"'\u201d\u2019)\]*_]*(?=\s|[\u4e00-\u9fff])|[\u3002\uff01\uff1f]+[\u201d\u2019)]*|\n+"
 )
+_FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _LAST_WORD = re.compile(r"[\w.\u00b0\u00ba]+$")
 _ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _NUMBERED = re.compile(r"(?:^|\n)[ \t]*\**\d{1,2}$")
@@ -16,7 +18,10 @@ def sentences_in(text: str, table: Locale) -> list[tuple[int, int]]:
     """(start, end) of every sentence that has a letter or a digit, in order."""
     found: list[tuple[int, int]] = []
     begin = 0
+    fences = [fence.span() for fence in _FENCED.finditer(text)]
     for match in _END.finditer(text):
+        if any(start < match.start() < end - 1 for start, end in fences):
+            continue
         if match[0][0] == "." and _goes_on(text, begin, match, table):
             continue
         found.append((begin, match.end()))

@@ -24,6 +24,8 @@ from synth.rubrics.values import (
 
 Outcome = Literal["matched", "contradicted", "open"]
 
+CENTURY = 100
+
 LEAST_DIGITS = 3
 """Of an id whose absence from the conversation means anything."""
 
@@ -280,6 +282,7 @@ def _could_be(reading: ValueReading, value: Any) -> bool:
     if isinstance(value, int | float):
         return any(
             abs(abs(n) - abs(value)) <= 1
+            or close(n, value % CENTURY)  # '24 is 2024
             or any(close(n, value * factor) or close(n * factor, value) for factor in FACTORS)
             for n in reading.numbers
         )

@@ -106,6 +106,13 @@ def test_sentences_lines_and_rows_are_told_apart() -> None:
     ]
 
 
+def test_a_fenced_block_is_one_part() -> None:
+    code = "```python\nprint(1.5)\n\nprint('Done. Bye.')\n```"
+    text = f"Run this now:\n{code}\nThen tell me. Thanks!"
+    parts = [text[a:b] for a, b in sentences_in(text, locale("en"))]
+    assert parts == ["Run this now:", code, "Then tell me.", "Thanks!"]
+
+
 @pytest.mark.parametrize(
     "instructions",
     [
