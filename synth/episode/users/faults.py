@@ -90,7 +90,8 @@ class UserTalk(NamedTuple):
 
     @property
     def grounds(self) -> Grounds:
-        values = [fact["value"] for fact in self.facts if not isinstance(fact["value"], bool)]
+        given = [fact["value"] for fact in self.facts]
+        values = [v for v in given if isinstance(v, str | int | float) and not isinstance(v, bool)]
         unsaid = [v for v in values if not any(mentions(text, v) for text in self.own)]
         texts = [*self.known, *self.own, *self.heard]
         return Grounds(texts, last=self.heard[-1], unsaid=unsaid)
