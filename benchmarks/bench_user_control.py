@@ -30,7 +30,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.measured import ROOT, show
+from benchmarks.measured import ROOT, machine, show
+from benchmarks.minds.halves import note_opening, user_turns
 from offline_llm.jobs import answer_of
 from offline_llm.roles.user_slips import drawn
 from offline_llm.server.request import ChatRequest
@@ -109,12 +110,19 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=1200)
     parser.add_argument("--rate", type=float, default=0.06, help="of each kind of fault, a turn")
     parser.add_argument("--by-hand", action="store_true", help="only turns written by hand")
+    parser.add_argument(
+        "--minds", action="store_true", help="only the turns by another mind, kept for reporting"
+    )
     parser.add_argument("--turns-of", type=Path, default=HAND_WRITTEN, help="turns by hand")
     parser.add_argument("--show", action="store_true", help="print what was missed or mistaken")
     given = parser.parse_args()
-    if not given.by_hand:
+    if not given.by_hand and not given.minds:
         drawn_turns(given)
-    report_by_hand(given.turns_of, show_all=given.show)
+    if given.minds:
+        note_opening(machine()["commit"], "turns of users", "code alone")
+        report_by_hand(user_turns(), show_all=given.show)
+        return
+    report_by_hand(json.loads(given.turns_of.read_text()), show_all=given.show)
     report_acts(show_all=given.show)
 
 
@@ -209,11 +217,11 @@ def _interval(hits: int, n: int) -> dict[str, Any]:
     return {"low": round(low, 3), "high": round(high, 3)}
 
 
-def report_by_hand(path: Path, *, show_all: bool) -> None:
+def report_by_hand(written: Any, *, show_all: bool) -> None:
     """Turns written by hand, by kind and by language: how many were refused, doubted, let through.
     Of good ones (`good`, `fine`) the last is right, of the others the first two."""
     rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for language, kind, scene, text in turns_by_hand(json.loads(path.read_text())):
+    for language, kind, scene, text in turns_by_hand(written):
         fault = asyncio.run(judged(scene, text, done=kind == "premature_stop"))
         found = "passed" if fault is None else "refused" if fault.is_sure else "doubted"
         is_good = kind in ("good", "fine")

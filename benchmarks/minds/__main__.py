@@ -37,7 +37,7 @@ def main() -> None:
     pieces = pieces_in(args.half)
     if args.half == "reporting":
         names = ", ".join(m.name for m in judge.models) if judge else "code alone"
-        note_opening(machine()["commit"], names)
+        note_opening(machine()["commit"], "endings", names)
     wanted = set(filter(None, args.only.split(",")))
     pieces = [piece for piece in pieces if not wanted or piece.name in wanted]
     by_code = play_by_code(pieces)

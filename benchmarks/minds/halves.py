@@ -22,6 +22,8 @@ FOLDER = Path(__file__).parent
 DEVELOPMENT = FOLDER / "development.jsonl"
 REPORTING = FOLDER / "reporting.jsonl.xz"
 DIGEST = FOLDER / "reporting.sha256"
+USER_TURNS = FOLDER / "user_turns.jsonl.xz"
+USER_TURNS_DIGEST = FOLDER / "user_turns.sha256"
 OPENINGS = FOLDER / "openings.jsonl"
 
 
@@ -30,18 +32,20 @@ def pieces_in(half: Half) -> list[Piece]:
     digest was committed."""
     if half == "development":
         return _pieces(DEVELOPMENT.read_text(encoding="utf-8"))
-    text = lzma.decompress(REPORTING.read_bytes()).decode()
-    found, committed = digest_of(text), DIGEST.read_text(encoding="utf-8").split()[0]
-    if found != committed:
-        raise ConfigError(f"{REPORTING.name} has the digest {found}, not the committed {committed}")
-    return _pieces(text)
+    return _pieces(_opened(REPORTING, DIGEST))
 
 
-def note_opening(commit: str | None, judge: str) -> None:
-    """Append that the reporting half was opened, by which commit, for which judge."""
+def user_turns() -> dict[str, Any]:
+    """`{"turns": [...]}`: turns of simulated users by another mind. ConfigError as above."""
+    text = _opened(USER_TURNS, USER_TURNS_DIGEST)
+    return {"turns": [json.loads(line) for line in text.splitlines()]}
+
+
+def note_opening(commit: str | None, what: str, judge: str) -> None:
+    """Append what was opened for reporting, by which commit, for which judge."""
     at = datetime.now(UTC).replace(microsecond=0).isoformat()
     with OPENINGS.open("a", encoding="utf-8") as handle:
-        handle.write(json.dumps({"at": at, "commit": commit, "judge": judge}) + "\n")
+        handle.write(json.dumps({"at": at, "commit": commit, "of": what, "judge": judge}) + "\n")
 
 
 def written(scenes: Iterable[dict[str, Any]]) -> str:
@@ -51,6 +55,14 @@ def written(scenes: Iterable[dict[str, Any]]) -> str:
 
 def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _opened(path: Path, digest: Path) -> str:
+    text = lzma.decompress(path.read_bytes()).decode()
+    found, committed = digest_of(text), digest.read_text(encoding="utf-8").split()[0]
+    if found != committed:
+        raise ConfigError(f"{path.name} has the digest {found}, not the committed {committed}")
+    return text
 
 
 def _pieces(text: str) -> list[Piece]:
