@@ -51,7 +51,8 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         quote = evidence if any(evidence in x.text for x in lines) else _last_words(lines)
         said = {"quote": quote[:_EVIDENCE], "evidence": evidence[:_EVIDENCE]}
         verdicts.append({"criterion_id": name} | said | {"passed": passed})
-    return {"statements": _statements(read, lines), "verdicts": verdicts}
+    blame = {"evidence": "", "quote": "", "of": "none"}
+    return {"statements": _statements(read, lines), "verdicts": verdicts, "cause": blame}
 
 
 def _statements(read: dict[str, str], lines: list[Line]) -> list[dict[str, Any]]:
