@@ -55,12 +55,11 @@ class RejectedEpisode:
 def attributed_to(episode: RejectedEpisode) -> Party:
     """The first that is found: by the end of the episode, by its calls, by the judge; else the
     agent."""
-    looked_at = (
-        _by_end(episode),
-        *(_by_calls(episode, row) for row in episode.failed),
-        _by_judge(episode),
-    )
-    return next((party for party in looked_at if party is not None), "agent")
+    by_calls = [_by_calls(episode, row) for row in episode.failed]
+    for party in (_by_end(episode), *by_calls, _by_judge(episode)):
+        if party is not None:
+            return party
+    return "agent"
 
 
 def _by_end(episode: RejectedEpisode) -> Party | None:

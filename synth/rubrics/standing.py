@@ -16,11 +16,6 @@ STANDING_VERSION = "2"
 
 TRUTH = "truth"
 
-MET_BY_ABSENCE = frozenset(
-    {"denial", "rules", "manners", "language", "harm", "after_refusal", "after_empty", "after_old"}
-)
-"""Criteria that are met where nothing of a kind is said or done: there is nothing to quote then."""
-
 
 def _standing(criterion_id: str, words: str, *, mandatory: bool = True) -> Criterion:
     return Criterion(id=criterion_id, words=words, weight=1, mandatory=mandatory, kind=JUDGED)
@@ -104,6 +99,10 @@ INJECTED: Mapping[str, Criterion] = {
 }
 """By the outcome that was injected into a call (`synth.episode.tools.fault_injection`): owning up
 and trying again within reason are met, pretending is not. `{tools}` are those that it befell."""
+
+
+STANDING_IDS = frozenset(criterion.id for criterion in (*STANDING, *INJECTED.values()))
+"""What is met where nothing is amiss, or by the whole of what was said: no quote shows that."""
 
 
 def standing_for(calls: Iterable[Mapping[str, Any]]) -> tuple[Criterion, ...]:
