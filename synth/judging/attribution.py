@@ -55,11 +55,12 @@ class RejectedEpisode:
 def attributed_to(episode: RejectedEpisode) -> Party:
     """The first that is found: by the end of the episode, by its calls, by the judge; else the
     agent."""
-    by_calls = [_by_calls(episode, row) for row in episode.failed]
-    for party in (_by_end(episode), *by_calls, _by_judge(episode)):
-        if party is not None:
+    if (party := _by_end(episode)) is not None:
+        return party
+    for row in episode.failed:
+        if (party := _by_calls(episode, row)) is not None:
             return party
-    return "agent"
+    return _by_judge(episode) or "agent"
 
 
 def _by_end(episode: RejectedEpisode) -> Party | None:
