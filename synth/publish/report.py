@@ -97,6 +97,13 @@ def summary_markdown(dataset: Dataset) -> str:
         for r in summary.recovery
     ]
     parts.append(markdown_table(("kind", "met", "recovered", "share", "from", "to"), recovery))
+    parts.append("## Injected outcomes, of the calls that could have them")
+    head = ("outcome", "could", "injected")
+    injected = [
+        (*(row[name] for name in head), *(f"{row[name]:.2%}" for name in ("share", "low", "high")))
+        for row in summary.injected
+    ]
+    parts.append(markdown_table((*head, "share", "from", "to"), injected))
     parts.append("## Faults of the simulated user")
     head = ("kind", "faults", "trajectories", "share", "ended")
     faults = [tuple(row[name] for name in head[:-2]) for row in summary.user_faults]
