@@ -38,7 +38,8 @@ def injected_rates(dataset: Dataset) -> list[Row]:
     that take the place of a call, and not among those that could have been changed.
     """
     read_only = {
-        row["tool_id"]: is_read_only(row) for row in dataset.rows("tools", ["annotations"])
+        row["tool_id"]: is_read_only(row)
+        for row in dataset.rows("tools", ["tool_id", "annotations"])
     }
     could: Counter[str] = Counter()
     injected: Counter[str] = Counter()
