@@ -71,6 +71,12 @@ def judges_of(role: RoleConfig, agent: str | None, agents: AgentModels) -> RoleC
     return role.model_copy(update={"models": others}) if others else role
 
 
+def may_decide(role: RoleConfig, agent: str | None, agents: AgentModels) -> bool:
+    """Whether the judge has a say on what the `agent` wrote: the offline model, which goes by
+    rules, has none on the words of another."""
+    return not role.is_offline or agents.is_offline(agent)
+
+
 def is_self_judged(
     verdicts: Iterable[Row], role: RoleConfig, agent: str | None, agents: AgentModels
 ) -> bool:

@@ -19,7 +19,7 @@ from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import CurationCandidate, candidate_of, decide_all
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
 from synth.judging.judge_rates import judge_rates, status_on_judged, warning_of
-from synth.judging.panel import agent_models, is_self_judged, judges_of
+from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
@@ -214,8 +214,7 @@ class CurationStage(Judged):
                     status,
                     rules,
                     simulations=self.simulations.get(i, ()),
-                    # a rule-based stand-in has no say on what a real agent writes
-                    judge_may_decide=not judge.is_offline or self.agents.is_offline(agent),
+                    judge_may_decide=may_decide(judge, agent, self.agents),
                     self_judged=is_self_judged(verdicts, judge, agent, self.agents),
                 )
                 if candidate:

@@ -40,13 +40,14 @@ def excused(
 ) -> dict[str, Verdict]:
     """`verdicts` of code, with what the agent could not reach passed where tools are `refused`.
 
-    A state criterion asks that the changes are some of the expected ones, a call of a refused tool
-    is not asked for, nor a value that no result and no word of the user holds.
+    A state criterion asks that the changes are some of the expected ones, tests that nothing was
+    changed; a call of a refused tool is not asked for, nor a value that no result and no word of
+    the user holds.
     """
     found = dict(verdicts)
     for criterion in rubric.criteria:
         verdict = verdicts.get(criterion.id)
-        if refused and verdict is not None and verdict.passed is False:
+        if refused and verdict is not None and not verdict.passed:
             found[criterion.id] = _excused(criterion, episode, refused) or verdict
     return found
 
@@ -57,6 +58,8 @@ def _excused(criterion: Criterion, episode: Episode, refused: frozenset[str]) ->
         if not is_part(StateCheck.model_validate(check), episode.changes):
             return None
         return Verdict(True, 1.0, f"Expected no other than the expected changes: {kept_from}.")
+    if criterion.kind == "test" and not episode.changes:
+        return Verdict(True, 1.0, f"Expected no change: {kept_from}.")
     if criterion.kind == "call":
         wanted = CallCheck.model_validate(check)
         if wanted.must == "occur" and wanted.tool in (*refused, ANY_TOOL):

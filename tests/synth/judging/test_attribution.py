@@ -214,7 +214,8 @@ def test_a_false_result_of_a_tool_that_a_model_played_is_the_simulators() -> Non
 
 
 def test_a_judge_whose_word_does_not_count_names_no_cause() -> None:
-    for why in ({"status": "below_minimum"}, {"judge_may_decide": False}):
+    unheard: list[dict[str, Any]] = [{"status": "below_minimum"}, {"judge_may_decide": False}]
+    for why in unheard:
         found = fate("goal", "tone", cause=caused("user"), **why)
         assert (found.attributed_to, found.decided_by) == ("agent", "code")
         assert found.drop_reason == "failed_state"

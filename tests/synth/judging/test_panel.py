@@ -25,18 +25,25 @@ from synth.judging.panel import (
     decided,
     is_self_judged,
     judges_of,
+    may_decide,
     panel_agreement,
 )
 from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
-from synth.llm.settings.config import OFFLINE, RoleConfig
+from synth.llm.settings.config import OFFLINE, ModelConfig, RoleConfig
 from synth.rubrics.criteria import JUDGED, Criterion, Rubric
 from tests.synth.scripted import ScriptedApp
 from tests.synth.small_dataset import row
 
 URL = "https://models.example/v1"
-THREE = RoleConfig(models=("cheap", "middle", "dear"))
+
+
+def role_of(*models: str, base_url: str = OFFLINE) -> RoleConfig:
+    return RoleConfig(models=tuple(ModelConfig(name=name) for name in models), base_url=base_url)
+
+
+THREE = role_of("cheap", "middle", "dear")
 EPISODE = ReviewedEpisode(
     messages=[
         {"role": "system", "content": "You rent boats."},
@@ -133,7 +140,7 @@ def test_in_a_vote_everyone_judges_and_the_majority_decides(
 
 
 def test_a_tie_fails(tmp_path: Path) -> None:
-    role = RoleConfig(models=("cheap", "dear"))
+    role = role_of("cheap", "dear")
     rows, _ = reviewed(tmp_path, voting("dear"), "vote", role)
     assert by_checker(rows, "asks")["judge"] is False
     assert by_checker(rows, "brief")["judge"] is True
@@ -228,7 +235,7 @@ def test_no_model_judges_its_own_words_where_there_is_another() -> None:
     assert all(
         judges_of(role, "dear", agents).model_of(str(i), "judge") != "dear" for i in range(9)
     )
-    alone = RoleConfig(models=("dear",), base_url=URL)
+    alone = role_of("dear", base_url=URL)
     assert judges_of(alone, "dear", agents) == alone
 
 
@@ -240,9 +247,18 @@ def test_the_same_name_at_another_address_is_another_model() -> None:
     assert not agents.is_same(None, "large", URL)
 
 
+def test_the_offline_judge_has_a_say_on_the_offline_agent_alone() -> None:
+    agents = AgentModels({"large": frozenset({URL}), "mine": frozenset({OFFLINE})})
+    offline, hosted = RoleConfig(), role_of("large", base_url=URL)
+    said = {name: may_decide(offline, name, agents) for name in ("large", "mine", "offline-model")}
+    assert said == {"large": False, "mine": True, "offline-model": True}
+    assert not may_decide(offline, None, agents)
+    assert all(may_decide(hosted, name, agents) for name in (*said, None))
+
+
 def test_a_judge_of_its_own_words_is_told_from_the_rows(tmp_path: Path) -> None:
     agents = AgentModels()
-    alone = RoleConfig(models=("dear",))
+    alone = role_of("dear")
     for rule in ("one", "vote"):
         folder = tmp_path / rule
         folder.mkdir()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.episode.environment import EpisodeConfig
-from synth.episode.tools.fault_injection import FaultInjectionConfig
-from synth.rubrics.built_in import BUILT_IN
+from synth.episode.tools.fault_injection import FaultInjectionConfig, OutcomeKind
+from synth.rubrics.built_in import BUILT_IN, episode_of
 from synth.rubrics.criteria import Rubric, StateCheck
 from synth.rubrics.refused import excused, refused_tools
 from synth.rubrics.reward import evidence_of, rubric_of
@@ -74,7 +74,7 @@ def test_a_tool_that_went_through_later_was_not_kept_away() -> None:
 
 
 @pytest.mark.parametrize("kind", ["transient_error", "rate_limit"])
-def test_an_error_that_passes_excuses_nothing(kind: str) -> None:
+def test_an_error_that_passes_excuses_nothing(kind: OutcomeKind) -> None:
     config = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={kind: 1.0}))
     found, refused = checked(calls(CANCEL), SORRY, config=config)
     assert not refused
@@ -95,6 +95,17 @@ def test_a_value_that_nobody_told_the_agent_is_not_asked_for() -> None:
     # the user said the name, so the agent had it
     said = (criterion("communicate", values=["Ingrid Solheim"]),)
     assert checked(calls(FIND), SORRY, criteria=said)[0] == {"communicate": False}
+
+
+def test_tests_are_excused_only_where_nothing_was_changed() -> None:
+    rubric = Rubric.model_validate({"criteria": [criterion("test", fail_to_pass=["t"])]})
+    change = {"op": "update", "entity": "file", "id": "a.py", "before": {}, "after": {"text": "x"}}
+    for changes, passed in (([], True), ([change], False)):
+        episode = episode_of([], [], changes=changes, tests={"t": "still fails"})
+        verdicts = BUILT_IN.check_all(rubric, episode)
+        assert verdicts["test"].passed is False
+        found = excused(rubric, verdicts, episode, frozenset({"edit"}))
+        assert found["test"].passed is passed
 
 
 FIELDS = st.dictionaries(st.sampled_from("ab"), st.integers(0, 2), min_size=1)
