@@ -68,7 +68,7 @@ def _by_end(episode: RejectedEpisode) -> Party | None:
         case "user_error":
             return "user"
         case "infra_error":
-            error = episode.trajectory["error"] or ""
+            error = episode.trajectory.get("error") or ""
             if error.startswith(SIMULATION_FAILED):
                 return "simulator"
             return "endpoint" if is_endpoint_failure(error) else "environment"
