@@ -106,7 +106,7 @@ class Judgement(NamedTuple):
     statements: dict[str, StatementOpinion]
     """Both by id, in the order in which they were asked."""
 
-    cause: Cause
+    cause: Cause = Cause("none", "", "", supported=False)
     asked_again: bool = False
     """Whether a quote did not stand there at the first asking."""
 

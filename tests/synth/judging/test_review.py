@@ -64,7 +64,7 @@ def test_the_judge_is_left_what_no_code_checks_and_what_code_leaves_open() -> No
 
 def test_a_criterion_of_the_rubric_takes_the_place_of_a_standing_one() -> None:
     own = Rubric(criteria=(criterion("manners", "nl", words="Is curt."), criterion("truth", "nl")))
-    left = criteria_left(own, [])
+    left = criteria_left(own, [], STANDING)
     assert sorted(c.id for c in left) == sorted({*STANDING_IDS, "truth"})
     assert next(c.words for c in left if c.id == "manners") == "Is curt."
 
