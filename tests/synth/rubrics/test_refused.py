@@ -94,7 +94,8 @@ def test_a_value_that_nobody_told_the_agent_is_not_asked_for() -> None:
     assert checked(calls(FIND), SORRY, criteria=unread)[0] == {"communicate": True}
     # the user said the name, so the agent had it
     said = (criterion("communicate", values=["Ingrid Solheim"]),)
-    assert checked(calls(FIND), SORRY, criteria=said)[0] == {"communicate": False}
+    found, _ = checked(calls(FIND), SORRY, criteria=said)
+    assert not found["communicate"]
 
 
 def test_tests_are_excused_only_where_nothing_was_changed() -> None:
