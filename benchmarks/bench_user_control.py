@@ -6,9 +6,12 @@ Plays tasks of a dataset (without one, of a run made for it) with the offline mo
 makes each kind of fault at `--rate` a turn. What was drawn is known from the request alone, by the
 provider's own functions; what was found is what `LlmUser` wrote down. Prints one JSON line per kind
 (detection: faults of the kind that were found, as any kind; named: found as this kind) and one for
-the false alarms on turns without a fault, with 95% intervals (Wilson). A second false-alarm rate is
-that of turns written by hand, the way people and models put things (`user_turns.json`). The words
-of the first are the offline model's: how a hosted model's faults are found is not shown by it.
+the false alarms on turns without a fault, with 95% intervals (Wilson). The words of these turns are
+the offline model's: how a hosted model's faults are found is not shown by them. Turns written by
+hand in five languages, the way people and models put things, come after (`user_turns.json`, or a
+file named by `--turns-of`, which may have the form {"turns": [...]}): a line for each kind, with
+how many were refused, were doubted (asked for once more) and went through. `--by-hand` leaves the
+offline model's out.
 Two more lines are about calls of the user's own tools (`user_acts.json`, written by hand): whether
 the agent's words asked for the act, or only held a word of it in passing.
 """
@@ -20,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +45,8 @@ from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
 from synth.episode.rollout import assistant_message, episode_seed
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import FaultInjectionConfig
-from synth.episode.users.faults import TurnFault, UserFault, UserTalk, was_spoken_of
+from synth.episode.users.acts import was_spoken_of
+from synth.episode.users.faults import TurnFault, UserFault, UserTalk
 from synth.episode.users.user import LlmUser, Scene, UserTurn
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
@@ -104,15 +108,22 @@ def main() -> None:
     parser.add_argument("--dataset", type=Path, help="with tasks of the built-in domains")
     parser.add_argument("--turns", type=int, default=1200)
     parser.add_argument("--rate", type=float, default=0.06, help="of each kind of fault, a turn")
+    parser.add_argument("--by-hand", action="store_true", help="only turns written by hand")
+    parser.add_argument("--turns-of", type=Path, default=HAND_WRITTEN, help="turns by hand")
     parser.add_argument("--show", action="store_true", help="print what was missed or mistaken")
     given = parser.parse_args()
+    if not given.by_hand:
+        drawn_turns(given)
+    report_by_hand(given.turns_of, show_all=given.show)
+    report_acts(show_all=given.show)
+
+
+def drawn_turns(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         dataset = given.dataset or made_here(Path(folder) / "data", given.turns // 3)
         meter = Meter(settings_at(given.rate))
         asyncio.run(play(Dataset.open(dataset), meter, given.turns, Path(folder)))
     report(meter, show_all=given.show)
-    report_by_hand(show_all=given.show)
-    report_acts(show_all=given.show)
 
 
 def settings_at(rate: float) -> OfflineSettings:
@@ -167,13 +178,16 @@ async def episode(task: Row, catalogue: Catalogue, llm: LLM, meter: Meter) -> No
 
 def report(meter: Meter, *, show_all: bool) -> None:
     rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    sure: Counter[str] = Counter()
     for kind, fault, words in meter.seen:
         if kind is None:
             rows["none"][fault.kind if fault else "quiet"] += 1
+            sure["none"] += fault is not None and fault.is_sure
         else:
             name = "invented_fact" if kind == "wrong_fact" else kind
             found = "missed" if fault is None else "named" if fault.kind == name else "as another"
             rows[kind][found] += 1
+            sure[kind] += fault is not None and fault.is_sure
         if show_all and (kind is None) != (fault is None):
             print(kind, fault, repr(words), file=sys.stderr)
     clean = rows.pop("none")
@@ -183,11 +197,11 @@ def report(meter: Meter, *, show_all: bool) -> None:
         hits = n - counts["missed"]
         rate = {"n": n, "found": hits, "detection": round(hits / n, 3)}
         show({"measure": "detection", "kind": kind, **rate, **_interval(hits, n)}
-             | {"named": counts["named"]} | label)  # fmt: skip
+             | {"named": counts["named"], "sure": sure[kind]} | label)  # fmt: skip
     alarms, n = clean.total() - clean["quiet"], clean.total()
     by_kind = {kind: count for kind, count in clean.items() if kind != "quiet"}
     show({"measure": "false alarm", "n": n, "alarms": alarms, "rate": round(alarms / max(1, n), 4)}
-         | _interval(alarms, n) | {"kinds": by_kind} | label)  # fmt: skip
+         | _interval(alarms, n) | {"kinds": by_kind, "sure": sure["none"]} | label)  # fmt: skip
 
 
 def _interval(hits: int, n: int) -> dict[str, Any]:
@@ -195,25 +209,43 @@ def _interval(hits: int, n: int) -> dict[str, Any]:
     return {"low": round(low, 3), "high": round(high, 3)}
 
 
-def report_by_hand(*, show_all: bool) -> None:
-    """Turns of `user_turns.json`: scenes with a brief and what was said, and good and bad answers
-    to it, each bad one with its kind."""
-    scenes = json.loads(HAND_WRITTEN.read_text())
-    good, alarms, bad, found, named = 0, 0, 0, 0, 0
-    for scene in scenes:
+def report_by_hand(path: Path, *, show_all: bool) -> None:
+    """Turns written by hand, by kind and by language: how many were refused, doubted, let through.
+    Of good ones (`good`, `fine`) the last is right, of the others the first two."""
+    rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for language, kind, scene, text in turns_by_hand(json.loads(path.read_text())):
+        fault = asyncio.run(judged(scene, text, done=kind == "premature_stop"))
+        found = "passed" if fault is None else "refused" if fault.is_sure else "doubted"
+        is_good = kind in ("good", "fine")
+        rows[kind][found] += 1
+        rows[f"{'good' if is_good else 'faulty'} in {language}"][found] += 1
+        rows["all good" if is_good else "all faulty"][found] += 1
+        if show_all and is_good == (fault is not None):
+            print(language, kind, fault, repr(text), file=sys.stderr)
+    for kind, counts in sorted(rows.items()):
+        n = counts.total()
+        numbers = {name: counts[name] for name in ("refused", "doubted", "passed")}
+        spans = {f"{name}_{end}": value for name in numbers
+                 for end, value in _interval(numbers[name], n).items()}  # fmt: skip
+        show({"measure": "by hand", "kind": kind, "n": n} | numbers | spans)
+
+
+def turns_by_hand(written: Any) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
+    """(language, kind, scene, words) of a file of scenes with answers, or of single turns."""
+    for scene in written if isinstance(written, list) else ():
         for kind, answers in scene["answers"].items():
             for text in answers:
-                fault = asyncio.run(_judged(scene, text, done=kind == "premature_stop"))
-                if kind == "good":
-                    good, alarms = good + 1, alarms + (fault is not None)
-                else:
-                    bad, found = bad + 1, found + (fault is not None)
-                    named += fault is not None and fault.kind == kind
-                if show_all and (kind == "good") == (fault is not None):
-                    print(kind, fault, repr(text), file=sys.stderr)
-    show({"measure": "false alarm by hand", "n": good, "alarms": alarms} | _interval(alarms, good))
-    show({"measure": "detection by hand", "n": bad, "found": found, "named": named}
-         | _interval(found, bad))  # fmt: skip
+                yield scene["language"], kind, scene, text
+    for turn in written["turns"] if isinstance(written, dict) else ():
+        spoken = [*zip(turn["own"], turn["heard"][1:], strict=True)]
+        facts = [{"when": "asked", "goal": 0} | fact for fact in turn["brief"]["facts"]]
+        scene = {
+            "brief": {"wishes": turn["brief"]["wishes"], "facts": facts},
+            "said": [words for pair in spoken for words in pair],
+            "goal_open": True,
+            "background": turn["brief"].get("persona", ""),
+        }
+        yield turn["language"], turn["kind"], scene, turn["turn"]
 
 
 def report_acts(*, show_all: bool) -> None:
@@ -233,7 +265,7 @@ def report_acts(*, show_all: bool) -> None:
         show({"measure": f"act {sort}", "n": n, "told rightly": right} | _interval(right, n))
 
 
-async def _judged(scene: Mapping[str, Any], text: str, *, done: bool) -> TurnFault | None:
+async def judged(scene: Mapping[str, Any], text: str, *, done: bool) -> TurnFault | None:
     messages = [
         {"role": "assistant" if number % 2 else "user", "content": words}
         for number, words in enumerate(scene["said"])
@@ -247,7 +279,7 @@ async def _judged(scene: Mapping[str, Any], text: str, *, done: bool) -> TurnFau
     told = Scene(messages, goal_open, len(messages) // 2, (), nothing, noted.append)
     persona = {
         "name": "Robin Vale",
-        "background": "Robin is 44 and runs a small bakery in Leeds.",
+        "background": scene.get("background", "Robin is 44 and runs a small bakery in Leeds."),
         "communication_style": "chatty",
         "patience": 4,
         "preferences": ["short answers"],

@@ -7,12 +7,17 @@ injected either. Where permission was denied, saying so to the user in plain wor
 the next words to the user must say no.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from synth.episode.users.faults import refuses
-
 DENIED = "permission_denied"
+
+_REFUSAL = re.compile(
+    r"\b(?:cannot|can't|can not|unable|not able|not allowed|may not|no way to|not possible|"
+    r"impossible|sorry|won't|will not|refuse)\b",
+    re.IGNORECASE,
+)
 
 
 def recoveries(
@@ -41,5 +46,5 @@ def _owned_up(call: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
             continue
         turn += 1
         if turn > call["turn"] and not message.get("tool_calls"):
-            return refuses(message.get("content") or "")
+            return bool(_REFUSAL.search(message.get("content") or ""))
     return False

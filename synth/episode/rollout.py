@@ -49,7 +49,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.rubrics.reward import decide_by_code, rubric_of
 
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3

@@ -104,7 +104,7 @@ def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
     if any(_converts(value, reading) for reading in numbers):
         return True
     told = [number for reading in numbers for number in reading.numbers]
-    return _reckoned(value, list(dict.fromkeys(told))[:MOST_SUMMED])
+    return _reckoned(value, told[:MOST_SUMMED])
 
 
 def _holds_number(reading: ValueReading, value: float) -> bool:

@@ -8,12 +8,13 @@ here, and nothing in any reply could be the value. All else is open, and the jud
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, NamedTuple
 
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
 from synth.rubrics.episode import Episode, Verdict
 from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
-from synth.rubrics.reading.locales import language_of
+from synth.rubrics.reading.locales import CODES, language_of
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
@@ -43,6 +44,15 @@ class _Reply:
     is_last: bool
     is_known: bool
     """Whether its language has a table."""
+    is_guessed: bool
+    """Whether the replies are too short to tell it, so that it is taken from the user's words."""
+    today: date | None
+
+    def possible_readings(self) -> list[TextReadings]:
+        """What is read in it, in every language that it may be in."""
+        if not self.is_guessed:
+            return [self.said]
+        return [read(self.said.text, code, self.today) for code in CODES]
 
     def sentence(self, start: int) -> tuple[int, int]:
         spans = sentences_in(self.said.text, self.said.table)
@@ -90,7 +100,9 @@ def replies_of(episode: Episode) -> list[_Reply]:
         language = language_of(text, *otherwise)
         is_last = last and place == len(texts)
         said = read(text, language, today)
-        replies.append(_Reply(said, is_last, language is not None or _has_no_words(said)))
+        is_known = language is not None or _has_no_words(said)
+        is_guessed = language_of(text, otherwise[0]) is None
+        replies.append(_Reply(said, is_last, is_known, is_guessed, today))
     return replies
 
 
@@ -114,7 +126,12 @@ def telling(value: CheckedScalar, place: ValuePlace | None, replies: Sequence[_R
                 return Telling(True, f"{value} in {words}")
             is_open = is_open or flaw not in PLAIN_FLAWS or not reply.is_last
             why = why or f"{value} only {flaw} in {words}"
-    others = [reply.said for reply in replies if not (why and reply.is_last)]
+    others = [
+        said
+        for reply in replies
+        if not (why and reply.is_last)
+        for said in reply.possible_readings()
+    ]
     if is_open or (others and could_be_told(value, others)):
         return Telling(None, why or f"{value} not found")
     return Telling(False, why or f"not told: {value}")

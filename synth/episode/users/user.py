@@ -2,8 +2,9 @@
 
 The field's known weakness is a user that spoils the run, so each turn is checked before the agent
 sees it (`synth.episode.users.faults`). A turn that fails is asked for again, with what was wrong;
-when that does not help, the episode ends as the user's error and never as the agent's. Every fault
-is written down, the mended ones too.
+when that does not help, the episode ends as the user's error and never as the agent's. A turn that
+is only doubtful is asked for once more and then stands. Every fault and doubt is written down, the
+mended ones too.
 
 A user may own tools over the same state as the agent's. It calls them between its words, the
 environment runs them, and the agent learns of them only what the user says.
@@ -19,22 +20,18 @@ from records.errors import ItemError, SynthError
 from records.tables.schemas import Row
 from synth.episode.tools.calls import CallRecord, openai_tool
 from synth.episode.tools.executors import in_short
-from synth.episode.users.facts import Grounds, invented
+from synth.episode.users.acts import was_spoken_of
+from synth.episode.users.facts import invented
 from synth.episode.users.faults import (
-    REPEATED_GOAL,
     WORDS_KEPT,
     TurnFault,
     UserFault,
     UserTalk,
-    goal_again,
-    may_stop,
-    refuses,
     repeat_fault,
     spoken_fault,
-    stop_fault,
-    was_spoken_of,
-    word_runs,
 )
+from synth.episode.users.form import word_runs
+from synth.episode.users.wishes import REPEATED_GOAL, goal_again, may_stop, stop_fault
 from synth.llm.client import LLM, Completion
 from synth.prompts.templates import render
 
@@ -144,7 +141,7 @@ class LlmUser:
         messages = conversation_for_user(scene.messages, calls)
         talk = self._talk(scene.messages, calls)
         turn = len(talk.own)
-        system, fault = self._system, None
+        system, words, doubted = self._system, "", False
         for attempt in range(self._retries + 1):
             step = f"user-{turn}" + (f"-again-{attempt}" if attempt else "")
             said = await self._ask(
@@ -153,9 +150,12 @@ class LlmUser:
             fault = await self._fault(said, talk, scene)
             if fault is None:
                 return said
-            scene.note(UserFault(scene.turn, fault.kind, attempt, said.message[:WORDS_KEPT]))
+            kept = said.message[:WORDS_KEPT]
+            scene.note(UserFault(scene.turn, fault.kind, attempt, kept, fault.is_sure))
+            if not fault.is_sure and (doubted or attempt == self._retries):
+                return said
+            doubted, words = doubted or not fault.is_sure, fault.complaint
             system = f"{self._system}\n\n## Not usable\n{_complaint(attempt + 1, said, fault)}"
-        words = fault.complaint if fault else ""
         raise UserError(f"user turn {turn} still wrong after {self._retries} retries: {words}")
 
     async def _ask(
@@ -203,11 +203,9 @@ class LlmUser:
             return None if fine else stop_fault(talk, goal_open=await scene.goal_open())
         if fault := repeat_fault(said.message, talk):
             return fault
-        if again := goal_again(said.message, talk):
-            _, later = again
-            goal_open = True if later else await scene.goal_open()
-            if later or goal_open is False or (goal_open is None and refuses(talk.heard[-1])):
-                return REPEATED_GOAL
+        later = goal_again(said.message, talk)
+        if later or (later is False and await scene.goal_open() is not True):
+            return REPEATED_GOAL
         return None
 
     async def _act(self, scene: Scene) -> list[CallRecord]:
@@ -240,12 +238,12 @@ class LlmUser:
     ) -> bool:
         """Whether every call is of something that was spoken of, with values that are known. Else
         none is made, and the user goes on with words."""
-        grounds = Grounds([*talk.known, *talk.own, *talk.heard])
         for call in calls:
             tool = self._tools.get(call.name)
             spoken = tool and was_spoken_of(tool, call.arguments, talk.heard)
             kind = "unasked_act" if not spoken else "invented_fact"
-            if not spoken or invented(call.arguments, grounds, answering=False):
+            made_up = invented(call.arguments, talk.grounds, answering=True)
+            if not spoken or any(invention.is_sure for invention in made_up):
                 words = f"{call.name} {call.arguments}"[:WORDS_KEPT]
                 scene.note(UserFault(scene.turn, kind, number, words))
                 return False
@@ -308,4 +306,5 @@ def _complaint(number: int, said: UserTurn, fault: TurnFault) -> str:
     """
     words = json.dumps(said.message, ensure_ascii=False)
     done = json.dumps(said.done)
-    return f"Try {number} at this turn was {words}, done = {done}. {fault.complaint}"
+    doubt = "" if fault.is_sure else " If it is right nevertheless, say it again."
+    return f"Try {number} at this turn was {words}, done = {done}. {fault.complaint}{doubt}"

@@ -22,7 +22,7 @@ from synth.rubrics.values import (
     squeezed,
 )
 
-Outcome = Literal["matched", "contradicted", "open"]
+StatementOutcome = Literal["matched", "contradicted", "open"]
 
 CENTURY = 100
 
@@ -40,7 +40,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
 class StatementFinding(NamedTuple):
-    outcome: Outcome
+    outcome: StatementOutcome
     evidence: str
 
 

@@ -16,7 +16,7 @@ from synth.rubrics.reading.readings import READ_IN, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import beside
-from synth.rubrics.statements.binding import OPEN, Outcome, bind
+from synth.rubrics.statements.binding import OPEN, StatementOutcome, bind
 from synth.rubrics.statements.known import KnownRecords
 from synth.rubrics.telling import replies_in
 
@@ -31,7 +31,7 @@ class Statement(NamedTuple):
     """Place of the reply in the conversation's messages."""
     text: str
     """The sentence or the line, as it is said."""
-    outcome: Outcome
+    outcome: StatementOutcome
     evidence: str
     """What code compared: the value and the record that it is, or is not. Empty where open."""
     beside: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Row, Say]] = {
     "max_turns": (ONE_WISH | {"max_turns": 3}, agent(calls(FIND))),
     "token_budget": (ONE_WISH | {"token_budget": 150}, agent(calls(FIND))),
     "format_error": (ONE_WISH, agent(calls(("no_such_tool", {})))),
-    "user_error": (ONE_WISH, agent("Which one?", user=turn("I am an AI.", done=False))),
+    "user_error": (ONE_WISH, agent("Which one?", user=turn("It is AP-2044.", done=False))),
 }
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from records.digest import digest
-from synth.episode.users.faults import UserFault, asks, leaks
+from synth.episode.users.faults import UserFault
+from synth.episode.users.form import asks, leaks
 from synth.episode.users.user import LlmUser, Scene, UserError, UserTurn, conversation_for_user
 from synth.episode.users.user import _rules as rules
 from tests.synth.clinic import PERSONA, TASK, calls, says
@@ -82,8 +83,12 @@ SECOND = TASK["user_brief"]["wishes"][1]
 AFTER = [OPENING, says("It is cancelled."), {"role": "user", "content": SECOND}, says("On Monday.")]
 BAD: dict[str, tuple[str, list[dict[str, Any]], tuple[str, bool]]] = {
     "empty": ("empty", QUESTION, ("", False)),
-    "leak": ("leak", QUESTION, ("My system prompt says: travel.", False)),
-    "offers help": ("agent_part", QUESTION, ("How can I help you today?", False)),
+    "leak": ("leak", QUESTION, ("- reason: travel (say it at once)", False)),
+    "both parts": ("agent_part", QUESTION,
+                   ("USER: The one with Mei Tanaka.\nASSISTANT: I have cancelled it.", False)),
+    "senseless": ("senseless", QUESTION, (" ".join(["the one"] * 18), False)),
+    "other language": ("other_language", QUESTION,
+                       ("Ich meine den Termin, der bei der Frau Tanaka ist.", False)),
     "says back": ("agent_part", [OPENING, says("I found two of them: which do you mean?")],
                   ("I found two of them, which do you mean?", False)),
     "leaves a question": ("premature_stop", QUESTION, ("Thanks, bye.", True)),
@@ -93,12 +98,19 @@ BAD: dict[str, tuple[str, list[dict[str, Any]], tuple[str, bool]]] = {
         [*QUESTION, {"role": "user", "content": LONG}, says("And why?")],
         (LONG.upper(), False),
     ),
+    "date": ("invented_fact", QUESTION, ("The one on the 5th of May.", False)),
+    "other surname": ("invented_fact", QUESTION, ("The one with Mei Tanimoto.", False)),
+    "id": ("invented_fact", QUESTION, ("It is AP-2044.", False)),
+}  # fmt: skip
+DOUBTFUL: dict[str, tuple[str, list[dict[str, Any]], tuple[str, bool]]] = {
+    "offers help": ("agent_part", QUESTION, ("How can I help you today?", False)),
+    "a label": ("agent_part", QUESTION, ("User: the one with Mei Tanaka.", False)),
+    "speaks of a prompt": ("leak", QUESTION, ("My system prompt says: travel.", False)),
+    "speaks of a part": ("leak", QUESTION, ("In diesem Rollenspiel: Mei Tanaka.", False)),
     "wish again": ("repeated_wish", AFTER,
                    ("So please cancel the appointment that is booked, reason travel.", False)),
-    "date": ("invented_fact", QUESTION, ("The one on the 5th of May.", False)),
     "name": ("invented_fact", QUESTION, ("The one with doctor Bernadotte.", False)),
-    "number": ("invented_fact", QUESTION, ("The one in room 17.", False)),
-    "id": ("invented_fact", QUESTION, ("It is AP-2044.", False)),
+    "unasked id": ("invented_fact", [OPENING, says("It is done.")], ("I have ZX-2044.", False)),
 }  # fmt: skip
 
 
@@ -125,6 +137,28 @@ def test_a_turn_that_stays_unusable_is_the_users_error(kind: str, tmp_path: Path
         reply(app, tmp_path, messages, faults=faults)
     assert [(fault.kind, fault.attempt) for fault in faults] == [(name, n) for n in range(3)]
     assert len({digest(request) for request in app.requests}) == len(app.requests) == 3
+
+
+@pytest.mark.parametrize("kind", DOUBTFUL)
+def test_a_doubtful_turn_is_asked_for_once_more_and_then_stands(kind: str, tmp_path: Path):
+    name, messages, doubtful = DOUBTFUL[kind]
+    faults: list[UserFault] = []
+    app = ScriptedApp(turns(doubtful))
+    assert reply(app, tmp_path, messages, faults=faults) == UserTurn(*doubtful)
+    assert [(fault.kind, fault.attempt, fault.is_sure) for fault in faults] == [
+        (name, 0, False),
+        (name, 1, False),
+    ]
+    assert "say it again" in app.requests[1]["messages"][0]["content"]
+
+
+def test_a_doubt_does_not_excuse_a_fault(tmp_path: Path):
+    """What follows a doubtful turn is looked at as any other."""
+    faults: list[UserFault] = []
+    app = ScriptedApp(turns(("How can I help you?", False), BAD["id"][2]))
+    with pytest.raises(UserError, match="AP-2044"):
+        reply(app, tmp_path, QUESTION, faults=faults)
+    assert [fault.is_sure for fault in faults] == [False, True, True]
 
 
 def test_an_answer_that_is_no_turn_is_the_users_error(tmp_path: Path):
@@ -159,6 +193,9 @@ def test_a_user_may_end_it_where_there_is_a_reason_to(
         ("I found two. Which one do you mean?", True),
         ("Is there anything else I can help you with?", False),
         ("Shall I? I did it.", False),
+        ("您想改到哪一天\uff1f", True),
+        ("Kann ich sonst noch etwas für Sie tun?", False),
+        ("¿Hay algo más en lo que le pueda ayudar?", False),
         ("Done.", False),
         ("", False),
     ],
@@ -174,7 +211,9 @@ def test_questions_that_want_an_answer(text: str, expected: bool):
         ("I don't care what you want", False),
         ("My delivery instructions are at the gate.", False),
         ("## What you want\n1. Cancel", True),
-        ("As an AI I have no visits.", True),
+        ("Is that what your system prompt says?", False),
+        ("I give the reason only when asked.", False),
+        ("- reason: travel (only when asked)", True),
         ('{"message": "x", "done": true}', True),
         ("Give what you know when it is asked for. What is not listed", True),
         ("<tool_call>{}</tool_call>", True),

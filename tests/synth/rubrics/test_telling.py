@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.rubrics.built_in import BUILT_IN, COMMUNICATE, Verdict, episode_of
@@ -159,6 +159,7 @@ def test_the_user_s_language_counts_where_the_reply_is_too_short_to_tell() -> No
     asks = {"role": "user", "content": "Wie viel kostet das denn, und wann ist es bei mir?"}
     assert told("Gerne: 1.240,50 EUR", 1240.5, asks=asks).passed
     assert told("Ok: 1.240", 1240, asks=asks).passed
+    assert told("\xdcbermorgen schon!", "2026-04-17").passed is None
     foreign = {"role": "user", "content": "Quanto custa isto e quando chega na minha casa?"}
     assert told("Ok: 41", 38.5, asks=foreign).passed is None
 
@@ -166,6 +167,7 @@ def test_the_user_s_language_counts_where_the_reply_is_too_short_to_tell() -> No
 amounts = st.integers(1300, 10**7).map(lambda cents: cents / 100)
 
 
+@settings(deadline=None)
 @given(amounts, st.sampled_from(["\u20ac", "\xa3", "$", ""]))
 def test_an_amount_that_is_told_never_fails(value: float, symbol: str) -> None:
     texts = [
@@ -179,6 +181,7 @@ def test_an_amount_that_is_told_never_fails(value: float, symbol: str) -> None:
     assert False not in verdicts
 
 
+@settings(deadline=None)
 @given(amounts, amounts)
 def test_another_amount_is_never_told(value: float, other: float) -> None:
     if abs(value - other) >= 0.01:

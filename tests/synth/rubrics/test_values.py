@@ -3,7 +3,7 @@
 from datetime import date, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.rubrics.built_in import mentions, same_value
@@ -14,6 +14,7 @@ days = st.dates(date(1950, 1, 1), date(2060, 12, 31))
 ids = st.from_regex(r"[A-Z]{2,3}-[0-9]{4}", fullmatch=True)
 
 
+@settings(deadline=None)
 @given(amounts)
 def test_a_number_is_found_in_every_spelling(value: float) -> None:
     spellings = [
@@ -28,12 +29,14 @@ def test_a_number_is_found_in_every_spelling(value: float) -> None:
     assert all(mentions(WITHIN.format(text), value) for text in spellings)
 
 
+@settings(deadline=None)
 @given(amounts, amounts)
 def test_another_number_is_not_found(value: float, other: float) -> None:
     if abs(value - other) >= 0.01:
         assert not mentions(f"Total {value:,.2f}.", other)
 
 
+@settings(deadline=None)
 @given(days)
 def test_a_date_is_found_in_every_spelling(day: date) -> None:
     month, short = day.strftime("%B"), day.strftime("%b")
@@ -49,12 +52,14 @@ def test_a_date_is_found_in_every_spelling(day: date) -> None:
     assert [s for s in spellings if not mentions(WITHIN.format(s), day.isoformat())] == []
 
 
+@settings(deadline=None)
 @given(days, days)
 def test_another_date_is_not_found(day: date, other: date) -> None:
     if day != other:
         assert not mentions(f"On {day:%B} {day.day}, {day.year}.", other.isoformat())
 
 
+@settings(deadline=None)
 @given(st.datetimes(datetime(1950, 1, 1), datetime(2060, 1, 1)))
 def test_a_moment_is_found_with_its_time_and_not_without(moment: datetime) -> None:
     value = moment.replace(second=0, microsecond=0).isoformat()
@@ -67,6 +72,7 @@ def test_a_moment_is_found_with_its_time_and_not_without(moment: datetime) -> No
     assert not mentions(f"It starts on {day}.", value)
 
 
+@settings(deadline=None)
 @given(ids, ids)
 def test_an_id_is_found_as_a_whole_only(value: str, other: str) -> None:
     assert mentions(f"Your number is **{value}**.", value)
@@ -119,11 +125,13 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(json_values)
 def test_a_value_is_the_same_as_itself(value: object) -> None:
     assert same_value(value, value)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(), min_size=1), st.randoms())
 def test_bags_ignore_order_and_nothing_else(values: list[int], random: object) -> None:
     shuffled = sorted(values, key=lambda _: random.random())  # type: ignore[attr-defined]

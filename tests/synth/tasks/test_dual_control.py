@@ -17,7 +17,8 @@ from synth.episode.environment import EpisodeEnvironment
 from synth.episode.replay import replay_rows
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.simulator import Question, SimulateConfig
-from synth.episode.users.faults import UserFault, was_spoken_of
+from synth.episode.users.acts import was_spoken_of
+from synth.episode.users.faults import UserFault
 from synth.episode.users.user import LlmUser, Scene, UserCall, UserTurn, conversation_for_user
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.perturbation.registry import ATTACKS, BY_CODE, BY_WORDS, perturb

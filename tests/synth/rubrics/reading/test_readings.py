@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.rubrics.reading.readings import ValueReading, read
@@ -105,6 +105,7 @@ def spelled(number: int, code: str) -> str:
 
 
 @pytest.mark.parametrize("code", UNDER_20)
+@settings(deadline=None)
 @given(number=st.integers(2, 999))
 def test_numbers_in_words_come_back(code: str, number: int) -> None:
     (reading,) = read(f"({spelled(number, code)})", code).of("number")
@@ -112,6 +113,7 @@ def test_numbers_in_words_come_back(code: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("code", [*UNDER_20, "zh"])
+@settings(deadline=None)
 @given(cents=st.integers(1, 10**9), symbol=st.sampled_from(["\u20ac", "$", " EUR", ""]))
 def test_amounts_come_back_in_the_marks_of_the_language(code: str, cents: int, symbol: str) -> None:
     plain = f"{cents / 100:,.2f}"
@@ -141,6 +143,7 @@ MONTHS = {
 
 
 @pytest.mark.parametrize("code", DATES)
+@settings(deadline=None)
 @given(day=st.dates(date(1950, 1, 1), date(2060, 12, 31)), way=st.integers(0, 2))
 def test_dates_come_back(code: str, day: date, way: int) -> None:
     name = MONTHS[code].split()[day.month - 1]
@@ -160,6 +163,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("code", TIMES)
+@settings(deadline=None)
 @given(minutes=st.integers(0, 24 * 60 - 1))
 def test_times_come_back(code: str, minutes: int) -> None:
     hour, minute = divmod(minutes, 60)
@@ -169,6 +173,7 @@ def test_times_come_back(code: str, minutes: int) -> None:
     assert reading.minutes[0] == minutes
 
 
+@settings(deadline=None)
 @given(days=st.integers(1, 60), today=st.dates(date(2000, 1, 1), date(2050, 1, 1)))
 def test_relative_days_come_back(days: int, today: date) -> None:
     day = today + timedelta(days)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.rubrics.statements.statements import Statement, statements_of, truth_by_code
@@ -219,6 +219,7 @@ def spelled(amount: float, code: str) -> str:
 
 
 @pytest.mark.parametrize("code", FIELDS)
+@settings(deadline=None)
 @given(price=amounts, told=amounts)
 def test_the_record_s_value_is_never_contradicted_and_another_never_matches(
     code: str, price: float, told: float
