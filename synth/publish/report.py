@@ -132,6 +132,14 @@ def summary_markdown(dataset: Dataset) -> str:
     ]
     head = ("who", "kind", "failures", "passed", "FPR", "TPR", "kappa", "judge status")
     parts.append(markdown_table(head, trial))
+    if summary.judge.panel:
+        parts.append("## How far the judges of the panel agree")
+        pairs = [
+            (r["criterion_id"], *r["models"], r["num"], ratio(r["share"]), ratio(r["kappa"]))
+            for r in summary.judge.panel
+        ]
+        head = ("criterion", "judge", "other judge", "trajectories", "agree", "kappa")
+        parts.append(markdown_table(head, pairs))
     if summary.simulated:
         parts.append(f"## State accuracy of model-simulated tools {summary.label}".rstrip())
         head = ("fields", "n", "state", "observation", "repaired", "failed")
