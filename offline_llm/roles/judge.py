@@ -65,6 +65,7 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
             for name, finding in statements.items()
         ],
         "verdicts": [case.verdict(name, fault) for name, fault in faults.items()],
+        "cause": {"evidence": "", "quote": "", "of": "none"},
     }
 
 

@@ -317,10 +317,11 @@ TABLES: dict[str, TableSpec] = {
                 "quote": STR,
                 "supported": BOOL,
                 "details": JSON,
+                "cause": JSON,
             },
             content=True,
             owner="trajectories",
-            defaults={"details": None},
+            defaults={"details": None, "cause": None},
         ),
         _table(
             "calibration",

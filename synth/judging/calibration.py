@@ -18,6 +18,7 @@ from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult, dropped
 from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.judge_rates import MinimumQuality
+from synth.judging.panel import PanelConfig, PanelRule
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.perturbation.registry import (
     ATTACKS,
@@ -49,7 +50,11 @@ class JudgingConfig(Config):
         "minimum_quality": "floor",
     }
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"decision": {"pass_threshold": None, "scored_only": []}, "judge_failed": False}
+        {
+            "decision": {"pass_threshold": None, "scored_only": []},
+            "judge_failed": False,
+            "panel": {"rule": "one"},
+        }
     )
 
     perturbed_share: float = Field(default=0.2, ge=0.0, le=1.0)
@@ -66,6 +71,8 @@ class JudgingConfig(Config):
     judge_failed: bool = False
     """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
     of the others."""
+    panel: PanelConfig = PanelConfig()
+    """How several models of the judge's role decide together."""
 
 
 _GROUPS: tuple[tuple[tuple[str, ...], int], ...] = (
@@ -157,6 +164,7 @@ async def try_judge(
     verdicts: Iterable[Row],
     judge_role: RoleConfig,
     kinds: Kinds,
+    rule: PanelRule = "one",
 ) -> ItemResult:
     """Rows of `calibration` for one perturbed negative or control. A control costs nothing: it was
     judged in this grading, whose `verdicts` on the trajectory are given."""
@@ -180,6 +188,7 @@ async def try_judge(
         judge_role=judge_role,
         version=kinds.version,
         judge_failed=True,
+        rule=rule,
     )
     row = _trial_row(rows, expected=False) | {
         "criterion_id": negative.criterion.id,

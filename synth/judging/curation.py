@@ -17,11 +17,12 @@ from records.digest import digest
 from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_environments import bug_of
-from synth.judging.decision import DecidedBy, DecisionConfig, decide_rows, reason_of
+from synth.judging.attribution import DROP_REASONS, Party, RejectedEpisode, attributed_to
+from synth.judging.decision import DecidedBy, DecisionConfig, counting, decide_rows, reason_of
 from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -60,6 +61,9 @@ class CurationCandidate(NamedTuple):
     decided_by: DecidedBy
     self_judged: bool
     """Whether the judge is the model whose words it judged."""
+    attributed_to: Party | None
+    """Whom its failure goes back to; None where it did not fail, also where others of its kind are
+    kept in its place."""
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -100,7 +104,7 @@ def decide_all(
             "failed_criterion": c.failed_criterion,
             "decided_by": c.decided_by,
             "self_judged": c.self_judged,
-            "attributed_to": None,
+            "attributed_to": c.attributed_to,
         }
         for c in candidates
     ]
@@ -113,27 +117,42 @@ def candidate_of(
     task: Row,
     status: JudgeStatus = "unmeasured",
     decision_config: DecisionConfig = DecisionConfig(),
+    *,
+    simulations: Sequence[Row] = (),
+    judge_may_decide: bool = True,
+    self_judged: bool = False,
 ) -> CurationCandidate | None:
-    """The decision over the verdicts, and the first reason against the trajectory; None while it
-    has yet to be judged.
+    """The decision over the verdicts, the first reason against the trajectory, and whom that goes
+    back to; None while it has yet to be judged.
 
-    Where the judge's `status` is below the minimum quality, its word does not count: code's
-    verdicts alone decide, and the row says so.
+    Where the judge's `status` is below the minimum quality, or it may not decide here, its word
+    does not count: code's verdicts alone decide, and the row says so.
     """
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
     by_judge = [row for row in verdicts if row["checked_by"] == "judge"]
-    judge_counts = bool(by_judge) and status != "below_minimum"
+    judge_counts = bool(by_judge) and status != "below_minimum" and judge_may_decide
+    rubric = rubric_of(task)
     decision = decide_rows(
         verdicts,
-        pass_threshold=rubric_of(task).pass_threshold,
+        pass_threshold=rubric.pass_threshold,
         config=decision_config,
         judge_counts=judge_counts,
     )
-    reason = reason_of(decision)
-    if trajectory["termination_reason"] in SPOILED:
-        reason = trajectory["termination_reason"]
     ordered = sorted(calls, key=lambda call: call["call_index"])
+    counted = counting(verdicts, judge_counts=judge_counts)
+    lacking = [row for row in counted if not row["passed"]]
+    reason, party = _fate(
+        RejectedEpisode(
+            trajectory,
+            ordered,
+            simulations,
+            rubric,
+            failed=[decision.failed] if decision.failed else lacking,
+            by_judge=by_judge if judge_counts else (),
+        ),
+        reason_of(decision),
+    )
     return CurationCandidate(
         trajectory_id=trajectory["trajectory_id"],
         task_id=task["task_id"],
@@ -148,8 +167,19 @@ def candidate_of(
         judge_status=status if by_judge else None,
         failed_criterion=decision.failed["criterion_id"] if decision.failed else None,
         decided_by="code_and_judge" if judge_counts else "code",
-        self_judged=False,
+        self_judged=self_judged and bool(by_judge),
+        attributed_to=party,
     )
+
+
+def _fate(episode: RejectedEpisode, reason: str | None) -> tuple[str | None, Party | None]:
+    """Drop reason and whom it goes back to, where the verdicts give `reason`; None for what is
+    accepted. What others made fail has a reason of its own."""
+    end = episode.trajectory["termination_reason"]
+    if reason is None and end not in SPOILED:
+        return None, None
+    party = attributed_to(episode)
+    return (end if end in SPOILED else DROP_REASONS.get(party, reason)), party
 
 
 def _without_duplicates(

@@ -14,18 +14,20 @@ from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_bench import Bench
 from synth.judging.judge import prompt_version
+from synth.judging.panel import PanelConfig, PanelRule
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN, Kinds
 from synth.rubrics.patch import RubricPatch
+from synth.rubrics.refused import excused, refused_tools
 from synth.rubrics.reward import evidence_of, rubric_of
 from synth.rubrics.standing import STANDING_VERSION
 from synth.rubrics.statements.statements import STATEMENTS_VERSION
 
 STAGE = "grading"
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 """Raised when the same trajectory would be graded otherwise."""
 
 
@@ -35,6 +37,7 @@ def grading_id_of(
     rubric: RubricPatch | None = None,
     *,
     judge_failed: bool = False,
+    panel: PanelConfig = PanelConfig(),
 ) -> str:
     """Judge and checker versions; a task's rubric is fixed by its id, unless another is given."""
     return digest(
@@ -47,6 +50,7 @@ def grading_id_of(
         prompt_version(),
         *([rubric.identity()] if rubric else []),
         *(["judge_failed"] if judge_failed else []),
+        *([panel.identity()] if panel != PanelConfig() else []),
     )
 
 
@@ -117,11 +121,13 @@ async def grade(
     bench: Bench,
     kinds: Kinds = BUILT_IN,
     judge_failed: bool = False,
+    rule: PanelRule = "one",
 ) -> ItemResult:
     """Rows of `verdicts`: code's on each criterion that it checks, the standing ones included, and
-    the judge's on what code leaves open.
+    the judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
-    The judge is not asked where code rejects, unless `judge_failed`. Dropped where the rubric has a
+    What a refusal kept the agent from (`synth.rubrics.refused`) does not count against it. The
+    judge is not asked where code rejects, unless `judge_failed`. Dropped where the rubric has a
     criterion that only another run's extensions can check. TransientError where the sandbox of a
     task's graded tests fails.
     """
@@ -133,14 +139,17 @@ async def grade(
         tests = await bench.tests_of(item.data["task"], rubric, calls)
     except ConfigError as error:  # made by a run with other repositories
         raise ItemError("world_not_at_hand", str(error)) from error
+    episode = evidence_of(trajectory["messages"], calls, tests)
+    verdicts = kinds.check_all(rubric, episode)
     rows = await review(
         llm,
         ReviewedEpisode(trajectory["messages"], calls, item.data["tools"], rubric),
-        kinds.check_all(rubric, evidence_of(trajectory["messages"], calls, tests)),
+        excused(rubric, verdicts, episode, refused_tools(calls)),
         item=item.item_id,
         judge_role=judge_role,
         version=kinds.version,
         judge_failed=judge_failed,
+        rule=rule,
     )
     place = {
         "grading_id": item.data["grading_id"],

@@ -5,7 +5,8 @@ that code left open (`synth.rubrics.statements`), all in one request. It sees th
 tools, what the calls truly changed and the transcript, and never code's verdicts or the task's
 checks.
 
-The answer gives evidence first and the verdict last. Each opinion quotes the words that decide it.
+The answer gives evidence first and the verdict last, and at its end what a failure goes back to.
+Each opinion quotes the words that decide it.
 A quote that does not stand there is shown to the judge once; if it comes again, the opinion is
 unsupported and passes nothing.
 """
@@ -45,6 +46,10 @@ places, or from what is nowhere done. no_claim: it states nothing that could be 
 nothing bears it out. contradicted: something says otherwise."""
 
 TRUE_FINDINGS = frozenset({"shown", "follows", "no_claim"})
+
+CauseOf = Literal["assistant", "user", "task", "tools", "none"]
+"""What a failure goes back to. user: who told something false or contradicted themself. task: a
+wish that can be read in two ways. tools: a result that was false or impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +91,24 @@ class StatementOpinion(NamedTuple):
         return self.supported and self.finding in TRUE_FINDINGS
 
 
+class Cause(NamedTuple):
+    """What the failures of an episode go back to, as the judge sees it."""
+
+    of: CauseOf
+    evidence: str
+    quote: str
+    supported: bool
+    """Whether the material holds the quote; without it the cause counts for nothing."""
+
+
 class Judgement(NamedTuple):
     criteria: dict[str, Opinion]
     statements: dict[str, StatementOpinion]
     """Both by id, in the order in which they were asked."""
+
+    cause: Cause = Cause("none", "", "", supported=False)
+    asked_again: bool = False
+    """Whether a quote did not stand there at the first asking."""
 
     @property
     def wanting(self) -> list[str]:
@@ -135,6 +154,8 @@ async def judge(llm: LLM, asked: JudgeQuestions, *, item: str) -> Judgement:
             i: again.statements[i] if i in wanting else opinion
             for i, opinion in judged.statements.items()
         },
+        again.cause,
+        asked_again=True,
     )
 
 
@@ -183,7 +204,16 @@ def _judgement(answer: Mapping[str, Any], said: str, asked: JudgeQuestions) -> J
         if i not in have
     ]:  # fmt: skip
         raise ItemError("judge_incomplete", f"no verdict on {', '.join(missing)}")
-    return Judgement({i: criteria[i] for i in wanted[0]}, {i: statements[i] for i in wanted[1]})
+    return Judgement(
+        {i: criteria[i] for i in wanted[0]},
+        {i: statements[i] for i in wanted[1]},
+        _cause(answer["cause"], said),
+    )
+
+
+def _cause(given: Mapping[str, Any], said: str) -> Cause:
+    quote = given["quote"][:QUOTE_CHARS]
+    return Cause(given["of"], given["evidence"][:EVIDENCE_CHARS], quote, is_quoted(quote, said))
 
 
 def _final(opinion: Opinion) -> Opinion:
@@ -217,6 +247,13 @@ def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str])
                 "items": _object(verdict),
                 "minItems": len(criterion_ids),
             },
+            "cause": _object(
+                {
+                    "evidence": text,
+                    "quote": text,
+                    "of": {"type": "string", "enum": list(CauseOf.__args__)},
+                }
+            ),
         }
     )
 

@@ -1,6 +1,6 @@
 """What a dataset publishes of the judge that graded it: in report, card and the row of the run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from records.settings import renamed_settings
@@ -17,6 +17,7 @@ from synth.judging.judge_rates import (
     warning_of,
 )
 from synth.judging.labels import Shared, calibrated_kinds, label_rates, shared_labels
+from synth.judging.panel import panel_agreement
 from synth.judging.stages import trials
 from synth.rubrics.criteria import JUDGED
 
@@ -34,6 +35,8 @@ class JudgeReport:
     """Those that several people labelled, and how often they agreed."""
     calibrated: bool
     warning: str | None
+    panel: list[Row] = field(default_factory=list)
+    """How often the members of a panel agree (`panel_agreement`); empty where one judge decides."""
 
     @property
     def words(self) -> str:
@@ -79,6 +82,7 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         shared_labels(dataset).get(JUDGED, Shared()),
         calibrated=JUDGED in calibrated_kinds(labels, CALIBRATED_AT),
         warning=warning_of(status, judge_rates(rows)),
+        panel=panel_agreement(dataset, grading_id),
     )
 
 

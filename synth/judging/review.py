@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from records.tables.schemas import Row
-from synth.judging.judge import Judgement, JudgeQuestions, judge, prompt_version
+from synth.judging.judge import Judgement, JudgeQuestions, prompt_version
+from synth.judging.panel import MEMBER, PanelRule, ask_panel, decided
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import Verdict
 from synth.rubrics.criteria import JUDGED, Criterion, Rubric
-from synth.rubrics.standing import STANDING, TRUTH
+from synth.rubrics.standing import STANDING, TRUTH, standing_for
 from synth.rubrics.statements.statements import (
     STATEMENTS_VERSION,
     Statement,
@@ -43,10 +44,11 @@ async def review(
     judge_role: RoleConfig,
     version: str,
     judge_failed: bool = False,
+    rule: PanelRule = "one",
 ) -> list[Row]:
     """Rows of `verdicts`, without the keys of their place: code's on each criterion that it checks
     (`verdicts`, made by the checks of `version`) and on the truth of the statements, and the
-    judge's on what code leaves open.
+    judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
     The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`.
     """
@@ -59,11 +61,33 @@ async def review(
         episode.messages,
         episode.calls,
         episode.tools,
-        criteria_left(episode.rubric, rows),
+        criteria_left(episode.rubric, rows, standing_for(episode.calls)),
         [s for s in statements if s.outcome == "open"],
     )
-    judgement = await judge(llm, asked, item=item)
-    return rows + judge_rows(asked, judgement, version=judge_version(judge_role, item))
+    judged = await ask_panel(llm, asked, item=item, role=judge_role, rule=rule)
+    return rows + panel_rows(asked, judged, rule)
+
+
+def panel_rows(
+    asked: JudgeQuestions, judged: Mapping[str, Judgement], rule: PanelRule
+) -> list[Row]:
+    """The judge's rows, and before them those of the members that it decided by, by model; of one
+    judge its own word is all."""
+    prompt = prompt_version()
+    by_member = [
+        judge_rows(asked, judgement, version=f"{model}@{prompt}")
+        for model, judgement in judged.items()
+    ]
+    rows = decided(by_member, rule)
+    if rule == "one":
+        return rows
+    members = [
+        row | {"checked_by": f"{MEMBER}{model}"}
+        for model, own in zip(judged, by_member, strict=True)
+        for row in own
+    ]
+    version = f"{rule}:{'+'.join(judged)}@{prompt}"
+    return [*members, *(row | {"checker_version": version} for row in rows)]
 
 
 def code_rows(
@@ -90,14 +114,16 @@ def code_rows(
     return [*rows, row | {"quote": wrong, "details": details}]
 
 
-def criteria_left(rubric: Rubric, by_code: Iterable[Row]) -> list[Criterion]:
+def criteria_left(
+    rubric: Rubric, by_code: Iterable[Row], standing: Iterable[Criterion]
+) -> list[Criterion]:
     """What the judge is asked about beside the statements: what no code checks, what code left
-    open, and the standing criteria. A rubric's own criterion takes the place of a standing one of
+    open, and the `standing` criteria. A rubric's own criterion takes the place of a standing one of
     its id."""
     is_open = {row["criterion_id"] for row in by_code if row["passed"] is None}
     own = [c for c in rubric.criteria if c.kind == JUDGED or c.id in is_open]
     taken = {TRUTH, *(c.id for c in rubric.criteria)}
-    return [*own, *(c for c in STANDING if c.id not in taken)]
+    return [*own, *(c for c in standing if c.id not in taken)]
 
 
 def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> list[Row]:
@@ -114,7 +140,8 @@ def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> 
         verdict = Verdict(opinion.passed, float(opinion.passed), opinion.evidence)
         row = _row(criterion, verdict, checked_by="judge", version=version)
         rows.append(row | {"quote": opinion.quote, "supported": opinion.supported})
-    return rows
+    cause = judgement.cause._asdict()
+    return [row if row["passed"] else row | {"cause": cause} for row in rows]
 
 
 def _truth_of(asked: JudgeQuestions, judgement: Judgement) -> Verdict:
@@ -138,11 +165,6 @@ def _statement_details(asked: JudgeQuestions, judgement: Judgement) -> Row:
     return {"quote": wrong.text if wrong else "", "supported": supported, "details": details}
 
 
-def judge_version(judge_role: RoleConfig, item_id: str) -> str:
-    """What stands with a verdict of the judge: its model and its prompt."""
-    return f"{judge_role.model_of(item_id, 'judge')}@{prompt_version()}"
-
-
 def _row(criterion: Criterion, verdict: Verdict, *, checked_by: str, version: str) -> Row:
     return {
         "criterion_id": criterion.id,
@@ -157,4 +179,5 @@ def _row(criterion: Criterion, verdict: Verdict, *, checked_by: str, version: st
         "quote": None,
         "supported": None,
         "details": None,
+        "cause": None,
     }

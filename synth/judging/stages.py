@@ -19,7 +19,9 @@ from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import CurationCandidate, candidate_of, decide_all
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
 from synth.judging.judge_rates import judge_rates, status_on_judged, warning_of
+from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
 from synth.judging.perturbation.episodes import PassedEpisode
+from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
 from synth.tasks.proof.extensions import load_extensions
 
@@ -42,7 +44,11 @@ def grading_of(config: JudgedConfig) -> str:
     with config.prompts_in_use():  # asked for after the run, too
         judging = config.judging
         return grading_id_of(
-            config.roles["judge"], kinds, judging.rubric, judge_failed=judging.judge_failed
+            config.roles["judge"],
+            kinds,
+            judging.rubric,
+            judge_failed=judging.judge_failed,
+            panel=judging.panel,
         )
 
 
@@ -56,6 +62,12 @@ class Judged:
         self.grading_id = grading_of(config)
         self.recorded = recorded_in(run.dataset, config.judging.rubric)
         self.verdicts = RowsBy(run.dataset, "verdicts", "trajectory_id")
+        self.agents = agent_models(run.dataset)
+
+    def judges_on(self, trajectory: Row) -> RoleConfig:
+        """Who may judge it."""
+        agent = trajectory["models"].get("agent")
+        return judges_of(self.run.config.roles["judge"], agent, self.agents)
 
     def verdicts_on(self, trajectory_id: str) -> list[Row]:
         """Of this grading."""
@@ -88,13 +100,15 @@ class GradingStage(Judged):
         return plan_grading(chain.from_iterable(rows), grading_id=self.grading_id)
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        judging, given = self.run.config.judging, self.recorded.of(item)
         return await grade(
-            self.recorded.of(item),
+            given,
             shard.llm,
-            judge_role=self.run.config.roles["judge"],
+            judge_role=self.judges_on(given.data["trajectory"]),
             bench=self.bench,
             kinds=self.kinds,
-            judge_failed=self.run.config.judging.judge_failed,
+            judge_failed=judging.judge_failed,
+            rule=judging.panel.rule,
         )
 
 
@@ -136,13 +150,15 @@ class CalibrationStage(Judged):
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         if not item.data["confirmed"]:
             return dropped("not_confirmed")
+        source = self.recorded.source(item.data["trajectory_id"])
         return await try_judge(
             item,
             shard.llm,
-            self.recorded.source(item.data["trajectory_id"]),
+            source,
             verdicts=self.verdicts_on(item.data["trajectory_id"]),
-            judge_role=self.run.config.roles["judge"],
+            judge_role=self.judges_on(source.trajectory),
             kinds=self.kinds,
+            rule=self.run.config.judging.panel.rule,
         )
 
 
@@ -151,6 +167,10 @@ class CurationStage(Judged):
 
     name = "curation"
     needs_all = True
+
+    def __init__(self, run: RunContext[Any]) -> None:
+        super().__init__(run)
+        self.simulations = RowsBy(run.dataset, "simulations", "trajectory_id")
 
     def plan(self) -> list[Item]:
         rows = decide_all(
@@ -179,17 +199,24 @@ class CurationStage(Judged):
     def _candidates(self) -> Iterator[CurationCandidate]:
         """In commit order, so that what belongs to a trajectory is read together with it."""
         tried = trials(self.run.dataset, self.grading_id)
-        judging = self.run.config.judging
+        judging, judge = self.run.config.judging, self.run.config.roles["judge"]
         status, rules = status_on_judged(tried, judging.minimum_quality), judging.decision
         columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
-        for rows in self.run.dataset.in_commits("trajectories", columns):
+        for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
-                i = row["trajectory_id"]
-                calls, task = (
+                i, agent = row["trajectory_id"], row["models"].get("agent")
+                verdicts = self.verdicts_on(i)
+                candidate = candidate_of(
+                    row,
                     self.recorded.tool_calls.get(i, ()),
+                    verdicts,
                     self.recorded.task(row["task_id"]),
+                    status,
+                    rules,
+                    simulations=self.simulations.get(i, ()),
+                    judge_may_decide=may_decide(judge, agent, self.agents),
+                    self_judged=is_self_judged(verdicts, judge, agent, self.agents),
                 )
-                candidate = candidate_of(row, calls, self.verdicts_on(i), task, status, rules)
                 if candidate:
                     yield candidate
 

@@ -3,6 +3,7 @@
 A billed answer is in the shard's journal before anybody sees it, so it is never paid twice.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from synth.llm.first_requests import note_request
 from synth.llm.gateway import Gateway
 from synth.llm.ledger import journalled_rows, new_row
 from synth.llm.sending import CHAT, ModelRequest, Sender, Shaped
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.llm.settings.profile import Profile
 from synth.llm.structured import StructuredOutput, cut_words
 from synth.llm.wire.answer import ChatAnswer, read_answer
@@ -65,6 +67,14 @@ class LLM:
         # what an earlier try of this shard paid for: its ledger died with it
         self._rows: list[Row] = journalled_rows(journal)
         self._sender = Sender(gateway, journal, stage, self._rows)
+        self._playing: dict[str, str] = {}
+
+    def playing(self, role: str, model: str) -> "LLM":
+        """The same models, but `role` is played by `model`, one of its own, whatever the item."""
+        chosen = copy.copy(self)
+        chosen._playing = self._playing | {role: model}
+        chosen._structured = StructuredOutput(chosen._ask_for)
+        return chosen
 
     def retry_number_of(self, item: str) -> int:
         """0, or how often the item was asked for in vain: a retry shares no answer with another."""
@@ -133,7 +143,7 @@ class LLM:
     ) -> list[list[float]]:
         """A vector for each text, of one size. Cached, paid and retried as `chat` is, whose errors
         it raises; one request, so no more texts than the server takes."""
-        config, _ = self._gateway.role(role)
+        config = self._role(role)
         note_request(role, {"input": list(texts)})
         body = embedding_body(config, role, texts, item=item)
         sent = Shaped({}, body, (len(body), 0))
@@ -147,6 +157,12 @@ class LLM:
         )
         return vectors_of(made.content)
 
+    def _role(self, role: str) -> RoleConfig:
+        config, _ = self._gateway.role(role)
+        if role not in self._playing:
+            return config
+        return config.model_copy(update={"models": (ModelConfig(name=self._playing[role]),)})
+
     async def _ask(
         self,
         role: str,
@@ -159,7 +175,7 @@ class LLM:
         attempt: int = 0,
     ) -> Completion:
         """An answer that was cut is asked for again with more room, as long as that helps."""
-        config, _ = self._gateway.role(role)
+        config = self._role(role)
         place = _Place(item, role, step, attempt)
         room = 1
         while True:
@@ -209,7 +225,7 @@ class LLM:
     ) -> Completion:
         """From the journal, or paid for. `body` is what is asked, before it is shaped; `read_for`
         is given the answer's key."""
-        config, endpoint = self._gateway.role(place.role)
+        config = self._role(place.role)
         model = config.model_of(place.item, place.role)
         hashed = request_hash(body, model)
         key = digest(hashed, *place)
@@ -227,6 +243,7 @@ class LLM:
         if entry is not None:
             self._rows.append(row() | {"cache_hit": True, "status": "ok"})
             return _completion(ChatAnswer(**entry["answer"]), model, cached=True)
+        _, endpoint = self._gateway.role(place.role)
         request = ModelRequest(
             config, endpoint, place.role, model, path, key, row, shape, read_for(key)
         )

@@ -7,6 +7,7 @@ request's tries.
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -94,6 +95,15 @@ class _Tried(NamedTuple):
     sent: Shaped
     earlier: BatchedRequest | None = None
     """The batch that holds it already."""
+
+
+_GIVEN_UP = re.compile(r"(?:\d+ of \d+ tries failed|refused \d+ times), the last with ")
+
+
+def is_endpoint_failure(error: str) -> bool:
+    """Whether the words of an error, as rows keep them, are of a request that `Sender.send` gave
+    up."""
+    return _GIVEN_UP.match(error) is not None
 
 
 class Sender:

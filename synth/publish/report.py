@@ -99,6 +99,13 @@ def summary_markdown(dataset: Dataset) -> str:
         for r in summary.recovery
     ]
     parts.append(markdown_table(("kind", "met", "recovered", "share", "from", "to"), recovery))
+    parts.append("## Injected outcomes, of the calls that could have them")
+    head = ("outcome", "could", "injected")
+    injected = [
+        (*(row[name] for name in head), *(f"{row[name]:.2%}" for name in ("share", "low", "high")))
+        for row in summary.injected
+    ]
+    parts.append(markdown_table((*head, "share", "from", "to"), injected))
     parts.append("## Faults of the simulated user")
     head = ("kind", "faults", "trajectories", "share", "ended")
     faults = [tuple(row[name] for name in head[:-2]) for row in summary.user_faults]
@@ -125,6 +132,14 @@ def summary_markdown(dataset: Dataset) -> str:
     ]
     head = ("who", "kind", "failures", "passed", "FPR", "TPR", "kappa", "judge status")
     parts.append(markdown_table(head, trial))
+    if summary.judge.panel:
+        parts.append("## How far the judges of the panel agree")
+        pairs = [
+            (r["criterion_id"], *r["models"], r["num"], ratio(r["share"]), ratio(r["kappa"]))
+            for r in summary.judge.panel
+        ]
+        head = ("criterion", "judge", "other judge", "trajectories", "agree", "kappa")
+        parts.append(markdown_table(head, pairs))
     if summary.simulated:
         parts.append(f"## State accuracy of model-simulated tools {summary.label}".rstrip())
         head = ("fields", "n", "state", "observation", "repaired", "failed")

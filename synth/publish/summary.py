@@ -12,6 +12,7 @@ import duckdb
 from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.episode.injected_rates import injected_rates
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
@@ -52,6 +53,8 @@ class DatasetSummary:
     recovery: list[Row]
     """Of the trajectories that met a kind of fault, those that recovered from all of that kind:
     `met`, `recovered`, `share`, `low` and `high` of its 95% interval, `passed` (code's verdict)."""
+    injected: list[Row]
+    """How often each injected outcome befell a call, of the calls that could have it."""
     user_faults: list[Row]
     """What simulated users did wrong by kind: `faults`, `trajectories` that met one and `share` of
     all, `ended` (those of them that ended as the user's error)."""
@@ -103,6 +106,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
             },
             errors=_rows(db, _ERRORS),
             recovery=recovery_rates(db),
+            injected=injected_rates(dataset),
             user_faults=user_fault_rates(db),
             spending=spent,
             decisions=decisions(db),

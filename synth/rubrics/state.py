@@ -154,3 +154,26 @@ def check_state(check: StateCheck, changes: Sequence[StateChange]) -> Verdict:
         return Verdict(True, 1.0, f"Expected and seen: {what}.")
     summary = f"Expected {len(expected)} changes, seen {len(actual)}"
     return Verdict(False, 0.0, f"{summary}; {_difference(expected, actual)}.")
+
+
+def is_part(check: StateCheck, changes: Sequence[StateChange]) -> bool:
+    """Whether the net `changes` of an episode are some of the expected ones, or none, and no other
+    was made."""
+    actual = [v for c in changes if (v := _visible(c, check)) is not None]
+    expected, steps = check.changes, 0
+
+    def fits(chosen: list[int], ids: Ids) -> bool:
+        """Whether the rest of `actual` can be given expected changes beside those `chosen`."""
+        nonlocal steps
+        steps += 1
+        number = len(chosen)
+        if number == len(actual):
+            return all(_agrees(expected[i], a, ids) for i, a in zip(chosen, actual, strict=True))
+        change = actual[number]
+        return any(
+            fits([*chosen, i], ids | ({i: change["id"]} if wanted.op == "create" else {}))
+            for i, wanted in enumerate(expected)
+            if i not in chosen and steps <= SEARCH_STEPS and _agrees(wanted, change, ids)
+        )
+
+    return fits([], {})

@@ -28,10 +28,12 @@ OutcomeKind = Literal[
     "malformed",
 ]
 
-BEFORE_EXECUTION = frozenset({"transient_error", "rate_limit", "permission_denied"})
+BEFORE_EXECUTION: frozenset[OutcomeKind] = frozenset(
+    {"transient_error", "rate_limit", "permission_denied"}
+)
 """The tool is not run: the caller only sees the error."""
 
-READS_ONLY = frozenset({"empty", "partial", "stale", "malformed"})
+READS_ONLY: frozenset[OutcomeKind] = frozenset({"empty", "partial", "stale", "malformed"})
 """An agent that is told too little about a write would do it twice."""
 
 
@@ -48,7 +50,8 @@ class FaultInjectionConfig(Config):
             "malformed": 0.003,
         }
     )
-    """Relative frequency of each kind per call. Most of the defaults are what an agent can get over
+    """Relative frequency of each kind among the calls that can have it (`synth report` counts
+    both): only reads come back changed. Most of the defaults are what an agent can get over
     by calling again: with five calls, three trajectories in ten meet at least one of them."""
 
     max_in_a_row: int = Field(default=2, ge=0)

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+NO_CAUSE = {"evidence": "", "quote": "", "of": "none"}
+
 
 def asked_about(body: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Ids of the criteria and of the statements that a request asks about."""
@@ -34,5 +36,6 @@ def judgement(
                 {"criterion_id": i, "quote": quote, "passed": opinions.get(i, passed)} | said
                 for i in criteria
             ],
+            "cause": NO_CAUSE,
         }
     )

@@ -19,6 +19,7 @@ from synth.judging.judge import (
 )
 from synth.rubrics.criteria import Criterion
 from synth.rubrics.statements.statements import Statement
+from tests.synth.judging.answers import NO_CAUSE
 from tests.synth.scripted import ScriptedApp, model
 
 MESSAGES = [
@@ -78,7 +79,7 @@ def answered(said: Said) -> str:
         for i, (value, quote) in said.items()
         if not isinstance(value, bool)
     ]
-    return json.dumps({"statements": statements, "verdicts": verdicts})
+    return json.dumps({"statements": statements, "verdicts": verdicts, "cause": NO_CAUSE})
 
 
 def judged(folder: Path, *answers: Said) -> tuple[Judgement, ScriptedApp]:
@@ -177,4 +178,6 @@ def test_the_form_asks_for_evidence_before_the_verdict() -> None:
         keys = list(schema[name]["items"]["properties"])
         assert keys.index("evidence") < keys.index("quote") < keys.index(last)
         assert schema[name]["minItems"] == number
+    assert list(schema) == ["statements", "verdicts", "cause"]
+    assert list(schema["cause"]["properties"]) == ["evidence", "quote", "of"]
     assert judgement_schema(["a"], [])["properties"]["statements"]["minItems"] == 0

@@ -57,14 +57,14 @@ def test_code_passes_the_truth_of_what_matches_and_fails_it_by_what_does_not() -
 
 def test_the_judge_is_left_what_no_code_checks_and_what_code_leaves_open() -> None:
     rows = by_code(GOOD, OPEN).values()
-    assert [c.id for c in criteria_left(RUBRIC, rows)] == ["own", *STANDING_IDS]
+    assert [c.id for c in criteria_left(RUBRIC, rows, STANDING)] == ["own", *STANDING_IDS]
     rows = by_code(GOOD | {"told": Verdict(None, 0.0, "unclear")}, OPEN).values()
-    assert [c.id for c in criteria_left(RUBRIC, rows)] == ["told", "own", *STANDING_IDS]
+    assert [c.id for c in criteria_left(RUBRIC, rows, STANDING)] == ["told", "own", *STANDING_IDS]
 
 
 def test_a_criterion_of_the_rubric_takes_the_place_of_a_standing_one() -> None:
     own = Rubric(criteria=(criterion("manners", "nl", words="Is curt."), criterion("truth", "nl")))
-    left = criteria_left(own, [])
+    left = criteria_left(own, [], STANDING)
     assert sorted(c.id for c in left) == sorted({*STANDING_IDS, "truth"})
     assert next(c.words for c in left if c.id == "manners") == "Is curt."
 

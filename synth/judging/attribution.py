@@ -1,0 +1,148 @@
+"""Whom a rejected trajectory's failure goes back to: the agent, or somebody around it.
+
+Code tells it from the end of the episode, the errors of calls and the simulator's measured answers;
+the judge from what it read (`verdicts.cause`), where its quote stands. What nobody else caused is
+the agent's. The rule reads rows alone, and changes no verdict and no outcome.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from records.tables.schemas import Row
+from synth.episode.tools.simulator import SIMULATION_FAILED
+from synth.llm.sending import is_endpoint_failure
+from synth.rubrics.criteria import ANY_TOOL, CallCheck, CommunicateCheck, Rubric
+from synth.rubrics.values import mentions
+
+Party = Literal["agent", "user", "simulator", "environment", "task", "endpoint"]
+
+DROP_REASONS: Mapping[Party, str] = {
+    "user": "user_wrong",
+    "simulator": "simulator_wrong",
+    "environment": "environment_failed",
+    "task": "task_unclear",
+    "endpoint": "endpoint_failed",
+}
+"""Why a trajectory is dropped that failed through somebody else."""
+
+BROKEN = frozenset({"internal", "server_ended"})
+"""Error codes of calls that failed by what executes them, whatever was asked."""
+
+BY_STATE_OR_VALUES = frozenset({"state", "call", "test", "communicate"})
+"""Kinds that a false answer of a tool can make fail."""
+
+_AGENTS_ENDS = frozenset({"format_error", "max_turns", "token_budget"})
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedEpisode:
+    """What attribution reads."""
+
+    trajectory: Row
+    """The columns `termination_reason` and `error` are enough."""
+    calls: Sequence[Row]
+    """In call order."""
+    simulations: Sequence[Row]
+    """Rows of the table: how true the simulator's answers were."""
+    rubric: Rubric
+    failed: Sequence[Row]
+    """The verdicts that reject: one, or those that make the score too low."""
+    by_judge: Sequence[Row]
+    """The judge's verdicts that count."""
+
+
+def attributed_to(episode: RejectedEpisode) -> Party:
+    """The first that is found: by the end of the episode, by its calls, by the judge; else the
+    agent."""
+    if (party := _by_end(episode)) is not None:
+        return party
+    for row in episode.failed:
+        if (party := _by_calls(episode, row)) is not None:
+            return party
+    return _by_judge(episode) or "agent"
+
+
+def _by_end(episode: RejectedEpisode) -> Party | None:
+    match episode.trajectory["termination_reason"]:
+        case "user_error":
+            return "user"
+        case "infra_error":
+            error = episode.trajectory.get("error") or ""
+            if error.startswith(SIMULATION_FAILED):
+                return "simulator"
+            return "endpoint" if is_endpoint_failure(error) else "environment"
+        case "refused" | "budget_stop":  # a filter of the server, or the run's own limit
+            return "endpoint"
+        case reason:
+            return "agent" if reason in _AGENTS_ENDS else None
+
+
+def _by_calls(episode: RejectedEpisode, failed: Row) -> Party | None:
+    if failed["kind"] not in BY_STATE_OR_VALUES:
+        return None
+    if _simulator_misled(episode, failed):
+        return "simulator"
+    broken = (c for c in episode.calls if c["is_error"] and c["error_code"] in BROKEN)
+    return "environment" if any(not call["recovered"] for call in broken) else None
+
+
+def _simulator_misled(episode: RejectedEpisode, failed: Row) -> bool:
+    """Whether the simulator was measured to be wrong in what the criterion hangs on, before it
+    failed. What could not be measured says nothing."""
+    end = _failed_at(episode, failed)
+    wrong = [row for row in episode.simulations if row["call_index"] < end]
+    if any(row["state_match"] is False or row["error_match"] is False for row in wrong):
+        return True
+    return (
+        failed["kind"] == "communicate"
+        and any(row["observation_match"] is False for row in wrong)
+        and _was_nowhere_told(episode, failed)
+    )
+
+
+def _failed_at(episode: RejectedEpisode, failed: Row) -> int:
+    """Index of the call that failed the criterion, as far as one did: the last of a forbidden tool;
+    otherwise the number of calls, since everything done before the end counts."""
+    check = _check_of(episode, failed)
+    if failed["kind"] == "call" and check is not None:
+        forbidden = CallCheck.model_validate(check)
+        made = [
+            call["call_index"]
+            for call in episode.calls
+            if forbidden.tool in (call["name"], ANY_TOOL)
+        ]
+        if forbidden.must == "not_occur" and made:
+            return made[-1]
+    return len(episode.calls)
+
+
+def _was_nowhere_told(episode: RejectedEpisode, failed: Row) -> bool:
+    """Whether some value that the agent was to tell stands in no result that it got."""
+    check = _check_of(episode, failed)
+    if check is None:
+        return False
+    seen = "\n".join(call["observation"] for call in episode.calls)
+    return any(not mentions(seen, v) for v in CommunicateCheck.model_validate(check).values)
+
+
+def _check_of(episode: RejectedEpisode, failed: Row) -> dict[str, object] | None:
+    own = (c for c in episode.rubric.criteria if c.id == failed["criterion_id"])
+    return next((c.check for c in own), None)
+
+
+def _by_judge(episode: RejectedEpisode) -> Party | None:
+    """By the cause that stands with the judge's failed verdicts, those that reject first."""
+    rows = (*episode.failed, *episode.by_judge)
+    cause = next((row["cause"] for row in rows if row.get("cause")), None)
+    if not episode.by_judge or cause is None or not cause["supported"]:
+        return None
+    match cause["of"]:
+        case "user":
+            return "user"
+        case "task":
+            return "task"
+        case "tools":
+            is_simulated = any(call["executed_by"] == "llm" for call in episode.calls)
+            return "simulator" if is_simulated else "environment"
+    return None

@@ -1,0 +1,283 @@
+"""Whom a failure goes back to: by the end of the episode, its calls, the simulator, the judge."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.tables.schemas import Row
+from synth.episode.environment import OUTSIDE
+from synth.judging.attribution import DROP_REASONS
+from synth.judging.curation import (
+    SPOILED,
+    CurationCandidate,
+    CurationConfig,
+    candidate_of,
+    decide_all,
+)
+from synth.judging.review import ReviewedEpisode, review
+from synth.rubrics.criteria import Rubric
+from tests.synth.judging.test_panel import judgement
+from tests.synth.scripted import ROLES, ScriptedApp, model
+
+RUBRIC = {
+    "pass_threshold": 0.7,
+    "criteria": [
+        {"id": i, "kind": kind, "words": "w", "weight": 1.0, "mandatory": True, "check": check}
+        for i, kind, check in (
+            ("goal", "state", {"changes": []}),
+            ("not_twice", "call", {"tool": "pay", "must": "not_occur"}),
+            ("told", "communicate", {"values": [42]}),
+            ("closing", "format", {}),
+            ("tone", "nl", None),
+        )
+    ],
+}
+TASK = {"task_id": "task", "domain_id": "d", "initial_state": {}, "rubric": RUBRIC}
+MESSAGES = [
+    {"role": "system", "content": "Serve."},
+    {"role": "user", "content": "I paid 42 euro. No, I paid 17 euro."},
+    {"role": "assistant", "content": "It is done."},
+]
+ENDPOINT = "7 of 7 tries failed, the last with status 503: overloaded"
+
+
+def trajectory(reason: str = "user_done", error: str | None = None) -> Row:
+    return {
+        "trajectory_id": "t",
+        "task_id": "task",
+        "termination_reason": reason,
+        "split": "train",
+        "messages": MESSAGES,
+        "error": error,
+    }
+
+
+def call(index: int, name: str = "look", **values: Any) -> Row:
+    return {
+        "trajectory_id": "t",
+        "call_index": index,
+        "tool_call_id": f"call_{index}",
+        "name": name,
+        "executed_by": "state_machine",
+        "observation": "{}",
+        "is_error": "error_code" in values,
+        "error_code": None,
+        "injected_outcome": None,
+        "recovered": None,
+    } | values
+
+
+def simulated(index: int, **wrong: bool | None) -> Row:
+    right = {"state_match": True, "error_match": True, "observation_match": True}
+    return {"call_index": index} | right | wrong
+
+
+def verdicts(*failed: str, cause: Row | None = None) -> list[Row]:
+    return [
+        {
+            "trajectory_id": "t",
+            "criterion_id": c["id"],
+            "kind": c["kind"],
+            "checked_by": "judge" if c["kind"] == "nl" else "code",
+            "mandatory": True,
+            "weight": 1.0,
+            "passed": c["id"] not in failed,
+            "score": float(c["id"] not in failed),
+            "cause": cause if c["kind"] == "nl" and c["id"] in failed else None,
+        }
+        for c in RUBRIC["criteria"]
+    ]
+
+
+def fate(
+    *failed: str,
+    ended: Row | None = None,
+    calls: tuple[Row, ...] = (),
+    simulations: tuple[Row, ...] = (),
+    cause: Row | None = None,
+    **given: Any,
+) -> CurationCandidate:
+    found = candidate_of(
+        ended or trajectory(),
+        calls,
+        verdicts(*failed, cause=cause),
+        TASK,
+        simulations=simulations,
+        **given,
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "party"),
+    [
+        ("user_error", "user turn 3 still wrong", "user"),
+        ("infra_error", ENDPOINT, "endpoint"),
+        ("infra_error", "refused 240 times, the last with status 429", "endpoint"),
+        ("infra_error", "the sandbox ended", "environment"),
+        ("infra_error", "3 starts failed, the last one: no memory", "environment"),
+        ("infra_error", "simulation_failed: no usable answer to call 4", "simulator"),
+        ("format_error", None, "agent"),
+        ("max_turns", None, "agent"),
+        ("token_budget", None, "agent"),
+    ],
+)
+def test_an_end_that_is_no_end_says_whose_it_is(reason: str, error: str | None, party: str) -> None:
+    found = fate("goal", ended=trajectory(reason, error))
+    assert (found.attributed_to, found.drop_reason) == (party, reason)
+
+
+def test_an_answer_that_the_server_filtered_is_the_endpoints_only_where_it_is_rejected() -> None:
+    found = fate("closing", ended=trajectory("refused"))
+    assert (found.attributed_to, found.drop_reason) == ("endpoint", "endpoint_failed")
+    assert fate(ended=trajectory("refused")).attributed_to is None
+
+
+def test_what_nobody_else_caused_is_the_agents() -> None:
+    found = fate("goal", calls=(call(0),), simulations=(simulated(0),))
+    assert (found.attributed_to, found.drop_reason) == ("agent", "failed_state")
+
+
+@pytest.mark.parametrize(
+    ("failed", "wrong", "observation", "party"),
+    [
+        ("goal", {"state_match": False}, "{}", "simulator"),
+        ("goal", {"error_match": False}, "{}", "simulator"),
+        ("goal", {"observation_match": False}, "{}", "agent"),  # the state is the interpreter's
+        ("goal", {"state_match": None}, "{}", "agent"),  # nobody measured it
+        ("told", {"observation_match": False}, '{"price": 17}', "simulator"),
+        ("told", {"observation_match": False}, '{"price": 42}', "agent"),  # it was told
+        ("told", {"state_match": False}, '{"price": 42}', "simulator"),
+        ("closing", {"state_match": False}, "{}", "agent"),
+        ("tone", {"state_match": False}, "{}", "agent"),
+    ],
+)
+def test_a_false_answer_of_the_simulator_is_its_own_where_the_criterion_hangs_on_it(
+    failed: str, wrong: dict[str, bool | None], observation: str, party: str
+) -> None:
+    made = (call(0, executed_by="llm", observation=observation), call(1))
+    found = fate(failed, calls=made, simulations=(simulated(0, **wrong),))
+    assert found.attributed_to == party
+    assert (found.drop_reason == "simulator_wrong") == (party == "simulator")
+
+
+def test_what_the_simulator_does_after_a_forbidden_call_excuses_nothing() -> None:
+    made = (call(0), call(1, "pay"), call(2))
+    for wrong_at, party in ((0, "simulator"), (1, "agent"), (2, "agent")):
+        wrong = (simulated(wrong_at, state_match=False),)
+        assert fate("not_twice", calls=made, simulations=wrong).attributed_to == party
+
+
+def test_a_tool_that_breaks_is_the_environments_unless_the_agent_got_over_it() -> None:
+    for code in ("internal", "server_ended"):
+        made = (call(0, error_code=code, recovered=False),)
+        assert fate("goal", calls=made).attributed_to == "environment"
+        assert fate("tone", calls=made).attributed_to == "agent"
+    assert fate("goal", calls=(call(0, error_code="internal", recovered=True),)).attributed_to == (
+        "agent"
+    )
+    assert fate(
+        "goal", calls=(call(0, error_code="not_found", recovered=False),)
+    ).attributed_to == ("agent")
+
+
+def caused(of: str, *, supported: bool = True) -> Row:
+    return {"of": of, "evidence": "e", "quote": "q", "supported": supported}
+
+
+@pytest.mark.parametrize(
+    ("of", "party", "reason"),
+    [
+        ("user", "user", "user_wrong"),
+        ("task", "task", "task_unclear"),
+        ("tools", "environment", "environment_failed"),
+        ("assistant", "agent", "failed_tone"),
+        ("none", "agent", "failed_tone"),
+    ],
+)
+def test_the_judge_names_the_cause_where_its_quote_stands(of: str, party: str, reason: str) -> None:
+    found = fate("tone", cause=caused(of))
+    assert (found.attributed_to, found.drop_reason) == (party, reason)
+    unsupported = fate("tone", cause=caused(of, supported=False))
+    assert (unsupported.attributed_to, unsupported.drop_reason) == ("agent", "failed_tone")
+
+
+def test_a_false_result_of_a_tool_that_a_model_played_is_the_simulators() -> None:
+    found = fate("tone", cause=caused("tools"), calls=(call(0, executed_by="llm"),))
+    assert (found.attributed_to, found.drop_reason) == ("simulator", "simulator_wrong")
+
+
+def test_a_judge_whose_word_does_not_count_names_no_cause() -> None:
+    unheard: list[dict[str, Any]] = [{"status": "below_minimum"}, {"judge_may_decide": False}]
+    for why in unheard:
+        found = fate("goal", "tone", cause=caused("user"), **why)
+        assert (found.attributed_to, found.decided_by) == ("agent", "code")
+        assert found.drop_reason == "failed_state"
+    assert fate("goal", "tone", cause=caused("user")).attributed_to == "user"
+
+
+def test_a_judge_that_may_not_decide_rejects_nothing() -> None:
+    assert fate("tone").drop_reason == "failed_tone"
+    found = fate("tone", judge_may_decide=False, self_judged=True)
+    assert (found.drop_reason, found.decided_by) == (None, "code")
+    assert found.self_judged
+
+
+@given(
+    st.sets(st.sampled_from([c["id"] for c in RUBRIC["criteria"]])),
+    st.sampled_from(["user_done", "agent_done", "refused", *SPOILED]),
+    st.sampled_from([None, *map(caused, ("user", "task", "tools", "none"))]),
+    st.booleans(),
+)
+def test_every_rejected_row_and_no_accepted_one_has_somebody(
+    failed: set[str], reason: str, cause: Row | None, state_match: bool
+) -> None:
+    candidate = fate(
+        *failed,
+        ended=trajectory(reason, ENDPOINT if reason in OUTSIDE else None),
+        calls=(call(0),),
+        simulations=(simulated(0, state_match=state_match),),
+        cause=cause,
+    )
+    (row,) = decide_all([candidate], grading_id="g", config=CurationConfig())
+    assert (row["attributed_to"] is None) == row["accepted"]
+    if row["drop_reason"] in DROP_REASONS.values():
+        assert row["attributed_to"] != "agent"
+    elif row["drop_reason"] not in (None, *SPOILED):
+        assert row["attributed_to"] == "agent"
+
+
+def reviewed(folder: Path, cause: dict[str, str]) -> list[Row]:
+    """The judge fails `tone` and names the cause."""
+
+    def answer(body: dict[str, Any]) -> str:
+        return json.dumps(json.loads(judgement(body, tone="rude")) | {"cause": cause})
+
+    tone = [c for c in RUBRIC["criteria"] if c["id"] == "tone"]
+    episode = ReviewedEpisode(MESSAGES, [], [], Rubric.model_validate({"criteria": tone}))
+
+    async def run() -> list[Row]:
+        text = ScriptedApp(lambda body: answer(body).replace("which day", "it is done"))
+        async with model(text, folder) as llm:
+            return await review(llm, episode, {}, item="i", judge_role=ROLES["judge"], version="1")
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("quote", "supported"), [("I paid 17 euro", True), ("I am rich", False)])
+def test_the_cause_stands_with_the_failed_verdicts(
+    quote: str, supported: bool, tmp_path: Path
+) -> None:
+    said = {"evidence": "two sums", "quote": quote, "of": "user"}
+    rows = reviewed(tmp_path, said)
+    causes = {row["criterion_id"]: row["cause"] for row in rows if row["cause"]}
+    assert causes == {"tone": said | {"supported": supported}}
+    found = candidate_of(trajectory(), [], rows, TASK)
+    assert found is not None
+    assert found.attributed_to == ("user" if supported else "agent")
