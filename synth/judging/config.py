@@ -29,7 +29,15 @@ class GradeConfig(JudgedConfig):
 
     KIND: ClassVar[str] = "grade"
     STAGES: ClassVar[tuple[str, ...]] = ("grading", "calibration", "curation")
-    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {"judge": RoleConfig()}
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
+        "generator": RoleConfig(),
+        "judge": RoleConfig(),
+    }
 
     name: str = Field(default="grade", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
+
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        """The generator writes the perturbed negatives that the judge is tried with, if any."""
+        tried = self.judging.perturbed_share > 0
+        return {role: own for role, own in self.roles.items() if role != "generator" or tried}

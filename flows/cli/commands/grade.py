@@ -121,7 +121,9 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     newest = renamed_settings(GradeConfig, newest)
     kept = set(GradeConfig.model_fields) - {"name", "budget", "stage_seconds"}
     values = {name: value for name, value in newest.items() if name in kept}
-    values["roles"] = {"judge": newest["roles"]["judge"]}
+    values["roles"] = {
+        role: newest["roles"][role] for role in GradeConfig.DEFAULT_ROLES if role in newest["roles"]
+    }
     return values
 
 

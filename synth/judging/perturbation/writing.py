@@ -1,0 +1,168 @@
+"""A model writes perturbed negatives and paraphrases: requests to the role `generator`.
+
+What it writes is kept as data (`WrittenEdit`), from which the edited episode is made again: the
+next judge is tried with the same words.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from records.seeds import rng_of
+from records.tables.schemas import Row
+from synth.judging.perturbation.episodes import (
+    EpisodeEdit,
+    PassedEpisode,
+    report_in,
+    reported_in,
+)
+from synth.judging.perturbation.faults import EditedResult, Fault
+from synth.llm.client import LLM
+from synth.prompts.templates import render
+
+WRITTEN_BY = "generator"
+"""The role that writes, and reads a second time."""
+
+STYLES = (
+    "terse: a line or two",
+    "warm: friendly, a little chatty",
+    "formal: like a business letter",
+    "structured: with bullets and bold words",
+    "casual: plain spoken",
+    "clumsy: slightly awkward, as a second-language writer would write, but correct",
+    "thorough: long, with every step explained",
+)
+"""Of paraphrases: a style is no fault."""
+
+_RESULTS: dict[EditedResult, str] = {
+    "failed": "it fails and changes nothing. An error has the form"
+    ' {"error": {"code": "...", "message": "..."}}. Where it failed already, leave it empty.',
+    "empty": "it finds nothing (an empty list, an unknown id), in the form of this tool's results.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeShown:
+    """What a model is shown of an episode."""
+
+    instructions: str
+    tools: Sequence[Mapping[str, Any]]
+    changes: Sequence[Mapping[str, Any]]
+    """What each call truly changed."""
+    transcript: Sequence[Mapping[str, Any]]
+
+
+class WrittenEdit(NamedTuple):
+    reply: str
+    """The edited reply, whole."""
+    result: str = ""
+    """What the last call returns instead; empty where it returns what it did."""
+    wrong: str = ""
+    """The words of the reply that are wrong; empty where words are missing, or none is wrong."""
+    why: str = ""
+
+
+class EditedEpisode(NamedTuple):
+    messages: list[Row]
+    calls: list[Row]
+
+
+async def write_fault(
+    llm: LLM, episode: PassedEpisode, shown: EpisodeShown, fault: Fault, *, item: str
+) -> WrittenEdit | None:
+    """The reply that reports, edited so that it has the fault; None where the writer finds no place
+    for it. ItemError where its answers fit no edit."""
+    reply = reported_in(episode.trajectory["messages"])
+
+    def check(answer: Any) -> None:
+        if answer["has_place"] and (problem := _problem(answer, reply, fault)):
+            raise ValueError(problem)
+
+    talk = render(
+        "fault_writing",
+        instructions=shown.instructions,
+        tools=shown.tools,
+        changes=shown.changes,
+        transcript=shown.transcript,
+        reply=reply,
+        fault={"fault": fault.what, "stays": fault.keep},
+        result=_RESULTS[fault.result] if fault.result else "",
+    ).messages
+    answer = await llm.structured(
+        WRITTEN_BY,
+        talk,
+        item=item,
+        step=f"fault_{fault.name}",
+        name="written_fault",
+        schema=_FAULT_SCHEMA,
+        check=check,
+    )
+    if not answer["has_place"]:
+        return None
+    result = answer["result"] if fault.result else ""
+    return WrittenEdit(answer["reply"], result, answer["wrong"], answer["why"])
+
+
+def _problem(answer: Mapping[str, Any], reply: str, fault: Fault) -> str | None:
+    written, wrong = answer["reply"], answer["wrong"]
+    if not written.strip():
+        return "reply is empty"
+    if written == reply and not (fault.result and (answer["result"].strip() or wrong)):
+        return "reply is the one to edit, unchanged"
+    if wrong and wrong not in written:
+        return f"wrong = {wrong!r} does not stand in reply"
+    if not wrong and not fault.omits:
+        return "wrong is empty; copy the words of reply that are wrong"
+    return None
+
+
+async def write_paraphrase(
+    llm: LLM, episode: PassedEpisode, shown: EpisodeShown, *, item: str
+) -> WrittenEdit:
+    """The reply that reports in other words, in a style drawn for the item."""
+    style = rng_of(item, "style").choice(STYLES)
+    talk = render(
+        "paraphrase",
+        transcript=shown.transcript,
+        reply=reported_in(episode.trajectory["messages"]),
+        style=style,
+    ).messages
+    answer = await llm.structured(
+        WRITTEN_BY, talk, item=item, step="paraphrase", name="paraphrase", schema=_REPLY_SCHEMA
+    )
+    return WrittenEdit(answer["reply"], why=f"in other words, {style}")
+
+
+def with_edit(
+    episode: PassedEpisode, edit: WrittenEdit, result: EditedResult | None = None
+) -> EditedEpisode:
+    """The episode with the edit in it. `result`: what becomes of the last call's, where the edit
+    gives another one."""
+    made = EpisodeEdit(episode, rng_of(episode.trajectory["trajectory_id"], "written"))
+    place = report_in(made.messages)
+    if place is None:
+        raise ValueError("the episode has no reply to edit")
+    made.messages[place]["content"] = edit.reply
+    if result is not None and edit.result.strip():
+        last = next(row for row in reversed(made.calls) if row["actor"] == "agent")
+        failed = {"is_error": True, "state_diff": []} if result == "failed" else {}
+        made.rewrite(last, observation=edit.result, **failed)
+    return EditedEpisode(made.messages, made.calls)
+
+
+def schema_of(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Of an object that has all of the properties and no other."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+TEXT = {"type": "string"}
+
+_FAULT_SCHEMA = schema_of(
+    why=TEXT, has_place={"type": "boolean"}, result=TEXT, reply=TEXT, wrong=TEXT
+)
+_REPLY_SCHEMA = schema_of(reply=TEXT)
