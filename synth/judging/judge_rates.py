@@ -189,7 +189,8 @@ def warning_of(status: JudgeStatus, rates: Rates) -> str | None:
 
 def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
     """The rates that a run publishes: over everything, then without and with text aimed at the
-    judge, by fault, by language and by model. Only the first line decides the judge status."""
+    judge, by fault, by sort of control, by language and by model. Only the first line decides the
+    judge status."""
     if not rows:
         return []
     status = judge_status_of(judge_rates(rows), minimum)
@@ -199,12 +200,13 @@ def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
         plain = [row for row in rows if row["channel"] is None]
         table.append(_line("judge, nothing aimed at it", "all", plain))
         table.append(_line("judge, aimed at", "all", aimed))
-    table += _lines("judge, by fault", rows, _fault_of)
+    table += _lines("judge, by fault", (row for row in rows if not row["expected"]), _sort_of)
+    table += _lines("judge, by control", (row for row in rows if row["expected"]), _sort_of)
     table += _lines("judge, by language", rows, lambda row: row["language"])
     return table + _lines("judge, by model", rows, _model_of)
 
 
-def _fault_of(row: Row) -> str:
+def _sort_of(row: Row) -> str:
     return row["perturbation"]
 
 

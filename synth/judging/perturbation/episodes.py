@@ -4,7 +4,6 @@ Nothing is executed, so what an edited call returns is what a tool of that kind 
 """
 
 import copy
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -106,16 +105,12 @@ class EpisodeEdit:
             kept.append(message)
         self.messages = kept
 
-    def rewrite(self, call: Row, **values: Any) -> None:
-        """Change a call's row and what the messages show of it."""
-        call.update(values)
+    def answer(self, call: Row, observation: str, **values: Any) -> None:
+        """Have the call return something else, in its row and in the messages."""
+        call.update(values, observation=observation)
         for message in self.messages:
             if message.get("tool_call_id") == call["tool_call_id"]:
-                message["content"] = call["observation"]
-            for asked in message.get("tool_calls") or ():
-                if asked["id"] == call["tool_call_id"]:
-                    shown = json.dumps(call["arguments"], ensure_ascii=False)
-                    asked["function"] = {"name": call["name"], "arguments": shown}
+                message["content"] = observation
 
 
 Perturbation = Callable[[EpisodeEdit], tuple[str | None, str]]

@@ -18,13 +18,14 @@ _SCRIPTS = {
 """In this order: Japanese has the signs of Chinese, too."""
 
 _WORDS = {
-    "en": "the and is are was of to for you your with on has have been will at from this it not",
+    "en": "the and is are was of to for you your with on has have been will at from this it not an"
+    " i in be as do can no or we my",
     "de": "der die das und ist sind ihre ihr sie ich mit auf ein eine von zu den dem nicht für",
-    "es": "el la los las y es su de que en un una para por con se no ha del al le está",
-    "fr": "le la les et est votre vous de des un une pour avec je sur ne pas du au a été à",
-    "it": "il lo la gli e è di che un una per con non del della suo sua ho le si sono",
-    "pt": "o os as e é de que um uma para com não do da seu sua em se foi ao você",
-    "nl": "de het een en is van u uw voor met op niet zijn heb dat te ik aan er",
+    "es": "el los las y su que en un una para por con se no ha del al está y tu le",
+    "fr": "le les et est votre vous des un une pour avec je sur ne pas du au été à la",
+    "it": "il gli è che di una per con non del della suo sua ho sono alle",
+    "pt": "os é que um uma para com não da seu sua em foi ao você às dos",
+    "nl": "het een en van uw voor met op niet zijn heb dat ik aan er je",
 }
 _LITTLE = {name: frozenset(text.split()) for name, text in _WORDS.items()}
 

@@ -1,7 +1,7 @@
 """A second reading of an edited episode: another request, which knows neither the fault meant nor
 which of two endings was edited, says whether one of them has a fault that the other has not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from records.seeds import rng_of
@@ -22,8 +22,12 @@ async def second_reading(
     llm: LLM, original: EpisodeShown, edited: EpisodeShown, *, item: str, step: str
 ) -> SecondReading:
     """Which ending is called A is drawn for the item and the step."""
-    shared = _num_shared(original.transcript, edited.transcript)
-    endings = {"original": _ending(original, shared), "edited": _ending(edited, shared)}
+    said = _num_shared(original.transcript, edited.transcript)
+    done = _num_shared(original.changes, edited.changes)
+    endings = {
+        name: {"transcript": list(shown.transcript[said:]), "changed": list(shown.changes[done:])}
+        for name, shown in (("original", original), ("edited", edited))
+    }
     edited_is_a = rng_of(item, f"order:{step}").random() < 0.5
     names: dict[str, Literal["edited", "original"]] = (
         {"a": "edited", "b": "original"} if edited_is_a else {"a": "original", "b": "edited"}
@@ -32,7 +36,8 @@ async def second_reading(
         "second_reading",
         instructions=original.instructions,
         tools=original.tools,
-        beginning=list(original.transcript[:shared]),
+        changes=list(original.changes[:done]),
+        beginning=list(original.transcript[:said]),
         a=endings[names["a"]],
         b=endings[names["b"]],
     ).messages
@@ -49,10 +54,6 @@ def _num_shared(one: Sequence[Any], other: Sequence[Any]) -> int:
     """How many entries both begin with."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def _ending(shown: EpisodeShown, shared: int) -> Mapping[str, Any]:
-    return {"transcript": list(shown.transcript[shared:]), "changed": list(shown.changes)}
 
 
 _SCHEMA = schema_of(

@@ -24,7 +24,7 @@ WRITTEN_BY = "generator"
 """The role that writes, and reads a second time."""
 
 STYLES = (
-    "terse: a line or two",
+    "terse: no more words than are needed",
     "warm: friendly, a little chatty",
     "formal: like a business letter",
     "structured: with bullets and bold words",
@@ -146,7 +146,7 @@ def with_edit(
     if result is not None and edit.result.strip():
         last = next(row for row in reversed(made.calls) if row["actor"] == "agent")
         failed = {"is_error": True, "state_diff": []} if result == "failed" else {}
-        made.rewrite(last, observation=edit.result, **failed)
+        made.answer(last, edit.result, **failed)
     return EditedEpisode(made.messages, made.calls)
 
 
