@@ -86,7 +86,7 @@ def test_another_judge_or_rubric_is_a_grading_more(copied: Path, config: GradeCo
     grade(copied, config)
     assert rows_of(copied) == again
     ended = [r for r in Dataset.open(copied).rows("runs") if r["event"] == "ended"]
-    assert any("judge on nl: " in row["detail"] for row in ended)
+    assert any("judge: " in row["detail"] for row in ended)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from synth.judging.perturbation.episodes import (
 )
 from synth.judging.perturbation.faults import EditedResult, Fault
 from synth.llm.client import LLM
+from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render
 
 WRITTEN_BY = "generator"
@@ -76,7 +77,7 @@ async def write_fault(
 
     def check(answer: Any) -> None:
         if answer["has_place"] and (problem := _problem(answer, reply, fault)):
-            raise ValueError(problem)
+            raise InvalidOutputError(problem)
 
     talk = render(
         "fault_writing",
