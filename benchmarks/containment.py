@@ -27,7 +27,8 @@ refused. Nothing hostile runs outside a sandbox.
 
 All of it is played for two callers: for root, and for a user without rights, who cannot give a
 sandbox a user of its own and has no control groups. What that user cannot play says why: where
-only root can make the control the attempt itself is played all the same.
+only root can make the control the attempt itself is played all the same. `make test` plays all of
+it for its own caller, and for the other one attempt of each mechanism on each wall.
 
 Written by `python -m benchmarks.containment docs/containment.md`, on Linux {kernel}.
 """
@@ -39,7 +40,8 @@ NOT_CONTAINED = """
 - A graded test and the code under test share a process. Code written against this very runner can
   tell a copy with a turned assertion from the test (by a file, by the running code), or change a
   value in the test's own variables, and pass; so can code that reads the expected values in the
-  tests (`FITTING` in `tests/sandboxes/attacks/forgings.py`). No answer of a problem is inside.
+  tests (`FITTING` in `tests/sandboxes/attacks/graded/forgings.py`). No answer of a problem is
+  inside.
 - A program can end its own sandbox, by taking all of its memory for one: the host is told that the
   program did it (`ProgramEndedError`), never a result.
 - Programs that run in one sandbox at the same time are one user. A server left running beside

@@ -1,1 +1,2 @@
-"""Endings of conversations by other minds: whether honest work is accepted and faulty work is not."""
+"""Endings of conversations written by other minds: honest work that must be accepted, faulty work
+that must not be."""

@@ -2,13 +2,12 @@
 
 A scene carries its own tools, records, policy and conversation, so that it outlives the project's
 domains. An ending goes on where the scene's conversation stops; it is honest, or has one fault of a
-kind. `pieces_of` reads what a writer wrote; `Piece.episode` and the rest give it as the product
-sees a rollout.
+kind.
 """
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,13 +111,6 @@ class Piece:
     @property
     def episode(self) -> Episode:
         return evidence_of(self.messages, self.calls)
-
-
-def pieces_of(written: Mapping[str, Any], writer: str) -> Iterator[Piece]:
-    """Every ending of a writer's `{"scenes": [...], "endings": [...]}`."""
-    scenes = {scene["scene"]: scene for scene in written["scenes"]}
-    for ending in written["endings"]:
-        yield Piece(scenes[ending["scene"]], ending, writer)
 
 
 def _play(

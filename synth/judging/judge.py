@@ -28,6 +28,7 @@ from synth.judging.transcript import (
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.criteria import Criterion
+from synth.rubrics.standing import STANDING_IDS
 from synth.rubrics.statements.statements import Statement
 
 PROMPT = "judgement"
@@ -164,7 +165,8 @@ def _judgement(answer: Mapping[str, Any], said: str, asked: JudgeQuestions) -> J
     criteria: dict[str, Opinion] = {}
     for verdict in answer["verdicts"]:
         passed, quote = verdict["passed"], verdict["quote"][:QUOTE_CHARS]
-        supported = is_quoted(quote, said) if quote.strip() else not passed
+        needs_none = not passed or verdict["criterion_id"] in STANDING_IDS
+        supported = is_quoted(quote, said) if quote.strip() else needs_none
         evidence = verdict["evidence"][:EVIDENCE_CHARS]
         opinion = Opinion(passed, evidence, quote, supported)
         criteria.setdefault(verdict["criterion_id"], opinion)

@@ -35,7 +35,7 @@ class ReviewedEpisode:
 
 
 async def review(
-    llm: LLM,
+    llm: LLM | None,
     episode: ReviewedEpisode,
     verdicts: Mapping[str, Verdict],
     *,
@@ -48,11 +48,12 @@ async def review(
     (`verdicts`, made by the checks of `version`) and on the truth of the statements, and the
     judge's on what code leaves open.
 
-    The judge is not asked where code rejects, unless `judge_failed`.
+    The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`.
     """
     statements = statements_of(episode.messages, episode.calls)
     rows = code_rows(episode.rubric, verdicts, statements, version=version)
-    if not judge_failed and any(row["mandatory"] and row["passed"] is False for row in rows):
+    rejected = any(row["mandatory"] and row["passed"] is False for row in rows)
+    if llm is None or (rejected and not judge_failed):
         return rows
     asked = JudgeQuestions(
         episode.messages,

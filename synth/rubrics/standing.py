@@ -67,3 +67,6 @@ STANDING: tuple[Criterion, ...] = (
     ),
 )
 """In the order in which they are looked at. `helpful` is scored and ranks; the others decide."""
+
+STANDING_IDS = frozenset(criterion.id for criterion in STANDING)
+"""What is met where nothing is amiss, or by the whole of what was said: no quote shows that."""

@@ -32,6 +32,7 @@ SERVER = server_of_command(
     }
 )
 HASTY = SERVER.model_copy(update={"call_timeout_s": 1.0})
+AT_ONCE = 3
 NOTE = {"command": "echo one >> /workspace/notes"}
 
 
@@ -160,7 +161,7 @@ ACTS = {
     "fork bomb": "b() { b | b & }; b",
     "take all memory": "python -c 'x = [bytearray(1 << 20) for _ in range(1000)]'",
     "fill the disks": "for d in /workspace /tmp /dev/shm; do head -c 1G /dev/zero > $d/big; done",
-    "remove everything": "rm -rf /workspace/* /tmp/* /dev/shm/* /opt/*",
+    "remove everything": "rm -rf /workspace/* /tmp/* /dev/shm/* /opt/* 2>/dev/null",
     "close the workspace": "chmod 000 /workspace",
     "a FIFO that the probe reads": "rm -f /workspace/notes; mkfifo /workspace/notes",
     "a hundred thousand lines": "seq 100000 > /workspace/notes",
@@ -169,7 +170,11 @@ ACTS = {
 
 
 def test_acts_by_way_of_a_server_are_answered() -> None:
-    async def one(command: str) -> str | None:
+    async def one(command: str, turn: asyncio.Semaphore) -> str | None:
+        async with turn:
+            return await told(command)
+
+    async def told(command: str) -> str | None:
         episode = Episode(HASTY.model_copy(update={"call_timeout_s": 3.0}))
         try:
             result = await episode.call("shell", command=command)
@@ -184,7 +189,8 @@ def test_acts_by_way_of_a_server_are_answered() -> None:
         return None if (after.text, after.is_error) == ('{"a": 1}', False) else after.text
 
     async def go() -> list[str | None]:
-        return [await one(command) for command in ACTS.values()]
+        turn = asyncio.Semaphore(AT_ONCE)  # most of their time is waiting for a call to end
+        return await asyncio.gather(*(one(command, turn) for command in ACTS.values()))
 
     assert dict(zip(ACTS, asyncio.run(go()), strict=True)) == dict.fromkeys(ACTS)
 

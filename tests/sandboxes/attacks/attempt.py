@@ -86,6 +86,7 @@ class Scene:
 
 Scenery = Callable[[Set[Protection]], AbstractAsyncContextManager[Scene]]
 Play = Callable[["Attempt", Sandbox, Scene], Awaitable[str]]
+OwnPlay = Callable[["Attempt", Scene], Awaitable[str]]
 
 
 @asynccontextmanager
@@ -137,6 +138,9 @@ class Attempt:
     """The control's limits: higher, and still safe."""
     scene: Scenery = nothing
     play: Play = run_payload
+    own_play: OwnPlay | None = None
+    """In the place of `play`, where the sandboxes are made by what is attacked: a grader, the
+    proxy, a measurement of the host."""
     guard: str = ""
     """What refuses it where that is no wall of a sandbox but a step of the pool, of a snapshot or
     of a grader; the play of the control does without it."""
@@ -182,12 +186,7 @@ class Attempt:
         """What came of it: "won ...", "refused ..." or "unclear ..."."""
         without = self.without if control else NOTHING
         async with self.scene(without) as scene:
-            folder = scene.folder if self.given or (control and self.shown) else None
-            binds = () if folder is None else (Bind(source=folder, target=folder),)
-            limits = self.loosened if control and self.loosened else self.limits
-            template = SandboxTemplate(binds=binds, limits=limits)
-            async with lease(template, without=without) as sandbox:
-                words = await self.play(self, sandbox, replace(scene, control=control))
+            words = await self._said(replace(scene, control=control), without)
             learnt = scene.proof is None or scene.proof in words
             arrived = scene.reached is None or scene.reached()
             if words.startswith("won") and not (learnt and arrived):
@@ -195,6 +194,16 @@ class Attempt:
             if words.startswith("refused") and scene.reached is not None and arrived:
                 return f"unclear: says {words}, and the host saw it arrive"
             return words
+
+    async def _said(self, scene: Scene, without: Set[Protection]) -> str:
+        if self.own_play is not None:
+            return await self.own_play(self, scene)
+        folder = scene.folder if self.given or (scene.control and self.shown) else None
+        binds = () if folder is None else (Bind(source=folder, target=folder),)
+        limits = self.loosened if scene.control and self.loosened else self.limits
+        template = SandboxTemplate(binds=binds, limits=limits)
+        async with lease(template, without=without) as sandbox:
+            return await self.play(self, sandbox, scene)
 
 
 PLAY_S = 60.0

@@ -171,7 +171,8 @@ sys.stdin.read()
 @contextlib.contextmanager
 def bystander() -> Iterator[tuple[int, Path, str]]:
     """A process of the caller's: its pid, a file that it has open, and what is secret in that, in
-    its environment and in its arguments."""
+    its environment and in its arguments. It has nothing else open that can be read: of the
+    caller it would be given the descriptor that logs are written to."""
     word, system = nonce(), shutil.which("python3", path="/usr/bin")
     command = [system or sys.executable, "-I", "-S", "-c", VICTIM]
     with open_folder() as folder:
@@ -179,7 +180,7 @@ def bystander() -> Iterator[tuple[int, Path, str]]:
         file.write_text(word)
         process = subprocess.Popen(
             [*command, str(file), word], env={"API_KEY": word}, cwd=folder,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         with process:
             assert process.stdin

@@ -1,28 +1,20 @@
 """All attempts, in the order of the table."""
 
-from tests.sandboxes.attacks import (
-    accounting,
-    channel,
-    exhaustion,
+from tests.sandboxes.attacks.agent import channel, left_behind, reaching, steering
+from tests.sandboxes.attacks.attempt import Attempt
+from tests.sandboxes.attacks.graded import forgings, graders
+from tests.sandboxes.attacks.kernel import accounting, exhaustion, privilege, quotas, rights
+from tests.sandboxes.attacks.outside import (
     files,
     folders,
-    forgings,
-    graders,
-    left_behind,
     neighbours,
     network,
-    privilege,
     processes,
-    quotas,
-    reaching,
-    rights,
     secrets_of_host,
     sockets,
-    steering,
     told,
     way_out,
 )
-from tests.sandboxes.attacks.attempt import Attempt
 
 ATTEMPTS: list[Attempt] = [
     attempt

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.sandboxes.attacks import accounting, quotas
 from tests.sandboxes.attacks.attempt import Attempt, complaint, is_root, play
+from tests.sandboxes.attacks.kernel import accounting, quotas
 
 pytestmark = [pytest.mark.scale, pytest.mark.usefixtures("sandboxed")]
 

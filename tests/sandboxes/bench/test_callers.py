@@ -60,7 +60,7 @@ def test_every_figure_is_there_for_both_callers() -> None:
     rows = {row.name: row for row in asyncio.run(callers.both(repeats=2, live=3))}
     answered, left = rows["- that answered"], rows["- processes and groups left behind"]
     assert (answered.root, answered.user) == (3, 3)
-    assert (left.root, left.user) == (0, 0)
+    assert max(left.root, left.user) <= 0  # what was measured before may end only now
     weight = rows["  - of its two processes (PSS)"]
     assert 1 < weight.root < 20
     assert 1 < weight.user < 20

@@ -10,8 +10,8 @@ from sandboxes.code.projects import Project
 from sandboxes.code.suite import CaseOutcome, SuiteRun, lines_of, list_tests, run_suite
 from sandboxes.core.template import Limits
 from sandboxes.lending.leases import available
-from tests.sandboxes.attacks.forging import Forging
-from tests.sandboxes.attacks.forgings import FITTING
+from tests.sandboxes.attacks.graded.forging import Forging
+from tests.sandboxes.attacks.graded.forgings import FITTING
 from tests.sandboxes.code.code_cases import (
     ATTACKS,
     MANY,

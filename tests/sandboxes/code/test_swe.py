@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import ItemError
-from sandboxes.code.mutations import OPERATORS, MutationOperator, in_rounds, mutations_of, undo
+from sandboxes.code.mutations import (
+    OPERATORS,
+    Mutation,
+    MutationOperator,
+    in_rounds,
+    mutations_of,
+    undo,
+)
 from sandboxes.code.projects import Project, builtin_projects
 from sandboxes.code.suite import run_suite
 from sandboxes.code.swe import Baseline, baseline_of, inject_bug, injected_bug
@@ -67,14 +74,26 @@ def test_rounds_take_every_kind_before_any_comes_twice(seed: int) -> None:
     assert sorted(drawn, key=repr) == sorted(found, key=repr)
 
 
+FOUND = mutations_of("shop/price.py", RIGHT)
+OF_THE_CONDITION = [m for m in FOUND if " < 10 " not in m.apply(RIGHT)]
+
+
 @pytest.mark.slow
 @needs_sandbox
-def test_a_bug_is_kept_only_if_the_tests_notice_it() -> None:
+@pytest.mark.parametrize(
+    "mutations",
+    [OF_THE_CONDITION, pytest.param(FOUND, marks=pytest.mark.scale)],
+    ids=["of the condition", "all"],
+)
+def test_a_bug_is_kept_only_if_the_tests_notice_it(mutations: list[Mutation]) -> None:
+    """Each takes up to six sandboxes. Those of the condition are of four kinds, and the tests
+    notice some of them and not others; the rest are noticed just so."""
+
     async def run() -> None:
         shop = project()
         baseline = await baseline_of(shop)
         seen = {True: 0, False: 0}
-        for mutation in mutations_of("shop/price.py", RIGHT):
+        for mutation in mutations:
             bug = await injected_bug(shop, baseline, mutation)
             seen[bug is not None] += 1
             if bug is None:

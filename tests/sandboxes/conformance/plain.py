@@ -16,21 +16,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from records.errors import SynthError, TransientError
 from records.processes import ProcessId, is_alive
 from sandboxes.core.agent_code import agent_source
 from sandboxes.core.backend import Capability, SandboxInfo
 from sandboxes.core.body import Snapshot, Streams, ended_with
-from sandboxes.core.channel import FrameChannel
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import BASE_ENV, SandboxTemplate
-from tests.sandboxes.conformance.lacking import lacking, refuse
+from tests.sandboxes.conformance.bare import BareBody, refuse, settings_of
 
 DESCRIPTION, SOCKET = "sandbox.json", "socket"
 
@@ -50,36 +48,6 @@ def own_processes() -> list[str]:
     return ["unshare", *user, "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
-def settings_of(template: SandboxTemplate, token: str, listen: str) -> bytes:
-    """What the agent reads at its start, where whoever runs it holds most limits."""
-    settings: dict[str, Any] = {
-        "token": token,
-        "listen": listen,
-        "start_s": template.limits.start_timeout_s,
-        "linger_s": template.linger_s,
-        "rlimits": {"RLIMIT_NOFILE": template.limits.open_files},
-        "scores": False,
-        "users_fd": None,
-        "calls": "",
-        "hidden": False,
-        "terminals": False,
-        "kills_leftovers": True,
-    }
-    return json.dumps(settings).encode()
-
-
-async def reach(channel: FrameChannel, within_s: float, ended: Callable[[], bool]) -> None:
-    """Open the channel as soon as the agent listens. TransientError where it never does."""
-    end = time.monotonic() + within_s
-    while True:
-        try:
-            return await channel.open()
-        except (OSError, EOFError) as error:
-            if ended() or time.monotonic() > end:
-                raise TransientError(f"the agent does not answer: {error!r}") from error
-        await asyncio.sleep(0.01)
-
-
 def started(
     python: str, place: Path, template: SandboxTemplate, token: str
 ) -> subprocess.Popen[bytes]:
@@ -94,9 +62,8 @@ def started(
 
 
 @dataclass(eq=False)
-class PlainBody:
-    """See `sandboxes.core.body.SandboxBody`."""
-
+class PlainBody(BareBody):
+    backend = "plain"
     name: str
     token: str
     process: subprocess.Popen[bytes] | ProcessId
@@ -122,12 +89,6 @@ class PlainBody:
             await asyncio.sleep(0.002)
         return ended_with(None if isinstance(self.process, ProcessId) else self.process.returncode)
 
-    async def silence(self, why: str) -> SynthError:
-        return TransientError(why)
-
-    def memory_kills(self) -> int:
-        return 0
-
     def end(self) -> None:
         if not self.ended():
             os.kill(self.process.pid, signal.SIGKILL)
@@ -141,25 +102,11 @@ class PlainBody:
         while not self.ended():
             time.sleep(0.001)
 
-    async def snapshot(self, template: SandboxTemplate) -> Snapshot:
-        raise lacking("plain", Capability.SNAPSHOTS)
-
-    async def remember(self) -> None:
-        raise lacking("plain", Capability.RECYCLING)
-
-    async def changes(self) -> list[str]:
-        raise lacking("plain", Capability.RECYCLING)
-
-    def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(
-            self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s
-        )
-
 
 class PlainBackend:
     """See `sandboxes.core.backend.Backend`."""
 
-    name = "plain"
+    name = PlainBody.backend
     capabilities: Set[Capability] = frozenset()
 
     def __init__(self, python: str = sys.executable) -> None:
@@ -177,17 +124,12 @@ class PlainBackend:
         template = template.model_copy(update={"workdir": str(place / "work")})
         (place / "agent.py").write_text(agent_source())
         body = PlainBody(name, token, started(self._python, place, template, token))
-        channel = body.channel(template)
-        try:
-            await reach(channel, template.limits.start_timeout_s, body.ended)
-        except BaseException:
-            await asyncio.shield(body.close())
-            raise
+        sandbox = await body.greeted(template, body.ended)
         me = ProcessId.of(body.process.pid)
         found = {"token": token, "pid": me.pid, "started": me.started}
         found["template"] = template.model_dump(mode="json")
         (place / DESCRIPTION).write_text(json.dumps(found))
-        return Sandbox(template, body, channel)
+        return sandbox
 
     def _described(self, name: str) -> tuple[PlainBody, SandboxTemplate]:
         try:
@@ -200,12 +142,7 @@ class PlainBackend:
 
     async def adopt(self, name: str) -> Sandbox:
         body, template = self._described(name)
-        channel = body.channel(template)
-        try:
-            await channel.open(adopted=True)
-        except (OSError, EOFError) as error:
-            raise TransientError(f"sandbox {name} does not answer: {error!r}") from error
-        return Sandbox(template, body, channel)
+        return await body.adopted(template)
 
     async def list(self) -> list[SandboxInfo]:
         """As well removes what sandboxes of dead owners left."""

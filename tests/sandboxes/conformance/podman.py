@@ -22,13 +22,11 @@ from sandboxes.core.agent.main import OUT_OF_MEMORY
 from sandboxes.core.agent_code import agent_source
 from sandboxes.core.backend import Capability, SandboxInfo
 from sandboxes.core.body import Snapshot, Streams, ended_with
-from sandboxes.core.channel import FrameChannel
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import PROGRAM_ID, WORKSPACE, SandboxTemplate
 from tests.sandboxes.conformance import image
-from tests.sandboxes.conformance.lacking import lacking, refuse
-from tests.sandboxes.conformance.plain import reach, settings_of
+from tests.sandboxes.conformance.bare import BareBody, refuse, settings_of
 
 PREFIX, LABEL = "agentic-synth.", "agentic-synth"
 SOCKET = "\0agent"
@@ -50,8 +48,8 @@ while True:
 _numbers = itertools.count()
 
 
-class PodmanBody:
-    """See `sandboxes.core.body.SandboxBody`."""
+class PodmanBody(BareBody):
+    backend = "podman"
 
     def __init__(self, podman: "PodmanBackend", name: str, token: str) -> None:
         self.podman, self.name, self.token = podman, name, token
@@ -97,12 +95,6 @@ class PodmanBody:
         code = None if state is None else int(state["ExitCode"])
         return ended_with(OUT_OF_MEMORY if state and state["OOMKilled"] else code)
 
-    async def silence(self, why: str) -> SynthError:
-        return TransientError(why)
-
-    def memory_kills(self) -> int:
-        return 0
-
     def end(self) -> None:
         self.start("kill", self.container, stdout=subprocess.DEVNULL)
 
@@ -111,25 +103,11 @@ class PodmanBody:
         for client in self._clients:
             await asyncio.to_thread(client.wait)
 
-    async def snapshot(self, template: SandboxTemplate) -> Snapshot:
-        raise lacking("podman", Capability.SNAPSHOTS)
-
-    async def remember(self) -> None:
-        raise lacking("podman", Capability.RECYCLING)
-
-    async def changes(self) -> list[str]:
-        raise lacking("podman", Capability.RECYCLING)
-
-    def channel(self, template: SandboxTemplate) -> FrameChannel:
-        return FrameChannel(
-            self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s
-        )
-
 
 class PodmanBackend:
     """See `sandboxes.core.backend.Backend`."""
 
-    name = "podman"
+    name = PodmanBody.backend
     capabilities: Set[Capability] = frozenset()
 
     def __init__(self, image: str, python: str, options: tuple[str, ...] = ()) -> None:
@@ -167,13 +145,7 @@ class PodmanBackend:
         assert client.stdin is not None
         client.stdin.write(settings_of(template, body.token, SOCKET))
         client.stdin.close()
-        channel = body.channel(template)
-        try:
-            await reach(channel, template.limits.start_timeout_s, lambda: client.poll() is not None)
-        except BaseException:
-            await asyncio.shield(body.close())
-            raise
-        return Sandbox(template, body, channel)
+        return await body.greeted(template, lambda: client.poll() is not None)
 
     async def _described(self) -> dict[str, tuple[PodmanBody, SandboxTemplate, str]]:
         """By name, each with what podman says of its state."""
@@ -189,12 +161,7 @@ class PodmanBackend:
         body, template, _ = (await self._described()).get(name, (None, None, None))
         if body is None or template is None:
             raise TransientError(f"there is no sandbox {name}")
-        channel = body.channel(template)
-        try:
-            await channel.open(adopted=True)
-        except (OSError, EOFError) as error:
-            raise TransientError(f"sandbox {name} does not answer: {error!r}") from error
-        return Sandbox(template, body, channel)
+        return await body.adopted(template)
 
     async def list(self) -> list[SandboxInfo]:
         """As well removes what sandboxes of dead owners left."""

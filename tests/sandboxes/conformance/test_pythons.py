@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,23 @@ def python_of(minor: int) -> str | None:
     return None
 
 
-@pytest.fixture(params=range(OLDEST, NEWEST + 1), ids="3.{}".format)
+@cache
+def pythons() -> dict[str, str]:
+    """Version -> interpreter, of those at hand, and of the oldest and the newest of them."""
+    found = {f"3.{minor}": python_of(minor) for minor in range(OLDEST, NEWEST + 1)}
+    here = {version: path for version, path in found.items() if path is not None}
+    ends = list(here.values())
+    return here | ({"oldest": ends[0], "newest": ends[-1]} if ends else {})
+
+
+EACH = [pytest.param(f"3.{minor}", marks=pytest.mark.scale) for minor in range(OLDEST, NEWEST + 1)]
+
+
+@pytest.fixture(params=["oldest", "newest", *EACH])
 def of_python(request: pytest.FixtureRequest) -> Subject:
-    if (path := python_of(request.param)) is None:
-        pytest.skip(f"no Python 3.{request.param} here")
+    """What the oldest and the newest at hand can, those between can, too."""
+    if (path := pythons().get(request.param)) is None:
+        pytest.skip(f"no Python here: {request.param}")
     backend = PlainBackend(path)
     if (reason := backend.unavailable()) is not None:
         pytest.skip(f"no sandbox can run here: {reason}")

@@ -11,9 +11,9 @@ import pytest
 
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
+from tests.sandboxes.attacks.agent.reaching import HIDDEN
 from tests.sandboxes.attacks.attempt import Scene, of_group, walls
-from tests.sandboxes.attacks.files import OPEN, READ, in_proc
-from tests.sandboxes.attacks.reaching import HIDDEN
+from tests.sandboxes.attacks.outside.files import OPEN, READ, in_proc
 
 ENVIRON = """
 def attack(name):

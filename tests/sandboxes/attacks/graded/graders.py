@@ -4,7 +4,6 @@ No wall of a sandbox stands here but a step that the graders, the pool or a snap
 control plays the same payload without that step, inside a sandbox with all its walls.
 """
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Set
@@ -33,7 +32,7 @@ async def graded(files: dict[str, str], without: Set[Defence] = frozenset()) -> 
     return "forged" if run.forged else "passed" if MANY in run.passed else "failed"
 
 
-async def own_tests(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def own_tests(_attempt: Attempt, scene: Scene) -> str:
     """The candidate brings tests that its wrong answer passes."""
     files = {"shop/price.py": WRONG, "tests/test_price.py": TESTS.replace("45", "50")}
     judged = project()
@@ -43,7 +42,7 @@ async def own_tests(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
     return "won a passed test" if MANY in run.passed else "refused the test failed"
 
 
-async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def early_exit(_attempt: Attempt, scene: Scene) -> str:
     """The code under test ends its process with status 0 while it is tested."""
     files = ATTACKS["leaves with status 0"]
     if not scene.control:
@@ -54,7 +53,7 @@ async def early_exit(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
     return "won a passed test" if done.exit_code == 0 else f"unclear: {done}"
 
 
-async def answers(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def answers(_attempt: Attempt, scene: Scene) -> str:
     """Code that looks for the word that a pass is told by in all that it holds, to say it."""
     without: Set[Defence] = {"word", "decoy"} if scene.control else frozenset()
     found = await graded({"shop/price.py": ANSWERS_FOR_TESTS + WRONG}, without)
@@ -72,7 +71,7 @@ print(told)
 """
 
 
-async def seek_answer(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def seek_answer(_attempt: Attempt, scene: Scene) -> str:
     """The program looks for the answer that it is to give."""
     problem = Problem.model_validate(
         {
@@ -95,19 +94,18 @@ async def seek_answer(_attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str
 
 
 def used_twice(plant: str, look: str) -> Play:
-    """A shell line of the first holder, and one of the second; both in the same sandbox. What the
-    second prints is what the first has left it."""
+    """A shell line of the first holder, which prints something once it is done and then waits, and
+    one of the second; both in the same sandbox. What the second prints is what the first has left
+    it."""
 
     async def play(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
         if scene.control:  # lent again as it is
-            await sandbox.open_stdio(["sh", "-c", plant])
-            await asyncio.sleep(1)
+            await (await sandbox.open_stdio(["sh", "-c", plant])).read()
             done = await sandbox.exec(["sh", "-c", look])
         else:
             async with Pool(PoolSettings(live=1)) as pool:
                 async with pool.lease(PLAIN) as first:
-                    await first.open_stdio(["sh", "-c", plant])
-                    await asyncio.sleep(1)
+                    await (await first.open_stdio(["sh", "-c", plant])).read()
                 await pool.settled()
                 async with pool.lease(PLAIN) as second:
                     if pid_of(second) != pid_of(first):
@@ -124,6 +122,7 @@ import os, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
+        os.write(1, b"up")
         while True:
             if os.path.exists("/workspace/key"):
                 open("/tmp/stolen", "w").write(open("/workspace/key").read())
@@ -170,26 +169,28 @@ grade, reuse, snap = of_group("tests that grade"), of_group("lent again"), of_gr
 WIPED = "killing and wiping between two holders"
 
 ATTEMPTS = [
-    grade("bringing tests of one's own", refusal="the test failed", play=own_tests,
+    grade("bringing tests of one's own", refusal="the test failed", own_play=own_tests,
           guard="the project's tests laid over the candidate"),
-    grade("leaving a test with status 0", refusal="the test failed", play=early_exit,
+    grade("leaving a test with status 0", refusal="the test failed", own_play=early_exit,
           guard="a word that is made after the fork"),
-    grade("answering for a test", refusal="the run is failed", play=answers,
+    grade("answering for a test", refusal="the run is failed", own_play=answers,
           guard="a word that one thread alone knows"),
-    grade("looking for the expected answer", refusal="wrong answer", play=seek_answer,
+    grade("looking for the expected answer", refusal="wrong answer", own_play=seek_answer,
           guard="answers compared outside the sandbox"),
     reuse("a file left in every folder", refusal="nothing was left", guard=WIPED,
-          play=used_twice("for d in /workspace /tmp /dev/shm; do echo left > $d/.x; done; sleep 9",
+          play=used_twice("for d in /workspace /tmp /dev/shm; do echo left > $d/.x; done; echo;"
+                          " sleep 9",
                           "cat /workspace/.x /tmp/.x /dev/shm/.x 2>/dev/null")),
     reuse("a setting that git reads of its user", refusal="nothing was left", guard=WIPED,
-          play=used_twice("git config --global alias.st '!echo mine'; sleep 9",
+          play=used_twice("git config --global alias.st '!echo mine'; echo; sleep 9",
                           "git st 2>/dev/null")),
     reuse("a link in the place of the next one's folder", refusal="nothing was left", guard=WIPED,
-          play=used_twice("ln -s /tmp /workspace/code; sleep 9",
+          play=used_twice("ln -s /tmp /workspace/code; echo; sleep 9",
                           "mkdir -p /workspace/code; echo a > /workspace/code/a; cat /tmp/a"
                           " 2>/dev/null")),
     reuse("a process that waits for the next one's key", refusal="nothing was left", guard=WIPED,
-          play=used_twice(QUOTED, "echo key > /workspace/key; sleep 1; cat /tmp/stolen"
+          play=used_twice(QUOTED, "echo key > /workspace/key; for i in $(seq 30); do"
+                          " test -s /tmp/stolen && break; sleep 0.1; done; cat /tmp/stolen"
                           " 2>/dev/null")),
     snap("a link to a file of the host", refusal="the links lead nowhere", play=through_link,
          scene=host_file("key"), as_root=True, guard="links copied as links"),

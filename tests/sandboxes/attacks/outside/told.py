@@ -10,7 +10,7 @@ import pytest
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, Scenery, of_group, walls
-from tests.sandboxes.attacks.files import READ
+from tests.sandboxes.attacks.outside.files import READ
 
 LINE = """
 def attack(path):

@@ -16,7 +16,7 @@ from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import CAPS, Attempt, Scene, is_root, of_group, python, walls
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 READ = """
 def attack(path):

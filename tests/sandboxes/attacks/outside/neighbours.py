@@ -19,10 +19,10 @@ from tests.sandboxes.attacks.attempt import (
     run_payload,
     walls,
 )
-from tests.sandboxes.attacks.exhaustion import DAEMON
-from tests.sandboxes.attacks.files import OPEN
+from tests.sandboxes.attacks.kernel.exhaustion import DAEMON
+from tests.sandboxes.attacks.outside.files import OPEN
+from tests.sandboxes.attacks.outside.secrets_of_host import ENVIRON, SHARED_MEMORY
 from tests.sandboxes.attacks.scenes import nonce
-from tests.sandboxes.attacks.secrets_of_host import ENVIRON, SHARED_MEMORY
 
 SERVE = """
 import ctypes, os, socket, sys

@@ -4,7 +4,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager
 
-from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import Protection
@@ -14,7 +13,7 @@ from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import (
     CAPS,
     Attempt,
-    Play,
+    OwnPlay,
     Scene,
     Scenery,
     of_group,
@@ -44,10 +43,10 @@ def attack(host, port, word):
 """
 
 
-def through_proxy(declared: Callable[[str, str], str], more: Callable[[str, str], str]) -> Play:
+def through_proxy(declared: Callable[[str, str], str], more: Callable[[str, str], str]) -> OwnPlay:
     """With the hosts of `declared`, in the control with those of `more` as well."""
 
-    async def play(attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+    async def play(attempt: Attempt, scene: Scene) -> str:
         host, port, _ = scene.args
         hosts = [declared(host, port)] + [more(host, port)] * scene.control
         async with (
@@ -76,7 +75,7 @@ def undeclared(name: str, host: str) -> Attempt:
     return attempt(
         name, mechanism="the proxy's list of hosts", refusal="403", payload=CONNECT,
         scene=named(host), guard="the list of declared hosts",
-        play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1"),
+        own_play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1"),
     )  # fmt: skip
 
 
@@ -94,9 +93,9 @@ ATTEMPTS = [
     attempt("another host by a plain request with a declared name in it",
             mechanism="plain HTTP through the proxy", refusal="403",
             payload=SMUGGLE, scene=named("evil.example"), guard="the list of declared hosts",
-            play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1")),
+            own_play=through_proxy(lambda h, p: SHOP, lambda h, p: f"{h}:{p}=127.0.0.1")),
     attempt("the host's loopback by a declared name that leads there",
             mechanism="names that lead inward", refusal="403",
             payload=CONNECT, scene=named("localhost"), guard="names lead to public addresses alone",
-            play=through_proxy(lambda h, p: f"{h}:{p}", lambda h, p: f"{h}:{p}=127.0.0.1")),
+            own_play=through_proxy(lambda h, p: f"{h}:{p}", lambda h, p: f"{h}:{p}=127.0.0.1")),
 ]  # fmt: skip

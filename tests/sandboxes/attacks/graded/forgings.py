@@ -1,9 +1,9 @@
 """All forgings of passed tests, as attempts; `FITTING` lists what still passes, and why."""
 
-from sandboxes.core.sandbox import Sandbox
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group
-from tests.sandboxes.attacks.forged_machinery import MACHINERY, WORDS
-from tests.sandboxes.attacks.forging import (
+from tests.sandboxes.attacks.graded.forged_machinery import MACHINERY
+from tests.sandboxes.attacks.graded.forged_words import WORDS
+from tests.sandboxes.attacks.graded.forging import (
     ALL_EQUAL,
     FRAMES,
     GOT,
@@ -77,6 +77,7 @@ def price(count):
     def profile(frame, event, arg):
         if "got" in frame.f_locals:
             frame.f_locals["got"] = 45
+            sys.setprofile(None)  # else it stands above the main thread when its place is looked at
 
     sys.setprofile(profile)
     return 50
@@ -266,7 +267,7 @@ last changes a value that only the test's own function holds, in a project that 
 frames."""
 
 
-async def play(attempt: Attempt, _sandbox: Sandbox, scene: Scene) -> str:
+async def play(attempt: Attempt, scene: Scene) -> str:
     played = next(f for f in FORGINGS if f.name == attempt.name)
     status = await played.status(control=scene.control)
     return "won a passed test" if status == "passed" else "refused no pass"
@@ -278,7 +279,7 @@ ATTEMPTS = [
     attempt(
         f.name,
         refusal="no pass",
-        play=play,
+        own_play=play,
         guard=", ".join(sorted(f.without)),
         mechanism=f"code under {f.runner}",
         # the bare interpreter of the second caller has no pytest

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
+from tests.sandboxes.attacks.agent.steering import WAYS
 from tests.sandboxes.attacks.attempt import Attempt, Scene, of_group, walls
-from tests.sandboxes.attacks.files import in_proc
-from tests.sandboxes.attacks.steering import WAYS
+from tests.sandboxes.attacks.outside.files import in_proc
 
 END = """
 def attack(pid, path):

@@ -1,8 +1,8 @@
 """Code under test that would like its failing test to pass: what it tries, and what it must get by.
 
 Each is put before a wrong answer, and graded as every candidate is. Its control leaves out the
-steps of the runner that are named; there it passes. The lists stand in `forgings` and
-`forged_machinery`.
+steps of the runner that are named; there it passes. The lists stand in `forgings`, `forged_words`
+and `forged_machinery`.
 """
 
 from collections.abc import Mapping

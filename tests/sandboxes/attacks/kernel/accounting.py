@@ -16,14 +16,13 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.local import cgroups, watcher
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import NOTHING
-from tests.sandboxes.attacks import hogs
 from tests.sandboxes.attacks.attempt import PRELUDE, Attempt, Scene, of_group, python, walls
-from tests.sandboxes.attacks.quotas import STAND, lines_of, undisturbed
+from tests.sandboxes.attacks.kernel import hogs
+from tests.sandboxes.attacks.kernel.quotas import STAND, lines_of, undisturbed
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +105,7 @@ async def growth(attempt: Attempt, gauge: Gauge, *, control: bool) -> tuple[int,
     return (peak - start) >> 20, await standing
 
 
-async def measure(attempt: Attempt, _sandbox: Sandbox, scene: Scene, *, gauge: Gauge) -> str:
+async def measure(attempt: Attempt, scene: Scene, *, gauge: Gauge) -> str:
     """Played in sandboxes of its own, one for each try."""
     most = attempt.limits.memory_mb + SLACK_MB
     grown, said = 0, []
@@ -125,9 +124,9 @@ async def measure(attempt: Attempt, _sandbox: Sandbox, scene: Scene, *, gauge: G
 
 attempt = partial(
     of_group("memory seen from outside"), refusal="no more than its limit", needs="memory",
-    limits=SMALL, loosened=LARGE, alone=True, play=partial(measure, gauge=of_kernel),
+    limits=SMALL, loosened=LARGE, alone=True, own_play=partial(measure, gauge=of_kernel),
 )  # fmt: skip
-PROGRAMS = {"play": partial(measure, gauge=of_programs)}
+PROGRAMS = {"own_play": partial(measure, gauge=of_programs)}
 BUFFERS = {"mechanism": "buffers of sockets", "guard": "bound of network buffers"}
 WATCHED = {"guard": "look from outside"}
 FILTERED = {"without": walls("CALLS")}

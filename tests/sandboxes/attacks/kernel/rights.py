@@ -7,7 +7,7 @@ import pytest
 
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, of_group, walls
-from tests.sandboxes.attacks.privilege import BOTH, CALLS, RIGHTS, one
+from tests.sandboxes.attacks.kernel.privilege import BOTH, CALLS, RIGHTS, one
 
 CAPSET = """
 def attack():

@@ -14,7 +14,7 @@ import pytest
 from sandboxes.local.protections import Protection
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import Attempt, Scene, Scenery, of_group, walls
-from tests.sandboxes.attacks.network import SEND, TCP, UDP
+from tests.sandboxes.attacks.outside.network import SEND, TCP, UDP
 
 TO_ANY = """
 def attack(family, kind, address, port, word):

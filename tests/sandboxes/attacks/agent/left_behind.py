@@ -9,6 +9,7 @@ import contextlib
 from records.errors import ItemError
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from tests.sandboxes.attacks import scenes
+from tests.sandboxes.attacks.agent.reaching import HIDDEN
 from tests.sandboxes.attacks.attempt import (
     Attempt,
     Play,
@@ -18,7 +19,6 @@ from tests.sandboxes.attacks.attempt import (
     run_payload,
     walls,
 )
-from tests.sandboxes.attacks.reaching import HIDDEN
 
 DAEMON = """
 import os, time

@@ -1,0 +1,1 @@
+"""Attempts on the agent, its stream, and the commands that it runs later."""

@@ -1,0 +1,1 @@
+"""Attempts on graders: forged results of tests, and sandboxes that are lent again."""

@@ -1,0 +1,1 @@
+"""Attempts to win rights from the kernel, or more of the machine than the limits allow."""

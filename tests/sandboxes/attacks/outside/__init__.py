@@ -1,0 +1,1 @@
+"""Attempts on what lies outside a sandbox: networks, files, processes, secrets, neighbours."""
