@@ -1,6 +1,6 @@
 """The settings of runs that judge trajectories."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -41,3 +41,12 @@ class GradeConfig(JudgedConfig):
         """The generator writes the perturbed negatives that the judge is tried with, if any."""
         tried = self.judging.perturbed_share > 0
         return {role: own for role, own in self.roles.items() if role != "generator" or tried}
+
+    def identity(self) -> dict[str, Any]:
+        """Without the generator where the offline model plays it: runs were made before there was
+        one, and their ids stay."""
+        values = super().identity()
+        own = {role: own for role, own in values["roles"].items() if role != "generator"}
+        if values["roles"]["generator"] == RoleConfig().identity():
+            values["roles"] = own
+        return values

@@ -87,8 +87,7 @@ class Attempts:
         places = [name for name in order_for(self._id) if self._has_place(name)]
         names = places[start : start + most]
         made: list[Attempt] = []
-        # what an earlier trial confirmed comes first: it costs nothing
-        for name in sorted(names, key=lambda name: not self._is_known(name)):
+        for name in names:
             made.append(await self._negative(name))
             if made[-1].tried is not None:
                 break
@@ -129,10 +128,6 @@ class Attempts:
     def _before(self, name: str) -> Row | None:
         """What an earlier trial made of the perturbation."""
         return next((row for row in self.stored if row["perturbation"] == name), None)
-
-    def _is_known(self, name: str) -> bool:
-        before = self._before(name)
-        return before is not None and before["outcome"] == "tried"
 
     async def _negative(self, name: str) -> Attempt:
         before = self._before(name)

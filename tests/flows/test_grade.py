@@ -12,13 +12,16 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of
+from synth.judging.judge_rates import CONTROL, judge_rates
+from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of, trials
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth
 
 EXACT = {"judge": RoleConfig(models=(ModelConfig(name="offline-model-exact"),))}
 SAME = GradeConfig(code=())
+ADDED = {"id": "brief", "words": "The assistant is brief.", "weight": 1.0, "kind": "nl"}
+"""A criterion that is scored, so that the same trajectories pass by code."""
 TABLES = ("verdicts", "calibration", "curation")
 
 
@@ -87,6 +90,27 @@ def test_another_judge_or_rubric_is_a_grading_more(copied: Path, config: GradeCo
     assert rows_of(copied) == again
     ended = [r for r in Dataset.open(copied).rows("runs") if r["event"] == "ended"]
     assert any("judge: " in row["detail"] for row in ended)
+
+
+@pytest.mark.slow
+def test_the_next_grading_by_the_same_judge_pays_nothing_again_for_its_trial(copied: Path) -> None:
+    def tried() -> tuple[int, int]:
+        calls = Dataset.open(copied).rows("llm_calls")
+        rows = Dataset.open(copied).rows("calibration")
+        negatives = [row for row in rows if row["perturbation"] != CONTROL]
+        return sum(call["stage"] == "calibration" for call in calls), len(negatives)
+
+    before = tried()
+    rubric = RubricPatch.model_validate({"add": [ADDED]})
+    config = SAME.model_copy(update={"judging": SAME.judging.model_copy(update={"rubric": rubric})})
+    grade(copied, config)
+    assert tried() == before
+    assert before[1] > 0
+    own = trials(Dataset.open(copied), grading_of(config))
+    assert judge_rates(own).num_failures > 0
+    assert {row["grading_id"] for row in own if row["perturbation"] == CONTROL} == {
+        grading_of(config)
+    }
 
 
 @pytest.mark.slow

@@ -117,13 +117,14 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     ]
     if not judged:
         raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")
-    newest = max(judged, key=lambda row: row["happened_at"])["config"]
-    newest = renamed_settings(GradeConfig, newest)
+    judged.sort(key=lambda row: row["happened_at"])
+    recorded = [renamed_settings(GradeConfig, row["config"]) for row in judged]
+    newest = recorded[-1]
     kept = set(GradeConfig.model_fields) - {"name", "budget", "stage_seconds"}
     values = {name: value for name, value in newest.items() if name in kept}
-    values["roles"] = {
-        role: newest["roles"][role] for role in GradeConfig.DEFAULT_ROLES if role in newest["roles"]
-    }
+    # a grading of before may have none but the judge
+    roles = {role: own for config in recorded for role, own in config["roles"].items()}
+    values["roles"] = {role: roles[role] for role in GradeConfig.DEFAULT_ROLES if role in roles}
     return values
 
 
