@@ -20,7 +20,7 @@ from records.store.dataset import ItemStatus
 from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult
 from synth.judging.decision import DecisionConfig, decide_rows
-from synth.judging.judge import JudgeQuestions, judge, prompt_version
+from synth.judging.judge import TRUE_FINDINGS, JudgeQuestions, judge, prompt_version
 from synth.judging.judge_rates import CONTROL, PARAPHRASE, MinimumQuality
 from synth.judging.negatives import Attempt, Attempts, Tried
 from synth.judging.perturbation.edited_words import EditedWords
@@ -316,7 +316,7 @@ def _named(verdicts: Iterable[Row], criterion_id: str, words: EditedWords) -> bo
         quoted += [
             part
             for entry in row["details"] or ()
-            if entry["finding"] in ("not_shown", "contradicted")
+            if entry["finding"] not in TRUE_FINDINGS or not entry["supported"]
             for part in (entry["says"], entry["quote"])
         ]
     return any(map(words.are_named_in, quoted))

@@ -209,6 +209,7 @@ class Attempts:
 
     def _code_confirms(self, negative: PerturbedNegative) -> bool:
         """Whether the agent's words now miss a told value, or contradict a record."""
+        # where calls are edited, what they changed may no longer follow from one another
         if negative.calls == list(self.source.calls):
             seen = evidence_of(negative.messages, negative.calls)
             for criterion in self.source.rubric.criteria:

@@ -106,7 +106,8 @@ class CalibrationStage(Judged):
 
     def __init__(self, run: RunContext[Any]) -> None:
         super().__init__(run)
-        self.trial_id = trial_id_of(run.config.roles["judge"], self.kinds)
+        with run.config.prompts_in_use():
+            self.trial_id = trial_id_of(run.config.roles["judge"], self.kinds)
         self.tried = RowsBy(run.dataset, self.name, "trajectory_id")
 
     def plan(self) -> list[Item]:
