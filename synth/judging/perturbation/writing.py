@@ -16,7 +16,7 @@ from synth.judging.perturbation.episodes import (
     report_in,
     reported_in,
 )
-from synth.judging.perturbation.faults import EditedResult, Fault
+from synth.judging.perturbation.faults import EditedResult, ReplyFault
 from synth.llm.client import LLM
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render
@@ -69,7 +69,7 @@ class EditedEpisode(NamedTuple):
 
 
 async def write_fault(
-    llm: LLM, episode: PassedEpisode, shown: EpisodeShown, fault: Fault, *, item: str
+    llm: LLM, episode: PassedEpisode, shown: EpisodeShown, fault: ReplyFault, *, item: str
 ) -> WrittenEdit | None:
     """The reply that reports, edited so that it has the fault; None where the writer finds no place
     for it. ItemError where its answers fit no edit."""
@@ -104,7 +104,7 @@ async def write_fault(
     return WrittenEdit(answer["reply"], result, answer["wrong"], answer["why"])
 
 
-def _problem(answer: Mapping[str, Any], reply: str, fault: Fault) -> str | None:
+def _problem(answer: Mapping[str, Any], reply: str, fault: ReplyFault) -> str | None:
     written, wrong = answer["reply"], answer["wrong"]
     if not written.strip():
         return "reply is empty"
