@@ -39,7 +39,7 @@ from synth.rubrics.reward import evidence_of
 from synth.rubrics.standing import TRUTH
 from synth.rubrics.statements.statements import statements_of
 
-Outcome = Literal["tried", "no_place", "not_written", "not_confirmed"]
+AttemptOutcome = Literal["tried", "no_place", "not_written", "not_confirmed"]
 """tried: the judge is. no_place: the writer found none in the episode. not_written: its answers fit
 no edit. not_confirmed: neither code nor the second reading found the failure, or one of them found
 one in a paraphrase."""
@@ -60,7 +60,7 @@ class Tried(NamedTuple):
 class Attempt(NamedTuple):
     perturbation: str
     criterion_id: str
-    outcome: Outcome
+    outcome: AttemptOutcome
     detail: str
     """What was done to the episode, in words."""
     channel: str | None = None
