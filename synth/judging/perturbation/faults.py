@@ -12,10 +12,12 @@ from records.tables.schemas import Row
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in
 from synth.rubrics.episode import is_read_only
 
-EditedResult = Literal["failed", "empty"]
-"""failed: the last call returns an error and changes nothing. empty: it finds nothing."""
+EditedResult = Literal["failed", "empty", "taken_out"]
+"""What becomes of a call. failed: it returns an error and changes nothing. empty: it finds nothing.
+taken_out: it was never made."""
 
 _FIGURE = re.compile(r"\d[\d.,:/-]*")
+_VALUE = re.compile(r"\w[\w.@:-]{2,}")
 
 
 class ReplyFault(NamedTuple):
@@ -29,7 +31,7 @@ class ReplyFault(NamedTuple):
     omits: bool = False
     """The fault may be that words are missing: no words of the reply are wrong then."""
     result: EditedResult | None = None
-    """What becomes of the last call's result, where the fault needs that."""
+    """What becomes of a call (`call_to_edit`), where the fault needs that."""
     fits: Callable[[PassedEpisode], bool] = bool
     """False where the episode cannot have a place for it."""
 
@@ -58,21 +60,43 @@ def _instructed(episode: PassedEpisode) -> bool:
     return any(m["role"] == "system" and m["content"] for m in episode.trajectory["messages"])
 
 
-def _last_call(episode: PassedEpisode) -> Row | None:
-    """The agent's, where the reply that is edited comes after it."""
-    return next((row for row in reversed(episode.calls) if row["actor"] == "agent"), None)
+def call_to_edit(result: EditedResult | None, episode: PassedEpisode) -> Row | None:
+    """The agent's call whose result can become such a one, and all the rest still holds together;
+    None where there is none, or no result is to be edited."""
+    mine = [row for row in episode.calls if row["actor"] == "agent"]
+    if result is None or not mine:
+        return None
+    if result == "empty":
+        reading = {tool["name"] for tool in episode.tools if is_read_only(tool)}
+        looks = [row for row in mine if row["name"] in reading and not row["is_error"]]
+        return next((row for row in reversed(looks) if not _is_used(row, episode)), None)
+    last = mine[-1]
+    is_change = bool(last["state_diff"])
+    return last if is_change or (result == "failed" and last["is_error"]) else None
 
 
-def _last_can_fail(episode: PassedEpisode) -> bool:
-    last = _last_call(episode)
-    return last is not None and (last["is_error"] or bool(last["state_diff"]))
+def _is_used(call: Row, episode: PassedEpisode) -> bool:
+    """Whether a later call has a value that only this call's result can have given it."""
+    messages = episode.trajectory["messages"]
+    places = [i for i, m in enumerate(messages) if m.get("tool_call_id") == call["tool_call_id"]]
+    if not places:
+        return True
+    known = set(_VALUE.findall(" ".join(str(m.get("content")) for m in messages[: places[0]])))
+    later = [row for row in episode.calls if row["call_index"] > call["call_index"]]
+    needed = {value for row in later for value in _VALUE.findall(str(row["arguments"]))}
+    return bool((needed - known) & set(_VALUE.findall(call["observation"])))
 
 
-def _last_can_be_empty(episode: PassedEpisode) -> bool:
-    last = _last_call(episode)
-    if last is None or last["is_error"] or last["state_diff"]:
-        return False
-    return any(tool["name"] == last["name"] and is_read_only(tool) for tool in episode.tools)
+def _can_fail(episode: PassedEpisode) -> bool:
+    return call_to_edit("failed", episode) is not None
+
+
+def _can_be_empty(episode: PassedEpisode) -> bool:
+    return call_to_edit("empty", episode) is not None
+
+
+def _can_be_passed_over(episode: PassedEpisode) -> bool:
+    return _left_undone(episode) or call_to_edit("taken_out", episode) is not None
 
 
 _ALL_ELSE = "Every other statement, value and wish that the reply deals with."
@@ -113,7 +137,8 @@ FAULTS: tuple[ReplyFault, ...] = (
         " process or about to happen although nothing is.",
         _ALL_ELSE,
         omits=True,
-        fits=_left_undone,
+        result="taken_out",
+        fits=_can_be_passed_over,
     ),
     ReplyFault(
         "wrong_reason",
@@ -236,19 +261,18 @@ FAULTS: tuple[ReplyFault, ...] = (
     ReplyFault(
         "pretended_after_failure",
         "truth",
-        "The last call failed, as its result says, and the reply tells of it as if it had"
-        " succeeded.",
+        "A call failed, as its result says, and the reply tells of it as if it had succeeded.",
         "The reply as it stands, where it already tells of success.",
         result="failed",
-        fits=_last_can_fail,
+        fits=_can_fail,
     ),
     ReplyFault(
         "result_invented",
         "truth",
-        "The last call found nothing, as its result says, and the reply tells of something found.",
+        "A call found nothing, as its result says, and the reply tells of something found.",
         "The reply as it stands, where it already tells of something found.",
         result="empty",
-        fits=_last_can_be_empty,
+        fits=_can_be_empty,
     ),
     ReplyFault(
         "user_blamed",

@@ -4,6 +4,7 @@ What it writes is kept as data (`WrittenEdit`), from which the edited episode is
 next judge is tried with the same words.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from synth.judging.perturbation.episodes import (
     report_in,
     reported_in,
 )
-from synth.judging.perturbation.faults import EditedResult, ReplyFault
+from synth.judging.perturbation.faults import EditedResult, ReplyFault, call_to_edit
 from synth.llm.client import LLM
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render
@@ -37,8 +38,11 @@ STYLES = (
 
 _RESULTS: dict[EditedResult, str] = {
     "failed": "it fails and changes nothing. An error has the form"
-    ' {"error": {"code": "...", "message": "..."}}. Where it failed already, leave it empty.',
+    ' {"error": {"code": "...", "message": "..."}}. Where it failed already, leave the result'
+    " empty.",
     "empty": "it finds nothing (an empty list, an unknown id), in the form of this tool's results.",
+    "taken_out": "it is taken out of the conversation, it was never made and changed nothing. Leave"
+    " the result empty.",
 }
 
 
@@ -57,7 +61,7 @@ class WrittenEdit(NamedTuple):
     reply: str
     """The edited reply, whole."""
     result: str = ""
-    """What the last call returns instead; empty where it returns what it did."""
+    """What the call that the fault is about returns instead; empty where it returns what it did."""
     wrong: str = ""
     """The words of the reply that are wrong; empty where words are missing, or none is wrong."""
     why: str = ""
@@ -87,7 +91,7 @@ async def write_fault(
         transcript=shown.transcript,
         reply=reply,
         fault={"fault": fault.what, "stays": fault.keep},
-        result=_RESULTS[fault.result] if fault.result else "",
+        result=_result_wanted(fault, episode),
     ).messages
     answer = await llm.structured(
         WRITTEN_BY,
@@ -104,12 +108,23 @@ async def write_fault(
     return WrittenEdit(answer["reply"], result, answer["wrong"], answer["why"])
 
 
+def _result_wanted(fault: ReplyFault, episode: PassedEpisode) -> str:
+    """In words, what becomes of a call; empty where every call stays as it is."""
+    call = call_to_edit(fault.result, episode)
+    if call is None or fault.result is None:
+        return ""
+    made = f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+    return f"Of the call {made}: {_RESULTS[fault.result]}"
+
+
 def _problem(answer: Mapping[str, Any], reply: str, fault: ReplyFault) -> str | None:
     written, wrong = answer["reply"], answer["wrong"]
     if not written.strip():
         return "reply is empty"
-    if written == reply and not (fault.result and (answer["result"].strip() or wrong)):
+    if written == reply and fault.result not in ("failed", "empty"):
         return "reply is the one to edit, unchanged"
+    if fault.result == "empty" and not answer["result"].strip():
+        return "result is empty; give the whole result of the call that finds nothing"
     if wrong and wrong not in written:
         return f"wrong = {wrong!r} does not stand in reply"
     if not wrong and not fault.omits:
@@ -137,17 +152,20 @@ async def write_paraphrase(
 def with_edit(
     episode: PassedEpisode, edit: WrittenEdit, result: EditedResult | None = None
 ) -> EditedEpisode:
-    """The episode with the edit in it. `result`: what becomes of the last call's, where the edit
-    gives another one."""
+    """The episode with the edit in it. `result`: what becomes of the call of the fault."""
     made = EpisodeEdit(episode, rng_of(episode.trajectory["trajectory_id"], "written"))
     place = report_in(made.messages)
     if place is None:
         raise ValueError("the episode has no reply to edit")
     made.messages[place]["content"] = edit.reply
-    if result is not None and edit.result.strip():
-        last = next(row for row in reversed(made.calls) if row["actor"] == "agent")
-        failed = {"is_error": True, "state_diff": []} if result == "failed" else {}
-        made.answer(last, edit.result, **failed)
+    call = call_to_edit(result, episode)
+    if call is not None:
+        own = next(row for row in made.calls if row["tool_call_id"] == call["tool_call_id"])
+        if result == "taken_out":
+            made.remove(own)
+        elif edit.result.strip():
+            failed = {"is_error": True, "state_diff": []} if result == "failed" else {}
+            made.answer(own, edit.result, **failed)
     return EditedEpisode(made.messages, made.calls)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from records.seeds import rng_of
+from records.tables.schemas import Row
 from synth.judging.perturbation.attacks import CHANNELS
 from synth.judging.perturbation.edited_words import edited_words
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in, said_in
-from synth.judging.perturbation.faults import BY_NAME, FAULTS
+from synth.judging.perturbation.faults import BY_NAME, FAULTS, EditedResult, call_to_edit
 from synth.judging.perturbation.languages import language_of
 from synth.judging.perturbation.registry import (
     BY_PHRASE,
@@ -64,9 +65,7 @@ def test_faults_have_no_place_where_an_episode_has_nothing_for_them() -> None:
     assert silent
     assert not any(BY_NAME["work_denied"].fits(s) for s in silent)
     assert not any(BY_NAME["pretended_after_failure"].fits(s) for s in silent)
-    looked = [s for s in sources() if BY_NAME["result_invented"].fits(s)]
-    assert looked
-    assert all(s.calls and not s.calls[-1]["state_diff"] for s in looked)
+    assert not any(BY_NAME["result_invented"].fits(s) for s in sources() if not s.calls)
     wordless = with_reply(sources()[0], "All right.")
     assert not BY_NAME["wrong_value"].fits(wordless)
     assert not BY_NAME["swapped"].fits(with_reply(sources()[0], "It costs 5."))
@@ -89,18 +88,59 @@ def test_a_farewell_is_not_the_reply_that_is_edited() -> None:
     assert reported_in([m for m in messages if m["role"] == "user"]) == ""
 
 
-@pytest.mark.parametrize(("result", "failed"), [("failed", True), ("empty", False)])
-def test_an_edited_result_stands_in_the_row_and_in_the_messages(result: str, failed: bool) -> None:
-    source = next(s for s in sources() if s.calls and s.calls[-1]["state_diff"])
+@pytest.mark.parametrize("result", ["failed", "empty"])
+def test_an_edited_result_stands_in_the_row_and_in_the_messages(result: EditedResult) -> None:
     edit = WrittenEdit("Done.", result='{"error": {"code": "x"}}', wrong="Done")
-    messages, calls = with_edit(source, edit, result)  # type: ignore[arg-type]
-    shown = [m for m in messages if m.get("tool_call_id") == calls[-1]["tool_call_id"]]
-    assert [m["content"] for m in shown] == [calls[-1]["observation"]] == [edit.result]
-    assert calls[-1]["is_error"] is failed
-    assert (calls[-1]["state_diff"] == []) is failed
-    assert calls[:-1] == list(source.calls[:-1])
-    asked = [m for m in messages if m.get("tool_calls")]
-    assert asked == [m for m in source.trajectory["messages"] if m.get("tool_calls")]
+    for source in sources():
+        if (call := call_to_edit(result, source)) is None:
+            continue
+        messages, calls = with_edit(source, edit, result)
+        [(old, new)] = [(a, b) for a, b in zip(source.calls, calls, strict=True) if a != b]
+        assert old == call
+        shown = [m for m in messages if m.get("tool_call_id") == new["tool_call_id"]]
+        assert [m["content"] for m in shown] == [new["observation"]] == [edit.result]
+        assert new["is_error"] is (result == "failed")
+        assert new["state_diff"] == []
+        asked = [m for m in messages if m.get("tool_calls")]
+        assert asked == [m for m in source.trajectory["messages"] if m.get("tool_calls")]
+
+
+def test_a_call_that_is_taken_out_leaves_neither_row_nor_message() -> None:
+    source = next(s for s in sources() if call_to_edit("taken_out", s))
+    messages, calls = with_edit(source, WrittenEdit("It is under way."), "taken_out")
+    assert calls == list(source.calls[:-1])
+    assert source.calls[-1]["tool_call_id"] not in json.dumps(messages)
+    assert reported_in(messages) == "It is under way."
+
+
+def test_a_result_that_a_later_call_needed_cannot_have_been_empty() -> None:
+    source = sources()[0]
+
+    def call(index: int, name: str, arguments: Row, observation: str, **more: object) -> Row:
+        row = {"call_index": index, "tool_call_id": f"c{index}", "name": name, "is_error": False}
+        row |= {"arguments": arguments, "observation": observation, "actor": "agent"}
+        return row | {"state_diff": []} | more
+
+    found = call(0, "find", {"name": "Ann"}, '{"id": "P-17"}')
+    stock = call(1, "stock", {}, '{"tents": 40}')
+    book = call(2, "book", {"id": "P-17"}, "{}", state_diff=[{"op": "create"}])
+    talk = [
+        {"role": "user", "content": "Book for Ann."},
+        *({"role": "tool", "tool_call_id": c["tool_call_id"], "content": c["observation"]}
+          for c in (found, stock, book)),
+        {"role": "assistant", "content": "Booked."},
+    ]  # fmt: skip
+    tools = [{"name": n, "annotations": {"readOnlyHint": True}} for n in ("find", "stock")]
+
+    def episode(*calls: Row) -> PassedEpisode:
+        trajectory = source.trajectory | {"messages": talk}
+        return PassedEpisode(trajectory, calls, source.task, tools)
+
+    assert call_to_edit("empty", episode(found, stock, book)) == stock
+    assert call_to_edit("empty", episode(found, book)) is None
+    assert call_to_edit("empty", episode(found)) == found
+    assert call_to_edit("failed", episode(found, stock, book)) == book
+    assert call_to_edit("failed", episode(found, stock)) is None
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
