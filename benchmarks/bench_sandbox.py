@@ -4,7 +4,7 @@
 
 Prints one JSON line per measurement: median and 95th percentile, all limits on that this machine
 can enforce. The figures of sandboxes are those of `synth sandbox bench`; run by root, they are of
-root and of a normal user. Cases take turns, so that a change of the machine's load meets all of
+root and of normal users. Cases take turns, so that a change of the machine's load meets all of
 them. A plain subprocess is the baseline of the same run: `true` for a command, the same server over
 the SDK's own stdio client for a server.
 """
@@ -24,7 +24,7 @@ from mcp import Client, StdioServerParameters
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
-from sandboxes.bench.callers import both
+from sandboxes.bench.callers import all_three
 from sandboxes.bench.measure import figures
 from sandboxes.code.projects import builtin_projects
 from sandboxes.code.workspace import open_workspace
@@ -54,7 +54,7 @@ async def main() -> None:
     options = parser.parse_args()
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
-    measured = both if os.geteuid() == 0 else figures
+    measured = all_three if os.geteuid() == 0 else figures
     for figure in await measured(repeats=options.repeats, live=options.live):
         show(figure._asdict() | limits())
     for name in options.servers.split(","):

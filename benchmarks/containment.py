@@ -1,8 +1,8 @@
 """The attempts to get out of a sandbox, played here: python -m benchmarks.containment [FILE]
 
 Prints the tables, and writes them to FILE if one is given (docs/containment.md). Run as root,
-which alone can make all controls; root plays them a second time as a user without rights. Exit
-code 1 if an attempt was not contained, or its control not won.
+which alone can make all controls; root plays them again as a user without rights, and as one that
+has a range of users. Exit code 1 if an attempt was not contained, or its control not won.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from sandboxes.lending.leases import available
+from sandboxes.local.users import apart
 from tests.sandboxes.attacks.attempt import ROOT_ONLY, Attempt, Outcome, complaint, is_root
 from tests.sandboxes.attacks.callers import by_a_user, play_all
 from tests.sandboxes.attacks.suite import ATTEMPTS
@@ -25,10 +26,11 @@ or the pool, the snapshot, the grader or the proxy leaves out the one step that 
 must succeed, so the payload works. With **all walls** it must say in its own words that it was
 refused. Nothing hostile runs outside a sandbox.
 
-All of it is played for two callers: for root, and for a user without rights, who cannot give a
-sandbox a user of its own and has no control groups. What that user cannot play says why: where
-only root can make the control the attempt itself is played all the same. `make test` plays all of
-it for its own caller, and for the other one attempt of each mechanism on each wall.
+All of it is played for three callers: for root; for a user without rights, who cannot give a
+sandbox a user of its own; and for one that has a range in `/etc/subuid`, and can. These two have
+no control groups. What a user cannot play says why: where only root can make the control the
+attempt itself is played all the same. `make test` plays all of it for its own caller, and for the
+others one attempt of each mechanism on each wall, or those that users of their own are to hold.
 
 Written by `python -m benchmarks.containment docs/containment.md`, on Linux {kernel}.
 """
@@ -56,9 +58,13 @@ NOT_CONTAINED = """
 - Which machine it is and how busy: `/proc` shows its memory, load, uptime, processors and boot id.
 - Where the host keeps what it binds: `/proc/self/mountinfo` names the source folders.
 - Without control groups, limits are those of single processes (`synth sandbox doctor` says so).
+- Of a caller with a range, eight sandboxes together can use up the files that the caller may watch:
+  the kernel counts these for whoever owns a namespace too, so each gets an eighth at most.
 """
 
 Outcomes = dict[str, Outcome]
+Played = dict[str, Outcomes]
+"""Caller -> name of an attempt -> its outcome."""
 
 
 def row(*cells: str) -> str:
@@ -74,21 +80,28 @@ def cell(outcome: Outcome | None) -> str:
     return outcome.contained
 
 
-def table(attempts: list[Attempt], root: Outcomes, user: Outcomes) -> str:
-    head = "attempt", "contained by", "control without: won", "root: all walls", "a user: all walls"
+CALLERS = "root", "a user", "a user with a range"
+
+
+def seen_by(attempt: Attempt, played: Played) -> list[str]:
+    return [cell(played[caller].get(attempt.name)) for caller in CALLERS]
+
+
+def table(attempts: list[Attempt], played: Played) -> str:
+    head = ["attempt", "contained by", "control without: won"]
+    head += [f"{caller}: all walls" for caller in CALLERS]
     lines = [row(*head), row(*["---"] * len(head))]
     for attempt in attempts:
         lacking = ", ".join(attempt.lacking)
-        seen = cell(root.get(attempt.name)), cell(user.get(attempt.name))
-        lines.append(row(attempt.name, attempt.contained_by, lacking, *seen))
+        lines.append(row(attempt.name, attempt.contained_by, lacking, *seen_by(attempt, played)))
     return "".join(lines)
 
 
-def refused_anyway(attempts: list[Attempt], root: Outcomes, user: Outcomes) -> str:
-    lines = [row("attempt", "group", "why", "root: all walls", "a user: all walls")]
-    lines += [row(*["---"] * 5)]
+def refused_anyway(attempts: list[Attempt], played: Played) -> str:
+    head = ["attempt", "group", "why", *(f"{caller}: all walls" for caller in CALLERS)]
+    lines = [row(*head), row(*["---"] * len(head))]
     for attempt in attempts:
-        seen = cell(root.get(attempt.name)), cell(user.get(attempt.name))
+        seen = seen_by(attempt, played)
         lines.append(row(attempt.name, attempt.group, str(attempt.kernel), *seen))
     return "".join(lines)
 
@@ -104,7 +117,7 @@ def mechanisms(attempts: list[Attempt]) -> str:
     return "".join([*lines, *(row(way, str(n)) for way, n in sorted(counts.items()))])
 
 
-def page(root: Outcomes, user: Outcomes, wrong: dict[str, list[str]]) -> str:
+def page(played: Played, wrong: dict[str, list[str]]) -> str:
     controlled = [attempt for attempt in ATTEMPTS if attempt.kernel is None]
     anyway = [attempt for attempt in ATTEMPTS if attempt.kernel is not None]
     open_to_one = [attempt for attempt in ATTEMPTS if attempt.one_uid is not None]
@@ -113,18 +126,18 @@ def page(root: Outcomes, user: Outcomes, wrong: dict[str, list[str]]) -> str:
     text += f"\n{len(ATTEMPTS)} attempts by {ways} mechanisms.\n\n"
     head = "caller", "played", "control won", "refused", "not as expected"
     text += row(*head) + row(*["---"] * len(head))
-    for caller, outcomes in (("root", root), ("a user", user)):
-        played = [outcome for outcome in outcomes.values() if outcome.contained]
-        won = sum(outcome.control.startswith("won") for outcome in played)
-        refused = sum(outcome.contained.startswith("refused") for outcome in played)
+    for caller in CALLERS:
+        found = [outcome for outcome in played[caller].values() if outcome.contained]
+        won = sum(outcome.control.startswith("won") for outcome in found)
+        refused = sum(outcome.contained.startswith("refused") for outcome in found)
         unexpected = ", ".join(wrong[caller]) or "none"
-        text += row(caller, str(len(played)), str(won), str(refused), unexpected)
+        text += row(caller, str(len(found)), str(won), str(refused), unexpected)
     for group in dict.fromkeys(attempt.group for attempt in controlled):
         text += f"\n## {group[0].upper()}{group[1:]}\n\n"
-        text += table([a for a in controlled if a.group == group], root, user)
+        text += table([a for a in controlled if a.group == group], played)
     text += "\n## Refused with or without the walls\n\nNo wall of ours can be taken away to let "
     text += "these through; they are played all the same.\n\n"
-    text += refused_anyway(anyway, root, user)
+    text += refused_anyway(anyway, played)
     text += f"\n## Mechanisms\n\n{mechanisms(ATTEMPTS)}{NOT_CONTAINED}"
     if open_to_one:
         text += "\n## Not held for a caller with one user id\n\n" + not_held(open_to_one)
@@ -134,20 +147,26 @@ def page(root: Outcomes, user: Outcomes, wrong: dict[str, list[str]]) -> str:
 def main(file: str | None = None) -> int:
     if (reason := available()) is not None:
         sys.exit(f"no sandbox can run here: {reason}")
-    own = asyncio.run(play_all(ATTEMPTS))
-    other = by_a_user(attempt.name for attempt in ATTEMPTS)
-    if isinstance(other, str):
-        print(f"the second caller is not played: {other}", file=sys.stderr)
-        other = {}
-    root, user = (own, other) if is_root() else ({}, own)
-    wrong: dict[str, list[str]] = {"root": [], "a user": []}
-    for caller, outcomes in (("root", root), ("a user", user)):
+    played: Played = {caller: {} for caller in CALLERS}
+    own = CALLERS[0] if is_root() else CALLERS[1 if apart() is not None else 2]
+    played[own] = asyncio.run(play_all(ATTEMPTS))
+    names = [attempt.name for attempt in ATTEMPTS]
+    for caller in (caller for caller in CALLERS[1:] if caller != own):
+        found = by_a_user(names, ranges=caller == CALLERS[2])
+        if isinstance(found, str):
+            print(f"{caller} is not played: {found}", file=sys.stderr)
+        else:
+            played[caller] = found
+    wrong: dict[str, list[str]] = {caller: [] for caller in CALLERS}
+    for caller, outcomes in played.items():
         for attempt in (attempt for attempt in ATTEMPTS if attempt.name in outcomes):
-            words = complaint(attempt, outcomes[attempt.name], root=caller == "root")
+            words = complaint(
+                attempt, outcomes[attempt.name], root=caller == "root", users=caller != "a user"
+            )
             if words is not None:
                 wrong[caller].append(attempt.name)
                 print(f"{caller}: {attempt.group}: {attempt.name}: {words}", file=sys.stderr)
-    text = page(root, user, wrong)
+    text = page(played, wrong)
     if file is not None:
         Path(file).write_text(text, encoding="utf-8")
     print(text)

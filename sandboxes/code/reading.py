@@ -5,7 +5,6 @@ archive, read-only and without network, and gives text files back (`sandboxes.co
 What is read of a repository are its objects: no setting, filter, attribute or hook of it counts.
 """
 
-import os
 import re
 import shutil
 import stat
@@ -21,6 +20,7 @@ from sandboxes.code.projects import MAX_FILE, MAX_FILES, MAX_TOTAL
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
+from sandboxes.local.users import apart
 
 REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./~^-]*")
 """Of a git repository on this machine; what begins with a dash would be an option."""
@@ -106,12 +106,12 @@ def repository_of(folder: Path) -> tuple[Path, str]:
 
 @contextmanager
 def shown(source: Path) -> Iterator[Bind]:
-    """A file or folder as a sandbox can see it. Run by root a sandbox's user is another one, so
-    what only its owner may read is copied first, and the copy removed at the end."""
+    """A file or folder as a sandbox can see it. Where a sandbox's user is another one than the
+    caller, what only its owner may read is copied first, and the copy removed at the end."""
     with ExitStack() as stack:
         try:
             source = source.resolve(strict=True)
-            if os.geteuid() == 0 and is_closed(source):
+            if apart() is None and is_closed(source):
                 folder = stack.enter_context(TemporaryDirectory(prefix="synth-read-"))
                 source = copied(source, Path(folder) / "source")
         except OSError as error:

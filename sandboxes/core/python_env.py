@@ -28,6 +28,12 @@ def base_python() -> str:
     return f"/usr/bin/python{VERSION}" if prefix == Path("/usr") else f"{BASE}/bin/python{VERSION}"
 
 
+def host_python() -> str:
+    """The bare interpreter's path outside, also where the running one was started by a name that
+    its user cannot look up."""
+    return f"{sys.base_prefix}/bin/python{VERSION}"
+
+
 def base_binds() -> tuple[Bind, ...]:
     """What the bare interpreter needs, beside /usr."""
     if sys.base_prefix == "/usr":

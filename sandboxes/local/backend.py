@@ -199,7 +199,7 @@ def spawn(
     without: Set[Protection] = NOTHING,
 ) -> LocalBody:
     """Start the processes of a sandbox and return at once; blocks for some milliseconds."""
-    root = bwrap.is_root()
+    root = users.apart() is None
     folder = bodies.folder_of(name)
     own_folder()
     folder.mkdir(mode=0o700)
@@ -216,6 +216,8 @@ def spawn(
         descriptors += fds
         if snapshot is not None:
             command = [*snapshot.command(taken and taken.program), *command]
+        if root:
+            command = [*users.entry(), *command]
         token = secrets.token_hex(16)
         settings = settings_of(template, token, listener, taken, without)
         passed = [*descriptors, *([] if taken is None else [taken.namespace])]
@@ -263,7 +265,8 @@ def settings_of(
         "own_id": PROGRAM_ID if Protection.APART in without else users.OWN_ID,
         "calls": "" if calls is None else calls.hex(),
         "hidden": hidden,
-        "terminals": Protection.TERMINALS not in without,
+        # those of the host, which it has without its own /dev, are not its to bound
+        "terminals": not without & {Protection.TERMINALS, Protection.DEVICES},
         # beside processes of the host it must never kill all that it can
         "kills_leftovers": not without & {Protection.ORPHANS, Protection.PROCESSES},
     }
@@ -284,7 +287,7 @@ def unavailable() -> str | None:
     with os.fdopen(os.memfd_create("errors"), "w+b") as errors:
         try:
             body = spawn(next_name(), SandboxTemplate(), errors, ControlGroups(()))
-        except OSError as error:
+        except (OSError, TransientError) as error:
             return f"a trial sandbox could not be started: {error}"
         try:
             if greeted(body):

@@ -39,6 +39,9 @@ STREAM_BYTES = 1 << 20
 GONE_S = 10.0
 """For a killed sandbox to be gone."""
 
+FOLLOWS_S = 1.0
+"""For bubblewrap to end after its agent; then it is killed."""
+
 KILLED = 128 + signal.SIGKILL
 
 
@@ -56,6 +59,8 @@ class LocalBody:
     """The agent as the host sees it, once it has answered. Without it there is no sandbox."""
     kills: int = 0
     """Kills for memory when that was last asked."""
+    end_began: float | None = None
+    """When it was first told to end, on the monotonic clock."""
     before: clean.SandboxTraces | None = field(default=None, repr=False)
 
     @property
@@ -116,23 +121,25 @@ class LocalBody:
             raise TransientError("the sandbox ended") from error
 
     def end(self) -> None:
-        # the agent first: with bubblewrap alone gone, one that may linger would go on
-        if self.agent is not None and is_alive(self.agent):
-            with contextlib.suppress(ProcessLookupError):
+        # the agent alone: bubblewrap then waits for it and ends. Were that gone first, one that may
+        # linger would go on, and a dead agent count for its user until the machine's init looks
+        now = time.monotonic()
+        self.end_began = now if self.end_began is None else self.end_began
+        with contextlib.suppress(ProcessLookupError):
+            if self.agent is not None and is_alive(self.agent):
                 os.kill(self.agent.pid, signal.SIGKILL)
-        if not self.ended():
-            with contextlib.suppress(ProcessLookupError):
+            elif (self.agent is None or now > self.end_began + FOLLOWS_S) and not self.ended():
                 os.kill(self.pid, signal.SIGKILL)
 
     async def close(self) -> None:
-        self.end()
-        end, wait = time.monotonic() + GONE_S, 0.0005
+        until, wait = time.monotonic() + GONE_S, 0.0005
         while not self.ended():
-            if time.monotonic() > end:
+            if time.monotonic() > until:
                 log.warning(
                     "sandbox %s is not gone after %g s; it is left to reap", self.name, GONE_S
                 )
                 return
+            self.end()
             await asyncio.sleep(wait)
             wait = min(2 * wait, 0.01)
         self.forget()

@@ -2,9 +2,9 @@
 
 Run by root, mounts are made as root, without a user namespace: one of root's would map the user
 inside to root outside, and files of mode 600 could be read. The agent, process 1, enters a
-namespace of unprivileged users before anything else runs (`sandboxes.local.users`). Run by others
-it is a user namespace of the caller's, and the host sees the caller, who can open nothing here
-that is not mounted.
+namespace of unprivileged users before anything else runs (`sandboxes.local.users`). A caller with a
+range of users does the same in a namespace where it is root. Run by others it is a user namespace
+of the caller's, and the host sees the caller, who can open nothing here that is not mounted.
 """
 
 import os

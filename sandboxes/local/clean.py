@@ -7,9 +7,10 @@ cannot see another IPC namespace; the agent is not dumpable and no command can t
 Compared, field by field, with what was seen before the first use (`SandboxTraces`): the processes
 (with their start times), their namespaces, resource limits, nice values, scheduling classes and
 slices, I/O classes, CPUs, out-of-memory scores, users, capabilities, signals and threads, the
-agent's descriptors (where root is the caller), the mounts, every folder that can be written (owner,
-mode, attributes, names in it, blocks and inodes used), terminals, sockets (those still closing
-too), and the control groups' limits and process count. Memory in use may differ by MEMORY_SLACK.
+agent's descriptors (where it has a user of its own), the mounts, every folder that can be written
+(owner, mode, attributes, names in it, blocks and inodes used), terminals, sockets (those still
+closing too), and the control groups' limits and process count. Memory in use may differ by
+MEMORY_SLACK.
 POSIX message queues cannot be made at all (`sandboxes.local.rlimits`), settings of the namespaces
 are read-only, and of the agent itself no program may change anything (`sandboxes.local.seccomp`).
 
@@ -129,7 +130,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def descriptors(path: Path) -> tuple[str, ...]:
-    """Empty for other callers than root: the agent's are shown to nobody else, and are nobody
+    """Empty where the agent has the caller's own user: its are shown to nobody then, and are nobody
     else's to change."""
     try:
         return tuple(sorted(f"{fd.name} {fd.readlink()}" for fd in path.iterdir()))

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from sandboxes.core import clock
-from sandboxes.local import cgroups, rlimits, seccomp, snapshots, users, watcher
+from sandboxes.local import cgroups, rlimits, seccomp, snapshots, subordinates, users, watcher
+from sandboxes.local.bwrap import is_root
 
 Holds = Literal["yes", "partly", "no"]
 
@@ -63,6 +64,9 @@ way."""
 def forks() -> Enforcement:
     if snapshots.overlay_works():
         return Enforcement("forks", "yes", "overlayfs: a snapshot is shared, changes are its own")
+    if users.apart() is None:
+        how = "each fork copies its snapshot: only root can give files to its users without copying"
+        return Enforcement("forks", "partly", how)
     how = "overlayfs cannot be mounted here: each fork copies its snapshot"
     return Enforcement("forks", "partly", how)
 
@@ -76,11 +80,19 @@ def rights() -> Enforcement:
 
 
 def users_apart() -> Enforcement:
-    if users.apart() is None:
+    reason = users.apart()
+    if reason is None and is_root():
         return Enforcement("users", "yes", "on the host each sandbox has users of its own")
+    if reason is None:
+        how = (
+            f"each sandbox has users of its own, of your range in {subordinates.SUBUID}; files that"
+            " programs watch count as yours too, and one sandbox may have of these a part in"
+            f" {subordinates.SHARE}"
+        )
+        return Enforcement("users", "yes", how)
     how = (
         "your own user in every sandbox: what the kernel counts for a user (watched files, full"
-        " pipes, descriptors on their way) one can use up for all; root has more users"
+        f" pipes, descriptors on their way) one can use up for all; you have no others: {reason}"
     )
     return Enforcement("users", "partly", how)
 
@@ -129,7 +141,7 @@ def watched(what: str, source: Path, most: int) -> Enforcement:
 
 STAND_INS: dict[cgroups.ControllerName, str] = {
     "memory": "RLIMIT_DATA bounds each process, not all together",
-    "pids": "RLIMIT_NPROC bounds all sandboxes of this user together",
+    "pids": "RLIMIT_NPROC bounds those of its user namespace",
     "cpu": "RLIMIT_CPU bounds each process's seconds, not the share",
 }
 

@@ -3,12 +3,12 @@ owner); their control groups and folders are found by the owner's name. Nothing 
 of a sandbox that lingers for another one, or of another process namespace is ever touched."""
 
 import contextlib
-import shutil
 import time
 from functools import cache
 from typing import NamedTuple
 
 from records.errors import TransientError
+from sandboxes.core import trees
 from sandboxes.core.owners import PREFIX, owner_is_dead, root_folder
 from sandboxes.local import cgroups
 from sandboxes.local.body import DESCRIPTION, described
@@ -41,7 +41,7 @@ def reap() -> Reaped:
     for folder in root_folder().iterdir():
         owner = folder.name
         if owner_is_dead(owner) and not any(name.startswith(f"{owner}.") for name in kept):
-            shutil.rmtree(folder, ignore_errors=True)
+            trees.remove(folder)
             gone += not folder.exists()
     return Reaped(len(orphans) - len(left), gone, len(left))
 

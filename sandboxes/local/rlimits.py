@@ -5,6 +5,7 @@ import re
 from collections.abc import Set
 
 from sandboxes.core.template import Limits
+from sandboxes.local import users
 from sandboxes.local.cgroups import ControllerName
 
 PENDING_SIGNALS = 8192
@@ -38,6 +39,6 @@ def counts_processes() -> bool:
     its own count. Kernels before 5.14 count what the caller runs outside too, so that any useful
     bound would stop the first fork."""
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    return os.geteuid() == 0 or (
+    return users.apart() is None or (
         version is not None and (int(version[1]), int(version[2])) >= (5, 14)
     )

@@ -3,7 +3,8 @@
 A snapshot is a read-only folder of the host, in a closed folder of its owner. A fork sees it
 through overlayfs: nothing is copied, what the fork changes is kept in a tmpfs of the template's
 disk size, and both live in a mount namespace that dies with the sandbox. Where overlayfs cannot be
-mounted (`overlay_works`, asked by trial) a fork gets a copy, with the same files and bound. Either
+mounted (`overlay_works`, asked by trial) a fork gets a copy, with the same files and bound. A
+caller with a range of users may not read their files: its copies are made where it is root. Either
 way the files belong to the fork's own user; in an overlay only their owners are kept anew, not what
 they hold.
 """
@@ -11,25 +12,22 @@ they hold.
 import contextlib
 import errno
 import itertools
-import os
-import shutil
-import stat
+import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from records.errors import ItemError, TransientError
+from sandboxes.core import trees
 from sandboxes.core.owners import own_folder
-from sandboxes.core.template import SandboxTemplate
+from sandboxes.core.python_env import host_python
+from sandboxes.core.template import BASE_ENV, SandboxTemplate
+from sandboxes.local import users
 from sandboxes.local.bwrap import is_root, required
-
-MAX_ENTRIES = 200_000
-MAX_DEPTH = 200
-CHUNK = 1 << 20
-PAGE = 4096
 
 OVERLAY = """
 set -e
@@ -67,7 +65,7 @@ class WorkspaceSnapshot:
 
     def remove(self) -> None:
         """Only when no fork of it lives."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        trees.remove(self.folder)
 
     def command(self, owner: int | None = None) -> list[str]:
         """What stands before a sandbox's command to let it see the files at `files`, writable, and
@@ -95,11 +93,10 @@ def take(workspace: str, template: SandboxTemplate) -> WorkspaceSnapshot:
         with told_apart("taking a snapshot"):
             (folder / "changes").mkdir(parents=True)
             (folder / "files").mkdir()
-            copy = Copy(limit=template.limits.disk_mb << 20)
-            copy.tree(workspace, str(folder / "files"))
+            copy = copied(workspace, str(folder / "files"), template.limits.disk_mb << 20)
             (folder / "files").chmod(0o1777)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        trees.remove(folder)
         raise
     return WorkspaceSnapshot(folder, template, copy.entries, copy.size, tuple(copy.left_out))
 
@@ -107,8 +104,45 @@ def take(workspace: str, template: SandboxTemplate) -> WorkspaceSnapshot:
 def put(snapshot: WorkspaceSnapshot, workspace: str, owner: int | None = None) -> None:
     """Copy a snapshot into an empty workspace, for `owner` where one is given; blocks."""
     with told_apart("copying a snapshot"):
-        limit = snapshot.template.limits.disk_mb << 20
-        Copy(limit=limit, owner=owner).tree(str(snapshot.files), workspace)
+        copied(str(snapshot.files), workspace, snapshot.template.limits.disk_mb << 20, owner)
+
+
+COPY = [
+    *(host_python(), "-I", "-S", "-c"),
+    "import sys; sys.path.insert(0, sys.argv[1]); from sandboxes.core.trees import main; main()",
+    str(Path(__file__).resolve().parents[2]),
+]
+"""argv of `sandboxes.core.trees.main`."""
+
+
+class Copied(NamedTuple):
+    entries: int
+    size: int
+    left_out: list[str]
+
+
+def copied(source: str, target: str, limit: int, owner: int | None = None) -> Copied:
+    """Copy what is in one folder into another, by somebody who may read and give away the files of
+    every sandbox here. The folders are opened by this process, which may look into them."""
+    with trees.folder(source) as from_fd, trees.folder(target) as to_fd:
+        if not (entry := users.entry() if users.apart() is None else []):
+            copy = trees.Copy(limit=limit, owner=owner)
+            copy.contents(from_fd, to_fd)
+            return Copied(copy.entries, copy.size, copy.left_out)
+        request = {"source": from_fd, "target": to_fd, "limit": limit, "owner": owner}
+        done = subprocess.run(
+            [*entry, *COPY], input=json.dumps(request).encode(), capture_output=True,
+            pass_fds=(from_fd, to_fd), env=BASE_ENV, check=False,
+        )  # fmt: skip
+    if done.returncode != 0:
+        why = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise TransientError(f"files of a sandbox were not copied: {''.join(why)}")
+    answer = json.loads(done.stdout)
+    if "refused" in answer:
+        raise ItemError(*answer["refused"])
+    if "failed" in answer:
+        raise OSError(*answer["failed"])
+    return Copied(**answer)
 
 
 @contextlib.contextmanager
@@ -123,82 +157,12 @@ def told_apart(what: str) -> Iterator[None]:
         raise TransientError(f"{what}: {error.strerror or error}") from error
 
 
-class Copy:
-    """One bounded copy of a tree. Names are only ever looked up in a folder that is open, and
-    links never followed: a program that swaps them meanwhile leads it nowhere else."""
-
-    def __init__(self, *, limit: int, owner: int | None = None) -> None:
-        self.limit, self.owner = limit, owner
-        self.entries = self.size = 0
-        self.left_out: list[str] = []
-
-    def tree(self, source: str, target: str) -> None:
-        with folder(source) as from_fd, folder(target) as to_fd:
-            self._contents(from_fd, to_fd, "")
-
-    def _contents(self, source: int, target: int, path: str) -> None:
-        if path.count("/") > MAX_DEPTH:
-            raise ItemError("sandbox_file", f"folders deeper than {MAX_DEPTH}")
-        for name in sorted(os.listdir(source)):  # pathlib has no descriptors
-            self.entries += 1
-            if self.entries > MAX_ENTRIES:
-                raise ItemError("sandbox_file", f"more than {MAX_ENTRIES} files")
-            found = os.lstat(name, dir_fd=source)
-            if stat.S_ISLNK(found.st_mode):
-                times = found.st_atime_ns, found.st_mtime_ns
-                text = os.readlink(name, dir_fd=source)
-                os.symlink(text, name, dir_fd=target)
-                os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
-            elif stat.S_ISDIR(found.st_mode):
-                os.mkdir(name, 0o700, dir_fd=target)
-                with folder(name, source) as from_fd, folder(name, target) as to_fd:
-                    self._contents(from_fd, to_fd, f"{path}/{name}")
-                    same_attributes(to_fd, found)
-            elif stat.S_ISREG(found.st_mode):
-                self._file(name, source, target, path)
-            else:
-                self.left_out.append(f"{path}/{name}".lstrip("/"))
-                continue
-            if self.owner is not None:
-                os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
-
-    def _file(self, name: str, source: int, target: int, path: str) -> None:
-        flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO by now would block
-        with os.fdopen(os.open(name, os.O_RDONLY | flags, dir_fd=source), "rb", 0) as reader:
-            found = os.fstat(reader.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise ItemError("sandbox_file", f"{path}/{name} changed while it was copied")
-            create = os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags
-            with os.fdopen(os.open(name, create, 0o600, dir_fd=target), "wb", 0) as writer:
-                while data := reader.read(CHUNK):
-                    self._take(len(data))
-                    writer.write(data)
-                same_attributes(writer.fileno(), found)
-
-    def _take(self, size: int) -> None:
-        self.size += -(-size // PAGE) * PAGE  # as a tmpfs counts
-        if self.size > self.limit:
-            raise ItemError("sandbox_file", f"more than {self.limit} bytes, the limit of a disk")
-
-
-@contextlib.contextmanager
-def folder(name: str, parent: int | None = None) -> Iterator[int]:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(name, flags, dir_fd=parent)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def same_attributes(fd: int, found: os.stat_result) -> None:
-    os.fchmod(fd, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
-    os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))
-
-
 @cache
 def overlay_works() -> bool:
-    """Whether forks need no copy here, found by mounting one. Asked once."""
+    """Whether forks need no copy here, found by mounting one. Asked once. A caller with a range of
+    users has to copy: only for root the kernel gives files to others without what they hold."""
+    if not is_root() and users.apart() is None:
+        return False
     with tempfile.TemporaryDirectory() as trial:
         for name in ("files", "changes"):
             Path(trial, name).mkdir()

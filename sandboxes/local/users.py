@@ -7,14 +7,16 @@ the program's id, to whom the kernel charges what is counted for it. Ids are tak
 locked by its process for as long as that lives, and used again when a sandbox has ended. Containers
 that share a kernel but no temporary folder may take the same ones, and then share their quotas.
 
-Any other caller has one id, which the program and the agent share.
+A caller with a range in /etc/subuid does the same with ids of that range, in a namespace where it
+is what root is outside (`sandboxes.local.subordinates`): ids here are those that are seen there.
+Where all are taken no sandbox starts. Any other caller has one id, which the program and the agent
+share.
 """
 
 import contextlib
 import fcntl
 import heapq
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -23,7 +25,8 @@ from typing import NamedTuple
 
 from records.errors import TransientError
 from sandboxes.core.owners import root_folder
-from sandboxes.core.template import BASE_ENV, PROGRAM_ID
+from sandboxes.core.template import PROGRAM_ID
+from sandboxes.local import subordinates
 
 OWN_ID = PROGRAM_ID + 1
 """Of the agent, inside."""
@@ -35,16 +38,18 @@ SMALL_FIRST, SMALL_LAST = 30_000, 60_000
 """Where a container has no more than 65,536 ids: some between those of people and of services."""
 
 PAIRS = 1024
-"""In one block."""
+"""In one block of root's."""
 
 MOST_BLOCKS = 4096
 
 
 class Users(NamedTuple):
+    """Ids as root sees them, be it of the host or of the caller's own namespace."""
+
     program: int
-    """The host's id of all programs inside."""
+    """Of all programs inside."""
     own: int
-    """The host's id of the agent."""
+    """Of the agent."""
     namespace: int
     """A descriptor of the namespace, kept open for the next sandbox of the same ids."""
 
@@ -80,7 +85,7 @@ class UserIds:
             heapq.heappush(self._free, users)
 
     def _next_block(self) -> list[int]:
-        start, blocks = block_range()
+        start, blocks, pairs = block_range()
         folder = root_folder() / "users"
         folder.mkdir(mode=0o700, exist_ok=True)
         while self._blocks < blocks:
@@ -92,10 +97,11 @@ class UserIds:
                 os.close(fd)
                 continue
             self._locked.append(fd)
-            first = start + 2 * PAIRS * number
-            if any(first <= user < first + 2 * PAIRS for user in users_of_processes()):
+            first = start + 2 * pairs * number
+            found = range(host_id(first), host_id(first) + 2 * pairs)
+            if any(user in found for user in users_of_processes()):
                 continue  # a sandbox that lingers has outlived the owner of this block
-            return list(range(first, first + 2 * PAIRS, 2))[::-1]
+            return list(range(first, first + 2 * pairs, 2))[::-1]
         raise TransientError(f"all {blocks} blocks of sandbox users are taken by other processes")
 
 
@@ -106,42 +112,52 @@ def users_of_processes() -> Iterator[int]:
             yield int((folder / "status").read_text().partition("\nUid:")[2].split()[0])
 
 
+class IdBlocks(NamedTuple):
+    first: int
+    number: int
+    pairs: int
+
+
 @cache
-def block_range() -> tuple[int, int]:
-    """(first id, number of blocks) of what this process's own namespace has. In a container, ids
-    from the upper part of its range."""
+def block_range() -> IdBlocks:
+    """What of this process's own namespace may be used. In a container, ids from the upper part of
+    its range."""
+    if os.geteuid() != 0:
+        pairs, size = subordinates.PAIRS, subordinates.namespace().size
+        return IdBlocks(1, size // (2 * pairs), pairs)
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         inside, _, count = map(int, line.split())
         if inside <= FIRST and inside + count > LAST:
-            return FIRST, MOST_BLOCKS
+            return IdBlocks(FIRST, MOST_BLOCKS, PAIRS)
         if inside == 0 and count > 1 << 16:
-            return 1 << 16, min(MOST_BLOCKS, (count - (1 << 16)) // (2 * PAIRS))
+            return IdBlocks(1 << 16, min(MOST_BLOCKS, (count - (1 << 16)) // (2 * PAIRS)), PAIRS)
         if inside == 0 and count > SMALL_LAST:
-            return SMALL_FIRST, (SMALL_LAST - SMALL_FIRST) // (2 * PAIRS)
-    return 0, 0
+            return IdBlocks(SMALL_FIRST, (SMALL_LAST - SMALL_FIRST) // (2 * PAIRS), PAIRS)
+    return IdBlocks(0, 0, PAIRS)
+
+
+def host_id(user: int) -> int:
+    """The host's id of one that root sees as `user`."""
+    return user if os.geteuid() == 0 else subordinates.namespace().users.first + user - 1
 
 
 def new_namespace(program: int, own: int) -> int:
     """A descriptor of a user namespace that belongs to `program` and has only these two."""
-    command = ["setpriv", f"--reuid={program}", f"--regid={program}", "--clear-groups"]
-    with subprocess.Popen(
-        [*command, "unshare", "--user", "cat"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=BASE_ENV,
-    ) as holder:  # fmt: skip
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        assert holder.stderr is not None
-        try:
-            os.write(holder.stdin.fileno(), b"made\n")
-            if os.read(holder.stdout.fileno(), 5) != b"made\n":
-                why = holder.stderr.read(300).decode(errors="replace").strip()
-                raise TransientError(f"no user namespace can be made for a sandbox: {why}")
-            ids = f"{PROGRAM_ID} {program} 1\n{OWN_ID} {own} 1\n"
-            for name in ("uid_map", "gid_map"):
-                Path(f"/proc/{holder.pid}/{name}").write_text(ids)
-            return os.open(f"/proc/{holder.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise TransientError(f"no user namespace for a sandbox: {error}") from error
+    drop = ["setpriv", f"--reuid={program}", f"--regid={program}", "--clear-groups"]
+    with subordinates.held((*entry(), *drop)) as (pid, descriptor):
+        ids = f"{PROGRAM_ID} {program} 1\n{OWN_ID} {own} 1\n"
+        subordinates.run([*entry(), "sh", "-c", GIVE_USERS, ids, str(pid)])
+    return descriptor
+
+
+GIVE_USERS = 'printf %s "$0" > "/proc/$1/uid_map" && printf %s "$0" > "/proc/$1/gid_map"'
+"""Shell that says once for all who is in a namespace; only somebody just outside of it may."""
+
+
+def entry() -> list[str]:
+    """What stands before a command that is to have root's rights over all users of sandboxes:
+    nothing for root."""
+    return [] if os.geteuid() == 0 else subordinates.entry(subordinates.namespace())
 
 
 USERS = UserIds()
@@ -152,10 +168,13 @@ os.register_at_fork(after_in_child=USERS.__init__)  # two processes would give t
 def apart() -> str | None:
     """None where each sandbox can have users of its own here, found by making them; else why not.
     Asked once."""
-    if os.geteuid() != 0:
-        return "root alone has more users; ranges of /etc/subuid are not used"
     try:
-        USERS.give_back(USERS.take())
+        if os.geteuid() == 0:
+            USERS.give_back(USERS.take())
+        elif (reason := subordinates.missing()) is not None:
+            return reason
+        else:  # without a block: that others have all of them now is no reason to share a user
+            os.close(new_namespace(1, 2))
     except (OSError, TransientError) as error:
         return str(error)
     return None

@@ -101,7 +101,8 @@ async def executed(
 def bench(*, repeats: int = 30, live: int = 60, json_: Json = False) -> None:
     """Measure sandboxes on this machine, beside a plain subprocess: latencies, rates, memory.
 
-    Run by root it has two columns, for root and for a normal user; else one.
+    Run by root it has columns for root, for a normal user and, where one can be made, for a user
+    with a range in /etc/subuid; else one.
 
     Parameters
     ----------
@@ -115,13 +116,13 @@ def bench(*, repeats: int = 30, live: int = 60, json_: Json = False) -> None:
     import asyncio
     import os
 
-    from sandboxes.bench.callers import TwoCallers, both
+    from sandboxes.bench.callers import ThreeCallers, all_three
     from sandboxes.bench.measure import Figure, figures
 
     check_available()
     if os.geteuid() == 0:
-        rows = asyncio.run(both(repeats=repeats, live=live))
-        print_rows(TwoCallers._fields, rows, json_=json_)
+        rows = asyncio.run(all_three(repeats=repeats, live=live))
+        print_rows(ThreeCallers._fields, rows, json_=json_)
     else:
         found = asyncio.run(figures(repeats=repeats, live=live))
         print_rows(Figure._fields, found, json_=json_)

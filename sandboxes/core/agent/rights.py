@@ -1,8 +1,8 @@
 """What the agent gives up before it serves, so that neither it nor what it starts has it.
 
-Started by a caller with several host users, the agent is root without a namespace of users. It
-enters the one that was made for this sandbox, in which only two users exist: its own and the
-program's. From then on it has no right outside, whatever its own user can do inside.
+Started by a caller with several host users, the agent is root, of the host or of the caller's own
+namespace. It enters the one that was made for this sandbox, in which only two users exist: its own
+and the program's. From then on it has no right outside, whatever its own user can do inside.
 """
 
 # ctypes is a sixth of the agent's start-up; its part in C is enough

@@ -244,11 +244,12 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def complaint(attempt: Attempt, outcome: Outcome, *, root: bool) -> str | None:
-    """What of an outcome is not as it must be; None if all is, or if it was not played."""
+def complaint(attempt: Attempt, outcome: Outcome, *, root: bool, users: bool) -> str | None:
+    """What of an outcome is not as it must be; None if all is, or if it was not played. `users`:
+    whether the caller gives each sandbox users of its own."""
     if not outcome.contained:
         return None
-    if attempt.one_uid is not None and not root:
+    if attempt.one_uid is not None and not users:
         return None if outcome.contained.startswith("won") else f"it is held: {outcome.contained}"
     if outcome.contained != f"refused {attempt.refusal}":
         return f"not refused with {attempt.refusal}: {outcome.contained}"

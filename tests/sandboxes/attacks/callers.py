@@ -1,7 +1,8 @@
-"""The two callers who make the sandboxes: the one of the tests, and a user without rights.
+"""The callers who make the sandboxes: the one of the tests, a user without rights, and one that has
+a range of users in /etc/subuid.
 
-The second is played where the first is root: in a child process under a user id of its own, which
-plays its attempts several at a time and writes their outcomes to stdout.
+The last two are played where the first is root: in a child process under a user id of its own,
+which plays its attempts several at a time and writes their outcomes to stdout.
 """
 
 import asyncio
@@ -17,8 +18,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sandboxes.bench.callers import becoming, giving_ranges, no_ranges
 from sandboxes.core.python_env import VERSION
 from sandboxes.lending.leases import available
+from sandboxes.local.users import apart
 from tests.sandboxes.attacks.attempt import Attempt, Outcome, is_root, play_both
 from tests.sandboxes.attacks.scenes import PLACE
 from tests.sandboxes.attacks.suite import ATTEMPTS
@@ -51,22 +54,24 @@ async def play_all(attempts: Iterable[Attempt]) -> dict[str, Outcome]:
     return found
 
 
-def by_a_user(names: Iterable[str]) -> dict[str, Outcome] | str:
-    """Outcomes of these attempts where a user without rights makes the sandboxes; or why no such
-    user can here."""
+def by_a_user(names: Iterable[str], *, ranges: bool = False) -> dict[str, Outcome] | str:
+    """Outcomes of these attempts where a user without rights makes the sandboxes, who may have a
+    range of other users; or why no such user can here."""
     if not is_root():
         return "the caller of the tests is such a user already"
-    if (setpriv := shutil.which("setpriv")) is None:
+    if shutil.which("setpriv") is None:
         return "setpriv is not installed"
-    uid = str(unused_uid())
-    drop = [setpriv, "--reuid", uid, "--regid", uid, "--clear-groups", "--inh-caps=-all"]
+    if ranges and (reason := no_ranges()) is not None:
+        return f"no user has a range here: {reason}"
+    uid = unused_uid()
+    drop = becoming(uid, giving_ranges(uid) if ranges else [])
     with packages_for_all() as folder:
         home = folder / "home"
         scratch = home / "scratch"
         scratch.mkdir(parents=True)
         (home / "diary").write_text("a file that no sandbox is shown")
         for path in (home, scratch):
-            os.chown(path, int(uid), int(uid))
+            os.chown(path, uid, uid)
             path.chmod(0o700)
         env = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -79,7 +84,8 @@ def by_a_user(names: Iterable[str]) -> dict[str, Outcome] | str:
         if python is None:
             return f"no Python {VERSION} here that another user can run"
         done = subprocess.run(
-            [*drop, python, "-m", MODULE], input=json.dumps(list(names)), env=env, cwd=folder,
+            [*drop, python, "-m", MODULE, *["ranges"] * ranges],
+            input=json.dumps(list(names)), env=env, cwd=folder,
             capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
     if done.returncode != 0:
@@ -143,8 +149,11 @@ for folder in folders:
 
 def main() -> None:
     names = set(json.load(sys.stdin))
-    report = available() or asyncio.run(
-        play_all([attempt for attempt in ATTEMPTS if attempt.name in names])
+    lacking = apart() if sys.argv[1:] == ["ranges"] else None
+    report = (
+        available()
+        or lacking
+        or asyncio.run(play_all([attempt for attempt in ATTEMPTS if attempt.name in names]))
     )
     json.dump(report, sys.stdout)
 

@@ -1,10 +1,11 @@
-"""Every attempt succeeds in its control and is refused where all walls stand, for both callers.
+"""Every attempt succeeds in its control and is refused where all walls stand, for all callers.
 
 The caller of the tests plays all of them, each with its control: what was ever found is looked for
 in every run. For the second caller the kernel's other users, namespaces and limits matter, and so
-of each mechanism one attempt on each wall is played. Payloads and graders are the same programs for
-both; the others repeat the evidence and are marked `scale`, which `make bench` runs;
-`python -m benchmarks.containment` plays everything for both.
+of each mechanism one attempt on each wall is played; for the third what its users of their own are
+to hold, and code that forges results. Payloads and graders are the same programs for all; the
+others repeat the evidence and are marked `scale`, which `make bench` runs;
+`python -m benchmarks.containment` plays everything for all.
 """
 
 import asyncio
@@ -18,12 +19,13 @@ from typing import Any
 
 import pytest
 
+from sandboxes.local.users import apart
 from tests.sandboxes.attacks.attempt import Attempt, Outcome, complaint, is_root
 from tests.sandboxes.attacks.callers import by_a_user, play_all
 from tests.sandboxes.attacks.suite import ATTEMPTS
 
 ROOT = Path(__file__).parents[3]
-CALLERS = ("the caller of the tests", "a user without rights")
+CALLERS = ("the caller of the tests", "a user without rights", "a user with a range")
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("sandboxed")]
 
@@ -42,7 +44,11 @@ SECOND_PLAYS = first_of_each(ATTEMPTS)
 def plays() -> Iterator[Any]:
     """(attempt, caller), in the order of the table."""
     for attempt, caller in itertools.product(ATTEMPTS, CALLERS):
-        repeats = caller == CALLERS[1] and attempt not in SECOND_PLAYS
+        repeats = {
+            CALLERS[0]: False,
+            CALLERS[1]: attempt not in SECOND_PLAYS,
+            CALLERS[2]: attempt.one_uid is None and attempt.group != "results of tests",
+        }[caller]
         name = f"{attempt.group}: {attempt.name}-{caller}"
         yield pytest.param(attempt, caller, id=name, marks=[pytest.mark.scale] * repeats)
 
@@ -62,7 +68,7 @@ def outcome_of(
         parameters = [spec.params for spec in chosen if spec is not None]
         names = {p["attempt"].name for p in parameters if p.get("caller") == caller}
         if caller != CALLERS[0]:
-            return by_a_user(sorted(names))
+            return by_a_user(sorted(names), ranges=caller == CALLERS[2])
         return asyncio.run(play_all([a for a in ATTEMPTS if a.name in names]))
 
     def outcome(caller: str, name: str) -> Outcome:
@@ -73,7 +79,7 @@ def outcome_of(
                 report.write_text(json.dumps(played(caller)))
         found = json.loads(report.read_text())
         if isinstance(found, str):
-            pytest.skip(f"no second caller: {found}")
+            pytest.skip(f"no such caller: {found}")
         return Outcome(*found[name])
 
     return outcome
@@ -84,8 +90,9 @@ def test_attempt(attempt: Attempt, caller: str, outcome_of: Callable[[str, str],
     outcome = outcome_of(caller, attempt.name)
     if not outcome.contained:
         pytest.skip(outcome.control)
-    root = is_root() and caller == CALLERS[0]
-    assert complaint(attempt, outcome, root=root) is None
+    first = caller == CALLERS[0]
+    users = apart() is None if first else caller == CALLERS[2]
+    assert complaint(attempt, outcome, root=first and is_root(), users=users) is None
 
 
 def test_names_are_unique_and_controls_are_named() -> None:
@@ -109,4 +116,4 @@ def test_the_page_in_the_docs_has_every_attempt_with_its_result_and_its_control(
         line = rows.pop(attempt.name)
         assert f"| refused {attempt.refusal} |" in line
         assert attempt.kernel is not None or ", ".join(attempt.lacking) in line
-    assert set(rows) <= {"attempt", "caller", "root", "a user", "---"}
+    assert set(rows) <= {"attempt", "caller", "root", "a user", "a user with a range", "---"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sandboxes.local.users import apart
 from tests.sandboxes.attacks.attempt import Attempt, complaint, is_root, play
 from tests.sandboxes.attacks.kernel import accounting, quotas
 
@@ -13,4 +14,4 @@ def test_long_attempt(attempt: Attempt) -> None:
     outcome = play(attempt)
     if not outcome.contained:
         pytest.skip(outcome.control)
-    assert complaint(attempt, outcome, root=is_root()) is None
+    assert complaint(attempt, outcome, root=is_root(), users=apart() is None) is None

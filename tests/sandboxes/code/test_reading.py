@@ -11,6 +11,7 @@ import pytest
 from records.errors import ConfigError
 from sandboxes.code import file_records, reading
 from sandboxes.code.reading import files_of_git
+from sandboxes.local.users import apart
 from tests.sandboxes.code.code_cases import project
 from tests.sandboxes.code.hostile_repositories import (
     RUN_BY_ARCHIVE,
@@ -159,8 +160,8 @@ def test_a_git_that_is_not_there_or_has_no_end_is_told(
         read(folder)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's sandboxes run as another user")
-def test_root_reads_a_repository_that_is_closed_to_others(
+@pytest.mark.skipif(apart() is not None, reason="sandboxes here run as the caller")
+def test_a_repository_that_is_closed_to_the_users_of_sandboxes_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = repository(tmp_path / "r", project().files)

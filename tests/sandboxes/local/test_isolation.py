@@ -23,6 +23,7 @@ from sandboxes.local.protections import NOTHING, Protection
 from sandboxes.local.reaper import reap
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.servers import builtin_servers
+from tests.sandboxes.on_host import body_of
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
@@ -144,22 +145,25 @@ def status_of(text: str) -> dict[str, str]:
 def test_no_rights_seen_from_both_sides() -> None:
     mark = f"{os.getpid()}.125"
 
-    async def go() -> tuple[dict[str, str], dict[str, str]]:
+    async def go() -> tuple[dict[str, str], dict[str, str], int]:
         async with lease(SandboxTemplate()) as sandbox:
             task = asyncio.create_task(sandbox.exec(["sleep", mark]))
             within = await sandbox.exec(["cat", "/proc/self/status"])
             pid = next(pid for pid in host_pids(mark))
             without = Path(f"/proc/{pid}/status").read_text()
             task.cancel()
-            return status_of(within.stdout.decode()), status_of(without)
+            taken = body_of(sandbox).users
+            expected = os.geteuid() if taken is None else users.host_id(taken.program)
+            return status_of(within.stdout.decode()), status_of(without), expected
 
-    within, without = asyncio.run(go())
+    within, without, expected = asyncio.run(go())
     for status in (within, without):
         assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
         assert status["NoNewPrivs"] == "1"
     assert within["Uid"].split() == [str(PROGRAM_ID)] * 4
     (host_uid,) = set(map(int, without["Uid"].split()))
-    assert host_uid >= users.FIRST if os.geteuid() == 0 else host_uid == os.geteuid()
+    assert host_uid == expected
+    assert (users.apart() is None) == (host_uid != os.geteuid())
     assert within["Groups"].split() in ([], [str(PROGRAM_ID)])
 
 

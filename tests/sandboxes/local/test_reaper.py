@@ -19,6 +19,7 @@ from sandboxes.local import cgroups
 from sandboxes.local.backend import lease
 from sandboxes.local.reaper import reap
 from sandboxes.local.snapshots import WorkspaceSnapshot
+from tests.sandboxes.on_host import body_of, pid_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -110,6 +111,22 @@ def test_a_living_owner_keeps_everything() -> None:
             snapshot.remove()
 
     asyncio.run(go())
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_a_closed_sandbox_leaves_no_dead_process_to_be_waited_for() -> None:
+    """They count for their user, who is given to the next sandbox."""
+
+    async def go() -> list[int]:
+        ids = []
+        for _ in range(5):
+            async with lease(SandboxTemplate(limits=Limits(memory_mb=96))) as sandbox:
+                agent = body_of(sandbox).agent
+                assert agent is not None
+                ids += [agent.pid, pid_of(sandbox)]
+        return ids
+
+    assert [pid for pid in asyncio.run(go()) if Path(f"/proc/{pid}").exists()] == []
 
 
 def test_owners_are_told_apart() -> None:

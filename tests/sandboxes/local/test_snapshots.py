@@ -2,8 +2,6 @@
 and by copying alike."""
 
 import asyncio
-import os
-import socket
 from pathlib import Path
 
 import pytest
@@ -136,31 +134,6 @@ def test_a_snapshot_of_a_lost_sandbox_is_transient() -> None:
                 await sandbox.snapshot()
 
     asyncio.run(go())
-
-
-def test_links_and_special_files_lead_nowhere_in_a_copy(tmp_path: Path) -> None:
-    source, target, outside = tmp_path / "source", tmp_path / "target", tmp_path / "outside"
-    for folder in (source, target, outside):
-        folder.mkdir()
-    (outside / "secret").write_text("secret")
-    (source / "folder").symlink_to(outside)
-    (source / "file").symlink_to(outside / "secret")
-    os.mkfifo(source / "fifo")
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(source / "socket"))
-    copy = snapshots.Copy(limit=1 << 20)
-    copy.tree(str(source), str(target))
-    assert copy.left_out == ["fifo", "socket"]
-    assert {path.name: path.is_symlink() for path in target.iterdir()} == {
-        "folder": True,
-        "file": True,
-    }
-    (target / "swapped").symlink_to(outside)
-    with (
-        pytest.raises(OSError, match=r"Not a directory|symbolic links"),
-        snapshots.folder("swapped", os.open(target, os.O_RDONLY)),
-    ):
-        pass
 
 
 def test_a_pool_lends_forks_and_never_twice(means: str) -> None:
