@@ -9,6 +9,7 @@ was tried with the three counts for the next grading with them. What the rates d
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,6 +46,10 @@ PARAPHRASED_SHARE = 1 / 3
 
 ATTEMPTS = 3
 """Perturbations that are tried on an episode until one of them finds a place and is confirmed."""
+
+_CHOICE = 20
+"""Episodes that are looked at for each perturbed negative, and a thousand more: enough to begin
+with every perturbation equally often."""
 
 _ROUNDS = len(PERTURBATIONS) // ATTEMPTS
 """Perturbed negatives that one episode can give."""
@@ -107,10 +112,6 @@ class _Slot(NamedTuple):
         """The perturbation that is tried first, where the episode has a place for all."""
         return order_for(self.trajectory_id)[self.number * ATTEMPTS]
 
-    @property
-    def rank(self) -> str:
-        return digest(STAGE, self.trajectory_id)
-
 
 def plan_calibration(
     passed: Iterable[str],
@@ -122,7 +123,8 @@ def plan_calibration(
     done: Collection[str],
 ) -> list[Item]:
     """Items for perturbed negatives, for paraphrases, and for the untouched episodes of both as
-    controls. `passed`: trajectories that passed by code; `done`: ids of items that were tried.
+    controls. `passed`: trajectories that passed by code, whose ids are digests, so that their order
+    is a draw; `done`: ids of items that were tried.
 
     What was tried counts, and the rest is topped up to the wanted number, spread over what is tried
     first; so a trial that was broken off goes on with the same items.
@@ -146,12 +148,13 @@ def _negatives(
     for number in range(_ROUNDS):
         if len(chosen) >= wanted:
             break
-        slots = sorted((_Slot(i, number) for i in passed), key=lambda slot: slot.rank)
+        slots = [_Slot(i, number) for i in passed]
         items = {slot: _item(trial_id, slot.trajectory_id, "", number) for slot in slots}
         tried = [slot for slot in slots if items[slot].item_id in done]
         begun.update(slot.first for slot in tried)
         left = [slot for slot in slots if items[slot].item_id not in done]
-        more = _spread(left, begun, wanted - len(chosen) - len(tried), config.max_of_one)
+        missing = wanted - len(chosen) - len(tried)
+        more = _spread(left[: _CHOICE * wanted + 1000], begun, missing, config.max_of_one)
         chosen += [items[slot] for slot in (*tried, *more)]
     return chosen
 
@@ -175,10 +178,11 @@ def _spread(slots: Iterable[_Slot], begun: Counter[str], wanted: int, most: int)
 def _paraphrased(
     passed: Sequence[str], trial_id: str, wanted: int, done: Collection[str]
 ) -> list[str]:
-    ranked = sorted(passed, key=lambda i: digest(STAGE, PARAPHRASE, i))
+    ranked = passed[::-1]  # not those first that become negatives
     tried = [i for i in ranked if _item(trial_id, i, PARAPHRASE).item_id in done]
-    left = [i for i in ranked if i not in set(tried)]
-    return [*tried, *left[: max(0, wanted - len(tried))]]
+    known = set(tried)
+    left = (i for i in ranked if i not in known)
+    return [*tried, *islice(left, max(0, wanted - len(tried)))]
 
 
 def _item(place: str, trajectory_id: str, what: str, number: int = 0) -> Item:

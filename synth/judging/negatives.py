@@ -42,7 +42,7 @@ from synth.rubrics.statements.statements import statements_of
 AttemptOutcome = Literal["tried", "no_place", "not_written", "not_confirmed"]
 """tried: the judge is. no_place: the writer found none in the episode. not_written: its answers fit
 no edit. not_confirmed: neither code nor the second reading found the failure, or one of them found
-one in a paraphrase."""
+that a paraphrase says other things."""
 
 ConfirmedBy = Literal["code", "second_reading"]
 
@@ -104,7 +104,7 @@ class Attempts:
         negative = self._of_edit(PARAPHRASE, TRUTH, edit)
         if before is None:
             read = await self._reading(negative, "second_reading_paraphrase")
-            if self._code_confirms(negative) or read.finds == "edited":
+            if self._code_confirms(negative) or read.finds != "neither":
                 detail = f"{edit.why}; second reading: {read.finds}, {read.evidence}"
                 return Attempt(PARAPHRASE, TRUTH, "not_confirmed", detail, edit=edit)
         tried = Tried(negative.messages, negative.calls, TRUTH, self._words(negative))
