@@ -36,14 +36,20 @@ STYLES = (
 )
 """Of paraphrases: a style is no fault."""
 
+_AS_TEXT = (
+    " Give its new result whole, as text in the form in which results stand in the transcript."
+    " Where the reply is then wrong as it stands, leave it so."
+)
+
 _RESULTS: dict[EditedResult, str] = {
-    "failed": "it fails and changes nothing. An error has the form"
-    ' {"error": {"code": "...", "message": "..."}}. Where it failed already, leave the result'
-    " empty.",
-    "empty": "it finds nothing (an empty list, an unknown id), in the form of this tool's results.",
-    "taken_out": "it is taken out of the conversation, it was never made and changed nothing. Leave"
-    " the result empty.",
+    "failed": "fails and changes nothing. An error has the form"
+    ' {"error": {"code": "...", "message": "..."}}; where it failed already, leave `result` empty.'
+    + _AS_TEXT,
+    "empty": "finds nothing (an empty list, an unknown id)." + _AS_TEXT,
+    "taken_out": "was never made: it is taken out of the conversation with its result, and what the"
+    " user wanted of it is left undone. Leave `result` empty.",
 }
+"""What follows the name of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +119,8 @@ def _result_wanted(fault: ReplyFault, episode: PassedEpisode) -> str:
     call = call_to_edit(fault.result, episode)
     if call is None or fault.result is None:
         return ""
-    made = f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
-    return f"Of the call {made}: {_RESULTS[fault.result]}"
+    arguments = json.dumps(call["arguments"], ensure_ascii=False)
+    return f"The call {call['name']} {arguments} {_RESULTS[fault.result]}"
 
 
 def _problem(answer: Mapping[str, Any], reply: str, fault: ReplyFault) -> str | None:

@@ -120,7 +120,7 @@ def test_an_edited_result_is_asked_for_and_changes_nothing_any_more(tmp_path: Pa
 
     play = players(write=write, read=read)
     [made], requests = attempted(tmp_path, "pretended_after_failure", play)
-    assert "it fails and changes nothing" in requests[0]["messages"][1]["content"]
+    assert "fails and changes nothing" in requests[0]["messages"][1]["content"]
     assert made.tried is not None
     assert made.tried.calls[-1]["is_error"]
     assert made.tried.calls[-1]["observation"] == error
