@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from records.store.dataset import Dataset
     from synth.judging.config import GradeConfig
 
-TABLE_WIDTH = 132
+TABLE_WIDTH = 190
 """Columns of the table at least."""
 
 
@@ -132,7 +132,10 @@ def _print(table: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    head = ("who", "kind", "failures", "passed", "FPR", "95%", "fine", "TPR", "95%", "kappa", "")
+    head = (
+        *("who", "kind", "failures", "passed", "FPR", "95%", "named", "fine", "TPR", "95%"),
+        *("kappa", "not confirmed", "not made", ""),
+    )
     shown = Table(*head, title="The judge on perturbed negatives")
     for row in table:
         shown.add_row(
@@ -142,10 +145,13 @@ def _print(table: list[dict[str, Any]]) -> None:
             str(row["false_accepts"]),
             _share(row["fpr"]),
             _interval(row["fpr_interval"]),
+            str(row["num_named"]),
             str(row["num_fine"]),
             _share(row["tpr"]),
             _interval(row["tpr_interval"]),
             _share(row["kappa"]),
+            str(row["num_not_confirmed"]),
+            str(row["num_not_made"]),
             row["judge_status"] or "",
         )
     console = Console()
