@@ -21,7 +21,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.bench_kills import endpoint
-from offline_llm.server.request_log import read_log
+from benchmarks.request_log import read_log
 from records.errors import BudgetError, SynthError
 from synth.llm.settings.config import BudgetConfig, LimitConfig, RoleConfig, TokenUsage
 from synth.pipeline.config import RunConfig

@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from offline_llm.server.request_log import read_log
+from benchmarks.request_log import read_log
 from records.errors import TransientError
 from records.reading.canonical import CONTENT, canonical_bytes
 from records.store.dataset import Dataset

@@ -19,7 +19,8 @@ from offline_llm.server.request import ChatRequest
 from offline_llm.server.response import Reply
 from offline_llm.server.sampling import conform, sample
 from offline_llm.settings.settings import OfflineSettings
-from offline_llm.simulator.jobs import SIMULATOR_JOBS
+from offline_llm.simulator.call import simulate_call
+from offline_llm.simulator.sketch import write_environment
 from offline_llm.tools.operators.domain import write_domain
 from offline_llm.tools.operators.job import write_tools
 
@@ -38,7 +39,9 @@ _JOBS: dict[str, Job] = {
     "paraphrase": paraphrase,
     "second_reading": second_reading,
     "claims": judge_claims,
-} | SIMULATOR_JOBS
+    "simulate_call": simulate_call,
+    "world_sketch": write_environment,
+}
 
 
 def answer_of(request: ChatRequest, settings: OfflineSettings) -> Reply:

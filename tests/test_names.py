@@ -21,7 +21,7 @@ RETIRED = {
     "misfit": "unsolvable variant, mismatch",
     "plant": "perturbation, perturbed negative",
     "reveal": "disclosure",
-    "standing": "judge status",
+    "judge standing": "judge status",
     "template policy": "offline model",
     "wish": "user goal",
     "world": "environment, domain",

@@ -11,7 +11,6 @@ from typing import Any
 
 from offline_llm.code.edits import names_called, repairs
 from offline_llm.code.reading import Edit, Kit, Seen, kit_of, look_back
-from offline_llm.reading.conversation import Dialogue
 from offline_llm.reading.toolbox import Tool
 from offline_llm.server.request import RequestMessage
 from offline_llm.server.response import Reply
@@ -37,10 +36,8 @@ _GIVEN_UP = (
 _NOTHING = "All tests pass as things stand, so I have changed nothing."
 
 
-def mend(messages: list[RequestMessage], talk: Dialogue, kit: Kit, slips: Slips) -> Reply:
+def mend(messages: list[RequestMessage], kit: Kit, slips: Slips) -> Reply:
     """The next message of an agent that mends code."""
-    if talk.parting and talk.last_role == "user":
-        return Reply("You are welcome. Goodbye!")
     seen = look_back(messages, kit)
     first = seen.first
     if first is None:

@@ -6,7 +6,6 @@ The offline model keeps no state between requests, so everything is read anew fr
 import json
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from offline_llm.reading.matching import action_of, request_of
@@ -57,13 +56,6 @@ class Dialogue:
     system: str
     last_role: str
 
-    @cached_property
-    def parting(self) -> bool:
-        """The user's last words end the conversation and ask for nothing."""
-        text = self.goals[-1].texts[-1] if self.goals else ""
-        rest = stem_set(_PARTING.sub(" ", text))
-        return bool(_PARTING.search(text)) and len(rest) <= 4 and not _WANTS.search(text)
-
 
 def read(messages: list[RequestMessage]) -> Dialogue:
     goals: list[UserGoal] = []
@@ -93,10 +85,12 @@ def read(messages: list[RequestMessage]) -> Dialogue:
 
 
 def parts_of(text: str) -> list[str]:
-    """A message cut where a new sentence begins with `also` or the like and asks for something."""
+    """A message cut where a new sentence begins with `also` or the like and asks for something, as
+    what stands before it does: thanks are no goal."""
     parts: list[str] = [""]
     for sentence in sentences(text):
-        if _SPLIT.match(sentence) and parts[-1] and action_of(request_of(sentence)):
+        both = (parts[-1], sentence)
+        if _SPLIT.match(sentence) and all(action_of(request_of(part)) for part in both):
             parts.append("")
         parts[-1] = f"{parts[-1]} {sentence}".strip()
     return [part for part in parts if part] or [text]
@@ -116,6 +110,12 @@ def _call(call: dict[str, Any], results: dict[str, str]) -> PastCall:
         given = None
     error = error_of(result) or ("malformed result, try again" if garbled(result) else "")
     return PastCall(0, function["name"], given if isinstance(given, dict) else {}, result, error)
+
+
+def is_parting(text: str) -> bool:
+    """Words that end a conversation and ask for nothing."""
+    rest = stem_set(_PARTING.sub(" ", text))
+    return bool(_PARTING.search(text)) and len(rest) <= 4 and not _WANTS.search(text)
 
 
 def is_small_talk(text: str) -> bool:

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from offline_llm.code.agent import kit_of, mend
-from offline_llm.reading.conversation import Dialogue, UserGoal, is_small_talk, read
+from offline_llm.reading.conversation import Dialogue, UserGoal, is_parting, is_small_talk, read
 from offline_llm.reading.filling import Words, fill
 from offline_llm.reading.reading import today_of
 from offline_llm.reading.toolbox import Tool, toolbox
@@ -34,15 +34,15 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Reply:
     if request.tool_choice not in ("auto", "none"):
         return _forced(request, tools, talk, today)
     if not talk.goals or is_small_talk(talk.goals[-1].text):
-        return Reply(replies.greeting(slips))
-    if talk.parting and talk.last_role == "user":
-        return Reply(replies.goodbye(slips))
+        return Reply(replies.pick(replies.HELLO, slips, "hello"))
+    if is_parting(talk.goals[-1].texts[-1]) and talk.last_role == "user":
+        return Reply(replies.pick(replies.BYE, slips, "bye"))
     if (kit := kit_of(tools)) is not None:
-        return mend(request.messages, talk, kit, slips)
+        return mend(request.messages, kit, slips)
     planned = [(w, next_step(w, talk, tools, today)) for w in talk.goals[talk.goals[-1].first :]]
     goal, step = next((pair for pair in planned if pair[1].kind in OPEN), planned[-1])
     if step.kind not in OPEN and len(planned) > 1:  # several at once: told together
-        return Reply(" ".join(replies.words_for(own, tools, slips) for _, own in planned))
+        return Reply(replies.words_for(planned, tools, slips))
     if call := astray(step, goal, tools, clumsy, slips, today):
         return call
     if step.kind == "look_up":
@@ -52,8 +52,8 @@ def agent(request: ChatRequest, settings: OfflineSettings) -> Reply:
     if step.kind == "done":
         extra = slips.happens("extra_call", str(goal.index)) and _extra(tools, goal)
         bare = slips.happens("leaves_out_result", str(goal.index))
-        return extra or Reply(replies.report(step, slips, bare=bare))
-    return plea(step, goal, talk) or Reply(replies.words_for(step, tools, slips))
+        return extra or Reply(replies.words_for([(goal, step)], tools, slips, bare=bare))
+    return plea(step, goal, talk) or Reply(replies.words_for([(goal, step)], tools, slips))
 
 
 def _look_up(step: Action, goal: UserGoal, slips: Slips, *, parallel: bool) -> Reply:
@@ -61,7 +61,7 @@ def _look_up(step: Action, goal: UserGoal, slips: Slips, *, parallel: bool) -> R
     if target and not target.reads and goal.index > 0 and slips.happens("skips_step", where):
         return Reply(replies.pretence(target, {}, slips))
     if goal.calls and slips.happens("premature_end", where):
-        return Reply(replies.failure(Action("failed"), slips))
+        return Reply(replies.gives_up(slips))
     if guess := _guess(target, goal, slips, where):
         return guess
     together = parallel and slips.draw("one_at_a_time") >= 0.35

@@ -3,7 +3,9 @@
 import re
 from typing import Any
 
+from offline_llm.reading.conversation import UserGoal
 from offline_llm.reading.filling import label_of
+from offline_llm.reading.matching import request_of
 from offline_llm.reading.results import PastCall, parsed
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.wording import definite, past, phrase_of, spoken
@@ -24,39 +26,42 @@ _MORE = (
     "Let me know if you need anything else.",
 )
 _ASK = ("Could you tell me", "Please tell me", "To go on I need to know", "May I ask")
-_BYE = ("You're welcome. Have a good day!", "Glad I could help. Goodbye!", "You're welcome. Bye!")
-_HELLO = ("Hello! How can I help you?", "Hi, what can I do for you?")
+BYE = ("You're welcome. Have a good day!", "Glad I could help. Goodbye!", "You're welcome. Bye!")
+HELLO = ("Hello! How can I help you?", "Hi, what can I do for you?")
 
 
-def _pick(options: tuple[str, ...], slips: Slips, where: str) -> str:
+def pick(options: tuple[str, ...], slips: Slips, where: str) -> str:
     return options[int(slips.draw("words", where) * len(options))]
 
 
-def greeting(slips: Slips) -> str:
-    return _pick(_HELLO, slips, "hello")
-
-
-def goodbye(slips: Slips) -> str:
-    return _pick(_BYE, slips, "bye")
-
-
-def words_for(step: Action, tools: list[Tool], slips: Slips) -> str:
-    """What to say at a step that makes no call."""
-    more = _pick(_MORE, slips, step.kind)
+def words_for(
+    planned: list[tuple[UserGoal, Action]], tools: list[Tool], slips: Slips, *, bare: bool = False
+) -> str:
+    """What to say where no call is made: what came of each goal, `bare` without values."""
+    step = planned[-1][1]
     if step.kind in ("ask", "which"):
         return step.words or question(step, tools, slips)
-    if step.kind == "done":
-        return report(step, slips, bare=False)
+    alone, told = len(planned) == 1, []
+    for goal, step in planned:
+        so = "nothing was changed" if alone else f'this is not done: "{request_of(goal.text)}"'
+        done = step.kind == "done"
+        told.append(report(step, slips, bare=bare) if done else _outcome(step, f"so {so}"))
+    if step.kind == "no_tool" and tools:
+        can = [str(phrase_of(t.name, t.description)) for t in tools[:3]]
+        told.append(f"What I can do is, for example, {joined(can, 'or')}.")
+    return " ".join([*told, pick(_MORE, slips, step.kind)])
+
+
+def _outcome(step: Action, so: str) -> str:
+    """Why a goal was not reached, or an answer; `so` ends what has no other reason."""
     if step.kind == "answer":
-        return f"{step.words} {more}"
+        return step.words
     if step.kind == "refuse" and step.rule:
         rule = step.rule.text.rstrip(".")
-        return f"I'm sorry, I'm not allowed to do that. The rule here says: {rule}. {more}"
+        return f"I'm sorry, I'm not allowed to do that. The rule here says: {rule}."
     if step.kind == "failed":
-        return failure(step, slips)
-    can = [str(phrase_of(t.name, t.description)) for t in tools[:3]]
-    offer = f" What I can do is, for example, {joined(can, 'or')}." if can else ""
-    return f"I'm sorry, I have no way to do that here, so nothing was changed.{offer} {more}"
+        return _failure(step, so)
+    return f"I'm sorry, I have no way to do that here, {so}."
 
 
 def report(step: Action, slips: Slips, *, bare: bool) -> str:
@@ -65,11 +70,11 @@ def report(step: Action, slips: Slips, *, bare: bool) -> str:
     assert tool is not None
     assert call is not None
     where = f"report{call.number}"
-    opening = _pick(_FOUND if tool.reads else _DONE, slips, where)
+    opening = pick(_FOUND if tool.reads else _DONE, slips, where)
     if not tool.reads:
         opening += f" {_claim(tool)}."
     facts = "" if bare else _facts(call, int(slips.draw("dates", where) * 3))
-    return " ".join(part for part in (opening, facts, _pick(_MORE, slips, where)) if part)
+    return f"{opening} {facts}".strip()
 
 
 def _claim(tool: Tool) -> str:
@@ -81,7 +86,7 @@ def pretence(tool: Tool, arguments: dict[str, Any], slips: Slips) -> str:
     """Claims an outcome that no call brought about."""
     said = joined([f"the {_label(k)} is {spoken(v)}" for k, v in arguments.items()])
     claim = f"{_claim(tool)}: {said}" if said else _claim(tool)
-    return f"{_pick(_DONE, slips, 'pretence')} {claim}. {_pick(_MORE, slips, 'pretence')}"
+    return f"{pick(_DONE, slips, 'pretence')} {claim}. {pick(_MORE, slips, 'pretence')}"
 
 
 def _facts(call: PastCall, style: int) -> str:
@@ -140,7 +145,7 @@ def question(step: Action, tools: list[Tool], slips: Slips) -> str:
         return f"I found several that fit: {options}. {which}"
     asked = [_asked(param, tools) for param in step.missing[:3]]
     asked += [f"if you like {_asked(param, tools)}" for param in step.optional[:2]]
-    return f"{_pick(_ASK, slips, first.name)} {joined(asked)}?"
+    return f"{pick(_ASK, slips, first.name)} {joined(asked)}?"
 
 
 def _asked(param: Param, tools: list[Tool]) -> str:
@@ -163,16 +168,20 @@ def _hints(param: Param, tools: list[Tool]) -> list[str]:
     return list(dict.fromkeys(found))[:4]
 
 
-def failure(step: Action, slips: Slips) -> str:
+def gives_up(slips: Slips) -> str:
+    """Says that a goal was not reached and not why."""
+    return f"I'm sorry, I could not do this. {pick(_MORE, slips, 'failure')}"
+
+
+def _failure(step: Action, so: str) -> str:
     """Says plainly that and why a goal could not be carried out."""
-    more = _pick(_MORE, slips, "failure")
     if step.unfound:
         what = joined([f"the {label}" for label in step.unfound])
-        return f"I'm sorry, I can't do this without {what}, so I have changed nothing. {more}"
-    if step.tool is None or step.result is None:
-        return f"I'm sorry, I could not do this. {more}"
+        return f"I'm sorry, I can't do this without {what}, {so}."
+    assert step.tool is not None
+    assert step.result is not None
     phrase, value = phrase_of(step.tool.name, step.tool.description), parsed(step.result.result)
     error = value.get("error") if isinstance(value, dict) else None
     reason = error.get("message") if isinstance(error, dict) else None
     said = str(reason or step.result.error).rstrip(".")
-    return f"I'm sorry, I could not {phrase.verb} {definite(phrase.rest)}: {said}. {more}"
+    return f"I'm sorry, I could not {phrase.verb} {definite(phrase.rest)}: {said}."

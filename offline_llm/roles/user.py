@@ -4,7 +4,6 @@ Brings the goals in order, answers questions from what it knows, says so when it
 and ends when every goal was dealt with. It sees what a person would: the agent's words.
 """
 
-import json
 import re
 from random import Random
 from typing import Any, NamedTuple
@@ -83,15 +82,15 @@ class PlayedPart(NamedTuple):
 
     @property
     def brought(self) -> int:
-        """How many goals were brought up; the opening brings the first, however it is put."""
-        later = (n for n in range(len(self.goals), 0, -1) if self.places(n - 1, start=1))
-        return next(later, min(1, len(self.own), len(self.goals)))
+        """How many goals were brought up: the opening brings the first, however it is put, and a
+        later message the next one where it holds its words."""
+        number = min(1, len(self.own), len(self.goals))
+        for text in self.own[1:]:
+            number += number < len(self.goals) and self.says(number, text)
+        return number
 
-    def places(self, goal: int, start: int = 0) -> list[int]:
-        """Which of the own messages say the goal."""
-        wanted = stem_set(self.goals[goal])
-        said = [len(wanted & stem_set(text)) >= 0.8 * len(wanted) for text in self.own]
-        return [i for i, is_said in enumerate(said) if is_said and i >= start and wanted]
+    def says(self, goal: int, text: str) -> bool:
+        return self.goals[goal].casefold() in text.casefold()
 
 
 def user_turn(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
@@ -126,21 +125,8 @@ def _part(request: ChatRequest) -> PlayedPart:
         facts=[KnownFact(label, value, when == "say it at once") for label, value, when in facts],
         manner=manner_of(persona),
         patience=int(patience.group(1)) if patience else 4,
-        own=[
-            _words(m["content"])
-            for m in request.messages
-            if m["role"] == "assistant" and m["content"]
-        ],
+        own=[m["content"] for m in request.messages if m["role"] == "assistant" and m["content"]],
     )
-
-
-def _words(text: str) -> str:
-    """An own earlier turn, which may stand there as the JSON that it was."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return str(value.get("message", text)) if isinstance(value, dict) else text
 
 
 def _bring(part: PlayedPart, rng: Random) -> str:
@@ -174,7 +160,8 @@ def _answer(question: str, part: PlayedPart, rng: Random, wrong: float) -> str:
     if _CONFIRM.search(question):
         return rng.choice(_YES)
     goal, asked, which = max(0, part.brought - 1), stem_set(question), _WHICH.search(question)
-    since = part.own[(part.places(goal) or [0])[-1] :] if part.goals else part.own
+    places = [i for i, text in enumerate(part.own) if part.goals and part.says(goal, text)]
+    since = part.own[places[-1] if places else 0 :]
     said = " ".join(since).lower()
     by_label: dict[str, KnownFact] = {}
     for fact in sorted(facts_about(part, goal), key=lambda fact: fact.value.lower() in said):

@@ -6,7 +6,7 @@ found would say nothing otherwise.
 
 import re
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from offline_llm.reading.conversation import question_in
 from offline_llm.reading.sections import sections
@@ -14,17 +14,6 @@ from offline_llm.server.request import ChatRequest
 from offline_llm.settings.rates import UserErrors
 from records.seeds import rng_of
 
-Slip = Literal["leak", "agent_part", "repeat", "repeated_wish", "invented_fact", "premature_stop"]
-
-
-_RATES: dict[Slip, str] = {
-    "leak": "leaks",
-    "agent_part": "plays_agent",
-    "repeat": "repeats",
-    "repeated_wish": "wishes_again",
-    "invented_fact": "invents",
-    "premature_stop": "ends_early",
-}
 _SERVES = (
     "How can I help you today?",
     "Let me check that for you, one moment.",
@@ -38,38 +27,38 @@ _MONTHS = ("January", "March", "May", "August", "November")
 _AGAIN = ("Also, {}", "And please, {}", "Once more: {}", "{}")
 
 
-def drawn(request: ChatRequest, errors: UserErrors, factor: float) -> Slip | None:
-    """Which fault this turn has, if it has the occasion for it; the same for the same request."""
-    for kind, name in _RATES.items():
-        rate = getattr(errors, name) * factor
-        if rate and rng_of(request.key, f"user:{kind}").random() < rate:
+def drawn(request: ChatRequest, errors: UserErrors, factor: float) -> str | None:
+    """Which fault this turn has, by the name of its rate, if it has the occasion for it; the same
+    for the same request."""
+    for kind, rate in errors:
+        if kind != "wrong_fact" and rng_of(request.key, f"user:{kind}").random() < rate * factor:
             return kind
     return None
 
 
 def spoiled(
-    kind: Slip, turn: dict[str, Any], request: ChatRequest, *, brought: int, goals: list[str]
+    kind: str, turn: dict[str, Any], request: ChatRequest, *, brought: int, goals: list[str]
 ) -> dict[str, Any] | None:
     """The turn with a fault of the kind; None where there is no occasion for it. `brought`: how
     many of the goals were brought up."""
     rng = rng_of(request.key, "spoiled")
     own = [m["content"] for m in request.messages if m["role"] == "assistant" and m["content"]]
     heard = [m["content"] for m in request.messages if m["role"] == "user"]
-    if not own or (turn["done"] and kind != "repeated_wish"):
+    if not own or (turn["done"] and kind != "wishes_again"):
         return None
-    if kind == "premature_stop":
+    if kind == "ends_early":
         early = brought < len(goals) or bool(question_in(heard[-1]))
         return {"message": "Thanks, that's all.", "done": True} if early else None
-    if kind == "repeat":
+    if kind == "repeats":
         return _says(rng.choice((own[-1], own[-1], f"I said: {own[-1]}")))
-    if kind == "repeated_wish":
+    if kind == "wishes_again":
         dealt = brought - (0 if turn["done"] else 1)
         if dealt < 1 or heard[-1].rstrip().endswith("?"):
             return None
         return _says(_goal_again(goals[rng.randrange(dealt)], rng))
-    if kind == "leak":
+    if kind == "leaks":
         return _says(_leak(request, rng))
-    if kind == "agent_part":
+    if kind == "plays_agent":
         return _says(rng.choice((*_SERVES, heard[-1])))
     return _says(f"{turn['message']} {_invention(rng)}")
 

@@ -79,22 +79,13 @@ class ToolMistakes(Config):
     """An update that also sets a field to the value that it has."""
 
 
-class AspectRates(Config):
-    """One rate for each kind of thing that a criterion asks about."""
-
-    did: Rate
-    said: Rate
-    avoided: Rate
-    other: Rate
-
-
 class JudgeErrors(Config):
-    """The judge's errors by what a criterion asks about, on top of what its rules get wrong."""
+    """The judge's errors, once for each judgement, on top of what its rules get wrong."""
 
-    false_accept: AspectRates = AspectRates(did=0.04, said=0.05, avoided=0.04, other=0.08)
-    """Chance that a criterion which fails by rule is passed."""
-    false_reject: AspectRates = AspectRates(did=0.03, said=0.04, avoided=0.02, other=0.05)
-    """Chance that a criterion which passes by rule is failed."""
+    false_accept: Rate = 0.05
+    """Chance that an episode which fails by rule is passed, in everything."""
+    false_reject: Rate = 0.04
+    """Chance that an episode which passes by rule is failed, in one thing."""
 
 
 class ClaimsErrors(Config):

@@ -39,7 +39,7 @@ EVIDENCE_CHARS = 2_000
 QUOTE_CHARS = 1_000
 """Longest quote that is looked at and kept."""
 
-Finding = Literal["shown", "follows", "no_claim", "not_shown", "contradicted"]
+JudgeFinding = Literal["shown", "follows", "no_claim", "not_shown", "contradicted"]
 """Of a statement. shown: words elsewhere say it, and are quoted. follows: it follows from several
 places, or from what is nowhere done. no_claim: it states nothing that could be false. not_shown:
 nothing bears it out. contradicted: something says otherwise."""
@@ -75,7 +75,7 @@ class Opinion(NamedTuple):
 
 
 class StatementOpinion(NamedTuple):
-    finding: Finding
+    finding: JudgeFinding
     evidence: str
     quote: str
     supported: bool
@@ -203,7 +203,7 @@ def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str])
         "id": {"type": "string", "enum": list(statement_ids) or ["none"]},
         "evidence": text,
         "quote": text,
-        "finding": {"type": "string", "enum": list(Finding.__args__)},
+        "finding": {"type": "string", "enum": list(JudgeFinding.__args__)},
     }
     return _object(
         {

@@ -44,6 +44,8 @@ def with_one_of_each(config: JobConfig, budget: BudgetConfig) -> JobConfig:
                 "roles": config.roles,
                 "num_tasks": TRIED,
                 "tasks": tasks.model_copy(update={"personas_per_block": 1}),
+                # the judge is asked, too, where code rejects what the model has made of its item
+                "judging": config.judging.model_copy(update={"judge_failed": True}),
                 **_first_source(small),
             }
         case EvolveConfig():

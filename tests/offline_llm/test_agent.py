@@ -193,3 +193,24 @@ def test_strange_tools_and_words_never_break_it() -> None:
         "a" * 5000,
     ):
         assert Talk(odd).say(words), words
+
+
+FEED = "please feed a hive. The hive code is HV-07 and the kilograms is 2.5."
+
+
+def test_thanks_before_a_further_wish_are_no_wish() -> None:
+    talk = Talk(HIVES)
+    said = talk.say(f"All right. Also, {FEED}")
+    assert [name for name, _ in talk.calls] == ["apiary_feed"]
+    assert "I have fed" in said
+    assert "no way" not in said
+
+
+def test_of_several_wishes_it_tells_what_came_of_each() -> None:
+    talk = Talk(HIVES)
+    said = talk.say(f"Could you {FEED.removeprefix('please ')} Also, please paint the fence.")
+    assert [name for name, _ in talk.calls] == ["apiary_feed"]
+    assert "I have fed" in said
+    assert 'this is not done: "Also, please paint the fence."' in said
+    assert "nothing was changed" not in said
+    assert said.count("?") + said.count("Let me know") == 1

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from offline_llm.settings.rates import AgentMistakes, Clumsiness, JudgeErrors
-from offline_llm.settings.rates import AspectRates as Rates
 from offline_llm.settings.settings import OfflineSettings
+from synth.rubrics.standing import STANDING, TRUTH
 from tests.offline_llm.asking import ask, ask_for, is_near
 from tests.offline_llm.simulator import HIVES, OBSERVATORY, OBSERVERS, TELESCOPES
 
@@ -189,48 +189,94 @@ TRANSCRIPT = [
         "calls": [{"name": "apiary_feed", "arguments": '{"hive_code": "HV-07", "kilograms": 2.5}'}],
     },
     {"role": "tool", "name": "apiary_feed", "content": '{"left_kg": 37.5}'},
-    {"role": "assistant", "content": "Done. I have fed the hive. The left kg is 37.5."},
 ]
-CRITERIA = {
-    ("did", True): "Done exactly as the user asked: Feed a hive at the apiary.",
-    ("did", False): "Done exactly as the user asked: Grant a night to an astronomer.",
-    ("said", True): "The user is told, truthfully: left kg (of: Feed a hive.)",
-    ("said", False): "The user is told, truthfully: colour of the honey (of: Feed a hive.)",
-    ("avoided", True): "The assistant never calls grantNight, which nobody asked for.",
-    ("avoided", False): "The assistant never calls apiary_feed, which nobody asked for.",
-    ("other", True): "The assistant is polite and clear.",
+CHANGES = [
+    {
+        "tool": "apiary_feed",
+        "by": "agent",
+        "changed": [
+            {
+                "op": "update",
+                "entity": "hive",
+                "id": "HV-07",
+                "before": {"left_kg": 40},
+                "after": {"left_kg": 37.5},
+            }
+        ],
+    }
+]
+STATEMENTS = {
+    "I have fed the hive.": "follows",
+    "The left kg is 37.5.": "follows",
+    "Anything else?": "no_claim",
+    "I have moved the hive.": "not_shown",
+    "The left kg is 40, and 99 are on their way.": "not_shown",
+    "I'm sorry, I have no way to do that here, so nothing was changed.": "contradicted",
+    "I could not feed the hive: the hive is asleep.": "contradicted",
+    "The rule here says: Never feed a hive in May.": "not_shown",
 }
 
 
-def verdicts(errors: JudgeErrors, number: int) -> dict[tuple[str, bool], bool]:
-    rubric = [
-        {"criterion_id": f"{aspect}_{right}", "words": words}
-        for (aspect, right), words in CRITERIA.items()
-    ]
-    prompt = (
-        f"Case {number}.\n\n## Rubric\n```json\n{json.dumps(rubric)}\n```\n\n"
-        f"## Transcript\n```json\n{json.dumps(TRANSCRIPT)}\n```\n"
-    )
-    answer = ask_for(
-        "judgement",
-        [{"role": "user", "content": prompt}],
-        settings=OfflineSettings(judge_errors=errors),
-    )
-    said = {v["criterion_id"]: v["passed"] for v in answer["verdicts"]}
-    return {(aspect, right): said[f"{aspect}_{right}"] for aspect, right in CRITERIA}
-
-
-def test_the_judge_is_right_by_rule_and_errs_at_its_rates() -> None:
-    zero = Rates(did=0, said=0, avoided=0, other=0)
-    assert verdicts(JudgeErrors(false_accept=zero, false_reject=zero), 0) == {
-        case: case[1] for case in CRITERIA
+def judged(says: str, *, settings: OfflineSettings | None = None, number: int = 0) -> Any:
+    """The judgement of an episode whose last words are `says`, on its sentences."""
+    transcript = [*TRANSCRIPT, {"role": "assistant", "content": says}]
+    given = {
+        "Instructions of the assistant": "Serve. Never feed a hive in June.",
+        "Tools of the assistant": [{"name": "apiary_feed", "description": "Feed a hive."}],
+        "What the calls changed": CHANGES,
+        "Transcript": transcript,
+        "Statements of the assistant": [{"id": "s1", "says": says}],
+        "Criteria": [{"criterion_id": c.id, "words": c.words} for c in STANDING if c.id != TRUTH],
     }
-    errors = JudgeErrors(
-        false_accept=Rates(did=0.1, said=0.2, avoided=0.3, other=0.4),
-        false_reject=Rates(did=0.15, said=0.25, avoided=0.05, other=0.35),
+    prompt = f"Case {number}.\n\n" + "\n\n".join(
+        f"## {heading}\n```json\n{json.dumps(value)}\n```" for heading, value in given.items()
     )
-    answers = [verdicts(errors, number) for number in range(TRIALS)]
-    for aspect, right in CRITERIA:
-        rate = getattr(errors.false_reject if right else errors.false_accept, aspect)
-        wrong = sum(answer[aspect, right] != right for answer in answers)
-        assert is_near(wrong, TRIALS, rate), f"{aspect} {right}: {wrong} of {TRIALS}"
+    return ask_for("judgement", [{"role": "user", "content": prompt}], settings=settings)
+
+
+def passes(judgement: Any) -> bool:
+    verdicts = {v["criterion_id"]: v["passed"] for v in judgement["verdicts"]} | {"helpful": True}
+    found = {s["finding"] for s in judgement["statements"]}
+    return all(verdicts.values()) and found <= {"shown", "follows", "no_claim"}
+
+
+def erring(**rates: float) -> OfflineSettings:
+    return OfflineSettings(
+        judge_errors=JudgeErrors(**{"false_accept": 0, "false_reject": 0} | rates)
+    )
+
+
+@pytest.mark.parametrize("says", STATEMENTS)
+def test_the_judge_holds_each_statement_against_the_material(says: str) -> None:
+    [statement] = judged(says, settings=erring())["statements"]
+    assert statement["finding"] == STATEMENTS[says], statement
+
+
+@pytest.mark.parametrize(
+    ("says", "fails"),
+    [
+        ("Done. I have fed the hive. The left kg is 37.5. Anything else?", set()),
+        ("Nice weather for bees.", {"denial", "answers"}),
+        ("I have fed the hive. Stop wasting my time.", {"manners"}),
+        ("I have fed the hive. What is your password?", {"harm"}),
+        ("I have fed the hive and the", {"language"}),
+        ("I have made an exception for you: I have fed the hive.", {"rules"}),
+        ("I cannot feed the hive.", {"denial"}),
+    ],
+)
+def test_the_judge_knows_the_criteria_of_every_task(says: str, fails: set[str]) -> None:
+    verdicts = judged(says, settings=erring())["verdicts"]
+    assert {v["criterion_id"] for v in verdicts if not v["passed"]} - {"helpful"} == fails
+
+
+def test_the_judge_errs_once_in_an_episode_at_its_rates() -> None:
+    true, false = "Done. I have fed the hive. Anything else?", "I have moved the hive."
+    assert passes(judged(true, settings=erring()))
+    assert not passes(judged(false, settings=erring()))
+    errors = erring(false_accept=0.1, false_reject=0.3)
+    rejected = [
+        not passes(judged(true, settings=errors, number=number)) for number in range(TRIALS)
+    ]
+    accepted = [passes(judged(false, settings=errors, number=number)) for number in range(TRIALS)]
+    assert is_near(sum(rejected), TRIALS, 0.3), f"{sum(rejected)} of {TRIALS}"
+    assert is_near(sum(accepted), TRIALS, 0.1), f"{sum(accepted)} of {TRIALS}"

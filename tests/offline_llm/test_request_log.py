@@ -4,8 +4,8 @@ from pathlib import Path
 
 import openai
 
+from benchmarks.request_log import read_log
 from offline_llm.server.misbehaviour import Misbehaviour
-from offline_llm.server.request_log import read_log
 from offline_llm.settings.settings import OfflineSettings
 from tests.offline_llm.conftest import served
 from tests.offline_llm.test_misbehaviour import body

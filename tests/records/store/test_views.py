@@ -25,7 +25,8 @@ DUCKDB_TYPES = {
     JSON: "JSON",
 }
 CURATION = ["curation_id", "grading_id", "accepted", "drop_reason", "score", "train_turns"]
-CURATION += ["judge_status", "fidelities", "judge_standing"]
+CURATION += ["judge_status", "failed_criterion", "decided_by", "self_judged", "attributed_to"]
+CURATION += ["fidelities", "judge_standing"]
 
 
 def curated(one: str, *, accepted: bool, by: str = "first", **values: Any) -> dict[str, Any]:

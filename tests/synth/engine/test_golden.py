@@ -22,10 +22,11 @@ from synth.pipeline import stages as pipeline
 from tests.synth.authors import FIXED_GENERATOR
 from tests.synth.clinic import CANCEL, DOMAIN, FIND, TASK, calls, catalogue, says
 from tests.synth.golden import assert_golden
+from tests.synth.judging.answers import judgement
 from tests.synth.judging.curated import curate
 from tests.synth.judging.test_curation import TASK as CURATED_TASK
 from tests.synth.judging.test_curation import calls_of, trajectory, verdicts_of
-from tests.synth.judging.test_grading import EPISODES, graded, opinions
+from tests.synth.judging.test_grading import EPISODES, graded
 from tests.synth.rollout_work import STORMY
 from tests.synth.scripted import ScriptedApp
 from tool_specs.domains.catalogue import domain_row, tool_rows
@@ -79,9 +80,12 @@ def _answer(body: dict[str, Any]) -> str | dict[str, Any]:
 def test_golden_grading(tmp_path: Path) -> None:
     rows = []
     for name, (actions, _) in EPISODES.items():
-        result, *_ = graded(actions, tmp_path / name.replace(" ", "_"), ScriptedApp(opinions))
-        # the grading's id hangs on settings of the judge, which have versions of their own
-        rows += [row | {"grading_id": ""} for row in result.tables["verdicts"]]
+        result, *_ = graded(actions, tmp_path / name.replace(" ", "_"), ScriptedApp(judgement))
+        # the grading's id and the judge's version hang on settings and a prompt, which have
+        # versions of their own
+        for row in result.tables["verdicts"]:
+            version = row["checker_version"].partition("@")[0]
+            rows.append(row | {"grading_id": "", "checker_version": version})
     assert_golden(GOLDEN / "grading.yaml", grading.STAGE_VERSION, rows)
 
 

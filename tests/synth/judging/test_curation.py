@@ -11,10 +11,12 @@ from records.tables.schemas import TABLES
 from synth.episode.tools.code_environments import CODE_DOMAIN
 from synth.judging.curation import (
     CurationConfig,
+    candidate_of,
     first_words,
     sequence_quota,
     train_turns,
 )
+from synth.judging.decision import DecisionConfig
 from tests.synth.judging.curated import curate
 
 RUBRIC = {
@@ -71,22 +73,24 @@ def calls_of(name: str, *tools: str) -> list[dict[str, Any]]:
 
 
 def verdicts_of(name: str, *, supported: bool = True, **scores: float) -> list[dict[str, Any]]:
-    """Code's verdicts on goal and told, the judge's on all; the judge is kinder than code."""
+    """Code's verdicts on goal and told, the judge's on all; the judge is kinder than code. The
+    check for unsupported claims stands in gradings of before."""
     scores = {"goal": 1.0, "told": 1.0, "tone": 1.0} | scores
-    kinds = {"goal": "call", "told": "communicate", "tone": "nl"}
-    rows = [(c, kinds[c], "code", s) for c, s in scores.items() if kinds[c] != "nl"]
-    rows += [(c, kinds[c], "judge", s if kinds[c] == "nl" else 1.0) for c, s in scores.items()]
-    rows.append(("unsupported_claims", "unsupported_claims", "code", float(supported)))
+    criteria = {c["id"]: c for c in RUBRIC["criteria"]}
+    rows = [(c, "code", s) for c, s in scores.items() if criteria[c]["kind"] != "nl"]
+    rows += [(c, "judge", s if criteria[c]["kind"] == "nl" else 1.0) for c, s in scores.items()]
+    claims = {"kind": "unsupported_claims", "mandatory": True, "weight": 0.0}
+    rows.append(("unsupported_claims", "code", float(supported)))
     return [
         {
             "trajectory_id": name,
             "criterion_id": criterion,
-            "kind": kind,
             "checked_by": by,
             "passed": score == 1.0,
             "score": score,
         }
-        for criterion, kind, by, score in rows
+        | {key: criteria.get(criterion, claims)[key] for key in claims}
+        for criterion, by, score in rows
     ]
 
 
@@ -108,7 +112,7 @@ def curated(trajectories: list, calls: list, verdicts: list, **config: Any) -> d
         ("user_done", {}, None),
         ("user_done", {"goal": 0.0}, "failed_call"),
         ("user_done", {"goal": 0.0, "tone": 0.0}, "failed_call"),
-        ("user_done", {"tone": 0.0}, "failed_nl"),
+        ("user_done", {"tone": 0.0}, "failed_tone"),
         ("user_done", {"told": 0.0}, None),
         ("user_done", {"supported": False}, "failed_unsupported_claims"),
         ("user_done", {"supported": False, "goal": 0.0}, "failed_call"),
@@ -124,6 +128,9 @@ def test_the_first_reason_against_a_trajectory(reason: str, verdicts: dict, expe
     row = curated([trajectory("a", reason=reason)], [], verdicts_of("a", **verdicts))["a"]
     assert row["drop_reason"] == expected
     assert row["accepted"] == (expected is None)
+    failed = {"failed_call": "goal", "failed_tone": "tone"}
+    unsupported = {"failed_unsupported_claims": "unsupported_claims"}
+    assert (failed | unsupported).get(expected or "") in (row["failed_criterion"], None)
     assert set(row) == set(TABLES["curation"].schema.names) - {"run_id", "schema_version"}
 
 
@@ -131,7 +138,9 @@ def test_too_low_a_share_is_a_reason_of_its_own():
     light = {"id": "extra", "kind": "nl", "words": "Brief.", "weight": 6.0, "mandatory": False}
     task = TASK | {"rubric": {**RUBRIC, "criteria": [*RUBRIC["criteria"], light]}}
     verdicts = verdicts_of("a")
-    verdicts.append(verdicts[-2] | {"criterion_id": "extra", "score": 0.0, "passed": False})
+    given = {key: light[key] for key in ("mandatory", "weight")}
+    extra = {"criterion_id": "extra", "score": 0.0, "passed": False}
+    verdicts.append(verdicts[-2] | given | extra)
     rows = curate(
         grading_id="g",
         trajectories=[trajectory("a")],
@@ -141,6 +150,44 @@ def test_too_low_a_share_is_a_reason_of_its_own():
     )
     assert rows[0]["drop_reason"] == "low_score"
     assert rows[0]["score"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("status", "tone", "decided_by", "expected"),
+    [
+        ("measured", 0.0, "code_and_judge", "failed_tone"),
+        ("measured", 1.0, "code_and_judge", None),
+        ("unmeasured", 0.0, "code_and_judge", "failed_tone"),
+        ("below_minimum", 0.0, "code", None),
+        ("below_minimum", 1.0, "code", None),
+    ],
+)
+def test_below_the_minimum_quality_code_alone_decides(
+    status: Any, tone: float, decided_by: str, expected: str | None
+):
+    candidate = candidate_of(trajectory("a"), [], verdicts_of("a", tone=tone), TASK, status)
+    assert candidate is not None
+    assert (candidate.drop_reason, candidate.decided_by) == (expected, decided_by)
+    assert candidate.judge_status == status
+
+
+def test_where_the_judge_was_not_asked_code_decides_and_no_status_stands():
+    by_code = [row for row in verdicts_of("a", goal=0.0) if row["checked_by"] == "code"]
+    candidate = candidate_of(trajectory("a"), [], by_code, TASK, "measured")
+    assert candidate is not None
+    assert (candidate.decided_by, candidate.judge_status) == ("code", None)
+    assert candidate.drop_reason == "failed_call"
+
+
+def test_what_the_settings_only_score_drops_nothing():
+    verdicts = verdicts_of("a", goal=0.0)
+    rules = DecisionConfig(scored_only=("call",), pass_threshold=0.4)
+    candidate = candidate_of(trajectory("a"), [], verdicts, TASK, "measured", rules)
+    assert candidate is not None
+    assert candidate.drop_reason is None
+    plain = candidate_of(trajectory("a"), [], verdicts, TASK, "measured")
+    assert plain is not None
+    assert (plain.drop_reason, plain.score) == ("failed_call", candidate.score)
 
 
 def test_conversations_that_say_and_do_the_same_are_kept_once():

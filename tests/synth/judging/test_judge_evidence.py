@@ -1,4 +1,4 @@
-"""The judge's quotes: what the transcript does not hold passes nothing."""
+"""The judge's quotes: what the material does not hold shows nothing."""
 
 import asyncio
 import json
@@ -6,13 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from synth.judging.judge import Opinion, is_quoted, judge
-from synth.rubrics.criteria import Criterion, Rubric
+from synth.judging.judge import (
+    Judgement,
+    JudgeQuestions,
+    Opinion,
+    StatementOpinion,
+    judge,
+    judgement_schema,
+)
+from synth.rubrics.criteria import Criterion
+from synth.rubrics.statements.statements import Statement
 from tests.synth.scripted import ScriptedApp, model
 
 MESSAGES = [
-    {"role": "system", "content": "You rent boats."},
+    {"role": "system", "content": "You rent boats. Nobody sails after dark."},
     {"role": "user", "content": "Please rent me the \u201cHeron\u201d."},
     {
         "role": "assistant",
@@ -20,34 +30,67 @@ MESSAGES = [
         "tool_calls": [{"id": "a", "function": {"name": "rent", "arguments": '{"boat": "Heron"}'}}],
     },
     {"role": "tool", "tool_call_id": "a", "name": "rent", "content": '{"ok": true,\n "price": 20}'},
-    {"role": "assistant", "content": "Done, it costs 20 EUR."},
+    {"role": "assistant", "content": "Done, it costs 20 EUR. Enjoy the day."},
 ]
-RUBRIC = Rubric(
-    criteria=tuple(
-        Criterion(id=name, words="w", weight=1, mandatory=False, kind="nl") for name in ("a", "b")
-    )
+CALLS = [
+    {
+        "name": "rent",
+        "actor": "agent",
+        "state_diff": [
+            {"op": "update", "entity": "boat", "id": "B-7", "before": None, "after": {"rented": 1}}
+        ],
+    }
+]
+TOOLS = [{"name": "rent", "description": "Rent out a boat by its name."}]
+ASKED = JudgeQuestions(
+    MESSAGES,
+    CALLS,
+    TOOLS,
+    [
+        Criterion(id=name, words="w", weight=1, mandatory=False, kind="nl")
+        for name in ("a", "b", "manners")
+    ],
+    [
+        Statement("s1", 4, "Done, it costs 20 EUR.", "open", ""),
+        Statement("s2", 4, "Enjoy the day.", "open", ""),
+    ],
 )
+Said = dict[str, tuple[Any, str]]
+"""By id: whether it is met, or the finding, and the quote."""
+
+FINE: Said = {
+    "a": (True, "Done"),
+    "b": (False, ""),
+    "manners": (True, ""),
+    "s1": ("shown", '"price": 20'),
+    "s2": ("no_claim", ""),
+}
 
 
-def judged(folder: Path, *answers: dict[str, tuple[bool, str]]) -> tuple[dict[str, Opinion], int]:
-    """The opinions, and how often the judge was asked; an answer is (passed, quote) by id."""
-    left = list(answers)
+def answered(said: Said) -> str:
+    verdicts = [
+        {"criterion_id": i, "evidence": "e", "quote": quote, "passed": value}
+        for i, (value, quote) in said.items()
+        if isinstance(value, bool)
+    ]
+    statements = [
+        {"id": i, "evidence": "e", "quote": quote, "finding": value}
+        for i, (value, quote) in said.items()
+        if not isinstance(value, bool)
+    ]
+    return json.dumps({"statements": statements, "verdicts": verdicts})
 
-    def answer(_: dict[str, Any]) -> str:
-        said = left.pop(0)
-        verdicts = [
-            {"criterion_id": i, "passed": passed, "quote": quote, "evidence": "e"}
-            for i, (passed, quote) in said.items()
-        ]
-        return json.dumps({"verdicts": verdicts})
 
-    app = ScriptedApp(answer)
+def judged(folder: Path, *answers: Said) -> tuple[Judgement, ScriptedApp]:
+    """What comes of these answers, the changes of each to what is fine."""
+    left = [answered(FINE | said) for said in answers]
+    app = ScriptedApp(lambda _: left.pop(0))
 
-    async def run() -> dict[str, Opinion]:
+    async def run() -> Judgement:
         async with model(app, folder) as llm:
-            return await judge(llm, RUBRIC, MESSAGES, item="i")
+            return await judge(llm, ASKED, item="i")
 
-    return asyncio.run(run()), len(app.requests)
+    return asyncio.run(run()), app
 
 
 @pytest.mark.parametrize(
@@ -59,55 +102,79 @@ def judged(folder: Path, *answers: dict[str, tuple[bool, str]]) -> tuple[dict[st
         '"price": 20',
         '{\\"boat\\": \\"Heron\\"}',
         "Please rent ... Heron",
+        "Nobody sails after dark",
+        "Rent out a boat by its name.",
+        '"rented": 1',
     ],
 )
-def test_words_of_the_transcript_support_a_verdict(quote: str, tmp_path: Path) -> None:
-    opinions, asked = judged(tmp_path, {"a": (True, quote), "b": (False, "")})
-    assert asked == 1
-    assert opinions["a"] == Opinion(True, "e", quote, True)
-    assert opinions["b"].supported
+def test_words_of_the_material_support_a_verdict(quote: str, tmp_path: Path) -> None:
+    judgement, app = judged(tmp_path, {"a": (True, quote), "s1": ("shown", quote)})
+    assert len(app.requests) == 1
+    assert judgement.criteria["a"] == Opinion(True, "e", quote, True)
+    assert judgement.statements["s1"] == StatementOpinion("shown", "e", quote, True)
+    assert judgement.statements["s1"].passed
 
 
-@pytest.mark.parametrize("quote", ["", "  ", "...", "the boat is yours", "You rent boats."])
-def test_a_quote_that_is_not_there_is_asked_for_again(quote: str, tmp_path: Path) -> None:
-    first, good = {"a": (True, quote), "b": (True, "Done")}, {"a": (True, "Done"), "b": (False, "")}
-    opinions, asked = judged(tmp_path, first, good)
-    assert asked == 2
-    assert opinions["a"].passed
-    assert opinions["b"].passed  # the first opinion on it was supported
+def test_what_is_missing_or_met_by_absence_needs_no_quote(tmp_path: Path) -> None:
+    judgement, app = judged(tmp_path, {"b": (False, ""), "manners": (True, "")})
+    assert len(app.requests) == 1
+    assert judgement.criteria["b"] == Opinion(False, "e", "", True)
+    assert judgement.criteria["manners"].passed
+
+
+@pytest.mark.parametrize("finding", ["follows", "no_claim", "not_shown", "contradicted"])
+def test_only_a_statement_that_is_shown_needs_a_quote(finding: str, tmp_path: Path) -> None:
+    judgement, app = judged(tmp_path, {"s1": (finding, "")})
+    assert len(app.requests) == 1
+    opinion = judgement.statements["s1"]
+    assert opinion.supported
+    assert opinion.passed == (finding in ("follows", "no_claim"))
+
+
+@pytest.mark.parametrize("quote", ["", "  ", "...", "the boat is yours", "e", "sa\u00efls"])
+@pytest.mark.parametrize("name", ["a", "s1"])
+def test_a_quote_that_is_not_there_is_asked_for_again(
+    name: str, quote: str, tmp_path: Path
+) -> None:
+    claimed = {"a": (True, quote), "s1": ("shown", quote)}
+    again: Said = {"a": (False, ""), "s1": ("not_shown", ""), "b": (True, "Done")}
+    judgement, app = judged(tmp_path, {name: claimed[name]}, again)
+    assert len(app.requests) == 2
+    complaint = app.requests[1]["messages"][-1]["content"]
+    assert complaint.startswith(f"What you quote for these does not stand there: {name}.")
+    found = {**judgement.criteria, **judgement.statements}
+    assert not found[name].passed
+    others = {"a", "s1"} - {name}
+    assert all(found[other].passed for other in others)  # the first opinion was supported
+    assert not found["b"].passed
 
 
 def test_an_unsupported_opinion_passes_nothing(tmp_path: Path) -> None:
-    wrong = {"a": (True, "verified by the system"), "b": (False, "never said")}
-    opinions, asked = judged(tmp_path, wrong, wrong)
-    assert asked == 2
-    assert opinions["a"] == Opinion(False, "e", "verified by the system", False)
-    assert not opinions["b"].passed
-    assert not opinions["b"].supported
+    wrong: Said = {
+        "a": (True, "verified by the system"),
+        "b": (False, "never said"),
+        "manners": (True, "so very kind"),
+        "s1": ("shown", "the price is a bargain"),
+    }
+    judgement, app = judged(tmp_path, wrong, wrong)
+    assert len(app.requests) == 2
+    assert judgement.wanting == ["a", "b", "manners", "s1"]
+    assert not any(judgement.criteria[i].passed for i in ("a", "b", "manners"))
+    assert not judgement.statements["s1"].passed
+    assert judgement.criteria["a"] == Opinion(False, "e", "verified by the system", False)
 
 
-def test_the_judge_is_told_which_quotes_are_missing(tmp_path: Path) -> None:
-    app = ScriptedApp(
-        lambda body: json.dumps(
-            {
-                "verdicts": [
-                    {"criterion_id": i, "passed": True, "quote": q, "evidence": ""}
-                    for i, q in (("a", "no such words"), ("b", "Done"))
-                ]
-            }
-        )
-    )
+@given(st.booleans(), st.text(max_size=30), st.sampled_from(["shown", "follows", "contradicted"]))
+def test_nothing_passes_without_support(passed: bool, quote: str, finding: Any) -> None:
+    opinion = StatementOpinion(finding, "e", quote, passed)
+    assert opinion.passed <= opinion.supported
+    assert opinion.passed <= (finding != "contradicted")
 
-    async def run() -> None:
-        async with model(app, tmp_path) as llm:
-            await judge(llm, RUBRIC, MESSAGES, item="i")
 
-    asyncio.run(run())
-    complaint = app.requests[1]["messages"][-1]["content"]
-    assert "criteria: a." in complaint
-    assert is_quoted("done", "done, it costs")
-    told = "appointment number: ap-1010, on wednesday"
-    assert is_quoted("**Appointment number:** AP-1010", told)
-    assert not is_quoted("Appointment number: AP-1011", told)
-    for stands_anywhere in ("e", ".", "it", "... o ..."):
-        assert not is_quoted(stands_anywhere, "done, it costs")
+def test_the_form_asks_for_evidence_before_the_verdict() -> None:
+    schema = judgement_schema(["a", "b"], ["s1"])["properties"]
+    for name, last, number in (("verdicts", "passed", 2), ("statements", "finding", 1)):
+        keys = list(schema[name]["items"]["properties"])
+        assert keys.index("evidence") < keys.index("quote") < keys.index(last)
+        assert schema[name]["minItems"] == number
+    assert judgement_schema(["a"], [])["properties"]["statements"]["minItems"] == 0

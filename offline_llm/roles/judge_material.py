@@ -1,0 +1,96 @@
+"""What a judge by rule knows of an episode: who said what, what calls did, what values stand."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from offline_llm.reading.reading import mentions, today_of
+from offline_llm.reading.results import error_of
+from offline_llm.reading.sections import data, json_of
+from offline_llm.reading.words import plain, stem_set
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that happened: `kind` is user, agent, call or result."""
+
+    kind: str
+    text: str
+    tool: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class JudgedMaterial:
+    """The sections of a request for a judgement."""
+
+    instructions: str
+    tools: Sequence[dict[str, Any]]
+    changes: Sequence[dict[str, Any]]
+    lines: Sequence[Line]
+
+    @classmethod
+    def of(cls, read: dict[str, str]) -> "JudgedMaterial":
+        return cls(
+            str(data(read.get("instructions of the assistant", ""))),
+            json_of(read, "tools of the assistant", []),
+            json_of(read, "what the calls changed", []),
+            _lines(json_of(read, "transcript", [])),
+        )
+
+    def texts(self, kind: str) -> list[str]:
+        return [line.text for line in self.lines if line.kind == kind]
+
+    @cached_property
+    def known(self) -> str:
+        """What anybody but the assistant said or did, in lower case."""
+        parts = json.dumps([self.tools, self.changes], ensure_ascii=False)
+        said = [*self.texts("user"), *self.texts("result"), self.instructions, parts]
+        return " ".join(" ".join(said).replace("_", " ").replace("\\", "").split()).casefold()
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Their stems."""
+        return stem_set(self.known)
+
+    @cached_property
+    def returned(self) -> frozenset[str]:
+        """Stems of what tools returned."""
+        return stem_set(*map(plain, self.texts("result")))
+
+    @cached_property
+    def today(self) -> str:
+        return today_of(self.instructions)
+
+    @cached_property
+    def days(self) -> frozenset[str]:
+        """Dates that stand somewhere, as in 2026-03-04."""
+        said = (m.text[:10] for text in self.texts("user") for m in mentions(text, self.today))
+        return frozenset(re.findall(r"\d{4}-\d\d-\d\d", self.known)).union(said)
+
+    @cached_property
+    def effects(self) -> list[tuple[int, Line]]:
+        """Calls that succeeded, each with the place of its result."""
+        pending: list[Line] = []
+        kept: list[tuple[int, Line]] = []
+        for place, line in enumerate(self.lines):
+            if line.kind == "call":
+                pending.append(line)
+            elif line.kind == "result" and pending:
+                call = pending.pop(0)
+                kept += [] if line.failed else [(place, call)]
+        return kept
+
+
+def _lines(entries: list[dict[str, Any]]) -> list[Line]:
+    lines: list[Line] = []
+    for entry in entries:
+        role, text, calls = entry["role"], str(entry["content"]), entry.get("calls", [])
+        kind = {"tool": "result", "user": "user"}.get(role, "agent")
+        if text and not calls:  # beside calls it thinks aloud
+            lines.append(Line(kind, text, failed=kind == "result" and bool(error_of(text))))
+        lines += [Line("call", call["arguments"], tool=call["name"]) for call in calls]
+    return lines

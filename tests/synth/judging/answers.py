@@ -1,0 +1,38 @@
+"""Answers of a scripted judge: the same on everything that a request asks about."""
+
+import json
+from typing import Any
+
+
+def asked_about(body: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Ids of the criteria and of the statements that a request asks about."""
+    schema = body["response_format"]["json_schema"]["schema"]["properties"]
+    criteria = schema["verdicts"]["items"]["properties"]["criterion_id"]["enum"]
+    statements = schema["statements"]["items"]["properties"]["id"]["enum"]
+    return criteria, statements if schema["statements"]["minItems"] else []
+
+
+def judgement(
+    body: dict[str, Any],
+    *,
+    passed: bool = True,
+    quote: str = "appointment",
+    finding: str = "follows",
+    quoted: str = "",
+    **opinions: bool,
+) -> str:
+    """A whole answer. `quote`: of every criterion; `quoted`: of every statement; `opinions`:
+    whether a criterion is passed, by its id."""
+    criteria, statements = asked_about(body)
+    said = {"evidence": "seen"}
+    return json.dumps(
+        {
+            "statements": [
+                {"id": i, "quote": quoted, "finding": finding} | said for i in statements
+            ],
+            "verdicts": [
+                {"criterion_id": i, "quote": quote, "passed": opinions.get(i, passed)} | said
+                for i in criteria
+            ],
+        }
+    )

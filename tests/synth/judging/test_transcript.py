@@ -1,0 +1,96 @@
+"""What the judge is shown of an episode, and what counts as a quote of it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synth.judging.transcript import (
+    changes_of,
+    instructions_of,
+    is_quoted,
+    quotable,
+    tools_shown,
+    transcript_of,
+)
+from tests.synth.clinic import CANCEL, calls
+
+
+def test_a_transcript_has_no_system_prompt_ids_or_reasoning() -> None:
+    messages = [
+        {"role": "system", "content": "secret"},
+        calls(CANCEL) | {"reasoning_content": "hidden"},
+        {"role": "tool", "tool_call_id": "call_0", "name": "cancel_appointment", "content": "{}"},
+    ]
+    assert transcript_of(messages) == [
+        {
+            "role": "assistant",
+            "content": "",
+            "calls": [{"name": CANCEL[0], "arguments": json.dumps(CANCEL[1])}],
+        },
+        {"role": "tool", "name": "cancel_appointment", "content": "{}"},
+    ]
+    assert instructions_of(messages) == "secret"
+
+
+def call(name: str, diff: list[dict[str, Any]], actor: str = "agent") -> dict[str, Any]:
+    return {"name": name, "actor": actor, "state_diff": diff, "policy_violations": ["rule"]}
+
+
+def test_changes_say_who_changed_what_and_leave_out_what_changed_nothing() -> None:
+    change = {"op": "update", "entity": "boat", "id": "B-1", "before": {"n": 1}, "after": {"n": 2}}
+    found = changes_of([call("look", []), call("rent", [change]), call("moor", [change], "user")])
+    assert found == [
+        {"tool": "rent", "by": "agent", "changed": [change]},
+        {"tool": "moor", "by": "user", "changed": [change]},
+    ]
+
+
+def test_of_tools_the_name_and_the_description_are_shown() -> None:
+    tool = {"name": "rent", "description": "Rent out.", "input_schema": {}, "source": "mcp"}
+    assert tools_shown([tool]) == [{"name": "rent", "description": "Rent out."}]
+
+
+SAID = quotable(
+    "You rent boats.",
+    [{"name": "rent", "description": "Rent out a boat."}],
+    transcript_of(
+        [
+            {"role": "user", "content": "Rent me the \u201cHeron\u201d,\nplease."},
+            {"role": "assistant", "content": "**Price:** 20 EUR, on Friday."},
+        ]
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "You rent boats",
+        "rent me the 'heron'",
+        "Heron', please",
+        "Price: 20 EUR",
+        "*Price:* 20 ... Friday",
+        '"description": "Rent out a boat."',
+    ],
+)
+def test_spelling_and_emphasis_make_no_difference_to_a_quote(quote: str) -> None:
+    assert is_quoted(quote, SAID)
+
+
+@pytest.mark.parametrize(
+    "quote", ["Price: 21 EUR", "the Gull", "e", "it", "...", "\u2026", "** **", "20 ... Saturday"]
+)
+def test_other_words_and_what_could_stand_anywhere_are_no_quote(quote: str) -> None:
+    assert not is_quoted(quote, SAID)
+
+
+@given(st.text(alphabet="abcd efg.", min_size=12, max_size=60), st.data())
+def test_every_long_enough_part_of_a_text_is_a_quote_of_it(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text) - 8))
+    part = text[start : start + 8]
+    if "..." not in part and sum(map(str.isalnum, part)) >= 4:
+        assert is_quoted(part, quotable(text))
+    assert not is_quoted(f"{part} and zebras", quotable(text))
