@@ -28,7 +28,15 @@ ROOMS = {
     ],
     "synth": [
         *("llm/settings", "llm/wire", "llm/endpoint", "llm", "llm/probing"),
-        *("prompts", "rubrics", "rubrics/statements", "engine", "engine/processes", "render"),
+        *(
+            "prompts",
+            "rubrics/reading",
+            "rubrics",
+            "rubrics/statements",
+            "engine",
+            "engine/processes",
+            "render",
+        ),
         *("episode/tools", "episode/users", "episode"),
         *("tasks/agents", "tasks/goals", "tasks/proof", "tasks"),
         *("judging/perturbation", "judging"),

@@ -6,7 +6,6 @@ check: there is no verdict on them, and the judge decides.
 
 import json
 import re
-from collections.abc import Iterator
 
 from synth.rubrics.criteria import (
     ANY_TOOL,
@@ -29,6 +28,7 @@ from synth.rubrics.episode import (
 )
 from synth.rubrics.kinds import Kind, Kinds
 from synth.rubrics.state import check_state
+from synth.rubrics.telling import check_communicate, words_to_user
 from synth.rubrics.values import mentions, same_value
 
 __all__ = [
@@ -55,7 +55,7 @@ __all__ = [
     "words_to_user",
 ]
 
-CHECKS_VERSION = "1"
+CHECKS_VERSION = "2"
 """Raised when a verdict on a stored episode can come out differently; stored with verdicts."""
 
 _MARKUP = re.compile(
@@ -64,13 +64,6 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 """Ways in which models spell a tool call that their server failed to parse."""
-
-
-def words_to_user(episode: Episode) -> Iterator[str]:
-    """What the agent told the user. Text beside tool calls is the agent thinking aloud."""
-    for message in episode.messages:
-        if message["role"] == "assistant" and not message.get("tool_calls"):
-            yield message.get("content") or ""
 
 
 def _matches(check: CallCheck, call: EpisodeCall) -> bool:
@@ -124,15 +117,6 @@ def _turns_before(episode: Episode, number: int) -> int:
             break
         turns += message["role"] == "assistant"
     return turns
-
-
-def _check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
-    text = "\n".join(words_to_user(episode))
-    untold = [v for v in check.values if not mentions(text, v)]
-    told = len(check.values) - len(untold)
-    missing = f"; not told: {', '.join(map(str, untold))}" if untold else ""
-    evidence = f"Expected the user to be told {', '.join(map(str, check.values))}; told {told}"
-    return Verdict(not untold, told / len(check.values), f"{evidence}{missing}.")
 
 
 def _check_policy(check: PolicyCheck, episode: Episode) -> Verdict:
@@ -211,7 +195,7 @@ STATE = Kind(
 )
 CALL = Kind("call", "a call was made, or was not made", CallCheck, _check_call)
 COMMUNICATE = Kind(
-    "communicate", "the agent told the user certain values", CommunicateCheck, _check_communicate
+    "communicate", "the agent told the user certain values", CommunicateCheck, check_communicate
 )
 POLICY = Kind("policy", "no call broke a rule of the policy", PolicyCheck, _check_policy)
 FORMAT = Kind("format", "the agent has the last word, in plain words", FormatCheck, _check_format)

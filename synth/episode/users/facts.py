@@ -59,7 +59,7 @@ class Grounds:
     def _numbers(self) -> frozenset[float]:
         whole = {float(m.replace(",", "")) for m in _NUMBER.findall(self._text)}
         parts = {float(m) for m in _DIGITS.findall(self._text)}
-        words = set(map(float, number_words(self._text)))
+        words = set(number_words(self._text))
         months = {float(m) for m, name in enumerate(_MONTHS, 1) if name[:3] in self._folded}
         hours = {n - 12 for n in parts if 12 < n <= 24}  # 15:00 is "3 pm"
         years = {n % 100 for n in parts if 1900 <= n < 2100}  # '84

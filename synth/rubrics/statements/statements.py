@@ -5,19 +5,23 @@ entity and a field whose record holds another value. Everything else stays open:
 judge, with the parts of the conversation that it is about beside it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from datetime import date
+from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
 from synth.rubrics.episode import Verdict
+from synth.rubrics.reading.locales import language_of, locale
+from synth.rubrics.reading.readings import READ_IN, read
+from synth.rubrics.reading.sentences import sentences_in
+from synth.rubrics.reading.today import today_of
+from synth.rubrics.statements.beside import beside
+from synth.rubrics.statements.binding import OPEN, Outcome, bind
+from synth.rubrics.statements.known import KnownRecords
+from synth.rubrics.telling import replies_in
 
-STATEMENTS_VERSION = "1"
+STATEMENTS_VERSION = "2"
 """Raised when a statement of a stored episode can come out differently; stored with verdicts."""
-
-Outcome = Literal["matched", "contradicted", "open"]
-
-_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])(?:\s+|(?=[^\x00-\x7f]))|\n+")
 
 
 class Statement(NamedTuple):
@@ -37,16 +41,34 @@ class Statement(NamedTuple):
 def statements_of(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[Statement]:
     """Every statement to the user. `messages`: in wire form; `calls`: rows of `tool_calls`, in
     call order."""
-    found = [
-        (place, sentence)
-        for place, message in enumerate(messages)
-        if message["role"] == "assistant" and not message.get("tool_calls")
-        for sentence in _sentences(message.get("content") or "")
-    ]
-    return [
-        Statement(f"s{number}", place, sentence, "open", "")
-        for number, (place, sentence) in enumerate(found, 1)
-    ]
+    known = KnownRecords(messages, calls)
+    today = today_of(messages, (call["observation"] for call in calls))
+    replies = "\n".join(text for _, text in replies_in(messages))
+    last_call = max((i for i, m in enumerate(messages) if m.get("tool_calls")), default=-1)
+    found: list[Statement] = []
+    for place, text in replies_in(messages):
+        language = language_of(text, replies, known.user_words)
+        for start, end in sentences_in(text, locale(language or READ_IN)):
+            number = f"s{len(found) + 1}"
+            said = text[start:end]
+            found.append(_statement(number, place, said, language, today, known, place > last_call))
+    return found
+
+
+def _statement(
+    number: str,
+    place: int,
+    text: str,
+    language: str | None,
+    today: date | None,
+    known: KnownRecords,
+    is_last: bool,
+) -> Statement:
+    """In a language without a table nothing is decided; values are looked for all the same."""
+    said = read(text, language, today)
+    finding = bind(said, known, is_last=is_last) if language else OPEN
+    excerpts = beside(said, known) if finding is OPEN else ()
+    return Statement(number, place, text, finding.outcome, finding.evidence, excerpts)
 
 
 def truth_by_code(statements: Sequence[Statement]) -> Verdict:
@@ -58,8 +80,3 @@ def truth_by_code(statements: Sequence[Statement]) -> Verdict:
         matched = len(statements) - num_open
         return Verdict(None, 0.0, f"{matched} statements match the records, {num_open} are open.")
     return Verdict(True, 1.0, f"All {len(statements)} statements match the records.")
-
-
-def _sentences(text: str) -> list[str]:
-    parts = (part.strip() for part in _END.split(text))
-    return [part for part in parts if any(map(str.isalnum, part))]

@@ -41,8 +41,8 @@ def passes(kind: str, spec: Row | None, **episode: Any) -> bool:
     )
     assert found is not None
     assert found.evidence.startswith("Expected")
-    assert found.passed == (found.score == 1.0)
-    return found.passed
+    assert found.passed is (found.score == 1.0)
+    return found.score == 1.0
 
 
 ORDER = {"op": "create", "entity": "order", "match": {"customer_id": "CU-1001", "total": 12}}

@@ -1,0 +1,196 @@
+"""What a conversation holds: the records of its calls, results and changes, field by field."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from records.tables.schemas import Row
+from synth.rubrics.values import squeezed
+
+MOST_ROWS = 400
+"""Objects of one conversation's results that are looked at."""
+
+_ID = re.compile(r"(?=.*\d)[A-Za-z\d]+(?:[-_./][A-Za-z\d]+)*")
+_LONGEST_ID = 40
+_WORDS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|[_\W]+")
+
+
+class KnownRow(NamedTuple):
+    """One object of a result, of a call's arguments or of a change."""
+
+    source: str
+    """Where it comes from, as people read it."""
+    values: Mapping[str, Any]
+    own_id: str | None
+    """Of which record it tells the fields; None where it does not say."""
+    ids: frozenset[str]
+    """Everything in it that looks like an id, in lower case."""
+    is_state: bool
+    """Whether the values are a record's, and not what a call asked for or failed with."""
+
+
+class KnownRecords:
+    """The records that a conversation knows, from its calls and their results."""
+
+    def __init__(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> None:
+        self._messages = messages
+        self._calls = calls
+
+    @cached_property
+    def rows(self) -> list[KnownRow]:
+        rows: list[KnownRow] = []
+        for call in self._calls:
+            if len(rows) > MOST_ROWS:
+                break
+            rows += _rows_of(call)
+        return rows[:MOST_ROWS]
+
+    @cached_property
+    def of_record(self) -> Mapping[str, list[KnownRow]]:
+        """Id in lower case -> the rows that are this record's own, in order."""
+        found: dict[str, list[KnownRow]] = {}
+        for row in self.rows:
+            if row.is_state and row.own_id is not None:
+                found.setdefault(row.own_id, []).append(row)
+        return found
+
+    @cached_property
+    def places_of_ids(self) -> Mapping[str, list[int]]:
+        """Id in lower case -> where in `rows` it stands."""
+        found: dict[str, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            for name in row.ids:
+                found.setdefault(name, []).append(place)
+        return found
+
+    @cached_property
+    def names_of_ids(self) -> frozenset[Any]:
+        """The values of rows that are ids, as they are written."""
+        return frozenset(filter(is_id, self.places_of_values))
+
+    @cached_property
+    def places_of_values(self) -> Mapping[Any, list[int]]:
+        """Text or number -> where in `rows` it stands."""
+        found: dict[Any, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            for value in row.values.values():
+                if isinstance(value, str | int | float) and not isinstance(value, bool):
+                    found.setdefault(value, []).append(place)
+        return found
+
+    @cached_property
+    def corpus(self) -> str:
+        """Letters and digits of all that was said, called, found and changed, in lower case, the
+        agent's own replies left out."""
+        parts = [
+            message.get("content") or ""
+            for message in self._messages
+            if message["role"] != "assistant" or message.get("tool_calls")
+        ]
+        for call in self._calls:
+            parts += (str(call["arguments"]), str(call["observation"]), str(call["state_diff"]))
+        return squeezed("\n".join(parts))
+
+    @cached_property
+    def user_words(self) -> str:
+        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "user")
+
+    @cached_property
+    def instructions(self) -> str:
+        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "system")
+
+    def is_settled(self, record_id: str, field: str) -> bool:
+        """Whether the last value seen of a field is still the record's: what calls changed is
+        known, or no call names the record after it."""
+        if any(call["state_diff"] for call in self._calls):
+            return True
+        seen = [
+            place
+            for place, row in enumerate(self.rows)
+            if row.is_state and record_id in row.ids and field in row.values
+        ]
+        later = self.rows[seen[-1] + 1 :] if seen else ()
+        return not any(record_id in row.ids and not row.is_state for row in later)
+
+    def values_of(self, record_id: str, field: str) -> list[Any]:
+        """Everything that this field ever was for the record, was asked to be, or may have been
+        meant for: of each row that names the record at all."""
+        return [
+            row.values[field] for row in self.rows if record_id in row.ids and field in row.values
+        ]
+
+    def others_of(self, record_id: str, field: str) -> list[Any]:
+        """The values of every other field in rows that name the record."""
+        return [
+            value
+            for row in self.rows
+            if record_id in row.ids
+            for name, value in row.values.items()
+            if name != field
+        ]
+
+
+def label_of(field: str) -> str:
+    """A field's name in words, in lower case: `lunch_fee` and `lunchFee` are "lunch fee"."""
+    return " ".join(part for part in _WORDS.split(field) if part).lower()
+
+
+def is_id(value: Any) -> bool:
+    """A word with a digit in it: `LP-58213`, `NX416`; no number, date or time."""
+    return (
+        isinstance(value, str)
+        and len(value) <= _LONGEST_ID
+        and any(map(str.isalpha, value))
+        and _ID.fullmatch(value) is not None
+        and re.match(r"\d{4}-\d{2}-\d{2}", value) is None
+    )
+
+
+def _rows_of(call: Row) -> Iterator[KnownRow]:
+    name = call["name"]
+    yield from _objects(f"{name} was called with", call["arguments"], frozenset(), is_state=False)
+    failed = bool(call["is_error"])
+    result = f"{name} {'failed with' if failed else 'returned'}"
+    yield from _objects(result, _parsed(call["observation"]), frozenset(), is_state=not failed)
+    for change in call["state_diff"] or ():
+        own = str(change["id"]).lower()
+        for part in ("before", "after"):
+            if values := change.get(part):
+                source = f"{name} changed {change['entity']} {change['id']}, {part}:"
+                ids = frozenset({own, *(v.lower() for v in values.values() if is_id(v))})
+                yield KnownRow(source, dict(values), own, ids, True)
+
+
+def _parsed(observation: Any) -> Any:
+    if isinstance(observation, str) and observation.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(observation)
+        except (ValueError, RecursionError):
+            return observation
+    return observation
+
+
+def _objects(
+    source: str, value: Any, above: frozenset[str], *, is_state: bool, depth: int = 0
+) -> Iterator[KnownRow]:
+    """Every object in a JSON value, at any depth; `above`: ids of the objects that it stands in."""
+    if depth > 8:
+        return
+    if isinstance(value, list):
+        for part in value:
+            yield from _objects(source, part, above, is_state=is_state, depth=depth + 1)
+        return
+    if isinstance(value, str) and depth:
+        value = _parsed(value)
+    if not isinstance(value, dict):
+        return
+    plain = {k: v for k, v in value.items() if not isinstance(v, dict | list)}
+    own = [v.lower() for v in plain.values() if is_id(v)]
+    ids = above | frozenset(own)
+    if plain:
+        yield KnownRow(source, plain, own[0] if own else None, ids, is_state)
+    for part in value.values():
+        if isinstance(part, dict | list | str):
+            yield from _objects(source, part, ids, is_state=is_state, depth=depth + 1)

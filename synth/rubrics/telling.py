@@ -1,0 +1,212 @@
+"""Whether the user was told a value: found in any usual spelling, plainly missing, or left open.
+
+Found is what a reply says in so many words: neither denied, nor one of several, nor said of another
+record. Missing is said only where code is sure: the language and the type of the value are read
+here, and nothing in any reply could be the value. All else is open, and the judge decides.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
+from synth.rubrics.episode import Episode, Verdict
+from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
+from synth.rubrics.reading.locales import language_of
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
+from synth.rubrics.reading.sentences import sentences_in
+from synth.rubrics.reading.today import today_of
+from synth.rubrics.values import find_words, is_number, shape_of
+
+QUOTED = 120
+"""Characters of a reply that evidence quotes."""
+
+_CLAUSE = re.compile(r"[.,;:!?()\n\u3002\uff0c\uff1b\uff1a\uff01\uff1f|]")
+
+
+def words_to_user(episode: Episode) -> Iterator[str]:
+    """What the agent told the user."""
+    return (text for _, text in replies_in(episode.messages))
+
+
+def replies_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """(place, text) of what was said to the user; text beside calls is the agent thinking aloud."""
+    for place, message in enumerate(messages):
+        if message["role"] == "assistant" and not message.get("tool_calls"):
+            yield place, message.get("content") or ""
+
+
+@dataclass(frozen=True)
+class _Reply:
+    said: TextReadings
+    is_last: bool
+    is_known: bool
+    """Whether its language has a table."""
+
+    def sentence(self, start: int) -> tuple[int, int]:
+        spans = sentences_in(self.said.text, self.said.table)
+        return next(((a, b) for a, b in spans if a <= start < b), (0, len(self.said.text)))
+
+
+class Telling(NamedTuple):
+    told: bool | None
+    """None: code leaves it open."""
+    why: str
+
+
+class _Hit(NamedTuple):
+    """Where a value stands in a reply."""
+
+    start: int
+    end: int
+    reading: ValueReading | None = None
+
+
+def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
+    replies = replies_of(episode)
+    places = check.places or (None,) * len(check.values)
+    pairs = zip(check.values, places, strict=False)
+    tellings = [telling(value, place, replies) for value, place in pairs]
+    told = sum(t.told is True for t in tellings)
+    evidence = f"Expected the user to be told {', '.join(map(str, check.values))}; told {told}"
+    reasons = "; ".join(t.why for t in tellings)
+    score = told / len(check.values)
+    if any(t.told is False for t in tellings):
+        return Verdict(False, score, f"{evidence}; {reasons}.")
+    if any(t.told is None for t in tellings):
+        return Verdict(None, 0.0, f"{evidence}; {reasons}.")
+    return Verdict(True, score, f"{evidence}; {reasons}.")
+
+
+def replies_of(episode: Episode) -> list[_Reply]:
+    texts = [text for text in words_to_user(episode) if text.strip()]
+    users = [m.get("content") or "" for m in episode.messages if m["role"] == "user"]
+    otherwise = "\n".join(texts), "\n".join(users)
+    today = today_of(episode.messages, (call.observation for call in episode.calls))
+    last = [m["role"] for m in episode.messages][-1:] == ["assistant"]
+    replies = []
+    for place, text in enumerate(texts, 1):
+        language = language_of(text, *otherwise)
+        is_last = last and place == len(texts)
+        said = read(text, language, today)
+        replies.append(_Reply(said, is_last, language is not None or _has_no_words(said)))
+    return replies
+
+
+def _has_no_words(said: TextReadings) -> bool:
+    """Whether a text is values and nothing else, which need no language."""
+    rest = said.lower
+    for reading in said.readings:
+        rest = rest.replace(reading.words.lower(), " ")
+    return not any(map(str.isalpha, rest))
+
+
+def telling(value: CheckedScalar, place: ValuePlace | None, replies: Sequence[_Reply]) -> Telling:
+    """Whether one value is told, and where."""
+    is_open = not all(reply.is_known for reply in replies)
+    why = ""
+    for reply in replies:
+        for hits in _found(value, reply.said):
+            flaw = next((f for h in hits if (f := _flaw(h, reply, place))), None)
+            words = _quoted(reply, hits[0])
+            if flaw is None:
+                return Telling(True, f"{value} in {words}")
+            is_open = is_open or flaw not in PLAIN_FLAWS or not reply.is_last
+            why = why or f"{value} only {flaw} in {words}"
+    others = [reply.said for reply in replies if not (why and reply.is_last)]
+    if is_open or (others and could_be_told(value, others)):
+        return Telling(None, why or f"{value} not found")
+    return Telling(False, why or f"not told: {value}")
+
+
+DENIED, ONE_OF_SEVERAL = "denied", "as one of several"
+PLAIN_FLAWS = (DENIED, ONE_OF_SEVERAL)
+"""Ways of saying a value that leave no doubt that it is not told."""
+
+
+def _found(value: CheckedScalar, said: TextReadings) -> Iterator[list[_Hit]]:
+    """The places of a text that say the value; several at once for a day and a time."""
+    if isinstance(value, int | float):
+        for reading in said.readings:
+            day = reading.days[0] if reading.days else (None, None, None)
+            if is_number(reading, value) or (day[:2] == (None, None) and day[2] == value):
+                yield [_hit(reading)]
+        return
+    parts = parts_of_text(value)
+    if parts:
+        found = [[r for r in said.readings if says_part(r, part)] for part in parts]
+        if all(found):
+            for first in found[0]:
+                nearest = [min(rs, key=lambda r: abs(r.start - first.start)) for rs in found[1:]]
+                yield [_hit(first), *map(_hit, nearest)]
+        return
+    if (match := find_words(said, value)) is not None:
+        yield [_Hit(*match.span())]
+    elif NUMERIC.fullmatch(value):
+        for reading in said.readings:
+            if is_number(reading, float(value)):
+                yield [_hit(reading)]
+
+
+def _hit(reading: ValueReading) -> _Hit:
+    return _Hit(reading.start, reading.end, reading)
+
+
+def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
+    """Why the value does not count as told there; None where it does."""
+    said, table = reply.said, reply.said.table
+    start, end = reply.sentence(hit.start)
+    before, after = said.lower[start : hit.start], said.lower[hit.end : end]
+    clause = table.patterns["turns"].split(_CLAUSE.split(before)[-1])[-1]
+    if table.find("denied", clause):
+        return DENIED
+    is_question = after.rstrip("\"') ").endswith(("?", "\uff1f"))
+    if _is_alternative(hit, said, start, end):
+        sentence = said.lower[start:end]
+        hedged = table.find("openers", sentence) and not table.find("offers", sentence)
+        return ONE_OF_SEVERAL if reply.is_last and hedged and not is_question else "perhaps"
+    if is_question or table.find("negations", clause) or table.find("openers", before):
+        return "perhaps"
+    if place is not None and _of_another(place, said, start, end):
+        return "of another record"
+    return None
+
+
+def _is_alternative(hit: _Hit, said: TextReadings, start: int, end: int) -> bool:
+    """Whether another value of the kind stands beside it, with "or" between the two."""
+    if hit.reading is None:
+        return False
+    joint = said.table.patterns["either"]
+    for other in said.of(hit.reading.kind):
+        if not start <= other.start < end or _overlap(hit.reading, other):
+            continue
+        first, then = sorted((hit.reading, other), key=lambda r: r.start)
+        if first.unit and then.unit and first.unit != then.unit:
+            continue
+        if joint.fullmatch(said.lower[first.end : then.start]):
+            return True
+    return False
+
+
+def _overlap(a: ValueReading, b: ValueReading) -> bool:
+    """Whether two readings can be one value."""
+    return bool({*a.numbers, *a.minutes} & {*b.numbers, *b.minutes}) or any(
+        x == y for x in a.days for y in b.days
+    )
+
+
+def _of_another(place: ValuePlace, said: TextReadings, start: int, end: int) -> bool:
+    """Whether the sentence names another record of the same make, and not the one in question."""
+    named = {r.words.lower() for r in said.of("id") if start <= r.start < end}
+    return place.id.lower() not in named and any(
+        shape_of(name) == shape_of(place.id.lower()) for name in named
+    )
+
+
+def _quoted(reply: _Reply, hit: _Hit) -> str:
+    start, end = reply.sentence(hit.start)
+    if end - start > QUOTED:
+        start = max(start, hit.start - QUOTED // 2)
+        end = min(end, start + QUOTED)
+    return repr(" ".join(reply.said.text[start:end].split()))
