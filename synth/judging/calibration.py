@@ -25,8 +25,7 @@ from synth.judging.judge import TRUE_FINDINGS, JudgeQuestions, judge, prompt_ver
 from synth.judging.judge_rates import CONTROL, PARAPHRASE, MinimumQuality
 from synth.judging.negatives import Attempt, Attempts, Tried
 from synth.judging.perturbation.edited_words import EditedWords
-from synth.judging.perturbation.episodes import PassedEpisode, reported_in
-from synth.judging.perturbation.languages import language_of
+from synth.judging.perturbation.episodes import PassedEpisode, reported_in, said_in
 from synth.judging.perturbation.registry import PERTURBATIONS, PERTURBATIONS_VERSION, order_for
 from synth.judging.review import code_rows, criteria_left, judge_rows, judge_version
 from synth.llm.client import LLM
@@ -34,6 +33,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import Kinds, Verdict
 from synth.rubrics.criteria import JUDGED
 from synth.rubrics.patch import RubricPatch
+from synth.rubrics.reading.locales import language_of
 from synth.rubrics.standing import STANDING_VERSION, TRUTH
 from synth.rubrics.statements.statements import STATEMENTS_VERSION, statements_of
 
@@ -208,10 +208,11 @@ async def try_judge(
     that was made. `place`: the ids of grading and trial. A control costs nothing: it was judged in
     this grading, whose `verdicts` on the trajectory are given. `stored`: earlier rows of
     `calibration` on the trajectory, whose edits are used again."""
+    messages = source.trajectory["messages"]
     place = place | {
         "trajectory_id": item.data["trajectory_id"],
         "split": source.trajectory["split"],
-        "language": language_of(reported_in(source.trajectory["messages"])),
+        "language": language_of(reported_in(messages), said_in(messages)),
     }
     what = item.data["what"]
     if what == CONTROL:

@@ -202,24 +202,28 @@ def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
         table.append(_line("judge, aimed at", "all", aimed))
     table += _lines("judge, by fault", (row for row in rows if not row["expected"]), _sort_of)
     table += _lines("judge, by control", (row for row in rows if row["expected"]), _sort_of)
-    table += _lines("judge, by language", rows, lambda row: row["language"])
-    return table + _lines("judge, by model", rows, _model_of)
+    table += _lines("judge, by language", rows, _language_of)
+    decided = (row for row in rows if row["judge_passed"] is not None)
+    return table + _lines("judge, by model", decided, _model_of)
 
 
 def _sort_of(row: Row) -> str:
     return row["perturbation"]
 
 
+def _language_of(row: Row) -> str:
+    return row["language"] or "other"
+
+
 def _model_of(row: Row) -> str:
     return row["checker_version"].rpartition("@")[0]
 
 
-def _lines(who: str, rows: Iterable[Row], of: Callable[[Row], str | None]) -> list[Row]:
+def _lines(who: str, rows: Iterable[Row], of: Callable[[Row], str]) -> list[Row]:
     """One for each value that rows have, sorted."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        if name := of(row):
-            groups.setdefault(name, []).append(row)
+        groups.setdefault(of(row), []).append(row)
     return [_line(who, name, own) for name, own in sorted(groups.items())]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from records.tables.schemas import Row
 from synth.rubrics.criteria import Criterion, Rubric
 from synth.rubrics.reward import rubric_of
+from synth.rubrics.telling import replies_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,12 @@ class PassedEpisode:
         return rubric_of(self.task)
 
 
-def replies_in(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Places of what the agent told the user."""
-    return [
-        i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")
-    ]
-
-
 def report_in(messages: Sequence[Mapping[str, Any]]) -> int | None:
     """Place of the reply that reports: the longest one since the last call, so that no farewell is
     taken for it. None where the agent said nothing since."""
     last = max((i for i, m in enumerate(messages) if m["role"] == "tool"), default=-1)
-    since = [i for i in replies_in(messages) if i > last]
-    return max(since, key=lambda i: (len(messages[i].get("content") or ""), i), default=None)
+    since = [(len(text), i) for i, text in replies_in(messages) if i > last]
+    return max(since)[1] if since else None
 
 
 def reported_in(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -53,7 +47,7 @@ def reported_in(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def said_in(messages: Sequence[Mapping[str, Any]]) -> str:
     """All that the agent told the user, a reply a paragraph."""
-    return "\n\n".join(messages[i].get("content") or "" for i in replies_in(messages))
+    return "\n\n".join(text for _, text in replies_in(messages))
 
 
 @dataclass
@@ -78,7 +72,8 @@ class EpisodeEdit:
         return [c for c in mine if c["actor"] == "agent"]
 
     def replies(self) -> list[int]:
-        return replies_in(self.messages)
+        """Places of what the agent told the user."""
+        return [place for place, _ in replies_in(self.messages)]
 
     def say(self, text: str, *, instead: bool = False) -> bool:
         """Add to the agent's last words, or replace them. False where it said nothing."""

@@ -12,7 +12,6 @@ from synth.judging.perturbation.attacks import CHANNELS
 from synth.judging.perturbation.edited_words import edited_words
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in, said_in
 from synth.judging.perturbation.faults import BY_NAME, FAULTS, EditedResult, call_to_edit
-from synth.judging.perturbation.languages import language_of
 from synth.judging.perturbation.registry import (
     BY_PHRASE,
     PERTURBATIONS,
@@ -205,25 +204,6 @@ def test_an_edit_that_only_leaves_words_out_is_told_apart() -> None:
     assert edited_words("It costs 25. Bye.", "Bye.").only_removed
     assert not edited_words("It costs 25.", "It costs 65.").only_removed
     assert not edited_words("Bye.", "Bye.").only_removed
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("Your order is on its way and will arrive on Monday.", "en"),
-        ("Ihr Termin ist am Montag und die Praxis hat ihn bestätigt.", "de"),
-        ("Su cita es el lunes y se ha confirmado en la clínica.", "es"),
-        ("Votre rendez-vous est lundi et je vous envoie les détails.", "fr"),
-        ("您的订单已经取消，退款为 25 元。", "zh"),  # noqa: RUF001
-        ("ご予約は月曜日に変更されました。", "ja"),
-        ("25.00", "other"),
-        ("", "other"),
-    ],
-)
-def test_the_language_of_a_reply_is_told_by_script_and_little_words(
-    text: str, language: str
-) -> None:
-    assert language_of(text) == language
 
 
 @pytest.mark.parametrize("one", RECORDED, ids=lambda one: one["fault"])
