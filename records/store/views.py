@@ -7,8 +7,9 @@ the folder may move. Read it from the folder, or tell DuckDB where the folder is
     duckdb -cmd "SET file_search_path = 'data/demo'" -init data/demo/views.sql
 
 The view `trajectories` has, beside the table's columns, those of the newest curation (highest
-commit number), null where there is none. In the view `rephrasings` the newest selection has its say
-in `kept` and `drop_reason`, and `repeats` names the rewrite that one repeats.
+commit number), null where there is none. `sft` has the accepted ones for which a judge's word
+counted, and those of curations that noted nothing of it. In the view `rephrasings` the newest
+selection has its say in `kept` and `drop_reason`, and `repeats` names the rewrite that one repeats.
 """
 
 import re
@@ -41,7 +42,7 @@ _TYPES = {
 _READERS = """
 CREATE OR REPLACE VIEW sft AS
 SELECT trajectory_id, split, messages, tools, train_turns, 1.0::DOUBLE AS weight
-FROM trajectories WHERE accepted;
+FROM trajectories WHERE accepted AND decided_by IS DISTINCT FROM 'code';
 
 CREATE OR REPLACE VIEW rl AS
 SELECT task_id, split, agent_id, rubric, initial_state, seed FROM tasks;

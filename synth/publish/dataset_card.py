@@ -25,6 +25,7 @@ from records.tables.schemas import JSON, Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_report import judge_report
 from synth.pipeline.config import RunConfig
+from synth.publish.decisions import FATES, decisions
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
 from synth.render.yields import yields
@@ -75,6 +76,10 @@ MEANINGS = {
     "judge_mark": "What the judge's word on criteria without a check is worth: calibrated, "
     "not_calibrated, uncertain (its rate is good enough, its interval is not), below_minimum "
     "(it counted for nothing), unmeasured; null where it was not asked",
+    "decided_by": "Whose verdicts the acceptance rests on: code_and_judge, or code, where no "
+    "judge's word counted; null where it was not noted",
+    "self_judged": "Whether the judge is the model that played the agent; null where it was not "
+    "noted",
     "task_id": "Attempts at one task share it",
     "server": "MCP server that executed the calls; null for synthetic tools",
     "variant": "normal, or why the task cannot be done as asked",
@@ -96,6 +101,14 @@ MEANINGS = {
     "run_id": "Digest of the run's settings",
 }
 """Of every column of the `hf` form."""
+
+WHY_LEFT_OUT = {
+    "not_accepted": "rejected, or not curated yet",
+    "code_alone": "accepted by code alone: no judge's word counted for them",
+    "held_out": "held out for evaluation",
+    "unknown_license": "show a tool whose licence is not known",
+}
+"""Of every reason why a trajectory is not exported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +139,8 @@ def write_card(
     facts = _facts(dataset, db)
     body = _template().render(
         contents=contents,
+        parties=FATES,
+        why=WHY_LEFT_OUT,
         columns=[
             (Markup(f"`{name}`"), _type_name(type_), Markup(MEANINGS[name]))
             for name, type_ in contents.columns.items()
@@ -155,6 +170,7 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "recovery": recovery_rates(db),
         "user_faults": user_fault_rates(db),
         "judge": asdict(judged) | {"words": judged.words},
+        "decisions": _decisions(db),
         "simulated": state_accuracy(db),
         "models": models,
         "prompts": _select(db, _PROMPTS),
@@ -167,6 +183,20 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             for role, values in config["roles"].items()
         ],
         "versions": _versions(db),
+    }
+
+
+def _decisions(db: duckdb.DuckDBPyConnection) -> Row:
+    found = decisions(db)
+    return {
+        "thresholds": found.threshold_words,
+        "scored_only": list(found.rule.config.scored_only),
+        "decided_by": found.decided_by,
+        "criteria": found.criteria,
+        "rejected": found.rejected,
+        "judged": found.judged,
+        "self_judged": found.self_judged,
+        "self_judged_words": found.self_judged_words,
     }
 
 

@@ -6,18 +6,21 @@ nulls. Arguments of calls are objects in it: chat templates apply `tojson` to th
 a string a second time. `openai` is JSON lines as OpenAI's own interfaces take them: arguments are
 text, there are no keys but theirs, and `weight` is 0 on assistant messages without loss.
 
-A row is exported when it was accepted, may be trained on (held-out rows need a flag, and get
-splits of their own) and shows only tools of known licence (others need a flag). The rest is
-counted by reason. The folder appears whole or not at all.
+A row is exported when it was accepted, by a judge's word beside code's (what code alone accepted
+needs a flag), may be trained on (held-out rows need a flag, and get splits of their own) and shows
+only tools of known licence (others need a flag). The rest is counted by reason. Every row carries
+what the judge's word on it is worth: in columns, and beside JSON lines, which take no key of ours,
+in `marks.csv`. The folder appears whole or not at all.
 """
 
+import csv
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -84,9 +87,14 @@ COLUMNS: dict[str, pa.DataType] = {
     "score": pa.float64(),
     "tool_licenses": STRS,
     "judge_mark": STR,
+    "decided_by": STR,
+    "self_judged": pa.bool_(),
     **{name: _STORED.field(name).type for name in _AS_STORED},
 }
 """Of the `hf` form, in order."""
+
+MARKS = ("split", "trajectory_id", "judge_mark", "decided_by", "self_judged")
+"""Columns of `marks.csv`: a line a row, in the order of the splits' files."""
 
 
 class Exported(NamedTuple):
@@ -107,6 +115,7 @@ def export_dataset(
     format: Format = "hf",
     include_heldout: bool = False,
     include_unknown_license: bool = False,
+    include_code_alone: bool = False,
 ) -> Exported:
     """Write the folder `out`, which must not exist.
 
@@ -119,6 +128,7 @@ def export_dataset(
         dataset,
         include_heldout=include_heldout,
         include_unknown_license=include_unknown_license,
+        include_code_alone=include_code_alone,
     )
     with new_folder(out) as folder, dataset.connect() as db:
         db.register("chosen", selection.table())
@@ -169,22 +179,32 @@ class Selection:
         )
 
 
-def select(dataset: Dataset, *, include_heldout: bool, include_unknown_license: bool) -> Selection:
-    """Every trajectory of the dataset, chosen or counted by the reason why it is not."""
+def select(
+    dataset: Dataset,
+    *,
+    include_heldout: bool,
+    include_unknown_license: bool,
+    include_code_alone: bool,
+) -> Selection:
+    """Every trajectory of the dataset, chosen or counted by the reason why it is not. A curation
+    that did not note whose word decided leaves nothing out for that."""
     license_of = {t["tool_id"]: t["license"] for t in dataset.rows("tools", ["tool_id", "license"])}
     agents = dataset.rows("agents", ["agent_id", "tool_ids"])
     tools_of = {agent["agent_id"]: agent["tool_ids"] for agent in agents}
     with dataset.connect() as db:
         rows = db.execute(
-            "SELECT trajectory_id, split, agent_id, accepted FROM trajectories ORDER BY 1"
+            "SELECT trajectory_id, split, agent_id, accepted, decided_by FROM trajectories "
+            "ORDER BY 1"
         ).fetchall()
     selection = Selection({split: [] for split in SPLITS}, calibrated=calibrated_gradings(dataset))
     shown: dict[str, str] = {}
-    for trajectory_id, split, agent_id, accepted in rows:
+    for trajectory_id, split, agent_id, accepted, decided_by in rows:
         # of an agent that the dataset does not hold nobody knows the tools
         tools = {i: license_of.get(i) or UNKNOWN for i in tools_of.get(agent_id, [f"? {agent_id}"])}
         if not accepted:
             selection.left_out["not_accepted"] += 1
+        elif decided_by == "code" and not include_code_alone:
+            selection.left_out["code_alone"] += 1
         elif split != "train" and not include_heldout:
             selection.left_out["held_out"] += 1
         elif UNKNOWN in tools.values() and not include_unknown_license:
@@ -202,7 +222,11 @@ def select(dataset: Dataset, *, include_heldout: bool, include_unknown_license: 
 
 def _nothing_left(dataset: Dataset, left_out: Mapping[str, int]) -> str:
     counts = ", ".join(f"{n} {reason}" for reason, n in left_out.items()) or "there is none"
-    flags = {"held_out": "--include-heldout", "unknown_license": "--include-unknown-license"}
+    flags = {
+        "code_alone": "--include-code-alone",
+        "held_out": "--include-heldout",
+        "unknown_license": "--include-unknown-license",
+    }
     advice = [flag for reason, flag in flags.items() if reason in left_out]
     return f"no trajectory of {dataset.root} can be exported: {counts}" + (
         f"; to let some in, add {' or '.join(advice)}" if advice else ""
@@ -246,13 +270,15 @@ def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
 
 
 def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection) -> int:
-    """One JSON-lines file a split; how many arguments are no JSON object."""
+    """One JSON-lines file a split, and the marks; how many arguments are no JSON object."""
     text_arguments = 0
+    marks: list[list[Any]] = []
     for split, ids in selection.ids.items():
         with (folder / f"{split}.jsonl").open("w", encoding="utf-8") as handle:
             for rows in _rows(db, split, 0, len(ids), selection.calibrated):
                 for row in rows:
                     text_arguments += num_text_arguments(row["messages"])
+                    marks.append([row[name] for name in MARKS])
                     line: Row = {"messages": in_openai_form(row["messages"], row["train_turns"])}
                     if tools := json.loads(row["tools"] or "[]"):  # an empty list is refused
                         line["tools"] = tools
@@ -260,6 +286,10 @@ def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Select
                     handle.write(json.dumps(line) + "\n")
             handle.flush()
             os.fsync(handle.fileno())
+    with (folder / "marks.csv").open("w", encoding="utf-8", newline="") as handle:
+        csv.writer(handle).writerows([MARKS, *marks])
+        handle.flush()
+        os.fsync(handle.fileno())
     return text_arguments
 
 
@@ -283,11 +313,10 @@ def _rows(
 
 
 _CHOSEN = f"""
-SELECT sft.*, chosen.tool_licenses, t.score,
-  {JUDGE_MARK} AS judge_mark,
+SELECT t.trajectory_id, t.split, t.messages, t.tools, t.train_turns, 1.0::DOUBLE AS weight,
+  chosen.tool_licenses, t.score, {JUDGE_MARK} AS judge_mark, t.decided_by, t.self_judged,
   d.name AS domain, d.category, k.complexity, {", ".join(f"t.{name}" for name in _AS_STORED)}
 FROM chosen
-JOIN sft USING (trajectory_id)
 JOIN trajectories AS t USING (trajectory_id)
 LEFT JOIN domains AS d USING (domain_id)
 LEFT JOIN tasks AS k ON k.task_id = t.task_id

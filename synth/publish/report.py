@@ -13,8 +13,9 @@ from records.files import write_atomic
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.coverage import coverage_of
+from synth.publish import conversations
+from synth.publish.decisions import FATES
 from synth.publish.summary import DatasetSummary, summarise
-from synth.render import transcript
 from synth.render.figures import number, percent, ratio, usd
 from synth.render.foreign_text import markdown_table, markdown_text
 from synth.render.pages import page
@@ -41,14 +42,15 @@ def write_report(dataset: Dataset, out: Path | None = None, *, seed: int = 0) ->
 
 def report_html(dataset: Dataset, *, seed: int = 0) -> str:
     summary = summarise(dataset)
-    ids = transcript.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
+    ids = conversations.pick(dataset, accepted=ACCEPTED_SHOWN, rejected=REJECTED_SHOWN, seed=seed)
     coverage = coverage_of(dataset, seed=seed)
     return page(
         _TEMPLATE,
         summary=summary,
         tiles=_tiles(summary),
         charts={name: _columns(rows) for name, rows in summary.distributions.items()},
-        conversations=transcript.read(dataset, ids),
+        conversations=conversations.read(dataset, ids),
+        parties=FATES,
         seed=seed,
         coverage=coverage,
         distances=DISTANCES,
@@ -85,9 +87,9 @@ def summary_markdown(dataset: Dataset) -> str:
         for row in summary.yields
     ]
     parts.append(markdown_table(head, rows))
-    for title, counts in (("Outcomes", summary.outcomes), ("Rejected because", summary.drops)):
-        named = [(row["name"], row["n"]) for row in counts]
-        parts += [f"## {title}", markdown_table(("", "trajectories"), named)]
+    outcomes = [(row["name"], row["n"]) for row in summary.outcomes]
+    parts += ["## Outcomes", markdown_table(("", "trajectories"), outcomes)]
+    parts += _decisions_markdown(summary)
     parts.append("## Domains and servers")
     environments = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.environments]
     parts.append(markdown_table(("name", "split", "trajectories", "accepted"), environments))
@@ -130,6 +132,29 @@ def summary_markdown(dataset: Dataset) -> str:
         parts.append(markdown_table(head, played))
     parts += _spending_markdown(summary)
     return "\n\n".join(parts) + "\n"
+
+
+def _decisions_markdown(summary: DatasetSummary) -> list[str]:
+    how, again = summary.decisions, summary.regrading
+    head = ("reason", "criterion", "n", *FATES)
+    decided = [(row["name"], row["n"], row["accepted"]) for row in how.decided_by]
+    parts = [
+        "## How it was decided",
+        f"Accepted from a score of {markdown_text(how.threshold_words)}, trajectories in brackets. "
+        f"{markdown_text(how.self_judged_words)}",
+        markdown_table(("decided by", "trajectories", "accepted"), decided),
+        "Rejected, by reason, criterion and whose failure it is:",
+        markdown_table(head, [tuple(row[name] for name in head) for row in how.rejected]),
+    ]
+    if again:
+        head = ("before", "after", "n", "criterion", "evidence")
+        parts += [
+            "## Graded again",
+            f"{again.earlier['n']} trajectories in both gradings: {again.earlier['accepted']} "
+            f"accepted before, {again.later['accepted']} after.",
+            markdown_table(head, [tuple(row[name] for name in head) for row in again.changes]),
+        ]
+    return parts
 
 
 def _spending_markdown(summary: DatasetSummary) -> list[str]:

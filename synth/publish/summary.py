@@ -15,6 +15,8 @@ from records.tables.schemas import Row
 from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
+from synth.publish.decisions import Decisions, decisions
+from synth.publish.regrading import Regrading, regrading
 from synth.publish.spending import Spending, spending
 from synth.render.intervals import wilson
 from synth.render.yields import yields
@@ -55,8 +57,13 @@ class DatasetSummary:
     all, `ended` (those of them that ended as the user's error)."""
     spending: Spending
     """Tokens and cost by role and model, and requests that did not go well."""
+    decisions: Decisions
+    """By which rule and whose word trajectories were accepted, and what was rejected."""
+    regrading: Regrading | None
+    """What the newest grading decided otherwise than the one before it."""
     agreement: list[Row]
-    """The judge against the code's checks, by kind of criterion."""
+    """The judge against the code's checks by kind, where both decided the same criterion: in older
+    gradings, and where the judge was asked about what code rejects."""
     judge: JudgeReport
     """The judge on perturbed negatives and against people's labels."""
     simulated: list[Row]
@@ -98,6 +105,8 @@ def summarise(dataset: Dataset) -> DatasetSummary:
             recovery=recovery_rates(db),
             user_faults=user_fault_rates(db),
             spending=spent,
+            decisions=decisions(db),
+            regrading=regrading(dataset, db),
             agreement=[_agreement(row) for row in _rows(db, _CONFUSION)],
             judge=judge_report(dataset),
             simulated=state_accuracy(db),
@@ -267,7 +276,7 @@ SELECT code.kind AS kind,
 FROM verdicts AS code
 JOIN verdicts AS judge USING (grading_id, trajectory_id, criterion_id)
 JOIN trajectories USING (grading_id, trajectory_id)
-WHERE code.checked_by = 'code' AND judge.checked_by = 'judge'
+WHERE code.checked_by = 'code' AND judge.checked_by = 'judge' AND code.passed IS NOT NULL
 GROUP BY ALL ORDER BY kind"""
 
 _NOTES = """

@@ -1,5 +1,8 @@
 """One trajectory printed on a terminal to be read."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -8,9 +11,11 @@ from rich.text import Text
 
 from records.errors import ConfigError
 from records.store.dataset import Dataset
-from synth.render import transcript
+from synth.publish import conversations
+from synth.publish.conversations import ShownConversation
+from synth.publish.verdicts_shown import ShownCriterion, ShownStatement
 from synth.render.foreign_text import one_line, shortened, visible
-from synth.render.transcript import OWN_TOOLS, ShownCall, ShownConversation, ShownTurn
+from synth.render.transcript import OWN_TOOLS, ShownCall, ShownTurn
 
 RESULT_CHARS = 1_500
 """Of one tool result; the whole of it is a query away."""
@@ -28,7 +33,7 @@ def show_trajectory(
     dataset: Dataset, trajectory_id: str, *, console: Console | None = None
 ) -> None:
     """Print the trajectory whose id begins so. ConfigError unless exactly one does."""
-    [conversation] = transcript.read(dataset, [full_id(dataset, trajectory_id)])
+    [conversation] = conversations.read(dataset, [full_id(dataset, trajectory_id)])
     (console or Console()).print(_rendered(conversation))
 
 
@@ -51,17 +56,31 @@ def full_id(dataset: Dataset, beginning: str) -> str:
 
 
 def _rendered(talk: ShownConversation) -> Group:
-    row = talk.row
+    parts: list[RenderableType] = [_head(talk)]
+    for turn in talk.turns:
+        parts += _turn(turn)
+        parts += _statements(talk.statements.get(turn.place, ()) if turn.place is not None else ())
+    if talk.criteria:
+        parts += [Rule("criteria", style="bright_black"), *_criteria(talk.criteria)]
+    return Group(*parts)
+
+
+def _head(talk: ShownConversation) -> Table:
+    """The decision, then what the conversation is."""
+    row, decision = talk.row, talk.decision
     fate = "not curated yet"
-    if row["accepted"] is not None:
-        fate = "accepted" if row["accepted"] else f"rejected: {row['drop_reason']}"
-    facts = [
+    if decision.accepted is not None:
+        fate = "accepted" if decision.accepted else f"rejected: {decision.drop_reason}"
+    facts = [("decision", fate)]
+    if decision.failed:
+        facts += _rejecting(decision.failed)
+    facts += [
+        *decision.facts,
         ("trajectory", row["trajectory_id"]),
         ("task", f"{row['task_id']} ({row['variant']}, {row['complexity']})"),
         ("domain or server", row["world"]),
         ("split", row["split"]),
         ("outcome", f"{row['outcome']}, ended by {row['termination_reason']}"),
-        ("curation", fate),
         ("tools", ", ".join(talk.tools)),
     ]
     if row["error"]:
@@ -69,12 +88,14 @@ def _rendered(talk: ShownConversation) -> Group:
     head = Table.grid(padding=(0, 2))
     for name, value in facts:
         head.add_row(Text(name, style="bright_black"), Text(one_line(str(value))))
-    parts: list[RenderableType] = [head]
-    for turn in talk.turns:
-        parts += _turn(turn)
-    if talk.criteria:
-        parts += [Rule("criteria", style="bright_black"), _criteria(talk)]
-    return Group(*parts)
+    return head
+
+
+def _rejecting(one: ShownCriterion) -> list[tuple[str, str]]:
+    facts = [("not passed", f"{one.criterion} ({one.decided_by}): {one.words}")]
+    if one.quote:
+        facts.append(("quote", one.quote))
+    return [*facts, *(("", line) for line in one.evidence if line.startswith(one.decided_by))]
 
 
 def _turn(turn: ShownTurn) -> list[RenderableType]:
@@ -104,20 +125,40 @@ def _call(call: ShownCall) -> Text:
     return text
 
 
-def _criteria(talk: ShownConversation) -> Table:
-    """Evidence stands where somebody found against the agent; folded, for long words count too."""
+def _statements(statements: Sequence[ShownStatement]) -> list[RenderableType]:
+    """False ones with their evidence; the others in one line."""
+    parts: list[RenderableType] = []
+    for one in statements:
+        if one.is_true is False:
+            text = Text(f"FALSE ({one.finding}, {one.found_by}): ", style="red")
+            text.append(one_line(one.says))
+            for words in filter(None, (one.evidence, one.quote)):
+                text.append(f"\n  {one_line(words)}", style="bright_black")
+            parts.append(Padding(text, (0, 0, 0, 2)))
+    counts = Counter(one.finding for one in statements if one.is_true is not False)
+    if counts:
+        words = ", ".join(f"{finding}: {n}" for finding, n in counts.items())
+        parts.append(Padding(Text(f"statements ({words})", style="bright_black"), (0, 0, 0, 2)))
+    return parts
+
+
+def _criteria(criteria: Sequence[ShownCriterion]) -> list[RenderableType]:
+    """Evidence stands where somebody found against the agent, folded, for long words count too;
+    what passed is one line."""
     table = Table("criterion", "kind", "code", "judge", box=None)
     table.add_column("evidence", overflow="fold")
-    for one in talk.criteria:
-        evidence = one.evidence if False in (one.code, one.judge) else ()
+    against = [one for one in criteria if one.passed is not True]
+    for one in against:
         table.add_row(
-            Text(one_line(one.words or one.criterion)),
-            Text(one_line(one.kind)),
+            Text(one_line(one.criterion)),
+            Text(one_line(one.kind) if one.mandatory else f"{one_line(one.kind)}, scored"),
             _passed(one.code),
             _passed(one.judge),
-            Text("\n".join(map(one_line, evidence)), style="bright_black"),
+            Text("\n".join(map(one_line, one.evidence)), style="bright_black"),
         )
-    return table
+    passed = [f"{one.criterion} ({one.decided_by})" for one in criteria if one.passed]
+    line = Text(one_line(f"passed: {', '.join(passed)}"), style="green")
+    return [*([table] if against else []), *([line] if passed else [])]
 
 
 def _passed(value: bool | None) -> Text:

@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from synth.render.figures import number, percent, ratio, usd
-from synth.render.foreign_text import shortened, visible
+from synth.render.foreign_text import one_line, shortened, visible
 
 SHOWN_CHARS = 6_000
 """Of one text in the report: a page and a half."""
@@ -38,7 +38,8 @@ def _template(path: Path) -> jinja2.Template:
         "percent": percent,
         "ratio": ratio,
         "usd": usd,
-        "shortened": lambda text: shortened(text, SHOWN_CHARS),
+        "one_line": lambda text, limit: shortened(one_line(text), limit),
+        "shortened": lambda text, limit=SHOWN_CHARS: shortened(text, limit),
     }
     return environment.from_string(path.read_text(encoding="utf-8"))
 

@@ -1,17 +1,13 @@
-"""A stored trajectory put together to be read: turns, calls with their results, criteria.
+"""A stored conversation put together to be read: turns, and calls with their results.
 
 Texts are as they were written; what shows them makes them safe (synth.render.foreign_text,
 autoescape).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import duckdb
-
-from records.digest import digest
-from records.store.dataset import Dataset
 from records.tables.schemas import Row
 
 OWN_TOOLS = "user's own tools"
@@ -39,62 +35,8 @@ class ShownTurn(NamedTuple):
     calls: tuple[ShownCall, ...]
     trained: bool | None
     """Whether the turn carries loss; None where that was never decided."""
-
-
-class JudgedCriterion(NamedTuple):
-    criterion: str
-    kind: str
-    words: str
-    mandatory: bool
-    code: bool | None
-    judge: bool | None
-    evidence: tuple[str, ...]
-    """Of each checker, with its name."""
-
-
-class ShownConversation(NamedTuple):
-    row: Row
-    """Typed columns of the trajectory and its newest curation; `world` is its domain or server."""
-    turns: tuple[ShownTurn, ...]
-    tools: tuple[str, ...]
-    criteria: tuple[JudgedCriterion, ...]
-
-
-def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
-    """The conversations with these ids, in this order; ids that are not there are left out."""
-    with dataset.connect() as db:
-        rows = {r["trajectory_id"]: r for r in _select(db, _TRAJECTORIES, trajectory_ids)}
-        calls = _select(db, _CALLS, trajectory_ids)
-        verdicts = _select(db, _VERDICTS, trajectory_ids)
-    return [
-        _conversation(
-            rows[i],
-            [c for c in calls if c["trajectory_id"] == i],
-            [v for v in verdicts if v["trajectory_id"] == i],
-        )
-        for i in trajectory_ids
-        if i in rows
-    ]
-
-
-def pick(dataset: Dataset, *, accepted: int, rejected: int, seed: int) -> list[str]:
-    """Ids of trajectories that show what there is: worlds in turn, and reasons of rejection."""
-    with dataset.connect() as db:
-        rows = _select(db, _CHOICE, None)
-    rows.sort(key=lambda row: digest(seed, row["trajectory_id"]))
-    good = [row for row in rows if row["accepted"]]
-    bad = [row for row in rows if row["accepted"] is False]
-    return _varied(good, "world", accepted) + _varied(bad, "drop_reason", rejected)
-
-
-def _varied(rows: Iterable[Row], column: str, limit: int) -> list[str]:
-    """Ids of rows with values of the column that were seen least, first come first served."""
-    groups: dict[Any, list[str]] = {}
-    for row in rows:
-        groups.setdefault(row[column], []).append(row["trajectory_id"])
-    rounds = max(map(len, groups.values()), default=0)
-    ids = [group[i] for i in range(rounds) for group in groups.values() if i < len(group)]
-    return ids[:limit]
+    place: int | None
+    """In the conversation's messages; None for what the user did unseen by the agent."""
 
 
 def turns_of(
@@ -129,6 +71,7 @@ def turns_of(
                 _text(message.get("reasoning_content")),
                 tuple(_call(call, results, calls) for call in asked),
                 trained,
+                index,
             )
         )
     return turns + [_own_turn(calls) for calls in own.values()]
@@ -145,7 +88,7 @@ def _own_turn(calls: Sequence[Row]) -> ShownTurn:
         )
         for call in calls
     )
-    return ShownTurn(OWN_TOOLS, "", "", made, None)
+    return ShownTurn(OWN_TOOLS, "", "", made, None, None)
 
 
 def _call(
@@ -188,69 +131,3 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _conversation(row: Row, calls: Sequence[Row], verdicts: Sequence[Row]) -> ShownConversation:
-    messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
-    rubric = json.loads(row["rubric"] or "{}")
-    return ShownConversation(
-        row={k: v for k, v in row.items() if k not in ("messages", "tools", "rubric")},
-        turns=tuple(turns_of(messages, calls, row["train_turns"])),
-        tools=tuple(str(tool.get("function", {}).get("name")) for tool in tools),
-        criteria=tuple(_criteria(rubric.get("criteria", []), verdicts)),
-    )
-
-
-def _criteria(rubric: Sequence[Row], verdicts: Sequence[Row]) -> list[JudgedCriterion]:
-    """One line a criterion, failed ones first."""
-    words = {c["id"]: c.get("words", "") for c in rubric}
-    by_id: dict[str, list[Row]] = {}
-    for verdict in verdicts:
-        by_id.setdefault(verdict["criterion_id"], []).append(verdict)
-    found = []
-    for criterion, rows in by_id.items():
-        passed = {row["checked_by"]: row["passed"] for row in rows}
-        found.append(
-            JudgedCriterion(
-                criterion=criterion,
-                kind=rows[0]["kind"],
-                words=words.get(criterion, ""),
-                mandatory=bool(rows[0]["mandatory"]),
-                code=passed.get("code"),
-                judge=passed.get("judge"),
-                evidence=tuple(
-                    f"{r['checked_by']}: {r['evidence']}" for r in rows if r["evidence"]
-                ),
-            )
-        )
-    return sorted(found, key=lambda judged: False not in (judged.code, judged.judge))
-
-
-def _select(
-    db: duckdb.DuckDBPyConnection, query: str, ids: Sequence[str] | None
-) -> list[dict[str, Any]]:
-    cursor = db.execute(query, [list(ids)] if ids is not None else [])
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
-_TRAJECTORIES = """
-SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
-  coalesce(t.server, d.name, t.domain_id, '?') AS world,
-  k.complexity, k.rubric
-FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
-WHERE list_contains($1, t.trajectory_id)"""
-
-_CALLS = """
-SELECT trajectory_id, tool_call_id, executed_by, is_error, error_code, injected_outcome,
-  policy_violations,  actor, turn, name, arguments, observation
-FROM tool_calls WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, call_index"""
-
-_VERDICTS = """
-SELECT trajectory_id, criterion_id, v.kind, checked_by, mandatory, passed, evidence
-FROM verdicts AS v JOIN trajectories USING (trajectory_id, grading_id)
-WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, criterion_id, checked_by"""
-
-_CHOICE = """
-SELECT trajectory_id, accepted, drop_reason, coalesce(server, domain_id) AS world
-FROM trajectories ORDER BY trajectory_id"""

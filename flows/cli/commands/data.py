@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from flows.cli.shared.options import DatasetOption, Flag, Json
-from flows.cli.shared.output import print_rows
+from flows.cli.shared.output import print_rows, say
 from records.errors import SynthError
 
 
@@ -89,6 +89,7 @@ def export(
     format_: Annotated[Literal["hf", "openai"], Parameter(name="--format")] = "hf",
     include_heldout: Flag = False,
     include_unknown_license: Flag = False,
+    include_code_alone: Flag = False,
 ) -> None:
     """Write the accepted trajectories for other trainers, with a dataset card.
 
@@ -104,6 +105,9 @@ def export(
         Also write rows held out for evaluation, in splits of their own.
     include_unknown_license
         Also write rows whose tools state no licence.
+    include_code_alone
+        Also write rows that code alone accepted, since no judge's word counted: there was none, or
+        it is below its minimum quality.
     """
     from flows.runtime.settings import open_dataset, writing_to
     from synth.publish.export import export_dataset
@@ -116,6 +120,12 @@ def export(
             format=format_,
             include_heldout=include_heldout,
             include_unknown_license=include_unknown_license,
+            include_code_alone=include_code_alone,
+        )
+    if n := written.left_out.get("code_alone"):
+        say(
+            f"left out {n} that code alone accepted (no judge's word counted); to let them in, add "
+            "--include-code-alone"
         )
     print(json.dumps(written._asdict()))  # noqa: T201
 

@@ -1,4 +1,4 @@
-"""`synth sql`, `synth replay` and `synth diff --bytes` as a user calls them, and how they end."""
+"""`synth sql`, `replay`, `export` and `diff --bytes` as a user calls them, and how they end."""
 
 import json
 import shutil
@@ -9,6 +9,8 @@ import pytest
 from records.store.dataset import Dataset
 from tests.flows.conftest import Synth
 from tests.flows.pipeline_work import SMALL
+from tests.synth.publish.judged import curate, decision
+from tests.synth.small_dataset import trajectory, write_dataset
 
 
 @pytest.fixture
@@ -86,3 +88,17 @@ def test_diff_names_the_table_and_the_value(refusal: Synth, copy: Path, small_ru
     done = refusal("diff", str(copy), str(small_run))
     assert done.returncode == 1
     assert f"tool_calls ('{i}', 0) error_code made_up " in done.stdout
+
+
+def test_export_tells_what_it_leaves_out_and_the_flag_that_lets_it_in(
+    refusal: Synth, tmp_path: Path
+) -> None:
+    dataset = write_dataset(tmp_path / "d", [(trajectory(name), None) for name in ("a", "b")])
+    curate(dataset, [decision("a", None, decided_by="code"), decision("b", None)])
+    done = refusal("export", "d", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["left_out"] == {"code_alone": 1}
+    assert "left out 1 that code alone accepted (no judge's word counted)" in done.stderr
+    done = refusal("export", "d", "--out", "all", "--include-code-alone")
+    assert json.loads(done.stdout)["left_out"] == {}
+    assert "left out" not in done.stderr

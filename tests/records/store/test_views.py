@@ -144,6 +144,14 @@ def test_the_newest_curation_counts_whatever_it_is_called(full: Dataset) -> None
     assert ask(full, query) == plainly(full.root, query) == [("a",), ("c",)]
 
 
+def test_sft_leaves_out_what_no_judge_decided(full: Dataset) -> None:
+    decided = {"a": "code", "b": "code_and_judge", "c": None}
+    rows = [curated(i, accepted=True, by="2", decided_by=by) for i, by in decided.items()]
+    commit(full, 2, curation=rows)
+    query = "SELECT trajectory_id FROM sft ORDER BY ALL"
+    assert ask(full, query) == plainly(full.root, query) == [("b",), ("c",)]
+
+
 def test_a_retried_trajectory_is_not_accepted_by_the_old_attempts_curation(full: Dataset) -> None:
     commit(full, 2, trajectories=trajectories("a", outcome="passed"), supersedes=True)
     query = "SELECT outcome, accepted FROM trajectories WHERE trajectory_id = 'a'"

@@ -1,5 +1,6 @@
 """Exports: other programs read them as they are meant, and what must not leave stays."""
 
+import csv
 import errno
 import json
 import os
@@ -21,6 +22,7 @@ from synth.publish.export_messages import in_openai_form, what_is_wrong, with_ob
 from synth.publish.new_folder import new_folder
 from tests.killing import killed_everywhere
 from tests.synth.publish.export_work import export_into, write_folder
+from tests.synth.publish.judged import curate, decision
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
 HERMES = """
@@ -199,6 +201,65 @@ def test_an_agent_that_nobody_knows_has_tools_of_unknown_licence(tmp_path: Path)
     assert (made.rows, made.left_out) == ({"train": 1}, {"unknown_license": 1})
 
 
+MARKED = {
+    "both": {},
+    "itself": {"self_judged": True, "judge_status": "uncertain"},
+    "alone": {"decided_by": "code", "judge_status": "below_minimum"},
+    "unasked": {"decided_by": "code", "judge_status": None},
+}
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Accepted ones, of which code alone decided two; of `older` nothing is noted."""
+    rows = [(trajectory(name), None) for name in (*MARKED, "older")]
+    made = write_dataset(tmp_path_factory.mktemp("marked") / "data", rows)
+    curate(made, [decision(name, None, **marks) for name, marks in MARKED.items()])
+    return made
+
+
+def test_what_code_alone_accepted_stays_unless_asked_for(marked: Dataset, tmp_path: Path) -> None:
+    made = export_dataset(marked, tmp_path / "out")
+    assert (made.rows, made.left_out) == ({"train": 3}, {"code_alone": 2})
+    with marked.connect() as db:
+        view = db.execute("SELECT trajectory_id FROM sft ORDER BY 1").fetchall()
+    table = pq.read_table(tmp_path / "out/data/train-00000-of-00001.parquet")
+    assert table["trajectory_id"].to_pylist() == [i for (i,) in view] == ["both", "itself", "older"]
+    assert "- code\\_alone: 2 (accepted by code alone" in (tmp_path / "out/README.md").read_text()
+    more = export_dataset(marked, tmp_path / "all", include_code_alone=True)
+    assert (more.rows, more.left_out) == ({"train": 5}, {})
+
+
+def test_where_code_alone_accepted_everything_the_flag_is_named(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", [(trajectory("t"), None)])
+    curate(dataset, [decision("t", None, decided_by="code")])
+    with pytest.raises(ConfigError, match=r"1 code_alone; .* add --include-code-alone$"):
+        export_dataset(dataset, tmp_path / "out")
+
+
+def test_every_row_of_both_forms_says_what_the_judges_word_on_it_is_worth(
+    marked: Dataset, tmp_path: Path
+) -> None:
+    export_dataset(marked, tmp_path / "hf", include_code_alone=True)
+    export_dataset(marked, tmp_path / "openai", format="openai", include_code_alone=True)
+    table = pq.read_table(tmp_path / "hf/data/train-00000-of-00001.parquet")
+    stored = [tuple(row[name] for name in export.MARKS) for row in table.to_pylist()]
+    assert stored == [
+        ("train", "alone", "below_minimum", "code", False),
+        ("train", "both", "not_calibrated", "code_and_judge", False),
+        ("train", "itself", "uncertain", "code_and_judge", True),
+        ("train", "older", None, None, None),
+        ("train", "unasked", None, "code", False),
+    ]
+    with (tmp_path / "openai/marks.csv").open(newline="") as handle:
+        [head, *lines] = csv.reader(handle)
+    assert tuple(head) == export.MARKS
+    texts = [["" if value is None else str(value) for value in row] for row in stored]
+    assert lines == texts
+    rows = (tmp_path / "openai/train.jsonl").read_text().splitlines()
+    assert len(rows) == len(lines)
+
+
 def test_nothing_accepted_is_said(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", [(trajectory("a"), "low_score")])
     with pytest.raises(ConfigError, match=r"can be exported: 1 not_accepted$"):
@@ -221,7 +282,7 @@ def test_the_card_says_what_it_is_and_how_it_was_made(dataset: Dataset, tmp_path
     assert "| rollouts | 8 | 6 | 0 | 1 | 1 | infra\\_error 1 |" in body
     assert "| agent | offline\\-model | 5 |" in body
     assert "| `heldout_task` | 1 |" in body
-    assert "- not\\_accepted: 1" in body
+    assert "- not\\_accepted: 1 (rejected" in body
     names = pq.read_schema(tmp_path / "out/data/train-00000-of-00001.parquet").names
     assert all(f"| `{name}` |" in body for name in names)
     metadata = json.loads((tmp_path / "out" / "metadata.json").read_text())

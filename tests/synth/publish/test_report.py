@@ -16,6 +16,7 @@ from synth.publish.report import report_html, summary_markdown, write_report
 from synth.publish.summary import kappa, summarise
 from synth.render.foreign_text import markdown_text, visible
 from tests.records.rows import row
+from tests.synth.publish.judged import REPLY, curate, decision, verdict
 from tests.synth.small_dataset import (
     MODEL,
     START,
@@ -49,13 +50,19 @@ def hostile_trajectory(trajectory_id: str) -> Row:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     rows = [(hostile_trajectory("a"), None), (hostile_trajectory("b"), HOSTILE)]
-    return write_dataset(
+    dataset = write_dataset(
         tmp_path_factory.mktemp("hostile") / "data",
         rows,
         domain=HOSTILE,
         model=HOSTILE,
         words=HOSTILE,
     )
+    said = {"id": "s1", "message": REPLY, "says": HOSTILE, "finding": "not_shown"}
+    said |= {"evidence": HOSTILE, "quote": HOSTILE, "supported": True}
+    words = {"evidence": HOSTILE, "quote": HOSTILE, "details": [said]}
+    failed = verdict("b", "truth", "judge", False, **words)
+    curate(dataset, [decision("b", HOSTILE, failed_criterion="truth")], [failed])
+    return dataset
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from rich.console import Console
 
 from records.errors import ConfigError
 from records.store.dataset import Dataset
+from synth.publish.conversations import pick
 from synth.publish.view import show_trajectory
-from synth.render.transcript import pick, turns_of
+from synth.render.transcript import turns_of
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07 [red]markup[/red] \u202e:smile:"

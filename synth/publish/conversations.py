@@ -1,0 +1,124 @@
+"""Stored trajectories put together to be read: the turns, and what was decided about them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import duckdb
+
+from records.digest import digest
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.publish.decisions import DecisionRule, decision_rule
+from synth.publish.verdicts_shown import (
+    ShownCriterion,
+    ShownDecision,
+    ShownStatement,
+    criteria_of,
+    decision_on,
+    statements_by_message,
+)
+from synth.render.transcript import ShownTurn, turns_of
+
+
+class ShownConversation(NamedTuple):
+    row: Row
+    """Typed columns of the trajectory and its newest curation; `world` is its domain or server."""
+    turns: tuple[ShownTurn, ...]
+    tools: tuple[str, ...]
+    decision: ShownDecision
+    statements: dict[int, tuple[ShownStatement, ...]]
+    """The agent's, by `ShownTurn.place`."""
+    criteria: tuple[ShownCriterion, ...]
+    """Those that were not passed first."""
+
+
+def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
+    """The conversations with these ids, in this order; ids that are not there are left out."""
+    with dataset.connect() as db:
+        rows = {r["trajectory_id"]: r for r in _select(db, _TRAJECTORIES, trajectory_ids)}
+        calls = _select(db, _CALLS, trajectory_ids)
+        verdicts = _select(db, _VERDICTS, trajectory_ids)
+        rule = decision_rule(db)
+    return [
+        _conversation(
+            rows[i],
+            [c for c in calls if c["trajectory_id"] == i],
+            [_parsed(v) for v in verdicts if v["trajectory_id"] == i],
+            rule,
+        )
+        for i in trajectory_ids
+        if i in rows
+    ]
+
+
+def pick(dataset: Dataset, *, accepted: int, rejected: int, seed: int) -> list[str]:
+    """Ids of trajectories that show what there is: worlds in turn, and reasons of rejection."""
+    with dataset.connect() as db:
+        rows = _select(db, _CHOICE, None)
+    rows.sort(key=lambda row: digest(seed, row["trajectory_id"]))
+    good = [row for row in rows if row["accepted"]]
+    bad = [row for row in rows if row["accepted"] is False]
+    return _varied(good, "world", accepted) + _varied(bad, "drop_reason", rejected)
+
+
+def _varied(rows: Iterable[Row], column: str, limit: int) -> list[str]:
+    """Ids of rows with values of the column that were seen least, first come first served."""
+    groups: dict[Any, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row[column], []).append(row["trajectory_id"])
+    rounds = max(map(len, groups.values()), default=0)
+    ids = [group[i] for i in range(rounds) for group in groups.values() if i < len(group)]
+    return ids[:limit]
+
+
+def _conversation(
+    row: Row, calls: Sequence[Row], verdicts: Sequence[Row], rule: DecisionRule
+) -> ShownConversation:
+    messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
+    rubric = json.loads(row["rubric"] or "{}")
+    criteria = criteria_of(
+        rubric.get("criteria", []), verdicts, judge_counts=row["decided_by"] != "code"
+    )
+    return ShownConversation(
+        row={k: v for k, v in row.items() if k not in ("messages", "tools", "rubric")},
+        turns=tuple(turns_of(messages, calls, row["train_turns"])),
+        tools=tuple(str(tool.get("function", {}).get("name")) for tool in tools),
+        decision=decision_on(row, criteria, rule.threshold(rubric)),
+        statements=statements_by_message(verdicts),
+        criteria=tuple(criteria),
+    )
+
+
+def _parsed(verdict: Row) -> Row:
+    return verdict | {"details": json.loads(verdict["details"] or "null")}
+
+
+def _select(
+    db: duckdb.DuckDBPyConnection, query: str, ids: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    cursor = db.execute(query, [list(ids)] if ids is not None else [])
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+_TRAJECTORIES = """
+SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
+  coalesce(t.server, d.name, t.domain_id, '?') AS world,
+  k.complexity, k.rubric
+FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
+WHERE list_contains($1, t.trajectory_id)"""
+
+_CALLS = """
+SELECT trajectory_id, tool_call_id, executed_by, is_error, error_code, injected_outcome,
+  policy_violations, actor, turn, name, arguments, observation
+FROM tool_calls WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, call_index"""
+
+_VERDICTS = """
+SELECT trajectory_id, criterion_id, v.kind, checked_by, mandatory, passed, evidence, quote, details
+FROM verdicts AS v JOIN trajectories USING (trajectory_id, grading_id)
+WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, criterion_id, checked_by"""
+
+_CHOICE = """
+SELECT trajectory_id, accepted, drop_reason, coalesce(server, domain_id) AS world
+FROM trajectories ORDER BY trajectory_id"""
