@@ -12,6 +12,7 @@ from offline_llm.rewriter.rewrite import request_of, rewrite
 from offline_llm.roles import dual_control
 from offline_llm.roles.agent import agent
 from offline_llm.roles.claims_judge import judge_claims
+from offline_llm.roles.faults import paraphrase, second_reading, write_fault
 from offline_llm.roles.judge import judge
 from offline_llm.roles.user import user_turn
 from offline_llm.server.request import ChatRequest
@@ -34,6 +35,9 @@ _JOBS: dict[str, Job] = {
     "domain": write_domain,
     "user_turn": user_turn,
     "judgement": judge,
+    "written_fault": write_fault,
+    "paraphrase": paraphrase,
+    "second_reading": second_reading,
     "claims": judge_claims,
     "simulate_call": simulate_call,
     "world_sketch": write_environment,

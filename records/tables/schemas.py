@@ -342,9 +342,18 @@ TABLES: dict[str, TableSpec] = {
                 "detail": STR,
                 "checker_version": STR,
                 "split": STR,
+                "trial_id": STR,
+                "outcome": STR,
+                "confirmed_by": STR,
+                "named": BOOL,
+                "language": STR,
+                "edit": JSON,
             },
             content=True,
             owner="trajectories",
+            defaults=dict.fromkeys(
+                ("trial_id", "outcome", "confirmed_by", "named", "language", "edit")
+            ),
         ),
         _table(
             "curation",

@@ -1,6 +1,6 @@
 """The settings of runs that judge trajectories."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -29,7 +29,24 @@ class GradeConfig(JudgedConfig):
 
     KIND: ClassVar[str] = "grade"
     STAGES: ClassVar[tuple[str, ...]] = ("grading", "calibration", "curation")
-    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {"judge": RoleConfig()}
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
+        "generator": RoleConfig(),
+        "judge": RoleConfig(),
+    }
 
     name: str = Field(default="grade", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
+
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        """The generator writes the perturbed negatives that the judge is tried with, if any."""
+        tried = self.judging.perturbed_share > 0
+        return {role: own for role, own in self.roles.items() if role != "generator" or tried}
+
+    def identity(self) -> dict[str, Any]:
+        """Without the generator where the offline model plays it: runs were made before there was
+        one, and their ids stay."""
+        values = super().identity()
+        own = {role: own for role, own in values["roles"].items() if role != "generator"}
+        if values["roles"]["generator"] == RoleConfig().identity():
+            values["roles"] = own
+        return values

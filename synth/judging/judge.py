@@ -30,7 +30,7 @@ from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.criteria import Criterion
 from synth.rubrics.standing import STANDING_IDS
-from synth.rubrics.statements.statements import Statement
+from synth.rubrics.statements.statements import ReplyStatement
 
 PROMPT = "judgement"
 
@@ -63,7 +63,7 @@ class JudgeQuestions:
     tools: Sequence[Row]
     """What the agent was offered."""
     criteria: Sequence[Criterion]
-    statements: Sequence[Statement]
+    statements: Sequence[ReplyStatement]
     """Those that code left open."""
 
 
@@ -166,7 +166,7 @@ _UNSUPPORTED = (
 )
 
 
-def _shown(statement: Statement) -> dict[str, Any]:
+def _shown(statement: ReplyStatement) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": statement.id, "says": statement.text}
     return shown | ({"beside": list(statement.beside)} if statement.beside else {})
 

@@ -1,22 +1,33 @@
 """How good a judge is: its rates on perturbed negatives and on what was fine, and what they decide.
 
-Kind by kind, whether the judge's word counts (`judge_status_of`); people's labels only decide
-whether a kind may be called calibrated.
+All kinds of failures together decide whether the judge's word counts (`judge_status_of`); people's
+labels only decide whether it may be called calibrated.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from records.config import Config
 from records.tables.schemas import Row
 from synth.render.intervals import wilson
-from synth.rubrics.criteria import JUDGED
+
+CONTROL = "control"
+"""The `perturbation` of an episode that was left as it is."""
+
+PARAPHRASE = "paraphrase"
+"""The `perturbation` of an episode whose report was put into other words."""
 
 CALIBRATED_AT = 50
-"""Criteria of one kind that people have labelled, from which on it may be called calibrated."""
+"""Criteria that people have labelled, from which on a judge may be called calibrated."""
+
+CALIBRATED_KAPPA = 0.6
+"""Least kappa of judge and people for that: substantial agreement, by Landis and Koch (1977)."""
+
+CALIBRATED_KAPPA_LOW = 0.4
+"""Least lower bound of its interval (95%)."""
 
 JudgeStatus = Literal["measured", "uncertain", "below_minimum", "unmeasured"]
 """measured: at the minimum quality, and the upper bound of the rate of false accepts is, too.
@@ -31,12 +42,12 @@ class MinimumQuality(Config):
     RENAMED: ClassVar[dict[str, str]] = {"min_perturbed": "min_plants"}
 
     max_false_accept: float = Field(default=0.2, ge=0.0, le=1.0)
-    """Largest share of the perturbed negatives of a kind that it may pass. The upper bound of its
-    interval (Wilson's, 95%) must not lie above, either, for the kind to be called measured."""
+    """Largest share of the perturbed negatives that it may pass. The upper bound of its interval
+    (Wilson's, 95%) must not lie above, either, for the judge to be called measured."""
     min_kappa: float = Field(default=0.4, ge=-1.0, le=1.0)
-    """Least kappa of its verdicts on perturbed negatives and untouched episodes together."""
+    """Least kappa of its verdicts on perturbed negatives and on controls together."""
     min_perturbed: int = Field(default=10, ge=1)
-    """With fewer of a kind, the kind is unmeasured: accepted by, and marked so."""
+    """With fewer, the judge is unmeasured: accepted by, and marked so."""
 
 
 class Rates(NamedTuple):
@@ -67,6 +78,28 @@ class Rates(NamedTuple):
             self.num_failures - self.false_accepts,
         )
 
+    @property
+    def kappa_low(self) -> float | None:
+        """Kappa at the lower bound of the observed agreement (Wilson's, 95%), with the agreement by
+        chance as it is."""
+        n = self.num_failures + self.num_fine
+        observed = self.true_accepts + self.num_failures - self.false_accepts
+        chance = _by_chance(n, self.true_accepts + self.false_accepts, self.num_fine)
+        if chance is None or self.kappa is None:
+            return None
+        low, _ = wilson(observed, n)
+        return (low - chance) / (1 - chance)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Of a judge against people's labels: enough of them, and agreement worth the word."""
+        if self.num_failures + self.num_fine < CALIBRATED_AT:
+            return False
+        agreed, low = self.kappa, self.kappa_low
+        if agreed is None or low is None:
+            return False
+        return agreed >= CALIBRATED_KAPPA and low >= CALIBRATED_KAPPA_LOW
+
     def row(self) -> Row:
         return self._asdict() | {
             "fpr": self.fpr,
@@ -87,12 +120,17 @@ def kappa(both: int, judge_only: int, code_only: int, neither: int) -> float | N
     `judge_only`: passed by the judge and not by the code; `code_only` the other way round.
     """
     n = both + judge_only + code_only + neither
+    chance = _by_chance(n, both + judge_only, both + code_only)
+    return None if chance is None else ((both + neither) / n - chance) / (1 - chance)
+
+
+def _by_chance(n: int, passed_by_one: int, passed_by_other: int) -> float | None:
+    """Agreement by chance of two raters who passed so many of n; None where it explains all."""
     if n == 0:
         return None
-    observed = (both + neither) / n
-    judged, code = (both + judge_only) / n, (both + code_only) / n
-    chance = judged * code + (1 - judged) * (1 - code)
-    return None if chance >= 1 else (observed - chance) / (1 - chance)
+    one, other = passed_by_one / n, passed_by_other / n
+    chance = one * other + (1 - one) * (1 - other)
+    return None if chance >= 1 else chance
 
 
 def rates_of(outcomes: Iterable[tuple[bool, bool]]) -> Rates:
@@ -106,27 +144,17 @@ def rates_of(outcomes: Iterable[tuple[bool, bool]]) -> Rates:
     )
 
 
-def judge_rates(rows: Iterable[Row]) -> dict[str, Rates]:
-    """The judge's rates by kind of criterion, from rows of `calibration` of one grading."""
-    outcomes: dict[str, list[tuple[bool, bool]]] = {}
-    for row in rows:
-        if row["judge_passed"] is not None:
-            outcomes.setdefault(row["kind"], []).append((row["expected"], row["judge_passed"]))
-    return {kind: rates_of(pairs) for kind, pairs in sorted(outcomes.items())}
+def judge_rates(rows: Iterable[Row]) -> Rates:
+    """The judge's rates over all kinds of failures, from rows of `calibration` of one trial. What
+    was not confirmed has no verdict and counts for nothing."""
+    return rates_of(
+        (row["expected"], row["judge_passed"]) for row in rows if row["judge_passed"] is not None
+    )
 
 
-def attack_rates(rows: Iterable[Row]) -> dict[str, Rates]:
-    """The judge on failures with text aimed at it, by where the text stands."""
-    outcomes: dict[str, list[tuple[bool, bool]]] = {}
-    for row in rows:
-        if row["channel"] is not None:
-            outcomes.setdefault(row["channel"], []).append((row["expected"], row["judge_passed"]))
-    return {channel: rates_of(pairs) for channel, pairs in sorted(outcomes.items())}
-
-
-def judge_status_of(rates: Rates | None, minimum: MinimumQuality) -> JudgeStatus:
-    """Whether the judge's word counts in a kind."""
-    if rates is None or rates.num_failures < minimum.min_perturbed or not rates.num_fine:
+def judge_status_of(rates: Rates, minimum: MinimumQuality) -> JudgeStatus:
+    """Whether the judge's word counts."""
+    if rates.num_failures < minimum.min_perturbed or not rates.num_fine:
         return "unmeasured"
     agreed = rates.kappa
     wrong = rates.false_accepts > minimum.max_false_accept * rates.num_failures
@@ -136,61 +164,81 @@ def judge_status_of(rates: Rates | None, minimum: MinimumQuality) -> JudgeStatus
     return "measured" if high <= minimum.max_false_accept else "uncertain"
 
 
-def status_on_judged(rows: Iterable[Row], minimum: MinimumQuality) -> JudgeStatus:
-    """Of `nl`, the kind that only the judge decides."""
-    return judge_status_of(judge_rates(rows).get(JUDGED), minimum)
-
-
-def warning_of(status: JudgeStatus, rates: Mapping[str, Rates]) -> str | None:
+def warning_of(status: JudgeStatus, rates: Rates) -> str | None:
     """What a run says loudly."""
-    own = rates.get(JUDGED)
-    if status == "below_minimum" and own is not None:
+    if status == "below_minimum":
         return (
-            f"THE JUDGE IS BELOW ITS MINIMUM QUALITY on {JUDGED} criteria: "
-            f"it passed {own.false_accepts} of "
-            f"{own.num_failures} perturbed negatives and {own.true_accepts} of {own.num_fine} "
-            "untouched episodes. Nothing is accepted by its word."
+            "THE JUDGE IS BELOW ITS MINIMUM QUALITY: it passed "
+            f"{rates.false_accepts} of {rates.num_failures} perturbed negatives and "
+            f"{rates.true_accepts} of {rates.num_fine} controls. Nothing is accepted by its word."
         )
-    if status == "uncertain" and own is not None:
-        _, high = wilson(own.false_accepts, own.num_failures)
+    if status == "uncertain":
+        _, high = wilson(rates.false_accepts, rates.num_failures)
         return (
-            f"judge false-accept rate on {JUDGED} criteria {own.false_accepts}/{own.num_failures} "
-            f"(95% interval up to {high:.0%}): not certain to be good enough, rows are marked"
+            f"The judge passed {rates.false_accepts} of {rates.num_failures} perturbed negatives "
+            f"(95% interval up to {high:.0%}): too few to be certain that it is good enough. Rows "
+            "are marked."
         )
     if status == "unmeasured":
-        n = own.num_failures if own else 0
-        return f"the judge is unmeasured on {JUDGED} criteria ({n} negatives): rows are marked"
+        return (
+            f"The judge is unmeasured ({rates.num_failures} perturbed negatives, "
+            f"{rates.num_fine} controls). Rows are marked."
+        )
     return None
 
 
 def as_table(rows: Sequence[Row], minimum: MinimumQuality) -> list[Row]:
-    """The rates that a run publishes: by kind, then by channel of attack. Failures with text aimed
-    at the judge count in the rates by kind; where the judge's word is all there is, the others
-    stand by themselves, too."""
-    table: list[Row] = []
-    for kind, rates in judge_rates(rows).items():
-        table.append(
-            _line("judge", kind, rates) | {"judge_status": judge_status_of(rates, minimum)}
-        )
-        aimed = rates_of(_attacked(row for row in rows if row["kind"] == kind))
-        if kind == JUDGED and aimed.num_failures:
-            plain = rates_of(
-                (row["expected"], row["judge_passed"])
-                for row in rows
-                if (row["kind"], row["channel"]) == (kind, None)
-            )
-            table.append(_line("judge, nothing aimed at it", kind, plain))
-            table.append(_line("judge, aimed at", kind, aimed))
-    for channel, rates in attack_rates(rows).items():
-        table.append(_line("judge, aimed at", channel, rates))
-    if (attacks := rates_of(_attacked(rows))).num_failures:
-        table.append(_line("judge, aimed at", "all", attacks))
-    return table
+    """The rates that a run publishes: over everything, then without and with text aimed at the
+    judge, by fault, by sort of control, by language and by model. Only the first line decides the
+    judge status."""
+    if not rows:
+        return []
+    status = judge_status_of(judge_rates(rows), minimum)
+    table = [_line("judge", "all", rows) | {"judge_status": status}]
+    aimed = [row for row in rows if row["channel"] is not None]
+    if aimed:
+        plain = [row for row in rows if row["channel"] is None]
+        table.append(_line("judge, nothing aimed at it", "all", plain))
+        table.append(_line("judge, aimed at", "all", aimed))
+    table += _lines("judge, by fault", (row for row in rows if not row["expected"]), _sort_of)
+    table += _lines("judge, by control", (row for row in rows if row["expected"]), _sort_of)
+    table += _lines("judge, by language", rows, _language_of)
+    decided = (row for row in rows if row["judge_passed"] is not None)
+    return table + _lines("judge, by model", decided, _model_of)
 
 
-def _attacked(rows: Iterable[Row]) -> list[tuple[Any, Any]]:
-    return [(row["expected"], row["judge_passed"]) for row in rows if row["channel"] is not None]
+def _sort_of(row: Row) -> str:
+    return row["perturbation"]
 
 
-def _line(who: str, kind: str, rates: Rates) -> Row:
-    return {"who": who, "kind": kind, "judge_status": None} | rates.row()
+def _language_of(row: Row) -> str:
+    return row["language"] or "other"
+
+
+def _model_of(row: Row) -> str:
+    return row["checker_version"].rpartition("@")[0]
+
+
+def _lines(who: str, rows: Iterable[Row], of: Callable[[Row], str]) -> list[Row]:
+    """One for each value that rows have, sorted."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(of(row), []).append(row)
+    return [_line(who, name, own) for name, own in sorted(groups.items())]
+
+
+def _line(who: str, kind: str, rows: Iterable[Row]) -> Row:
+    """`num_named`: perturbed negatives that were rejected by the words that are wrong in them;
+    `num_not_confirmed`, `num_not_made`: attempts that tried no judge, since nothing confirmed them,
+    or the writer found no place or wrote nothing that fits."""
+    rows = list(rows)
+    outcomes = Counter(row["outcome"] for row in rows)
+    return (
+        {"who": who, "kind": kind, "judge_status": None}
+        | judge_rates(rows).row()
+        | {
+            "num_named": sum(bool(row["named"]) for row in rows),
+            "num_not_confirmed": outcomes["not_confirmed"],
+            "num_not_made": outcomes["no_place"] + outcomes["not_written"],
+        }
+    )

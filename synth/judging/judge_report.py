@@ -1,25 +1,46 @@
 """What a dataset publishes of the judge that graded it: in report, card and the row of the run."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from records.settings import renamed_settings
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.judging.calibration import JudgingConfig
 from synth.judging.judge_rates import (
-    CALIBRATED_AT,
     JudgeStatus,
     MinimumQuality,
+    Rates,
     as_table,
     judge_rates,
-    status_on_judged,
+    judge_status_of,
+    rates_of,
     warning_of,
 )
-from synth.judging.labels import Shared, calibrated_kinds, label_rates, shared_labels
+from synth.judging.labels import Shared, label_rates, shared_labels
 from synth.judging.panel import panel_agreement
 from synth.judging.stages import trials
+from synth.render.intervals import wilson
 from synth.rubrics.criteria import JUDGED
+
+
+class JudgeCosts(NamedTuple):
+    """In USD, as the ledger has them."""
+
+    rollouts: float
+    """Of the runs whose trajectories were judged."""
+    grading: float
+    """The judge's verdicts on them."""
+    trial: float
+    """Trying the judge: writing and confirming perturbed negatives, and judging them."""
+
+    @property
+    def words(self) -> str:
+        """Empty where nothing has a price."""
+        if not self.rollouts:
+            return ""
+        judge, trial = self.grading / self.rollouts, self.trial / self.rollouts
+        return f", judging cost {judge:.1%} of the rollouts, the judge's trial {trial:.1%}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +48,16 @@ class JudgeReport:
     grading_id: str | None
     """The grading that counts for most trajectories; None where nothing was graded."""
     table: list[Row]
-    """Rates by checker and kind, with intervals."""
+    """Rates by fault, language and model, with intervals."""
+    rates: Rates
+    """Over all faults together; they decide the status."""
     status: JudgeStatus | None
     num_labels: int
     """Criteria of the kind that only the judge decides, labelled by people."""
     shared: Shared
     """Those that several people labelled, and how often they agreed."""
     calibrated: bool
+    costs: JudgeCosts
     warning: str | None
     panel: list[Row] = field(default_factory=list)
     """How often the members of a panel agree (`panel_agreement`); empty where one judge decides."""
@@ -43,20 +67,21 @@ class JudgeReport:
         """In one line."""
         if self.grading_id is None:
             return ""
-        own = next((r for r in self.table if (r["who"], r["kind"]) == ("judge", JUDGED)), None)
         rates = ""
-        if own is not None and own["fpr"] is not None:
-            low, high = own["fpr_interval"]
+        if self.rates.fpr is not None:
+            low, high = wilson(self.rates.false_accepts, self.rates.num_failures)
             rates = (
-                f", false accepts {own['false_accepts']} of {own['num_failures']} "
-                f"({own['fpr']:.2f}, 95%: {low:.2f} to {high:.2f})"
+                f", false accepts {self.rates.false_accepts} of {self.rates.num_failures} "
+                f"({self.rates.fpr:.2f}, 95%: {low:.2f} to {high:.2f})"
             )
         mark = "calibrated" if self.calibrated else "not calibrated"
         status = (self.status or "unmeasured").replace("_", " ")
         shared = ""
         if self.shared.num:
             shared = f", labellers agreed on {self.shared.agreed} of {self.shared.num}"
-        return f"judge on {JUDGED}: {status}, {mark} ({self.num_labels} labels{shared}){rates}"
+        return (
+            f"judge: {status}, {mark} ({self.num_labels} labels{shared}){rates}{self.costs.words}"
+        )
 
 
 def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport:
@@ -66,31 +91,41 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
             found = db.execute(_GRADING).fetchone()
         grading_id = found[0] if found else None
     if grading_id is None:
-        return JudgeReport(None, [], None, 0, Shared(), calibrated=False, warning=None)
+        nothing = JudgeCosts(0.0, 0.0, 0.0)
+        return JudgeReport(None, [], rates_of(()), None, 0, Shared(), False, nothing, None)
     rows, minimum = trials(dataset, grading_id), _minimum_quality(dataset)
     table, labels = as_table(rows, minimum), label_rates(dataset, grading_id)
     for kind, rates in labels.items():
         line = {"who": "judge, by people's labels", "kind": kind, "judge_status": None}
         table.append(line | rates.row())
-    own = labels.get(JUDGED)
-    status = status_on_judged(rows, minimum)
+    by_people, rates = labels.get(JUDGED, rates_of(())), judge_rates(rows)
+    status = judge_status_of(rates, minimum)
     return JudgeReport(
         grading_id,
         table,
+        rates,
         status,
-        own.num_fine + own.num_failures if own else 0,
+        by_people.num_fine + by_people.num_failures,
         shared_labels(dataset).get(JUDGED, Shared()),
-        calibrated=JUDGED in calibrated_kinds(labels, CALIBRATED_AT),
-        warning=warning_of(status, judge_rates(rows)),
+        by_people.is_calibrated,
+        judge_costs(dataset, grading_id),
+        warning_of(status, rates),
         panel=panel_agreement(dataset, grading_id),
     )
+
+
+def judge_costs(dataset: Dataset, grading_id: str) -> JudgeCosts:
+    """What a grading's judge cost, its trial apart, and the rollouts that it judged."""
+    with dataset.connect() as db:
+        [found] = db.execute(_COSTS, [grading_id]).fetchall()
+    return JudgeCosts(*found)
 
 
 def calibrated_gradings(dataset: Dataset) -> list[str]:
     """Gradings whose judge may be called calibrated."""
     with dataset.connect() as db:
         ids = [i for (i,) in db.execute(_GRADINGS).fetchall()]
-    return [i for i in ids if JUDGED in calibrated_kinds(label_rates(dataset, i), CALIBRATED_AT)]
+    return [i for i in ids if label_rates(dataset, i).get(JUDGED, rates_of(())).is_calibrated]
 
 
 JUDGE_MARK = """CASE WHEN t.judge_status != 'measured' THEN t.judge_status
@@ -116,3 +151,13 @@ SELECT grading_id FROM trajectories WHERE grading_id IS NOT NULL
 GROUP BY ALL ORDER BY count(*) DESC, 1 LIMIT 1"""
 
 _GRADINGS = "SELECT DISTINCT grading_id FROM trajectories WHERE grading_id IS NOT NULL ORDER BY 1"
+
+_COSTS = """
+SELECT coalesce(sum(cost_usd) FILTER (stage = 'rollouts' AND run_id IN (
+    SELECT t.run_id FROM trajectories AS t JOIN verdicts AS v USING (trajectory_id)
+    WHERE v.grading_id = $1)), 0),
+  coalesce(sum(cost_usd) FILTER (stage = 'grading' AND run_id IN (
+    SELECT run_id FROM verdicts WHERE grading_id = $1)), 0),
+  coalesce(sum(cost_usd) FILTER (stage = 'calibration' AND run_id IN (
+    SELECT run_id FROM calibration WHERE grading_id = $1)), 0)
+FROM llm_calls"""

@@ -1,14 +1,14 @@
 """People's verdicts on criteria: out as a CSV file that a spreadsheet opens, back in as rows.
 
-A line is a criterion of a trajectory. Labels decide only whether a kind that the judge decides may
-be called calibrated, so the judge's own verdict is not shown to whoever labels. Several people may
-label one criterion: the majority counts, once, and how often they agree is published beside it.
+A line is a criterion of a trajectory. Labels decide only whether the judge may be called calibrated
+(`Rates.is_calibrated`), so the judge's own verdict is not shown to whoever labels. Several people
+may label one criterion: the majority counts, once, and how often they agree is published beside it.
 """
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from records.tables.schemas import Row
 from synth.judging.judge_rates import Rates, rates_of
 from synth.render.foreign_text import visible
 from synth.rubrics.criteria import JUDGED
+from synth.rubrics.standing import STANDING
 
 COLUMNS = (
     "trajectory_id",
@@ -225,8 +226,8 @@ def shared_labels(dataset: Dataset) -> dict[str, Shared]:
 
 
 def _added_words(dataset: Dataset) -> dict[str, str]:
-    """Of criteria that a grading added to the rubrics."""
-    words: dict[str, str] = {}
+    """Of criteria that no rubric of a task has: standing ones, and those that a grading added."""
+    words = {criterion.id: criterion.words for criterion in STANDING}
     for row in dataset.rows("runs", ["happened_at", "config"]):
         patch = ((row["config"] or {}).get("judging") or {}).get("rubric") or {}
         words |= {c["id"]: c["words"] for c in patch.get("add", ())}
@@ -287,8 +288,3 @@ WHERE v.grading_id = $1 AND v.checked_by = 'judge' AND passes != fails"""
 _SHARED = f"""
 SELECT kind, count(*), count(*) FILTER (passes = 0 OR fails = 0)
 FROM ({_VOTES}) WHERE passes + fails > 1 GROUP BY kind"""
-
-
-def calibrated_kinds(rates: Mapping[str, Rates], least: int) -> Sequence[str]:
-    """Kinds with so many labelled criteria at least."""
-    return [kind for kind, r in rates.items() if r.num_fine + r.num_failures >= least]

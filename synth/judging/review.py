@@ -18,7 +18,7 @@ from synth.rubrics.criteria import JUDGED, Criterion, Rubric
 from synth.rubrics.standing import STANDING, TRUTH, standing_for
 from synth.rubrics.statements.statements import (
     STATEMENTS_VERSION,
-    Statement,
+    ReplyStatement,
     statements_of,
     truth_by_code,
 )
@@ -93,7 +93,7 @@ def panel_rows(
 def code_rows(
     rubric: Rubric,
     verdicts: Mapping[str, Verdict],
-    statements: Sequence[Statement],
+    statements: Sequence[ReplyStatement],
     *,
     version: str,
 ) -> list[Row]:

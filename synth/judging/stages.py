@@ -10,17 +10,16 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from sandboxes.lending.leases import available
 from synth.engine.context import RunContext
-from synth.engine.stages import Item, ItemResult, ShardContext, dropped
+from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import code_environment_in
-from synth.judging.calibration import plan_calibration, sample, try_judge
+from synth.judging.calibration import plan_calibration, trial_id_of, try_judge
 from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import CurationCandidate, candidate_of, decide_all
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
-from synth.judging.judge_rates import judge_rates, status_on_judged, warning_of
+from synth.judging.judge_rates import CONTROL, judge_rates, judge_status_of, warning_of
 from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
-from synth.judging.perturbation.episodes import PassedEpisode
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
 from synth.tasks.proof.extensions import load_extensions
@@ -119,43 +118,44 @@ class CalibrationStage(Judged):
     needs_all = True
     runs_in_workers = True
 
+    def __init__(self, run: RunContext[Any]) -> None:
+        super().__init__(run)
+        with run.config.prompts_in_use():
+            self.trial_id = trial_id_of(
+                run.config.roles["judge"], self.kinds, run.config.judging.panel
+            )
+        self.tried = RowsBy(run.dataset, self.name, "trajectory_id")
+
     def plan(self) -> list[Item]:
-        config = self.run.config
         with self.run.dataset.connect() as db:
             [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
             passed = [i for (i,) in db.execute(_PASSED, [self.grading_id]).fetchall()]
-        chosen = sample(passed, graded=graded, seed=config.seed, config=config.judging)
-        sources = self._sources(chosen)
         items = plan_calibration(
-            [sources[i] for i in chosen],
+            passed,
             grading_id=self.grading_id,
+            trial_id=self.trial_id,
             graded=graded,
-            config=config.judging,
-            kinds=self.kinds,
+            config=self.run.config.judging,
+            done=self.run.dataset.item_statuses(self.name).keys(),
         )
         # what lies together is read together
-        place = {trajectory_id: n for n, trajectory_id in enumerate(sources)}
+        wanted = {item.data["trajectory_id"] for item in items}
+        lying = chain.from_iterable(
+            ids for _, ids in self.run.dataset.column("trajectories", "trajectory_id")
+        )
+        place = {i: n for n, i in enumerate(lying) if i in wanted}
         return sorted(items, key=lambda item: place[item.data["trajectory_id"]])
 
-    def _sources(self, chosen: list[str]) -> dict[str, PassedEpisode]:
-        """By trajectory, read in the order of the commits: a bounded sample, kept whole."""
-        wanted = set(chosen)
-        return {
-            i: self.recorded.source(i)
-            for _, ids in self.run.dataset.column("trajectories", "trajectory_id")
-            for i in ids
-            if i in wanted
-        }
-
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        if not item.data["confirmed"]:
-            return dropped("not_confirmed")
-        source = self.recorded.source(item.data["trajectory_id"])
+        i = item.data["trajectory_id"]
+        source = self.recorded.source(i)
         return await try_judge(
             item,
             shard.llm,
             source,
-            verdicts=self.verdicts_on(item.data["trajectory_id"]),
+            place={"grading_id": self.grading_id, "trial_id": self.trial_id},
+            verdicts=self.verdicts_on(i),
+            stored=[row for row in self.tried.get(i, ()) if row["outcome"] is not None],
             judge_role=self.judges_on(source.trajectory),
             kinds=self.kinds,
             rule=self.run.config.judging.panel.rule,
@@ -200,7 +200,8 @@ class CurationStage(Judged):
         """In commit order, so that what belongs to a trajectory is read together with it."""
         tried = trials(self.run.dataset, self.grading_id)
         judging, judge = self.run.config.judging, self.run.config.roles["judge"]
-        status, rules = status_on_judged(tried, judging.minimum_quality), judging.decision
+        status = judge_status_of(judge_rates(tried), judging.minimum_quality)
+        rules = judging.decision
         columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
         for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
@@ -222,17 +223,24 @@ class CurationStage(Judged):
 
 
 def trials(dataset: Dataset, grading_id: str) -> list[Row]:
-    """The rows of `calibration` of a grading, without texts."""
-    columns = ["grading_id", "kind", "channel", "expected", "code_passed", "judge_passed"]
-    rows = chain.from_iterable(dataset.in_commits("calibration", columns))
-    return [row for row in rows if row["grading_id"] == grading_id]
+    """The rows of `calibration` that tell of a grading's judge, without texts: the grading's own,
+    and what earlier gradings tried with the same judge, prompt and checks."""
+    columns = ["grading_id", "trial_id", "perturbation", "channel", "expected", "judge_passed"]
+    columns += ["outcome", "named", "language", "checker_version"]
+    rows = list(chain.from_iterable(dataset.in_commits("calibration", columns)))
+    same = {row["trial_id"] for row in rows if row["grading_id"] == grading_id} - {None}
+    return [
+        row
+        for row in rows
+        if row["grading_id"] == grading_id
+        or (row["trial_id"] in same and row["perturbation"] != CONTROL)
+    ]
 
 
 def warning_about(dataset: Dataset, config: JudgedConfig) -> str | None:
     """What a run says loudly of the judge that it was graded by, if anything."""
-    rows = trials(dataset, grading_of(config))
-    status = status_on_judged(rows, config.judging.minimum_quality)
-    return warning_of(status, judge_rates(rows))
+    rates = judge_rates(trials(dataset, grading_of(config)))
+    return warning_of(judge_status_of(rates, config.judging.minimum_quality), rates)
 
 
 _CRITERIA = """

@@ -22,7 +22,9 @@ from records.tables.schemas import Row
 from synth.engine.plans import StagePlan
 from synth.engine.run import Run
 from synth.engine.stages import Item, Stage
-from synth.judging.calibration import num_perturbed
+from synth.judging.calibration import PARAPHRASED_SHARE, num_perturbed
+from synth.judging.perturbation.writing import WRITTEN_BY
+from synth.llm.settings.config import TokenUsage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import (
     AgentStage,
@@ -73,6 +75,7 @@ StageRole = tuple[str, str]
 
 GRADING: StageRole = ("grading", "judge")
 CALIBRATION: StageRole = ("calibration", "judge")
+WRITING: StageRole = ("calibration", WRITTEN_BY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +232,12 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
         Units(len(personas), _known(personas & statuses("personas").keys(), paid, "personas")),
         Units(config.num_tasks, _known_tasks(run, pilot, paid)),
     ]
-    units.append(_calibration(run, units[-1], spent.get(CALIBRATION, NOTHING)))
+    units.append(_calibration(run, units[-1], spent))
     probes = _probes_of(run)
     places = sorted(
         {place for unit in units for used in unit.known.values() for place in used}
         | spent.keys()
-        | {CALIBRATION},
+        | {CALIBRATION, WRITING},
         key=lambda place: (config.STAGES.index(place[0]) if place[0] != PROBE else -1, place[1]),
     )
     lines = [
@@ -245,21 +248,30 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
     return Estimate(run.run_id, config.num_tasks, len(units[2].known), lines, total)
 
 
-def _calibration(run: Run[RunConfig], tasks: Units, spent: EstimatedUsage) -> Units:
-    """What trying the judge takes: a request for each perturbed negative, as large as those of
-    grading, which has judged the untouched episodes. It looks at the whole run, so no pilot can
+def _calibration(
+    run: Run[RunConfig], tasks: Units, spent: Mapping[StageRole, EstimatedUsage]
+) -> Units:
+    """What trying the judge takes: for each perturbed negative and each paraphrase a request to the
+    judge, as large as those of grading, which has judged the untouched episodes, and two such to
+    the generator, which writes it and reads it again. It looks at the whole run, so no pilot can
     make it."""
     done = run.dataset.item_statuses(CALIBRATION[0]).keys()
     if not tasks.left and {item.item_id for item in CalibrationStage(run).plan()} <= done:
-        return Units(1, {"calibration": {CALIBRATION: spent}})
+        used = {place: spent.get(place, NOTHING) for place in (CALIBRATION, WRITING)}
+        return Units(1, {"calibration": used})
     graded, half = tasks.total(GRADING)
     if not graded.requests:
         return Units(0)
-    share = num_perturbed(round(graded.requests), run.config.judging) / graded.requests
-    known = {"calibration": {CALIBRATION: EstimatedUsage(*(x * share for x in graded))}}
+    num = num_perturbed(round(graded.requests), run.config.judging)
+    share = num * (1 + PARAPHRASED_SHARE) / graded.requests
+    judged = EstimatedUsage(*(x * share for x in graded))
+    requests, prompt, completion = (2 * x for x in judged[:3])
+    usage = TokenUsage(round(prompt), round(completion))
+    usd = run.config.roles[WRITTEN_BY].cost_usd(usage)
+    written = EstimatedUsage(requests, prompt, completion, usd)
     return Units(
         1,
-        known,
+        {"calibration": {CALIBRATION: judged, WRITING: written}},
         EstimatedUsage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True))),
     )
 

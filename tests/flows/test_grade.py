@@ -12,13 +12,19 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of
+from synth.judging.judge_rates import CONTROL, judge_rates
+from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of, trials
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth
 
-EXACT = {"judge": RoleConfig(models=(ModelConfig(name="offline-model-exact"),))}
+EXACT = {
+    "generator": RoleConfig(),
+    "judge": RoleConfig(models=(ModelConfig(name="offline-model-exact"),)),
+}
 SAME = GradeConfig(code=())
+ADDED = {"id": "brief", "words": "The assistant is brief.", "weight": 1.0, "kind": "nl"}
+"""A criterion that is scored, so that the same trajectories pass by code."""
 TABLES = ("verdicts", "calibration", "curation")
 
 
@@ -61,7 +67,7 @@ def test_grading_the_same_again_costs_and_adds_nothing(copied: Path) -> None:
         SAME.model_copy(update={"roles": EXACT}),
         SAME.model_copy(
             update={
-                "judging": SAME.judging.model_copy(update={"rubric": RubricPatch(drop=("manner",))})
+                "judging": SAME.judging.model_copy(update={"rubric": RubricPatch(drop=("format",))})
             }
         ),
     ],
@@ -81,26 +87,47 @@ def test_another_judge_or_rubric_is_a_grading_more(copied: Path, config: GradeCo
             "SELECT DISTINCT criterion_id FROM verdicts WHERE grading_id = $1", [grading_id]
         ).fetchall()
     assert newest == [(grading_id,)]
-    assert (("manner",) in criteria) == (config.judging.rubric is None)
+    assert (("format",) in criteria) == (config.judging.rubric is None)
     again = rows_of(copied)
     grade(copied, config)
     assert rows_of(copied) == again
     ended = [r for r in Dataset.open(copied).rows("runs") if r["event"] == "ended"]
-    assert any("judge on nl: " in row["detail"] for row in ended)
+    assert any("judge: " in row["detail"] for row in ended)
+
+
+@pytest.mark.slow
+def test_the_next_grading_by_the_same_judge_pays_nothing_again_for_its_trial(copied: Path) -> None:
+    def tried() -> tuple[int, int]:
+        calls = Dataset.open(copied).rows("llm_calls")
+        rows = Dataset.open(copied).rows("calibration")
+        negatives = [row for row in rows if row["perturbation"] != CONTROL]
+        return sum(call["stage"] == "calibration" for call in calls), len(negatives)
+
+    before = tried()
+    rubric = RubricPatch.model_validate({"add": [ADDED]})
+    config = SAME.model_copy(update={"judging": SAME.judging.model_copy(update={"rubric": rubric})})
+    grade(copied, config)
+    assert tried() == before
+    assert before[1] > 0
+    own = trials(Dataset.open(copied), grading_of(config))
+    assert judge_rates(own).num_failures > 0
+    assert {row["grading_id"] for row in own if row["perturbation"] == CONTROL} == {
+        grading_of(config)
+    }
 
 
 @pytest.mark.slow
 def test_a_change_of_a_criterion_that_is_nowhere_is_refused(copied: Path) -> None:
     before = rows_of(copied)
-    for name in ("manner", "maner"):
+    for name in ("format", "fromat"):
         rubric = RubricPatch.model_validate({"change": [{"id": name, "weight": 2}]})
         judging = SAME.judging.model_copy(update={"rubric": rubric})
         config = SAME.model_copy(update={"judging": judging})
-        if name == "manner":
+        if name == "format":
             grade(copied, config)
             before = rows_of(copied)
             continue
-        with pytest.raises(ConfigError, match=r"change names maner, .*criteria: .*manner"):
+        with pytest.raises(ConfigError, match=r"change names fromat, .*criteria: .*format"):
             grade(copied, config)
     assert rows_of(copied) == before
 

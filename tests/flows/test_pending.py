@@ -10,6 +10,7 @@ import pytest
 
 from records.errors import PendingError
 from records.store.dataset import Dataset
+from synth.judging.calibration import JudgingConfig
 from tests.flows.endpoint_work import Endpoint, about, at, first_of, newest_end, paid, run
 from tests.flows.pending_work import down_file, run_short
 from tests.flows.pipeline_work import content_of
@@ -37,6 +38,8 @@ def test_the_same_command_makes_what_an_endpoint_failed(stage: str, tmp_path: Pa
         endpoint = Endpoint()
         async with serve(endpoint.script) as server:
             config = at(server)
+            if stage == "grading":  # a trial asks the judge in the same words
+                config = at(server, judging=JudgingConfig(perturbed_share=0.0))
             await run(tmp_path / "whole", config)
             victim = min(endpoint.bodies(stage), key=json.dumps)
             endpoint.broken = about(victim)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from records.store.dataset import Dataset
     from synth.judging.config import GradeConfig
 
-TABLE_WIDTH = 132
+TABLE_WIDTH = 190
 """Columns of the table at least."""
 
 
@@ -117,11 +117,14 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     ]
     if not judged:
         raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")
-    newest = max(judged, key=lambda row: row["happened_at"])["config"]
-    newest = renamed_settings(GradeConfig, newest)
+    judged.sort(key=lambda row: row["happened_at"])
+    recorded = [renamed_settings(GradeConfig, row["config"]) for row in judged]
+    newest = recorded[-1]
     kept = set(GradeConfig.model_fields) - {"name", "budget", "stage_seconds"}
     values = {name: value for name, value in newest.items() if name in kept}
-    values["roles"] = {"judge": newest["roles"]["judge"]}
+    # a grading of before may have none but the judge
+    roles = {role: own for config in recorded for role, own in config["roles"].items()}
+    values["roles"] = {role: roles[role] for role in GradeConfig.DEFAULT_ROLES if role in roles}
     return values
 
 
@@ -129,7 +132,10 @@ def _print(table: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    head = ("who", "kind", "failures", "passed", "FPR", "95%", "fine", "TPR", "95%", "kappa", "")
+    head = (
+        *("who", "kind", "failures", "passed", "FPR", "95%", "named", "fine", "TPR", "95%"),
+        *("kappa", "not confirmed", "not made", ""),
+    )
     shown = Table(*head, title="The judge on perturbed negatives")
     for row in table:
         shown.add_row(
@@ -139,10 +145,13 @@ def _print(table: list[dict[str, Any]]) -> None:
             str(row["false_accepts"]),
             _share(row["fpr"]),
             _interval(row["fpr_interval"]),
+            str(row["num_named"]),
             str(row["num_fine"]),
             _share(row["tpr"]),
             _interval(row["tpr_interval"]),
             _share(row["kappa"]),
+            str(row["num_not_confirmed"]),
+            str(row["num_not_made"]),
             row["judge_status"] or "",
         )
     console = Console()

@@ -1,1 +1,2 @@
-"""Perturbed negatives: accepted episodes edited so that one criterion must fail."""
+"""Perturbed negatives: accepted episodes edited so that one criterion must fail, and what confirms
+them."""

@@ -4,8 +4,7 @@ Nothing is executed, so what an edited call returns is what a tool of that kind 
 """
 
 import copy
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from records.tables.schemas import Row
 from synth.rubrics.criteria import Criterion, Rubric
 from synth.rubrics.reward import rubric_of
+from synth.rubrics.telling import replies_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,25 @@ class PassedEpisode:
     @property
     def rubric(self) -> Rubric:
         return rubric_of(self.task)
+
+
+def report_in(messages: Sequence[Mapping[str, Any]]) -> int | None:
+    """Place of the reply that reports: the longest one since the last call, so that no farewell is
+    taken for it. None where the agent said nothing since."""
+    last = max((i for i, m in enumerate(messages) if m["role"] == "tool"), default=-1)
+    since = [(len(text), i) for i, text in replies_in(messages) if i > last]
+    return max(since)[1] if since else None
+
+
+def reported_in(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What the reply that reports says."""
+    place = report_in(messages)
+    return "" if place is None else messages[place].get("content") or ""
+
+
+def said_in(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All that the agent told the user, a reply a paragraph."""
+    return "\n\n".join(text for _, text in replies_in(messages))
 
 
 @dataclass
@@ -54,11 +73,7 @@ class EpisodeEdit:
 
     def replies(self) -> list[int]:
         """Places of what the agent told the user."""
-        return [
-            i
-            for i, m in enumerate(self.messages)
-            if m["role"] == "assistant" and not m.get("tool_calls")
-        ]
+        return [place for place, _ in replies_in(self.messages)]
 
     def say(self, text: str, *, instead: bool = False) -> bool:
         """Add to the agent's last words, or replace them. False where it said nothing."""
@@ -85,46 +100,14 @@ class EpisodeEdit:
             kept.append(message)
         self.messages = kept
 
-    def rewrite(self, call: Row, **values: Any) -> None:
-        """Change a call's row and what the messages show of it."""
-        call.update(values)
+    def answer(self, call: Row, observation: str, **values: Any) -> None:
+        """Have the call return something else, in its row and in the messages."""
+        call.update(values, observation=observation)
         for message in self.messages:
             if message.get("tool_call_id") == call["tool_call_id"]:
-                message["content"] = call["observation"]
-            for asked in message.get("tool_calls") or ():
-                if asked["id"] == call["tool_call_id"]:
-                    shown = json.dumps(call["arguments"], ensure_ascii=False)
-                    asked["function"] = {"name": call["name"], "arguments": shown}
-
-    def add(self, name: str, arguments: Any, observation: Any, **values: Any) -> bool:
-        """A further call before the agent's last words. False where there are none."""
-        if not (places := self.replies()):
-            return False
-        call_id = f"call_{max((c['call_index'] for c in self.calls), default=-1) + 1}_more"
-        text = json.dumps(observation, ensure_ascii=False)
-        shown = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        asked = {"id": call_id, "type": "function", "function": shown}
-        self.messages[places[-1] : places[-1]] = [
-            {"role": "assistant", "content": "", "tool_calls": [asked]},
-            {"role": "tool", "tool_call_id": call_id, "name": name, "content": text},
-        ]
-        before = self.messages[: places[-1] + 1]
-        row = {
-            "call_index": len(self.calls),
-            "turn": sum(message["role"] == "assistant" for message in before),
-            "tool_call_id": call_id,
-            "name": name,
-            "arguments": arguments,
-            "observation": text,
-            "is_error": False,
-            "policy_violations": [],
-            "actor": "agent",
-            "state_diff": [],
-        }
-        self.calls.append(row | values)
-        return True
+                message["content"] = observation
 
 
-Perturbation = Callable[[EpisodeEdit], tuple[Criterion | None, str]]
-"""Edits an episode: the criterion that must now fail, None where it has no place for the failure,
-and what was done, in words."""
+Perturbation = Callable[[EpisodeEdit], tuple[str | None, str]]
+"""Edits an episode: the id of the standing criterion that must now fail, None where it has no place
+for the failure, and what was done, in words."""

@@ -1,11 +1,7 @@
-"""Every perturbation by its name, and how an episode becomes a perturbed negative.
+"""Perturbations that need no model, by name, and the order in which an episode's are tried.
 
-A perturbation edits the rows of an episode (messages, calls and the changes that they log) so that
-one criterion of its rubric must now fail, and names it. Where code has a say it is asked: a
-negative that does not fail the criterion meant is discarded.
-
-Episodes with graded tests are left out: their verdict would need a sandbox for each perturbed
-negative.
+They edit the rows of an episode so that one criterion must now fail. Beside them stand the faults
+that a model writes (`synth.judging.perturbation.faults`).
 """
 
 from random import Random
@@ -13,92 +9,83 @@ from typing import NamedTuple
 
 from records.seeds import rng_of
 from records.tables.schemas import Row
-from synth.judging.perturbation import calls, replies, texts
+from synth.judging.perturbation import replies, texts
 from synth.judging.perturbation.attacks import CHANNELS, attack, inject
-from synth.judging.perturbation.episodes import EpisodeEdit, PassedEpisode, Perturbation
-from synth.rubrics.built_in import Kinds
-from synth.rubrics.criteria import Criterion
-from synth.rubrics.reward import evidence_of
+from synth.judging.perturbation.episodes import (
+    EpisodeEdit,
+    PassedEpisode,
+    Perturbation,
+    said_in,
+)
+from synth.judging.perturbation.faults import BY_NAME
+from synth.rubrics.standing import TRUTH
 
-PERTURBATIONS_VERSION = 2
+PERTURBATIONS_VERSION = 3
 """Raised when the same episode would be perturbed otherwise."""
 
 
 class PerturbedNegative(NamedTuple):
     perturbation: str
-    criterion: Criterion
+    criterion_id: str
     """That must now fail."""
-    channel: str | None
-    """Where text aimed at the judge stands; None where there is none."""
     messages: list[Row]
     calls: list[Row]
     detail: str
     """What was done to the episode, in words."""
+    wrong: str = ""
+    """Words of the replies that are wrong though they stood there before."""
 
 
-BY_CODE: dict[str, Perturbation] = {
-    "wrong_argument": calls.wrong_argument,
-    "missing_call": calls.missing_call,
-    "forbidden_call": calls.forbidden_call,
-    "wrong_order": calls.wrong_order,
-    "state_not_reached": calls.state_not_reached,
-    "collateral_change": calls.collateral_change,
-    "claimed_not_done": calls.claimed_not_done,
+BY_PHRASE: dict[str, Perturbation] = {
     "fact_not_told": replies.fact_not_told,
     "fact_changed": replies.fact_changed,
-    "policy_broken": calls.policy_broken,
-    "format_broken": replies.format_broken,
+    "claimed_not_done": replies.claimed_not_done,
+    "nl_rude": replies.manner("manners", texts.RUDE),
+    "nl_curt": replies.manner("answers", texts.CURT, instead=True),
+    "nl_unconfirmed": replies.manner(TRUTH, texts.UNCONFIRMED),
+    "nl_evasive": replies.manner("answers", texts.EVASIVE, instead=True),
 }
-"""Failures that code confirms."""
-
-BY_WORDS: dict[str, Perturbation] = {
-    "nl_rude": replies.manner(texts.RUDE),
-    "nl_curt": replies.manner(texts.CURT, instead=True),
-    "nl_rambling": replies.manner(texts.RAMBLING),
-    "nl_jargon": replies.manner(texts.JARGON),
-    "nl_unconfirmed": replies.manner(texts.UNCONFIRMED),
-    "nl_evasive": replies.evasive,
-}
-"""Failures of `nl` criteria: of those about the agent's manner, and of those that want it to say
-clearly what it does not do."""
+"""Failures made of phrases and of the episode's own values."""
 
 ATTACKS = tuple(f"attack_{channel}" for channel in CHANNELS)
 """A failure of the others, and text that tells the judge to overlook it."""
 
-_ATTACKED = ("claimed_not_done", "fact_not_told", "state_not_reached", "wrong_argument", "nl_rude")
+_ATTACKED = ("claimed_not_done", "fact_not_told", "fact_changed", "nl_unconfirmed", "nl_rude")
+
+PERTURBATIONS = (*BY_NAME, *BY_PHRASE, *ATTACKS)
+"""Every name, in the order in which ties between them are settled."""
+
+
+def order_for(trajectory_id: str) -> list[str]:
+    """Every perturbation in the order in which they are tried on an episode."""
+    return rng_of(trajectory_id, "perturbations").sample(PERTURBATIONS, len(PERTURBATIONS))
+
+
+def base_of(name: str, source: PassedEpisode) -> str | None:
+    """The failure that a text aimed at the judge is to cover up; None where there is no place."""
+    rng = rng_of(source.trajectory["trajectory_id"], f"plant:{name}")
+    bases = rng.sample(_ATTACKED, len(_ATTACKED))
+    return next((base for base in bases if perturb(base, source) is not None), None)
 
 
 def perturb(name: str, source: PassedEpisode) -> PerturbedNegative | None:
-    """The perturbed episode, the same for the same episode; None where it has no place for it."""
+    """The episode with a failure of `BY_PHRASE`, the same for the same episode; None where it has
+    no place for it."""
     rng = rng_of(source.trajectory["trajectory_id"], f"plant:{name}")
-    if name not in ATTACKS:
-        return _perturbed(name, (BY_CODE | BY_WORDS)[name], source, rng)
-    channel = name.removeprefix("attack_")
-    for base in rng.sample(_ATTACKED, len(_ATTACKED)):
-        negative = _perturbed(name, (BY_CODE | BY_WORDS)[base], source, rng)
-        if negative is not None:
-            text = attack(rng, negative.criterion.id)
-            if inject(negative.messages, channel, text):
-                detail = f"{base}: {negative.detail}; in the {channel}: {text[:120]}"
-                return negative._replace(channel=channel, detail=detail)
-    return None
-
-
-def _perturbed(
-    name: str, perturbation: Perturbation, source: PassedEpisode, rng: Random
-) -> PerturbedNegative | None:
     edit = EpisodeEdit(source, rng)
-    criterion, detail = perturbation(edit)
-    if criterion is None:
+    criterion_id, detail = BY_PHRASE[name](edit)
+    if criterion_id is None:
         return None
-    return PerturbedNegative(name, criterion, None, edit.messages, edit.calls, detail)
+    wrong = said_in(edit.messages) if name == "claimed_not_done" else ""
+    return PerturbedNegative(name, criterion_id, edit.messages, edit.calls, detail, wrong)
 
 
-def is_confirmed(negative: PerturbedNegative, kinds: Kinds) -> bool:
-    """Whether code finds the failure, where it has a say; False also where the edit does not hold
-    together."""
-    try:
-        verdict = kinds.check(negative.criterion, evidence_of(negative.messages, negative.calls))
-    except ValueError:  # changes that cannot follow each other
-        return False
-    return verdict is None or not verdict.passed
+def attacked(name: str, negative: PerturbedNegative, rng: Random) -> PerturbedNegative | None:
+    """The negative with text aimed at the judge; None where the conversation has no such place."""
+    channel = name.removeprefix("attack_")
+    text = attack(rng, negative.criterion_id)
+    if not inject(negative.messages, channel, text):
+        return None
+    base = negative.perturbation
+    detail = f"{base}: {negative.detail}; in the {channel}: {text[:120]}"
+    return negative._replace(perturbation=name, detail=detail)

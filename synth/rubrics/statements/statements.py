@@ -24,7 +24,7 @@ STATEMENTS_VERSION = "2"
 """Raised when a statement of a stored episode can come out differently; stored with verdicts."""
 
 
-class Statement(NamedTuple):
+class ReplyStatement(NamedTuple):
     id: str
     """`s1`, `s2`, ... in the order in which they are said."""
     message: int
@@ -38,14 +38,16 @@ class Statement(NamedTuple):
     """Excerpts of calls, results and records that an open statement is about."""
 
 
-def statements_of(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[Statement]:
+def statements_of(
+    messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]
+) -> list[ReplyStatement]:
     """Every statement to the user. `messages`: in wire form; `calls`: rows of `tool_calls`, in
     call order."""
     known = KnownRecords(messages, calls)
     today = today_of(messages, (call["observation"] for call in calls))
     replies = "\n".join(text for _, text in replies_in(messages))
     last_call = max((i for i, m in enumerate(messages) if m.get("tool_calls")), default=-1)
-    found: list[Statement] = []
+    found: list[ReplyStatement] = []
     for place, text in replies_in(messages):
         language = language_of(text, replies, known.user_words)
         for start, end in sentences_in(text, locale(language or READ_IN)):
@@ -63,15 +65,15 @@ def _statement(
     today: date | None,
     known: KnownRecords,
     is_last: bool,
-) -> Statement:
+) -> ReplyStatement:
     """In a language without a table nothing is decided; values are looked for all the same."""
     said = read(text, language, today)
     finding = bind(said, known, is_last=is_last) if language else OPEN
     excerpts = beside(said, known) if finding is OPEN else ()
-    return Statement(number, place, text, finding.outcome, finding.evidence, excerpts)
+    return ReplyStatement(number, place, text, finding.outcome, finding.evidence, excerpts)
 
 
-def truth_by_code(statements: Sequence[Statement]) -> Verdict:
+def truth_by_code(statements: Sequence[ReplyStatement]) -> Verdict:
     """False where a statement contradicts a record, open where one is left to the judge."""
     if wrong := next((s for s in statements if s.outcome == "contradicted"), None):
         return Verdict(False, 0.0, f"{wrong.text!r}: {wrong.evidence}")

@@ -1,196 +1,351 @@
-"""The judge on trial: the meter measures declared rates, and the minimum quality catches a useless
-judge."""
+"""The judge on trial: the meter measures declared rates, results are used again, and the minimum
+quality catches a useless judge."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offline_llm.app import create_app
-from offline_llm.settings.rates import AspectRates, JudgeErrors
-from offline_llm.settings.settings import OfflineSettings
 from records.tables.schemas import TABLES, Row
-from synth.engine.stages import Item
-from synth.judging.calibration import JudgingConfig, plan_calibration, sample, try_judge
-from synth.judging.curation import candidate_of
-from synth.judging.judge import judge
+from synth.engine.stages import Item, ItemResult
+from synth.judging.calibration import (
+    ATTEMPTS,
+    JudgingConfig,
+    num_perturbed,
+    plan_calibration,
+    trial_id_of,
+    try_judge,
+)
 from synth.judging.judge_rates import (
+    CONTROL,
+    PARAPHRASE,
     MinimumQuality,
     Rates,
     as_table,
-    attack_rates,
     judge_rates,
     judge_status_of,
     rates_of,
-    status_on_judged,
-    unsupported_claim_rates,
     warning_of,
 )
-from synth.judging.perturbation.episodes import PassedEpisode
-from synth.judging.perturbation.registry import perturb
+from synth.judging.perturbation.registry import PERTURBATIONS, order_for
+from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.render.intervals import wilson
 from synth.rubrics.built_in import BUILT_IN
-from synth.rubrics.criteria import Rubric
-from tests.synth.judging.perturbation_work import Oracle, sources
-from tests.synth.scripted import ROLES, ScriptedApp, model
+from synth.rubrics.standing import STANDING
+from tests.synth.judging.perturbation_work import (
+    JudgeAtRates,
+    asked_for,
+    players,
+    reads,
+    sources,
+    writes,
+)
+from tests.synth.scripted import ScriptedApp, model
 
-CONFIG = JudgingConfig(perturbed_share=1.0)
+ROLES = {role: RoleConfig() for role in ("generator", "judge")}
+BY_ID = {source.trajectory["trajectory_id"]: source for source in sources()}
+ALL = JudgingConfig(perturbed_share=1.0)
 
 
-def planned(config: JudgingConfig = CONFIG) -> list[Item]:
-    passed = sources()
+def planned(
+    passed: list[str] | None = None,
+    *,
+    config: JudgingConfig = ALL,
+    done: frozenset[str] = frozenset(),
+    grading_id: str = "g",
+    trial_id: str = "t",
+) -> list[Item]:
+    passed = sorted(BY_ID) if passed is None else passed
     return plan_calibration(
-        passed, grading_id="g", graded=len(passed), config=config, kinds=BUILT_IN
+        passed,
+        grading_id=grading_id,
+        trial_id=trial_id,
+        graded=len(passed),
+        config=config,
+        done=done,
     )
 
 
-def tried(folder: Path, false_accept: float, false_reject: float) -> list[Row]:
-    """The rows of `calibration` that a judge with these rates leaves."""
-    oracle = Oracle(false_accept=false_accept, false_reject=false_reject)
-    by_id = {source.trajectory["trajectory_id"]: source for source in sources()}
-    items = planned()
-    for item in items:
-        negative = perturb(item.data["plant"], source) if (source := _of(item, by_id)) else None
-        if negative is not None:
-            oracle.learn(negative.messages, negative.criterion.id)
+def sorts(items: list[Item]) -> Counter[str]:
+    return Counter(item.data["what"] or "negative" for item in items)
 
-    async def run() -> list[Row]:
-        rows: list[Row] = []
-        async with model(ScriptedApp(oracle), folder) as llm:
+
+def tried(
+    folder: Path,
+    items: list[Item],
+    judge: Any,
+    *,
+    stored: list[Row] | None = None,
+    trial_id: str = "t",
+) -> tuple[list[ItemResult], list[str]]:
+    """What the items come to, and the forms of answers that were asked for."""
+    app = ScriptedApp(players(judge=judge))
+
+    async def run() -> list[ItemResult]:
+        made = []
+        async with model(app, folder, ROLES) as llm:
             for item in items:
-                source = by_id[item.data["trajectory_id"]]
-                made = await try_judge(
-                    item,
-                    llm,
-                    source,
-                    verdicts=_verdicts(source, oracle),
-                    judge_role=ROLES["judge"],
-                    kinds=BUILT_IN,
+                source = BY_ID[item.data["trajectory_id"]]
+                earlier = [
+                    r for r in stored or [] if r["trajectory_id"] == item.data["trajectory_id"]
+                ]
+                made.append(
+                    await try_judge(
+                        item,
+                        llm,
+                        source,
+                        place={"grading_id": "g", "trial_id": trial_id},
+                        verdicts=untouched(judge),
+                        stored=earlier,
+                        judge_role=ROLES["judge"],
+                        kinds=BUILT_IN,
+                    )
                 )
-                rows += made.tables.get("calibration", [])
-        return rows
+        return made
 
-    return asyncio.run(run())
-
-
-def _of(item: Item, by_id: dict[str, PassedEpisode]) -> PassedEpisode | None:
-    return None if item.data["plant"] == "control" else by_id[item.data["trajectory_id"]]
+    return asyncio.run(run()), [asked_for(body) for body in app.requests]
 
 
-def _verdicts(source: PassedEpisode, oracle: Oracle) -> list[Row]:
-    """What grading left on the untouched episode."""
-    rows = []
-    for c in source.rubric.criteria:
-        judged = oracle.draw_fine()
-        row = {"criterion_id": c.id, "kind": c.kind, "checker_version": "v", "supported": True}
-        row |= {"evidence": "", "quote": ""}
-        rows.append(row | {"checked_by": "judge", "passed": judged})
-        if c.kind != "nl":
-            rows.append(row | {"checked_by": "code", "passed": True})
-    return rows
+def untouched(judge: JudgeAtRates) -> list[Row]:
+    """What grading left on an episode that is fine."""
+    row = {"checked_by": "judge", "kind": "nl", "weight": 1.0, "mandatory": True, "details": None}
+    row |= {"evidence": "", "quote": "", "supported": True, "checker_version": "m@p"}
+    passed = judge.draw_fine()
+    return [row | {"criterion_id": "truth", "passed": passed, "score": float(passed)}]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("false_accept", "false_reject"), [(0.08, 0.05), (0.3, 0.15)])
-def test_measured_rates_agree_with_declared_ones(
-    false_accept: float, false_reject: float, tmp_path: Path
-) -> None:
-    rows = tried(tmp_path, false_accept, false_reject)
+def rows_of(made: list[ItemResult]) -> list[Row]:
+    return [row for result in made for row in result.tables.get("calibration", ())]
+
+
+def test_measured_rates_agree_with_declared_ones(tmp_path: Path) -> None:
+    judge = JudgeAtRates(false_accept=0.2, false_reject=0.1)
+    made, _ = tried(tmp_path, planned(), judge)
+    rows = rows_of(made)
     columns = set(TABLES["calibration"].schema.names) - {"run_id", "schema_version"}
     assert all(set(row) == columns for row in rows)
-    rates = judge_rates(rows)
-    assert {"state", "call", "communicate", "format", "nl"} <= rates.keys()
-    held: list[bool] = []
-    for own in [*rates.values(), *attack_rates(rows).values()]:
-        if own.num_failures >= 10:
-            low, high = wilson(own.false_accepts, own.num_failures)
-            held.append(low <= false_accept <= high)
-        if own.num_fine >= 10:
-            low, high = wilson(own.num_fine - own.true_accepts, own.num_fine)
-            held.append(low <= false_reject <= high)
-    assert len(held) >= 10
-    assert sum(held) >= 0.85 * len(held)  # each misses one time in twenty
-    assert rates["nl"].num_failures >= 50
-    assert unsupported_claim_rates(rows).num_failures >= 10
+    marked = [row for row in rows if row["edit"] and not row["expected"]]
+    rates = judge_rates(marked + [row for row in rows if row["expected"]])
+    assert rates.num_failures >= 60
+    assert rates.num_fine >= 60
+    low, high = wilson(rates.false_accepts, rates.num_failures)
+    assert low <= 0.2 <= high
+    low, high = wilson(rates.num_fine - rates.true_accepts, rates.num_fine)
+    assert low <= 0.1 <= high
+    rejected = [row for row in marked if row["judge_passed"] is False]
+    assert all(row["named"] for row in rejected)
+    assert not any(row["named"] for row in marked if row["judge_passed"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("false_accept", "false_reject", "status"),
-    [(1.0, 0.0, "below_minimum"), (0.0, 1.0, "below_minimum"), (0.05, 0.05, "measured")],
-)
-def test_a_judge_that_passes_everything_or_nothing_is_caught(
-    false_accept: float, false_reject: float, status: str, tmp_path: Path
+def test_what_nothing_confirms_is_dropped_and_counted_and_tries_no_judge(tmp_path: Path) -> None:
+    judge = JudgeAtRates(false_accept=0.0, false_reject=0.0)
+    made, _ = tried(tmp_path, planned(), judge)
+    dropped = [result for result in made if result.status.status == "dropped"]
+    rows = rows_of(made)
+    out = [row for row in rows if row["outcome"] == "not_confirmed"]
+    assert out  # phrases that hold no mark and no told value
+    assert {result.status.reason for result in dropped} <= {"not_confirmed"}
+    assert all(row["judge_passed"] is None and row["confirmed_by"] is None for row in out)
+    assert judge_rates(rows) == judge_rates([r for r in rows if r["outcome"] == "tried"])
+    lines = {(row["who"], row["kind"]): row for row in as_table(rows, MinimumQuality())}
+    by_fault = sum(n["num_not_confirmed"] for (who, _), n in lines.items() if who.endswith("fault"))
+    assert by_fault == lines["judge", "all"]["num_not_confirmed"] == len(out)
+
+
+def test_the_next_judge_is_tried_with_the_same_words_and_pays_for_nothing_else(
+    tmp_path: Path,
 ) -> None:
-    rows = tried(tmp_path, false_accept, false_reject)
-    floor = MinimumQuality()
-    found = status_on_judged(rows, floor)
-    assert found == status
-    warning = warning_of(found, judge_rates(rows))
-    assert ("BELOW ITS MINIMUM QUALITY" in (warning or "")) == (status == "below_minimum")
-    by_kind = {r["kind"]: r["judge_status"] for r in as_table(rows, floor) if r["who"] == "judge"}
-    assert by_kind["state"] == status
+    items = [item for item in planned() if item.data["what"] != CONTROL][::3]
+    first, asked = tried(tmp_path, items, JudgeAtRates(false_accept=0.0, false_reject=0.0))
+    assert {"written_fault", "paraphrase", "second_reading", "judgement"} == set(asked)
+    (again_folder := tmp_path / "again").mkdir()
+    again, then = tried(
+        again_folder,
+        items,
+        JudgeAtRates(false_accept=1.0, false_reject=0.0),
+        stored=rows_of(first),
+        trial_id="t2",
+    )
+    assert set(then) == {"judgement"}
+    same = ("trajectory_id", "perturbation", "outcome", "edit", "confirmed_by", "expected")
+    assert [[r[k] for k in same] for r in rows_of(first)] == [
+        [r[k] for k in same] for r in rows_of(again)
+    ]
+    assert judge_rates(rows_of(first)).false_accepts < judge_rates(rows_of(again)).false_accepts
 
 
-def test_without_negatives_a_kind_is_unmeasured() -> None:
-    assert sample(["a", "b"], graded=2, seed=0, config=JudgingConfig(perturbed_share=0.0)) == []
-    assert planned(JudgingConfig(perturbed_share=0.0)) == []
-    assert status_on_judged([], MinimumQuality()) == "unmeasured"
+def test_a_trial_belongs_to_judge_prompt_and_checks_and_not_to_a_grading() -> None:
+    one, other = (planned(grading_id=g) for g in ("g1", "g2"))
+    ids = [{i.item_id for i in items if i.data["what"] != CONTROL} for items in (one, other)]
+    assert ids[0] == ids[1]
+    controls = [{i.item_id for i in items if i.data["what"] == CONTROL} for items in (one, other)]
+    assert not controls[0] & controls[1]
+    judge = RoleConfig()
+    warmer = judge.model_copy(update={"temperature": 0.7})
+    renamed = judge.model_copy(update={"models": (ModelConfig(name="another"),)})
+    elsewhere = judge.model_copy(update={"max_in_flight": 3, "timeout_s": 5.0})
+    trials = [trial_id_of(role, BUILT_IN) for role in (judge, warmer, renamed)]
+    assert len(set(trials)) == 3
+    assert trial_id_of(elsewhere, BUILT_IN) == trials[0]
+
+
+@given(st.integers(1, 60), st.floats(0.05, 1.0), st.data())
+def test_a_trial_that_is_broken_off_goes_on_with_the_same_items(
+    num: int, share: float, data: st.DataObject
+) -> None:
+    passed = [f"t{i}" for i in range(num)]
+    config = JudgingConfig(perturbed_share=share)
+    items = planned(passed, config=config)
+    ids = {item.item_id for item in items}
+    assert len(ids) == len(items)
+    done = data.draw(st.sets(st.sampled_from(sorted(ids))))
+    assert {i.item_id for i in planned(passed, config=config, done=frozenset(done))} == ids
+
+
+def test_later_trajectories_top_up_what_was_tried() -> None:
+    config = JudgingConfig(perturbed_share=0.2)
+    few = planned([f"t{i}" for i in range(50)], config=config)
+    done = frozenset(item.item_id for item in few)
+    more = planned([f"t{i}" for i in range(100)], config=config, done=done)
+    assert sorts(few)["negative"] == 10
+    assert sorts(more)["negative"] == 20
+    assert done <= {item.item_id for item in more}
+    same = planned([f"t{i}" for i in range(50)], config=config, done=done)
+    assert {item.item_id for item in same} == done
+
+
+def test_negatives_are_spread_over_what_is_begun_with_and_bounded() -> None:
+    passed = [f"t{i}" for i in range(400)]
+    items = planned(passed, config=JudgingConfig(perturbed_share=0.2))
+    first = Counter(
+        order_for(i.data["trajectory_id"])[i.data["number"] * ATTEMPTS]
+        for i in items
+        if i.data["what"] == ""
+    )
+    assert set(first) == set(PERTURBATIONS)
+    assert max(first.values()) - min(first.values()) <= 1
+    bounded = planned(passed, config=JudgingConfig(perturbed_share=1.0, max_of_one=2))
+    assert sorts(bounded)["negative"] == 2 * len(PERTURBATIONS)
+    assert num_perturbed(10_000, JudgingConfig(max_of_one=2)) == 2 * len(PERTURBATIONS)
+
+
+def test_every_episode_of_a_trial_is_a_control_and_some_are_told_in_other_words() -> None:
+    items = planned([f"t{i}" for i in range(30)], config=JudgingConfig(perturbed_share=0.5))
+    found = {what: {i.data["trajectory_id"] for i in items if i.data["what"] == what}
+             for what in (CONTROL, PARAPHRASE, "")}  # fmt: skip
+    assert found[CONTROL] == found[PARAPHRASE] | found[""]
+    assert len(found[PARAPHRASE]) == 5
+
+
+def test_few_episodes_give_several_negatives_each_and_none_twice() -> None:
+    items = planned(["t1", "t2"], config=JudgingConfig(perturbed_share=1.0))
+    assert sorts(items)["negative"] == 2
+    config = JudgingConfig(perturbed_share=1.0)
+    many = plan_calibration(
+        ["t1", "t2"], grading_id="g", trial_id="t", graded=12, config=config, done=()
+    )
+    numbers = [i.data["number"] for i in many if i.data["what"] == ""]
+    assert Counter(numbers) == Counter({n: 2 for n in range(6)})
+
+
+def test_without_negatives_the_judge_is_unmeasured() -> None:
+    assert planned(config=JudgingConfig(perturbed_share=0.0)) == []
+    assert planned([]) == []
+    nothing = judge_rates([])
+    assert judge_status_of(nothing, MinimumQuality()) == "unmeasured"
+    assert as_table([], MinimumQuality()) == []
     assert judge_status_of(Rates(9, 0, 9, 9), MinimumQuality()) == "unmeasured"
     assert judge_status_of(Rates(10, 0, 9, 9), MinimumQuality()) == "uncertain"
     assert judge_status_of(Rates(16, 0, 9, 9), MinimumQuality()) == "measured"
+    assert "unmeasured (9 perturbed" in (warning_of("unmeasured", Rates(9, 0, 9, 9)) or "")
 
 
 def test_a_rate_within_the_minimum_by_chance_is_uncertain_and_said() -> None:
     few, many = Rates(20, 3, 40, 38), Rates(400, 60, 40, 38)
     assert judge_status_of(few, MinimumQuality()) == "uncertain"
     assert judge_status_of(many, MinimumQuality()) == "measured"
-    assert "95% interval up to 36%" in (warning_of("uncertain", {"nl": few}) or "")
+    assert "95% interval up to 36%" in (warning_of("uncertain", few) or "")
+
+
+@pytest.mark.parametrize(
+    "rates", [Rates(30, 30, 30, 30), Rates(30, 0, 30, 0)], ids=["passes all", "passes nothing"]
+)
+def test_a_judge_that_passes_everything_or_nothing_is_caught(rates: Rates) -> None:
+    status = judge_status_of(rates, MinimumQuality())
+    assert status == "below_minimum"
+    assert "BELOW ITS MINIMUM QUALITY" in (warning_of(status, rates) or "")
+
+
+def trial(perturbation: str, *, passed: bool | None, **more: Any) -> Row:
+    row = {
+        "perturbation": perturbation,
+        "expected": perturbation in (CONTROL, PARAPHRASE),
+        "judge_passed": passed,
+        "outcome": "tried",
+        "channel": None,
+        "named": None,
+        "language": "en",
+        "checker_version": "m@p",
+    }
+    return row | more
+
+
+def test_the_status_is_decided_over_all_kinds_together() -> None:
+    fine = [trial(CONTROL, passed=True)] * 30 + [trial(PARAPHRASE, passed=True)] * 10
+    rude = [trial("rude", passed=False)] * 40
+    hedge = [trial("hedge", passed=True)] * 9  # nine of nine wrong, and too few to stand alone
+    table = as_table(fine + rude + hedge, MinimumQuality())
+    assert [row["judge_status"] for row in table if row["judge_status"]] == ["uncertain"]
+    assert table[0]["who"] == "judge"
+    worse = as_table(fine + rude + hedge * 2, MinimumQuality())
+    assert worse[0]["judge_status"] == "below_minimum"
+
+
+def test_rates_are_told_by_fault_by_language_and_by_model() -> None:
+    rows = [
+        trial("rude", passed=False, named=True),
+        trial("rude", passed=True, language="de", checker_version="n/x@p"),
+        trial("rude", passed=None, outcome="not_confirmed"),
+        trial("hedge", passed=None, outcome="no_place"),
+        trial("attack_file", passed=True, channel="file"),
+        trial(CONTROL, passed=True, language="de"),
+        trial(PARAPHRASE, passed=False),
+    ]
+    table = {(row["who"], row["kind"]): row for row in as_table(rows, MinimumQuality())}
+
+    def counts(who: str, kind: str) -> tuple[int, ...]:
+        row = table[who, kind]
+        names = ("num_failures", "false_accepts", "num_fine", "true_accepts")
+        return tuple(row[name] for name in names)
+
+    assert counts("judge", "all") == (3, 2, 2, 1)
+    assert counts("judge, nothing aimed at it", "all") == (2, 1, 2, 1)
+    assert counts("judge, aimed at", "all") == (1, 1, 0, 0)
+    assert counts("judge, by fault", "rude") == (2, 1, 0, 0)
+    assert counts("judge, by control", PARAPHRASE) == (0, 0, 1, 0)
+    assert counts("judge, by language", "de") == (1, 1, 1, 1)
+    assert counts("judge, by language", "en") == (2, 1, 1, 0)
+    assert counts("judge, by model", "n/x") == (1, 1, 0, 0)
+    assert table["judge, by fault", "rude"]["fpr_interval"] == wilson(1, 2)
+    assert table["judge, by fault", "rude"]["num_named"] == 1
+    assert table["judge, by fault", "rude"]["num_not_confirmed"] == 1
+    assert table["judge, by fault", "hedge"]["num_not_made"] == 1
 
 
 def test_failures_with_text_aimed_at_the_judge_stand_apart_from_plain_ones() -> None:
-    def tried_with(channel: str | None, *, passed: bool) -> Row:
-        row = {"kind": "nl", "channel": channel, "expected": False, "code_passed": None}
-        return row | {"judge_passed": passed}
-
-    rows = [tried_with(None, passed=False)] * 30 + [tried_with("file", passed=True)] * 5
-    table = {(row["who"], row["kind"]): row for row in as_table(rows, MinimumQuality())}
-    counts = {
-        who: (row["false_accepts"], row["num_failures"])
-        for (who, kind), row in table.items()
-        if kind == "nl"
-    }
+    rows = [trial("rude", passed=False)] * 30
+    rows += [trial("attack_file", passed=True, channel="file")] * 5
+    table = {row["who"]: row for row in as_table(rows, MinimumQuality()) if row["kind"] == "all"}
+    counts = {who: (row["false_accepts"], row["num_failures"]) for who, row in table.items()}
     assert counts == {
         "judge": (5, 35),
         "judge, nothing aimed at it": (0, 30),
         "judge, aimed at": (5, 5),
     }
-
-
-def test_negatives_are_spread_over_failures_and_bounded() -> None:
-    items = planned(JudgingConfig(perturbed_share=1.0, max_of_one=3))
-    counts: dict[str, int] = {}
-    for item in items:
-        if item.data["confirmed"]:
-            counts[item.data["plant"]] = counts.get(item.data["plant"], 0) + 1
-    controls = counts.pop("control")
-    assert max(counts.values()) <= 3
-    assert len(counts) >= 18
-    assert 0 < controls <= sum(counts.values())
-    assert len({item.item_id for item in items}) == len(items)
-
-
-def test_the_sample_is_the_same_for_every_judge_and_keeps_its_order() -> None:
-    ids = [f"t{i}" for i in range(200)]
-    few = sample(ids, graded=200, seed=1, config=JudgingConfig(perturbed_share=0.1))
-    assert len(few) == 20
-    assert (
-        sample(reversed(ids), graded=200, seed=1, config=JudgingConfig(perturbed_share=0.1)) == few
-    )
-    more = sample(ids, graded=200, seed=1, config=JudgingConfig(perturbed_share=0.5))
-    assert more[:20] == few
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60))
@@ -208,68 +363,61 @@ def test_the_status_is_what_the_minimum_quality_says(fa: int, tr: int, ta: int, 
         assert (status == "measured") == (high <= floor.max_false_accept)
 
 
-NL = {"id": "tone", "kind": "nl", "words": "w", "weight": 1.0}
-GOAL = {"id": "goal", "kind": "call", "words": "w", "weight": 3.0, "mandatory": True}
-
-
 @pytest.mark.parametrize(
-    ("mandatory", "weight", "reason"),
-    [(True, 1.0, "judge_below_minimum"), (False, 3.0, "judge_below_minimum"), (False, 1.0, None)],
+    ("rates", "calibrated"),
+    [
+        (Rates(25, 0, 24, 24), False),  # 49 labels
+        (Rates(25, 0, 25, 25), True),
+        (Rates(25, 3, 25, 22), True),  # kappa 0.76, from 0.52 on
+        (Rates(25, 5, 25, 21), False),  # kappa 0.64, from 0.38 on
+        (Rates(250, 50, 250, 210), True),  # the same agreement, and labels enough to be sure
+        (Rates(40, 15, 40, 26), False),  # kappa 0.27
+        (Rates(0, 0, 60, 60), False),  # nothing to tell apart
+    ],
 )
-def test_below_the_minimum_quality_nothing_is_accepted_by_the_judges_word(
-    mandatory: bool, weight: float, reason: str | None
-) -> None:
-    criteria = [GOAL, NL | {"mandatory": mandatory, "weight": weight}]
-    verdicts = [
-        {"criterion_id": "goal", "kind": "call", "checked_by": "code", "score": 1.0},
-        {"criterion_id": "tone", "kind": "nl", "checked_by": "judge", "score": 1.0},
-    ]
-    trajectory = {
-        "trajectory_id": "t",
-        "split": "train",
-        "termination_reason": "user_done",
-        "messages": [],
-    }
-    task = {"task_id": "k", "domain_id": "d", "initial_state": {}, "rubric": {"criteria": criteria}}
-    for status in ("measured", "unmeasured", "below_minimum"):
-        found = candidate_of(trajectory, [], verdicts, task, status)
-        assert found is not None
-        assert found.drop_reason == (reason if status == "below_minimum" else None)
-        assert found.judge_status == status
+def test_only_agreement_worth_the_word_is_called_calibrated(rates: Rates, calibrated: bool) -> None:
+    assert rates.is_calibrated is calibrated
 
 
-@pytest.mark.slow
-def test_the_offline_judge_errs_as_often_as_it_declares(tmp_path: Path) -> None:
-    """On top of what its rules miss: the same plants before it without declared errors say what."""
-    exact = AspectRates(did=0.0, said=0.0, avoided=0.0, other=0.0)
-    ruled = OfflineSettings(judge_errors=JudgeErrors(false_accept=exact, false_reject=exact))
-    declared = OfflineSettings().judge_errors
-    by_rule, measured = (offline_rates(tmp_path, s) for s in (ruled, OfflineSettings()))
-    missed = by_rule.false_accepts / by_rule.num_failures
-    due = missed * (1 - declared.false_reject.other) + (1 - missed) * declared.false_accept.other
-    low, high = wilson(measured.false_accepts, measured.num_failures)
-    assert low <= due <= high
-    assert measured.num_failures >= 80
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=80))
+def test_the_lower_bound_of_kappa_lies_below_it(outcomes: list[tuple[bool, bool]]) -> None:
+    rates = rates_of(outcomes)
+    assert (rates.kappa_low is None) == (rates.kappa is None)
+    if rates.kappa is not None and rates.kappa_low is not None:
+        assert rates.kappa_low <= rates.kappa + 1e-9
 
 
-def offline_rates(folder: Path, settings: OfflineSettings) -> Rates:
-    """Of perturbed negatives of manner, which the judge knows as `other`."""
-    made = [
-        negative
-        for source in sources()[1::8]
-        for name in ("nl_rude", "nl_curt", "nl_jargon", "nl_rambling")
-        if (negative := perturb(name, source))
-    ]
+def test_the_judge_is_asked_for_its_own_word_on_what_code_decides(tmp_path: Path) -> None:
+    asked: list[Any] = []
+    judge = JudgeAtRates(false_accept=0.0, false_reject=0.0)
 
-    async def run() -> Rates:
-        own = folder / str(settings.judge_errors.false_accept.did)
-        own.mkdir()
-        async with model(create_app(settings), own) as llm:
-            outcomes = []
-            for number, negative in enumerate(made):
-                rubric = Rubric(criteria=(negative.criterion,))
-                opinions = await judge(llm, rubric, negative.messages, item=str(number))
-                outcomes.append((False, opinions[negative.criterion.id].passed))
-        return rates_of(outcomes)
+    def recording(body: dict[str, Any]) -> str:
+        asked.append(body)
+        return judge(body)
 
-    return asyncio.run(run())
+    source = next(s for s in sources() if any(c.kind == "communicate" for c in s.rubric.criteria))
+    item = next(
+        i for i in planned([source.trajectory["trajectory_id"]]) if i.data["what"] == PARAPHRASE
+    )
+    app = ScriptedApp(players(judge=recording, write=writes, read=reads))
+
+    async def run() -> ItemResult:
+        async with model(app, tmp_path, ROLES) as llm:
+            return await try_judge(
+                item,
+                llm,
+                source,
+                place={"grading_id": "g", "trial_id": "t"},
+                verdicts=(),
+                stored=(),
+                judge_role=ROLES["judge"],
+                kinds=BUILT_IN,
+            )
+
+    asyncio.run(run())
+    [body] = asked
+    schema = body["response_format"]["json_schema"]["schema"]["properties"]
+    ids = set(schema["verdicts"]["items"]["properties"]["criterion_id"]["enum"])
+    told = {c.id for c in source.rubric.criteria if c.kind == "communicate"}
+    assert told <= ids
+    assert {c.id for c in STANDING} - ids == {"truth"}

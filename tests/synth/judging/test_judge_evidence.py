@@ -18,7 +18,7 @@ from synth.judging.judge import (
     judgement_schema,
 )
 from synth.rubrics.criteria import Criterion
-from synth.rubrics.statements.statements import Statement
+from synth.rubrics.statements.statements import ReplyStatement
 from tests.synth.judging.answers import NO_CAUSE
 from tests.synth.scripted import ScriptedApp, model
 
@@ -52,8 +52,8 @@ ASKED = JudgeQuestions(
         for name in ("a", "b", "manners")
     ],
     [
-        Statement("s1", 4, "Done, it costs 20 EUR.", "open", ""),
-        Statement("s2", 4, "Enjoy the day.", "open", ""),
+        ReplyStatement("s1", 4, "Done, it costs 20 EUR.", "open", ""),
+        ReplyStatement("s2", 4, "Enjoy the day.", "open", ""),
     ],
 )
 Said = dict[str, tuple[Any, str]]

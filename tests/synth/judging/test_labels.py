@@ -11,7 +11,6 @@ from synth.judging.judge_report import judge_report
 from synth.judging.labels import (
     COLUMNS,
     Shared,
-    calibrated_kinds,
     export_labels,
     import_labels,
     label_rates,
@@ -122,8 +121,26 @@ def test_rates_by_labels_leave_out_the_unsure(dataset: Dataset, tmp_path: Path) 
     rates = label_rates(dataset, "grading-1")
     assert rates["nl"].num_fine == 2
     assert rates["nl"].num_failures == 1
-    assert calibrated_kinds(rates, 3) == ["nl"]
-    assert calibrated_kinds(rates, 4) == []
+    assert not rates["nl"].is_calibrated
+
+
+def test_a_standing_criterion_is_labelled_by_its_words(dataset: Dataset, tmp_path: Path) -> None:
+    rude = row(
+        "verdicts",
+        grading_id="grading-1",
+        trajectory_id="t0",
+        criterion_id="manners",
+        kind="nl",
+        checked_by="judge",
+        passed=True,
+        score=1.0,
+        split="train",
+    )
+    dataset.commit(run_id="run-1", stage="more", shard=1, tables={"verdicts": [rude]})
+    out = tmp_path / "l.csv"
+    export_labels(dataset, out, count=9)
+    words = {line["criterion_id"]: line["criterion"] for line in filled(out)}
+    assert words["manners"].startswith("The assistant is civil")
 
 
 def test_a_criterion_with_many_labellers_counts_once_by_their_majority(

@@ -1,102 +1,215 @@
-"""Perturbed negatives: each fails what it says by code, and leaves the stored rows as they were."""
+"""Perturbations: each fault has its words and its place, and stored rows stay as they were."""
 
 import copy
-from collections import Counter
+import json
+from pathlib import Path
 
 import pytest
 
+from records.seeds import rng_of
+from records.tables.schemas import Row
 from synth.judging.perturbation.attacks import CHANNELS
+from synth.judging.perturbation.edited_words import edited_words
+from synth.judging.perturbation.episodes import PassedEpisode, reported_in, said_in
+from synth.judging.perturbation.faults import BY_NAME, FAULTS, EditedResult, call_to_edit
 from synth.judging.perturbation.registry import (
-    ATTACKS,
-    BY_CODE,
-    BY_WORDS,
-    claims_undone_work,
-    code_says,
+    BY_PHRASE,
+    PERTURBATIONS,
+    attacked,
+    base_of,
+    order_for,
     perturb,
 )
+from synth.judging.perturbation.writing import WrittenEdit, with_edit
 from synth.rubrics.built_in import BUILT_IN
-from synth.rubrics.criteria import JUDGED
 from synth.rubrics.reward import evidence_of
+from synth.rubrics.standing import STANDING
 from tests.synth.judging.perturbation_work import sources
 
-KIND_OF = {
-    "wrong_argument": "state",
-    "missing_call": "state",
-    "forbidden_call": "call",
-    "wrong_order": "call",
-    "state_not_reached": "state",
-    "collateral_change": "state",
-    "claimed_not_done": "state",
-    "fact_not_told": "communicate",
-    "fact_changed": "communicate",
-    "policy_broken": "policy",
-    "format_broken": "format",
-}
+RECORDED = json.loads((Path(__file__).parent / "recorded_faults.json").read_text())
+"""Faults and readings as a careful writer answered the requests, by fault."""
 
 
 def test_the_sources_pass_by_code() -> None:
     for source in sources():
         seen = evidence_of(source.trajectory["messages"], source.calls)
-        assert all(v.passed for v in BUILT_IN.check_all(source.rubric, seen).values())
+        assert all(v.passed is not False for v in BUILT_IN.check_all(source.rubric, seen).values())
 
 
-@pytest.mark.parametrize("name", KIND_OF)
-def test_a_perturbed_negative_fails_the_kind_meant(name: str) -> None:
-    counts: Counter[str] = Counter()
-    for source in sources():
-        negative = perturb(name, source)
-        if negative is None:
-            continue
-        said = code_says(negative, source, BUILT_IN)
-        counts["discarded" if said is None else "confirmed"] += 1
-        if said is not None:
-            assert said.passed is False
-            assert negative.criterion.kind == KIND_OF[name]
-            assert negative.channel is None
-    assert counts["confirmed"] >= 5
-    assert counts["discarded"] <= 0.1 * counts["confirmed"]
+def test_every_fault_has_words_and_a_criterion_that_rejects() -> None:
+    rejects = {criterion.id for criterion in STANDING if criterion.mandatory}
+    assert len(FAULTS) == len(BY_NAME) >= 24
+    for fault in FAULTS:
+        assert fault.criterion_id in rejects, fault.name
+        assert len(fault.what.split()) >= 8, fault.name
+        assert fault.keep, fault.name
+    assert {fault.criterion_id for fault in FAULTS} == rejects
+    assert len(set(PERTURBATIONS)) == len(PERTURBATIONS)
 
 
-@pytest.mark.parametrize("name", BY_WORDS)
-def test_failures_in_words_are_for_the_judge_alone(name: str) -> None:
+@pytest.mark.parametrize("name", BY_PHRASE)
+def test_a_failure_by_phrase_changes_what_the_agent_did_or_said(name: str) -> None:
+    rejects = {criterion.id for criterion in STANDING if criterion.mandatory}
     made = [(s, negative) for s in sources() if (negative := perturb(name, s))]
-    assert made
+    assert len(made) >= 5
     for source, negative in made:
-        said = code_says(negative, source, BUILT_IN)
-        assert said is not None
-        assert said.passed is None
-        assert negative.criterion.kind == JUDGED
-        assert negative.calls == list(source.calls)
-        assert negative.messages != source.trajectory["messages"]
+        before = source.trajectory["messages"]
+        words = edited_words(said_in(before), said_in(negative.messages), negative.wrong)
+        assert words.added or words.removed
+        assert negative.criterion_id in rejects
+
+
+def test_faults_have_no_place_where_an_episode_has_nothing_for_them() -> None:
+    silent = [s for s in sources() if not any(call["state_diff"] for call in s.calls)]
+    assert silent
+    assert not any(BY_NAME["work_denied"].fits(s) for s in silent)
+    assert not any(BY_NAME["pretended_after_failure"].fits(s) for s in silent)
+    assert not any(BY_NAME["result_invented"].fits(s) for s in sources() if not s.calls)
+    wordless = with_reply(sources()[0], "All right.")
+    assert not BY_NAME["wrong_value"].fits(wordless)
+    assert not BY_NAME["swapped"].fits(with_reply(sources()[0], "It costs 5."))
+    assert BY_NAME["swapped"].fits(with_reply(sources()[0], "It costs 5, not 6."))
+
+
+def with_reply(source: PassedEpisode, text: str) -> PassedEpisode:
+    messages, calls = with_edit(source, WrittenEdit(text))
+    return PassedEpisode(
+        source.trajectory | {"messages": messages}, calls, source.task, source.tools
+    )
+
+
+def test_a_farewell_is_not_the_reply_that_is_edited() -> None:
+    source = next(s for s in sources() if s.calls)
+    told = reported_in(source.trajectory["messages"])
+    more = [{"role": "user", "content": "Thanks."}, {"role": "assistant", "content": "Bye!"}]
+    messages = [*source.trajectory["messages"], *more]
+    assert reported_in(messages) == told
+    assert reported_in([m for m in messages if m["role"] == "user"]) == ""
+
+
+@pytest.mark.parametrize("result", ["failed", "empty"])
+def test_an_edited_result_stands_in_the_row_and_in_the_messages(result: EditedResult) -> None:
+    edit = WrittenEdit("Done.", result='{"error": {"code": "x"}}', wrong="Done")
+    for source in sources():
+        if (call := call_to_edit(result, source)) is None:
+            continue
+        messages, calls = with_edit(source, edit, result)
+        [(old, new)] = [(a, b) for a, b in zip(source.calls, calls, strict=True) if a != b]
+        assert old == call
+        shown = [m for m in messages if m.get("tool_call_id") == new["tool_call_id"]]
+        assert [m["content"] for m in shown] == [new["observation"]] == [edit.result]
+        assert new["is_error"] is (result == "failed")
+        assert new["state_diff"] == []
+        asked = [m for m in messages if m.get("tool_calls")]
+        assert asked == [m for m in source.trajectory["messages"] if m.get("tool_calls")]
+
+
+def test_a_call_that_is_taken_out_leaves_neither_row_nor_message() -> None:
+    source = next(s for s in sources() if call_to_edit("taken_out", s))
+    messages, calls = with_edit(source, WrittenEdit("It is under way."), "taken_out")
+    assert calls == list(source.calls[:-1])
+    assert source.calls[-1]["tool_call_id"] not in json.dumps(messages)
+    assert reported_in(messages) == "It is under way."
+
+
+def test_a_result_that_a_later_call_needed_cannot_have_been_empty() -> None:
+    source = sources()[0]
+
+    def call(index: int, name: str, arguments: Row, observation: str, **more: object) -> Row:
+        row = {"call_index": index, "tool_call_id": f"c{index}", "name": name, "is_error": False}
+        row |= {"arguments": arguments, "observation": observation, "actor": "agent"}
+        return row | {"state_diff": []} | more
+
+    found = call(0, "find", {"name": "Ann"}, '{"id": "P-17"}')
+    stock = call(1, "stock", {}, '{"tents": 40}')
+    book = call(2, "book", {"id": "P-17"}, "{}", state_diff=[{"op": "create"}])
+    talk = [
+        {"role": "user", "content": "Book for Ann."},
+        *({"role": "tool", "tool_call_id": c["tool_call_id"], "content": c["observation"]}
+          for c in (found, stock, book)),
+        {"role": "assistant", "content": "Booked."},
+    ]  # fmt: skip
+    tools = [{"name": n, "annotations": {"readOnlyHint": True}} for n in ("find", "stock")]
+
+    def episode(*calls: Row) -> PassedEpisode:
+        trajectory = source.trajectory | {"messages": talk}
+        return PassedEpisode(trajectory, calls, source.task, tools)
+
+    assert call_to_edit("empty", episode(found, stock, book)) == stock
+    assert call_to_edit("empty", episode(found, book)) is None
+    assert call_to_edit("empty", episode(found)) == found
+    assert call_to_edit("failed", episode(found, stock, book)) == book
+    assert call_to_edit("failed", episode(found, stock)) is None
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_text_aimed_at_the_judge_stands_in_its_channel_only(channel: str) -> None:
     role = {"agent_message": "assistant", "user_turn": "user"}.get(channel, "tool")
-    made = [negative for s in sources()[:60] if (negative := perturb(f"attack_{channel}", s))]
+    made = 0
+    for source in sources()[:60]:
+        base = base_of(f"attack_{channel}", source)
+        negative = perturb(base, source) if base else None
+        if negative is None:
+            continue
+        before = copy.deepcopy(negative.messages)
+        aimed = attacked(f"attack_{channel}", negative, rng_of("x", channel))
+        if aimed is None:
+            continue
+        made += 1
+        changed = [m for m, old in zip(aimed.messages, before, strict=True) if m != old]
+        assert [m["role"] for m in changed] == [role]
+        assert aimed.perturbation == f"attack_{channel}"
     assert made
-    for negative in made:
-        text = negative.detail.split(f"in the {channel}: ")[1][:15].split("\n")[0].split('"')[0]
-        holding = {m["role"] for m in negative.messages if text in str(m.get("content"))}
-        assert role in holding
-        assert len(text) < 15 or holding == {role}  # beginnings such as "{" stand elsewhere, too
-        assert negative.channel == channel
 
 
 def test_the_same_episode_is_perturbed_alike_and_stays_as_it_is() -> None:
     for source in sources()[:40]:
         before = copy.deepcopy((source.trajectory, list(source.calls), source.task))
-        for name in (*BY_CODE, *BY_WORDS, *ATTACKS):
+        for name in BY_PHRASE:
             assert perturb(name, source) == perturb(name, source)
+        with_edit(
+            source, WrittenEdit("Other words.", result="{}"), "failed" if source.calls else None
+        )
         assert (source.trajectory, list(source.calls), source.task) == before
 
 
-def test_unsupported_claims_are_seen_in_perturbed_negatives() -> None:
-    seen: Counter[tuple[str, bool]] = Counter()
-    for source in sources():
-        for name in filter(claims_undone_work, BY_WORDS):
-            if (negative := perturb(name, source)) and (
-                said := code_says(negative, source, BUILT_IN)
-            ):
-                seen[name, said.honest] += 1
-    assert seen["nl_unconfirmed", False] > 0.5 * seen.total()
+def test_every_perturbation_comes_first_somewhere() -> None:
+    assert {order_for(f"t{i}")[0] for i in range(600)} == set(PERTURBATIONS)
+    assert sorted(order_for("t")) == sorted(PERTURBATIONS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wrong", "quote", "named"),
+    [
+        ("It costs 25 in all.", "It costs 65 in all.", "", "It costs 65", True),
+        ("It costs 25 in all.", "It costs 65 in all.", "", "in all", False),
+        ("It costs 25. Bye.", "Bye.", "", "It costs 25", True),
+        ("It costs 25. Bye.", "Bye.", "", "Bye", False),
+        ("All is done.", "All is done.", "is done", "ALL IS *done*", True),
+        ("All is done.", "All is done.", "", "All is done", False),
+        ("Am 5. Mai, 9 Uhr.", "Am 6. Mai, 9 Uhr.", "", "Am ... 6. Mai", True),
+        ("您的预约在三月。", "您的预约在五月。", "", "在五月", True),
+        ("您的预约在三月。", "您的预约在五月。", "", "您的预约", False),
+        ("It costs 25.", "It costs 65.", "", "", False),
+        ("It costs 25.", "It costs 65.", "", "nothing of the kind", False),
+    ],
+)
+def test_a_quotation_names_an_edit_where_it_meets_it(
+    before: str, after: str, wrong: str, quote: str, named: bool
+) -> None:
+    assert edited_words(before, after, wrong).are_named_in(quote) is named
+
+
+def test_an_edit_that_only_leaves_words_out_is_told_apart() -> None:
+    assert edited_words("It costs 25. Bye.", "Bye.").only_removed
+    assert not edited_words("It costs 25.", "It costs 65.").only_removed
+    assert not edited_words("Bye.", "Bye.").only_removed
+
+
+@pytest.mark.parametrize("one", RECORDED, ids=lambda one: one["fault"])
+def test_recorded_readings_name_the_recorded_edits(one: dict[str, dict[str, str]]) -> None:
+    written, reading = one["written"], one["reading"]
+    words = edited_words(str(one["reply"]), written["reply"], written["wrong"])
+    assert words.are_named_in(written["wrong"])
+    assert words.are_named_in(reading["quote"]) is (reading["faulty"] != "neither")
+    assert not words.are_named_in("Let me know if you need anything else")

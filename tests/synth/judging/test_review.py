@@ -12,7 +12,7 @@ from synth.judging.review import ReviewedEpisode, code_rows, criteria_left, judg
 from synth.rubrics.built_in import Verdict
 from synth.rubrics.criteria import Criterion, Rubric
 from synth.rubrics.standing import STANDING, TRUTH
-from synth.rubrics.statements.statements import Statement
+from synth.rubrics.statements.statements import ReplyStatement
 from tests.synth.judging.answers import asked_about, judgement
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
@@ -23,8 +23,8 @@ def criterion(name: str, kind: str = "state", words: str = "w") -> Criterion:
     return Criterion(id=name, words=words, weight=2, mandatory=True, kind=kind)
 
 
-def statement(number: int, outcome: Any, evidence: str = "") -> Statement:
-    return Statement(f"s{number}", number, f"Sentence {number}.", outcome, evidence)
+def statement(number: int, outcome: Any, evidence: str = "") -> ReplyStatement:
+    return ReplyStatement(f"s{number}", number, f"Sentence {number}.", outcome, evidence)
 
 
 RUBRIC = Rubric(
@@ -35,7 +35,7 @@ OPEN, ALSO_OPEN = statement(3, "open"), statement(4, "open")
 GOOD = {"goal": Verdict(True, 1.0, "seen"), "told": Verdict(True, 1.0, "told")}
 
 
-def by_code(verdicts: dict[str, Verdict], *statements: Statement) -> dict[str, Row]:
+def by_code(verdicts: dict[str, Verdict], *statements: ReplyStatement) -> dict[str, Row]:
     rows = code_rows(RUBRIC, verdicts, statements, version="v")
     assert [row["criterion_id"] for row in rows] == [*verdicts, TRUTH]
     return {row["criterion_id"]: row for row in rows}
@@ -69,7 +69,7 @@ def test_a_criterion_of_the_rubric_takes_the_place_of_a_standing_one() -> None:
     assert next(c.words for c in left if c.id == "manners") == "Is curt."
 
 
-def questions(*statements: Statement) -> JudgeQuestions:
+def questions(*statements: ReplyStatement) -> JudgeQuestions:
     return JudgeQuestions([], [], [], [criterion("own", "nl")], statements)
 
 

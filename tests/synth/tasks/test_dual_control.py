@@ -21,7 +21,7 @@ from synth.episode.users.acts import was_spoken_of
 from synth.episode.users.faults import UserFault
 from synth.episode.users.user import LlmUser, Scene, UserCall, UserTurn, conversation_for_user
 from synth.judging.perturbation.episodes import PassedEpisode
-from synth.judging.perturbation.registry import ATTACKS, BY_CODE, BY_WORDS, perturb
+from synth.judging.perturbation.registry import BY_PHRASE, perturb
 from synth.render.transcript import OWN_TOOLS, turns_of
 from synth.rubrics.built_in import CALL, EpisodeCall, episode_of
 from synth.rubrics.criteria import CallCheck
@@ -393,8 +393,8 @@ def test_no_call_of_the_user_is_planted_into_the_agents_messages():
     trajectory, rows = rows_of(env)
     offered = [tool for tool in tools() if not is_users(tool)]
     source = PassedEpisode(trajectory, rows, task(), offered)
-    negatives = [p for name in (*BY_CODE, *BY_WORDS, *ATTACKS) if (p := perturb(name, source))]
-    assert len(negatives) >= 8
+    negatives = [p for name in BY_PHRASE if (p := perturb(name, source))]
+    assert len(negatives) >= 4
     names = {tool["name"] for tool in offered}
     for one in negatives:
         asked = [call for m in one.messages for call in m.get("tool_calls") or ()]

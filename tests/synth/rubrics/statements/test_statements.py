@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth.rubrics.statements.statements import Statement, statements_of, truth_by_code
+from synth.rubrics.statements.statements import ReplyStatement, statements_of, truth_by_code
 
 Row = dict[str, Any]
 
@@ -42,7 +42,7 @@ CALLS = [
 OPENING = "Hello, Dorota Finch here. Please move The Salt Road to Monday, I can pay 40 pounds."
 
 
-def said(*replies: str, calls: list[Row] = CALLS, opening: str = OPENING) -> list[Statement]:
+def said(*replies: str, calls: list[Row] = CALLS, opening: str = OPENING) -> list[ReplyStatement]:
     messages: list[Row] = [
         {"role": "system", "content": POLICY},
         {"role": "user", "content": opening},
