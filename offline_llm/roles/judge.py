@@ -14,7 +14,7 @@ from offline_llm.reading.conversation import is_parting, is_small_talk
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.reading.words import found, plain, sentences, stem_set
 from offline_llm.roles.judge_material import JudgedMaterial
-from offline_llm.roles.judge_truth import DENIES, StatementFinding, finding_of
+from offline_llm.roles.judge_truth import DENIES, RuledFinding, finding_of
 from offline_llm.server.request import ChatRequest
 from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
@@ -51,12 +51,12 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     amiss = [name for name, finding in statements.items() if not finding.holds]
     amiss += [name for name, fault in faults.items() if fault is not None and name != RANKS]
     if amiss and rng.random() < errors.false_accept:
-        statements = {name: StatementFinding("follows", "seems so") for name in statements}
+        statements = {name: RuledFinding("follows", "seems so") for name in statements}
         faults = dict.fromkeys(faults)
     elif not amiss and rng.random() < errors.false_reject:
         name = rng.choice([*statements, *(name for name in faults if name != RANKS)])
         if name in statements:
-            statements[name] = StatementFinding("not_shown", "it does not look so")
+            statements[name] = RuledFinding("not_shown", "it does not look so")
         else:
             faults[name] = "it does not look so"
     return {
