@@ -29,8 +29,8 @@ OPENINGS = FOLDER / "openings.jsonl"
 
 
 def pieces_in(half: Half) -> list[Piece]:
-    """Every piece of a half, in a fixed order. ConfigError where the reporting half is not the one whose
-    digest was committed."""
+    """Every piece of a half, in a fixed order. ConfigError where the reporting half is not the one
+    whose digest was committed."""
     if half == "development":
         return _pieces(DEVELOPMENT.read_text(encoding="utf-8"))
     return _pieces(_opened(REPORTING, DIGEST))
