@@ -43,6 +43,7 @@ def source_of(number: int, case: Case) -> PassedEpisode:
                 "arguments": call.arguments,
                 "observation": observation,
                 "is_error": call.is_error,
+                "injected_outcome": None,
                 "policy_violations": [],
                 "state_diff": list(call.diff),
                 "actor": call.actor,

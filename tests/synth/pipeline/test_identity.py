@@ -51,6 +51,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "judging.decision.pass_threshold=0.8",
         "judging.decision.scored_only=['call']",
         "judging.judge_failed=true",
+        "judging.panel.rule='in_order'",
         OWN_PROMPTS,
     ],
     RephraseConfig: ["heldout_share=0.2", "neighbours=2", OWN_PROMPTS],
