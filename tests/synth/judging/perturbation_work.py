@@ -9,6 +9,7 @@ from typing import Any
 from records.tables.schemas import Row
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.tasks.proof.proving import reference_messages
+from tests.synth.judging.answers import NO_CAUSE
 from tests.synth.task_cases import Case, cases
 
 MARK = "The moon is made of basalt, as our records have it."
@@ -135,7 +136,7 @@ class JudgeAtRates:
             {"criterion_id": name, "evidence": "e", "quote": quote[:900], "passed": True}
             for name in ids
         ]
-        return json.dumps({"statements": found, "verdicts": verdicts})
+        return json.dumps({"statements": found, "verdicts": verdicts, "cause": NO_CAUSE})
 
 
 def players(

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,8 @@ def of(folder: Path, kind: type[JobConfig] = RunConfig) -> JobConfig:
 
 
 def test_a_prompt_is_replaced_within_its_run_and_nowhere_else(folder: Path) -> None:
-    values = {"instructions": "", "rubric": [], "transcript": []}
+    names = ("instructions", "tools", "changes", "transcript", "statements", "rubric")
+    values: dict[str, Any] = dict.fromkeys(names, "")
     before = {name: version_of(name) for name in ("judgement", "gen_brief")}
     with of(folder).prompts_in_use():
         assert "You coolly judge" in render("judgement", **values).messages[0]["content"]
@@ -107,9 +109,13 @@ def test_a_variable_may_be_left_unused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("judgment", JUDGE, ("judgment.md is the name of no prompt", "judgement, rewrite_chunk")),
+        ("judgment", JUDGE, ("judgment.md is the name of no prompt", "judgement, paraphrase")),
         ("rephrase/styles/plain", "Plain.", ("plain.md is the name of no prompt",)),
-        ("judgement", JUDGE.replace("rubric |", "rubrik |"), ("uses rubrik", "rubric, transcript")),
+        (
+            "judgement",
+            JUDGE.replace("rubric |", "rubrik |"),
+            ("uses rubrik", "rubric, statements, tools"),
+        ),
         ("judgement", "Judge.\n", ("judgement.md", "must begin with a line '# system'")),
         ("judgement", "# user\nJudge.\n", ("judgement.md", "in this order: # system, # user")),
         ("judgement", "# system\na\n# user\n{% if %}\n", ("judgement.md, line",)),
