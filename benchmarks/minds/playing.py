@@ -16,6 +16,9 @@ from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN
 
+NO_ANSWER = "no answer"
+LOW_SCORE = "score"
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
@@ -24,17 +27,20 @@ class Played:
     piece: Piece
     accepted: bool
     failed: Row | None
-    """The verdict that rejects; None where the piece is accepted, or no judge's answer could be
-    used (then it is not accepted either)."""
+    """The verdict that rejects; None where the piece is accepted, the score is too low, or no
+    judge's answer could be used."""
     verdicts: tuple[Row, ...]
     problem: str | None = None
+    """Why no answer of the judge could be used: such a piece is neither accepted nor rejected."""
 
     @property
     def by(self) -> str:
-        """Who rejected: `code`, `judge`, `nobody`, or `no answer`."""
+        """Who rejected: `code`, `judge`, `score` or `nobody`; `no answer` where nothing decided."""
+        if self.problem is not None:
+            return NO_ANSWER
         if self.accepted:
             return "nobody"
-        return self.failed["checked_by"] if self.failed else "no answer"
+        return self.failed["checked_by"] if self.failed else LOW_SCORE
 
     @property
     def left_open(self) -> bool:

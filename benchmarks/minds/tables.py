@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from benchmarks.minds.playing import Played, deciding_words
+from benchmarks.minds.playing import LOW_SCORE, NO_ANSWER, Played, deciding_words
 from synth.render.intervals import wilson
 
 WORDS_SHOWN = 160
@@ -12,19 +12,21 @@ WORDS_SHOWN = 160
 
 def report(played: Sequence[Played]) -> str:
     """All tables, shortfalls first."""
-    honest = [p for p in played if p.piece.is_honest]
-    faulty = [p for p in played if not p.piece.is_honest]
+    decided = [p for p in played if p.by != NO_ANSWER]
+    honest = [p for p in decided if p.piece.is_honest]
+    faulty = [p for p in decided if not p.piece.is_honest]
     parts = [
         "| | pieces | share | 95% (Wilson) |\n|---|---|---|---|",
         _line("honest work rejected", sum(not p.accepted for p in honest), len(honest)),
         _line("faulty work accepted", sum(p.accepted for p in faulty), len(faulty)),
+        _line("no answer, in neither share", len(played) - len(decided), len(played)),
         "",
         _by("kind of the fault", faulty, lambda p: p.piece.kind, accepted=True),
         _by("language", faulty, lambda p: p.piece.language, accepted=True),
         _by("style", faulty, lambda p: p.piece.ending["style"], accepted=True),
         _by("language", honest, lambda p: p.piece.language, accepted=False),
         _by("style", honest, lambda p: p.piece.ending["style"], accepted=False),
-        _criteria(played),
+        _criteria(decided),
         _errors(played),
     ]
     return "\n".join(parts)
@@ -76,7 +78,7 @@ def _criteria(played: Sequence[Played]) -> str:
     counts: Counter[tuple[str, str, bool]] = Counter()
     for one in played:
         if not one.accepted:
-            name = one.failed["criterion_id"] if one.failed else "no answer"
+            name = one.failed["criterion_id"] if one.failed else LOW_SCORE
             counts[name.rstrip("_0123456789"), one.by, one.piece.is_honest] += 1
     rows = sorted({(name, by) for name, by, _ in counts})
     lines = ["| criterion | decided by | faulty rejected | honest rejected |", "|---|---|---|---|"]
@@ -86,10 +88,10 @@ def _criteria(played: Sequence[Played]) -> str:
 
 
 def _errors(played: Sequence[Played]) -> str:
-    """Every wrong decision, a line each."""
+    """Every wrong decision and every piece without one, a line each."""
     lines = ["| piece | kind | decided | words |", "|---|---|---|---|"]
     for one in played:
-        if one.accepted == one.piece.is_honest:
+        if one.by != NO_ANSWER and one.accepted == one.piece.is_honest:
             continue
         name = one.failed["criterion_id"] if one.failed else "-"
         words = deciding_words(one) if not one.accepted else str(one.piece.ending["where"])

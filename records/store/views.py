@@ -1,4 +1,5 @@
-"""DuckDB views over the committed parts: one per table; `sft`, `rl`, `pretrain` for trainers.
+"""DuckDB views over the committed parts: one per table; `sft`, `preferences`, `rl` and `pretrain`
+for trainers.
 
 `views.sql` in the dataset's folder is the same statements with paths relative to that folder, so
 the folder may move. Read it from the folder, or tell DuckDB where the folder is:
@@ -8,8 +9,10 @@ the folder may move. Read it from the folder, or tell DuckDB where the folder is
 
 The view `trajectories` has, beside the table's columns, those of the newest curation (highest
 commit number), null where there is none. `sft` has the accepted ones for which a judge's word
-counted, and those of curations that noted nothing of it. In the view `rephrasings` the newest
-selection has its say in `kept` and `drop_reason`, and `repeats` names the rewrite that one repeats.
+counted, and those of curations that noted nothing of it. `preferences` pairs, of each task, the
+best of these with the worst one that was rejected through the agent's own failure. In the view
+`rephrasings` the newest selection has its say in `kept` and `drop_reason`, and `repeats` names the
+rewrite that one repeats.
 """
 
 import re
@@ -43,6 +46,19 @@ _READERS = """
 CREATE OR REPLACE VIEW sft AS
 SELECT trajectory_id, split, messages, tools, train_turns, 1.0::DOUBLE AS weight
 FROM trajectories WHERE accepted AND decided_by IS DISTINCT FROM 'code';
+
+CREATE OR REPLACE VIEW preferences AS
+SELECT task_id, better.split, better.trajectory_id AS chosen_id,
+  worse.trajectory_id AS rejected_id, better.messages AS chosen, worse.messages AS rejected,
+  better.tools, worse.failed_criterion
+FROM (
+  SELECT * FROM trajectories WHERE accepted AND decided_by IS DISTINCT FROM 'code'
+  QUALIFY row_number() OVER (
+    PARTITION BY task_id ORDER BY score DESC NULLS LAST, trajectory_id) = 1) AS better
+JOIN (
+  SELECT * FROM trajectories WHERE NOT accepted AND attributed_to = 'agent'
+  QUALIFY row_number() OVER (
+    PARTITION BY task_id ORDER BY score NULLS LAST, trajectory_id) = 1) AS worse USING (task_id);
 
 CREATE OR REPLACE VIEW rl AS
 SELECT task_id, split, agent_id, rubric, initial_state, seed FROM tasks;

@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import duckdb
-
 from records.digest import digest
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.publish.decisions import DecisionRule, decision_rule
+from synth.publish.rows import rows_of
 from synth.publish.verdicts_shown import (
     ShownCriterion,
     ShownDecision,
@@ -19,6 +18,7 @@ from synth.publish.verdicts_shown import (
     statements_by_message,
 )
 from synth.render.transcript import ShownTurn, turns_of
+from synth.rubrics.standing import standing_for
 
 
 class ShownConversation(NamedTuple):
@@ -35,10 +35,11 @@ class ShownConversation(NamedTuple):
 
 def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
     """The conversations with these ids, in this order; ids that are not there are left out."""
+    ids = list(trajectory_ids)
     with dataset.connect() as db:
-        rows = {r["trajectory_id"]: r for r in _select(db, _TRAJECTORIES, trajectory_ids)}
-        calls = _select(db, _CALLS, trajectory_ids)
-        verdicts = _select(db, _VERDICTS, trajectory_ids)
+        rows = {r["trajectory_id"]: r for r in rows_of(db, _TRAJECTORIES, [ids])}
+        calls = rows_of(db, _CALLS, [ids])
+        verdicts = rows_of(db, _VERDICTS, [ids])
         rule = decision_rule(db)
     return [
         _conversation(
@@ -47,7 +48,7 @@ def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversat
             [_parsed(v) for v in verdicts if v["trajectory_id"] == i],
             rule,
         )
-        for i in trajectory_ids
+        for i in ids
         if i in rows
     ]
 
@@ -55,7 +56,7 @@ def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversat
 def pick(dataset: Dataset, *, accepted: int, rejected: int, seed: int) -> list[str]:
     """Ids of trajectories that show what there is: worlds in turn, and reasons of rejection."""
     with dataset.connect() as db:
-        rows = _select(db, _CHOICE, None)
+        rows = rows_of(db, _CHOICE)
     rows.sort(key=lambda row: digest(seed, row["trajectory_id"]))
     good = [row for row in rows if row["accepted"]]
     bad = [row for row in rows if row["accepted"] is False]
@@ -77,29 +78,21 @@ def _conversation(
 ) -> ShownConversation:
     messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
     rubric = json.loads(row["rubric"] or "{}")
-    criteria = criteria_of(
-        rubric.get("criteria", []), verdicts, judge_counts=row["decided_by"] != "code"
-    )
+    judge_counts = row["decided_by"] != "code"
+    asked = [*rubric.get("criteria", []), *(c.model_dump() for c in standing_for(calls))]
+    criteria = criteria_of(asked, verdicts, judge_counts=judge_counts)
     return ShownConversation(
         row={k: v for k, v in row.items() if k not in ("messages", "tools", "rubric")},
         turns=tuple(turns_of(messages, calls, row["train_turns"])),
         tools=tuple(str(tool.get("function", {}).get("name")) for tool in tools),
         decision=decision_on(row, criteria, rule.threshold(rubric)),
-        statements=statements_by_message(verdicts),
+        statements=statements_by_message(verdicts, judge_counts=judge_counts),
         criteria=tuple(criteria),
     )
 
 
 def _parsed(verdict: Row) -> Row:
     return verdict | {"details": json.loads(verdict["details"] or "null")}
-
-
-def _select(
-    db: duckdb.DuckDBPyConnection, query: str, ids: Sequence[str] | None
-) -> list[dict[str, Any]]:
-    cursor = db.execute(query, [list(ids)] if ids is not None else [])
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 _TRAJECTORIES = """

@@ -26,6 +26,7 @@ from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_report import judge_report
 from synth.pipeline.config import RunConfig
 from synth.publish.decisions import FATES, decisions
+from synth.publish.rows import rows_of
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
 from synth.render.yields import yields
@@ -158,8 +159,8 @@ def write_card(
 
 
 def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    [totals] = _select(db, _TOTALS)
-    models = _select(db, _MODELS)
+    [totals] = rows_of(db, _TOTALS)
+    models = rows_of(db, _MODELS)
     settings = _settings(db)
     judged = judge_report(dataset)
     return {
@@ -173,9 +174,9 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "decisions": _decisions(db),
         "simulated": state_accuracy(db),
         "models": models,
-        "prompts": _select(db, _PROMPTS),
-        "worlds": _select(db, _ENVIRONMENTS),
-        "licenses": _select(db, _LICENSES),
+        "prompts": rows_of(db, _PROMPTS),
+        "worlds": rows_of(db, _ENVIRONMENTS),
+        "licenses": rows_of(db, _LICENSES),
         "settings": settings,
         "roles": [
             {"role": role, **values}
@@ -203,7 +204,7 @@ def _decisions(db: duckdb.DuckDBPyConnection) -> Row:
 def _settings(db: duckdb.DuckDBPyConnection) -> dict[str, Row]:
     """By run: the settings that made the exported rows, without addresses, keys and paths."""
     found: dict[str, Row] = {}
-    for row in _select(db, _CONFIGS):
+    for row in rows_of(db, _CONFIGS):
         config = renamed_settings(RunConfig, json.loads(row["config"] or "{}"))
         kept = {name: config[name] for name in _SETTINGS if name in config}
         for name in ("domains", "servers"):
@@ -219,7 +220,7 @@ def _settings(db: duckdb.DuckDBPyConnection) -> dict[str, Row]:
 
 def _versions(db: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Of the packages that made the data, as the newest invocation noted them."""
-    noted = [json.loads(row["versions"] or "{}") for row in _select(db, _CONFIGS)]
+    noted = [json.loads(row["versions"] or "{}") for row in rows_of(db, _CONFIGS)]
     return {name: v for name, v in noted[-1].items() if v} if noted else {}
 
 
@@ -304,12 +305,6 @@ def _write(path: Path, text: str) -> None:
         handle.write(text)
         handle.flush()
         os.fsync(handle.fileno())
-
-
-def _select(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    cursor = db.execute(query)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 _TOTALS = """

@@ -13,6 +13,7 @@ import duckdb
 
 from records.tables.schemas import Row
 from synth.judging.decision import DecisionConfig
+from synth.publish.rows import rows_of
 from synth.render.figures import percent
 from synth.rubrics.criteria import JUDGED, Rubric
 
@@ -78,14 +79,14 @@ class Decisions:
 
 def decisions(db: duckdb.DuckDBPyConnection) -> Decisions:
     rule = decision_rule(db)
-    [judged] = _rows(db, _JUDGED)
-    rejected = _rows(db, _REJECTED)
+    [judged] = rows_of(db, _JUDGED)
+    rejected = rows_of(db, _REJECTED)
     parties = {party: sum(row[party] for row in rejected) for party in FATES}
     return Decisions(
         rule=rule,
         thresholds=_thresholds(db, rule),
-        criteria=[_criterion(row, rule) for row in _rows(db, _CRITERIA)],
-        decided_by=_rows(db, _DECIDED_BY),
+        criteria=[_criterion(row, rule) for row in rows_of(db, _CRITERIA)],
+        decided_by=rows_of(db, _DECIDED_BY),
         judged=judged["judged"],
         self_judged=judged["self_judged"],
         rejected=rejected,
@@ -105,7 +106,7 @@ def decision_rule(db: duckdb.DuckDBPyConnection) -> DecisionRule:
 
 def _thresholds(db: duckdb.DuckDBPyConnection, rule: DecisionRule) -> list[Row]:
     counts: dict[float, int] = {}
-    for row in _rows(db, _RUBRICS):
+    for row in rows_of(db, _RUBRICS):
         own = {} if row["pass_threshold"] is None else {"pass_threshold": row["pass_threshold"]}
         threshold = rule.threshold(own)
         counts[threshold] = counts.get(threshold, 0) + row["n"]
@@ -117,12 +118,6 @@ def _criterion(row: Row, rule: DecisionRule) -> Row:
     deciding = 0 if aside else row["mandatory"]
     in_part = "in part" if deciding else "no, scored"
     return row | {"decides": "yes" if deciding == row["n"] else in_part}
-
-
-def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    cursor = db.execute(query)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 _RULE = """

@@ -10,6 +10,7 @@ import duckdb
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.publish.rows import rows_of
 
 _STAGE = "curation"
 
@@ -39,11 +40,11 @@ def regrading(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> Regrading | No
     if not others:
         return None
     pair = [others[-1], later]
-    [counts] = _rows(db, _COUNTS, pair)
+    [counts] = rows_of(db, _COUNTS, pair)
     return Regrading(
         earlier=_side(db, grading_of[pair[0]], counts, "before"),
         later=_side(db, grading_of[later], counts, "after"),
-        changes=_rows(db, _CHANGES, pair),
+        changes=rows_of(db, _CHANGES, pair),
         only_later=counts["only_later"],
     )
 
@@ -56,12 +57,6 @@ def _side(db: duckdb.DuckDBPyConnection, grading_id: str, counts: Row, side: str
         "n": counts["n"],
         "accepted": counts[side],
     }
-
-
-def _rows(db: duckdb.DuckDBPyConnection, query: str, ids: list[str]) -> list[Row]:
-    cursor = db.execute(query, ids)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 _GRADINGS = "SELECT DISTINCT curation_id, grading_id FROM curation"

@@ -106,8 +106,8 @@ def summary_markdown(dataset: Dataset) -> str:
         for row in summary.injected
     ]
     parts.append(markdown_table((*head, "share", "from", "to"), injected))
-    parts.append("## Faults of the simulated user")
-    head = ("kind", "faults", "trajectories", "share", "ended")
+    parts.append("## Faults of the simulated user, and doubts")
+    head = ("kind", "faults", "doubts", "trajectories", "share", "ended")
     faults = [tuple(row[name] for name in head[:-2]) for row in summary.user_faults]
     more = [(ratio(row["share"]), row["ended"]) for row in summary.user_faults]
     parts.append(markdown_table(head, [a + b for a, b in zip(faults, more, strict=True)]))

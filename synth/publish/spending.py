@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import duckdb
 
 from records.tables.schemas import Row
+from synth.publish.rows import rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,9 @@ def spending(db: duckdb.DuckDBPyConnection, *, accepted: int) -> Spending:
     """Of everything that the dataset's runs asked; `accepted` trajectories share the cost."""
     roles = [
         row | {"cost_per_accepted": row["cost_usd"] / accepted if accepted else None}
-        for row in _rows(db, _ROLES)
+        for row in rows_of(db, _ROLES)
     ]
-    return Spending(roles, _rows(db, _FAILURES), _rows(db, _FALLBACKS))
-
-
-def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    cursor = db.execute(query)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return Spending(roles, rows_of(db, _FAILURES), rows_of(db, _FALLBACKS))
 
 
 _ROLES = """

@@ -18,6 +18,7 @@ from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
 from synth.publish.decisions import Decisions, decisions
 from synth.publish.regrading import Regrading, regrading
+from synth.publish.rows import rows_of
 from synth.publish.spending import Spending, spending
 from synth.render.intervals import wilson
 from synth.render.yields import yields
@@ -56,8 +57,9 @@ class DatasetSummary:
     injected: list[Row]
     """How often each injected outcome befell a call, of the calls that could have it."""
     user_faults: list[Row]
-    """What simulated users did wrong by kind: `faults`, `trajectories` that met one and `share` of
-    all, `ended` (those of them that ended as the user's error)."""
+    """What simulated users did wrong by kind: `faults` that were sure, `doubts` that were not,
+    `trajectories` that met a sure one and `share` of all, `ended` (those of them that ended as the
+    user's error)."""
     spending: Spending
     """Tokens and cost by role and model, and requests that did not go well."""
     decisions: Decisions
@@ -156,9 +158,7 @@ def _totals(db: duckdb.DuckDBPyConnection, totals: Row, spent: Spending) -> Row:
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    cursor = db.execute(query)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, map(_plain, row), strict=True)) for row in cursor.fetchall()]
+    return [{name: _plain(value) for name, value in row.items()} for row in rows_of(db, query)]
 
 
 def _plain(value: Any) -> Any:
@@ -263,13 +263,15 @@ FROM (
 GROUP BY kind ORDER BY kind"""
 
 _USER_FAULTS = """
-SELECT kind, count(*) AS faults, count(DISTINCT trajectory_id) AS trajectories,
-  count(DISTINCT trajectory_id) FILTER (termination_reason = 'user_error') AS ended
+SELECT kind, count(*) FILTER (sure) AS faults, count(*) FILTER (NOT sure) AS doubts,
+  count(DISTINCT trajectory_id) FILTER (sure) AS trajectories,
+  count(DISTINCT trajectory_id) FILTER (sure AND termination_reason = 'user_error') AS ended
 FROM (
-  SELECT trajectory_id, termination_reason,
-    json_extract_string(unnest(CAST(user_faults AS JSON[])), '$.kind') AS kind
-  FROM trajectories)
-GROUP BY kind ORDER BY faults DESC, kind"""
+  SELECT trajectory_id, termination_reason, fault->>'$.kind' AS kind,
+    coalesce(fault->>'$.is_sure', 'true') = 'true' AS sure
+  FROM (SELECT trajectory_id, termination_reason, unnest(CAST(user_faults AS JSON[])) AS fault
+    FROM trajectories))
+GROUP BY kind ORDER BY faults DESC, doubts DESC, kind"""
 
 _CONFUSION = """
 SELECT code.kind AS kind,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from records.tables.schemas import Row
 from synth.judging.decision import counting
 from synth.judging.judge import TRUE_FINDINGS
-from synth.rubrics.standing import STANDING, TRUTH
+from synth.rubrics.standing import TRUTH
 
 _FINDINGS = {
     "matched": "matches the records",
@@ -95,12 +95,16 @@ def _rejects(one: ShownCriterion, row: Row) -> bool:
     return one.mandatory and row["drop_reason"] in named
 
 
-def statements_by_message(verdicts: Iterable[Row]) -> dict[int, tuple[ShownStatement, ...]]:
+def statements_by_message(
+    verdicts: Iterable[Row], *, judge_counts: bool
+) -> dict[int, tuple[ShownStatement, ...]]:
     """By place in the conversation's messages, in the order in which they are said: code's finding,
-    and the judge's where code left the statement open. Rows of one grading, code's first."""
+    and the judge's where code left the statement open and the judge's word counts. Rows of one
+    grading, code's first."""
+    deciding = ("code", "judge") if judge_counts else ("code",)
     found: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for row in verdicts:
-        if row["criterion_id"] != TRUTH or row["checked_by"] not in ("code", "judge"):
+        if row["criterion_id"] != TRUTH or row["checked_by"] not in deciding:
             continue
         for entry in row["details"] or ():
             earlier = found.get(entry["id"])
@@ -128,12 +132,12 @@ def _statement(checked_by: str, entry: Mapping[str, Any]) -> ShownStatement:
 
 
 def criteria_of(
-    rubric: Sequence[Row], verdicts: Sequence[Row], *, judge_counts: bool
+    asked: Sequence[Row], verdicts: Sequence[Row], *, judge_counts: bool
 ) -> list[ShownCriterion]:
-    """One a criterion, in the rubric's order and then that of the standing ones; what was not
-    passed first."""
-    words = {c.id: c.words for c in STANDING} | {c["id"]: c.get("words", "") for c in rubric}
-    order = [*(c["id"] for c in rubric), *(c.id for c in STANDING)]
+    """One a criterion, in the order of `asked` (criteria of the rubric, then the standing ones);
+    what was not passed first."""
+    words = {c["id"]: c.get("words", "") for c in reversed(asked)}
+    order = [c["id"] for c in asked]
     counted = {row["criterion_id"]: row for row in counting(verdicts, judge_counts=judge_counts)}
     by_id: dict[str, list[Row]] = {}
     for row in verdicts:

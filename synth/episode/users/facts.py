@@ -1,10 +1,11 @@
 """Facts in a user's words that come from nowhere: ids, dates, times, amounts and names that nothing
 the user could know holds, and that do not follow from it by simple reckoning.
 
-Only what is exact and answers a question is certain: an id, a date, an amount to the cent, a time
-in place of the one that the user was given, another surname behind a known first name. Everything
-else that is new is doubtful at most, and what people say in passing (durations, shares, small
-numbers, ages below a dozen, years, single names) is nothing at all.
+Only what goes into a call, or is exact and answers a question, is certain: an id, another surname
+behind a known first name, and a date, a time or an amount in place of the one that the user was
+given and does not tell. Everything else that is new is doubtful at most, and what people say in
+passing (durations, shares, small numbers, ages below a dozen, years, single names) is nothing at
+all.
 """
 
 import itertools
@@ -140,6 +141,20 @@ class Grounds:
     def _open_names(self) -> list[str]:
         return [v for v in self._open_texts if " " in v and _NAME.fullmatch(v)]
 
+    def date_is_open(self, text: str) -> bool:
+        """As `number_is_open`, of a date."""
+        dates = [value for value in self._open_texts if any(read(value).of("date"))]
+        return bool(dates) and not any(mentions(text, value) for value in dates)
+
+    def amount_is_open(self, text: str) -> bool:
+        """As `number_is_open`, also of amounts that the user was given with their unit."""
+        amounts = [
+            value
+            for value in self._open_texts
+            if any(r.unit or r.decimals for r in read(value).of("number"))
+        ]
+        return self.number_is_open(text) or any(not mentions(text, value) for value in amounts)
+
     @cached_property
     def open_times(self) -> list[int]:
         """Minutes since midnight of the times that the user was given and has not told yet."""
@@ -205,15 +220,21 @@ class Grounds:
         return word in self._words or any(known.startswith(word) for known in self._words)
 
 
-def invented(message: str, grounds: Grounds, *, answering: bool) -> list[Invention]:
+def invented(
+    message: str, grounds: Grounds, *, answering: bool, acting: bool = False
+) -> list[Invention]:
     """What the message states and nobody has given the user, in its own spelling. `answering`:
-    whether the words go into a call or answer a question."""
+    whether a question was asked. `acting`: whether the words go into a call."""
+    answering = answering or acting
     text = _LISTED.sub(" ", cleaned(message))
     emails = _EMAIL.findall(text)
     found = [Invention(words, answering) for words in emails if not grounds.has_id(words)]
     rest = _EMAIL.sub(" ", text)
     for reading in read(rest, language_of(rest)).readings:
-        if (sure := _is_invented(reading, rest, grounds, answering)) is not None:
+        sure = _is_invented(reading, rest, grounds, answering)
+        if sure and not acting:
+            sure = _answers(reading, rest, grounds)
+        if sure is not None:
             found.append(Invention(reading.words, sure))
     if answering:
         found += _names(rest, grounds)
@@ -235,6 +256,20 @@ def _is_invented(
     if not reading.is_sure or reading.unit not in ("", "money") or grounds.has_number(reading):
         return None
     return _is_invented_number(reading, text, grounds, answering)
+
+
+def _answers(reading: ValueReading, text: str, grounds: Grounds) -> bool:
+    """Whether it may be what was asked for. Beside an answer people speak of other days and prices
+    (a birthday, the price of the call), so a date or an amount must stand in place of the answer:
+    the user tells nothing of what it was given, or not the one of its kind."""
+    if grounds.unsaid and not any(mentions(text, value) for value in grounds.unsaid):
+        return True
+    if reading.kind == "date":
+        return grounds.date_is_open(text)
+    digits = len(re.sub(r"\D", "", reading.words))
+    if reading.kind == "number" and (reading.unit or reading.decimals or digits < LONG_NUMBER):
+        return grounds.amount_is_open(text)
+    return True
 
 
 def _is_invented_id(words: str, grounds: Grounds, answering: bool) -> bool | None:

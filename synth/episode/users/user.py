@@ -242,7 +242,7 @@ class LlmUser:
             tool = self._tools.get(call.name)
             spoken = tool and was_spoken_of(tool, call.arguments, talk.heard)
             kind = "unasked_act" if not spoken else "invented_fact"
-            made_up = invented(call.arguments, talk.grounds, answering=True)
+            made_up = invented(call.arguments, talk.grounds, answering=True, acting=True)
             if not spoken or any(invention.is_sure for invention in made_up):
                 words = f"{call.name} {call.arguments}"[:WORDS_KEPT]
                 scene.note(UserFault(scene.turn, kind, number, words))

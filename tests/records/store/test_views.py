@@ -106,8 +106,11 @@ def test_no_column_needs_quotes_in_a_query(dataset: Dataset) -> None:
 def test_readers_for_trainers_have_their_columns(dataset: Dataset) -> None:
     sft = ["trajectory_id", "split", "messages", "tools", "train_turns", "weight"]
     rl = ["task_id", "split", "agent_id", "rubric", "initial_state", "seed"]
+    pairs = ["task_id", "split", "chosen_id", "rejected_id", "chosen", "rejected", "tools"]
+    pairs.append("failed_criterion")
     assert [name for name, _ in columns_of(dataset, "sft")] == sft
     assert [name for name, _ in columns_of(dataset, "rl")] == rl
+    assert [name for name, _ in columns_of(dataset, "preferences")] == pairs
     assert ask(dataset, "SELECT * FROM sft") == []
 
 
@@ -142,6 +145,38 @@ def test_the_newest_curation_counts_whatever_it_is_called(full: Dataset) -> None
     assert ask(full, "SELECT count(*) FROM curation WHERE trajectory_id = 'a'") == [(2,)]
     commit(full, 3, curation=[curated("a", accepted=True, by="z")])
     assert ask(full, query) == plainly(full.root, query) == [("a",), ("c",)]
+
+
+def test_preferences_pair_the_best_with_the_worst_that_the_agent_failed(dataset: Dataset) -> None:
+    def tried(one: str, task: str) -> dict[str, Any]:
+        messages = [{"role": "user", "content": one}]
+        [made] = trajectories(one, messages=messages, split="train", task_id=task)
+        return made
+
+    def rejected(one: str, score: float, party: str | None) -> dict[str, Any]:
+        failed = {"failed_criterion": f"of {one}", "attributed_to": party, "decided_by": "code"}
+        return curated(one, accepted=False, score=score, drop_reason="failed_state", **failed)
+
+    tasks = {"t": "abcdef", "no worse": "gh", "by code": "ij"}
+    commit(dataset, trajectories=[tried(one, task) for task, ids in tasks.items() for one in ids])
+    judged = {"accepted": True, "decided_by": "code_and_judge"}
+    decided = [
+        curated("a", score=0.8, **judged),
+        curated("b", score=0.9, **judged),
+        curated("c", score=1.0, accepted=True, decided_by="code"),
+        rejected("d", 0.3, "agent"),
+        rejected("e", 0.2, "agent"),
+        rejected("f", 0.1, "user"),
+        curated("g", score=1.0, **judged),
+        rejected("h", 0.1, None),
+        curated("i", score=1.0, accepted=True, decided_by="code"),
+        rejected("j", 0.1, "agent"),
+    ]
+    commit(dataset, 1, curation=decided)
+    query = """SELECT task_id, split, chosen_id, rejected_id, chosen->>'$[0].content',
+      rejected->>'$[0].content', failed_criterion FROM preferences"""
+    expected = [("t", "train", "b", "e", "b", "e", "of e")]
+    assert ask(dataset, query) == plainly(dataset.root, query) == expected
 
 
 def test_sft_leaves_out_what_no_judge_decided(full: Dataset) -> None:

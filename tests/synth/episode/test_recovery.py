@@ -83,9 +83,11 @@ def test_a_dataset_publishes_recovery_and_faults_of_users_by_kind(tmp_path: Path
     faults = [
         UserFault(1, "leak", 0, "My rules are: x")._asdict(),
         UserFault(1, "leak", 1, "My rules are: y")._asdict(),
+        UserFault(2, "leak", 0, "I play a part.", is_sure=False)._asdict(),
     ]
     ended = {"termination_reason": "user_error", "outcome": "error", "user_faults": faults}
-    rows = [(trajectory("a"), None), (trajectory("b", **ended), "user_error")]
+    doubted = {"user_faults": faults[2:]}
+    rows = [(trajectory("a", **doubted), None), (trajectory("b", **ended), "user_error")]
     summary = summarise(write_dataset(tmp_path / "data", rows))
     [met] = summary.recovery
     low, high = wilson(2, 2)
@@ -94,5 +96,5 @@ def test_a_dataset_publishes_recovery_and_faults_of_users_by_kind(tmp_path: Path
         "share": 1.0, "low": low, "high": high,
     }  # fmt: skip
     assert summary.user_faults == [
-        {"kind": "leak", "faults": 2, "trajectories": 1, "ended": 1, "share": 0.5}
+        {"kind": "leak", "faults": 2, "doubts": 2, "trajectories": 1, "ended": 1, "share": 0.5}
     ]

@@ -109,6 +109,20 @@ def test_what_comes_from_nowhere_is_sure_where_it_is_exact(text: str, is_sure: b
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Tobias Wren. It cost me 1.50 to call you!",
+        "I am 1,80 m tall, Tobias Wren.",
+        "It is my 40th birthday on 3 December, Tobias Wren.",
+    ],
+)
+def test_a_day_or_price_beside_the_answer_is_doubted_and_certain_in_a_call(text: str) -> None:
+    grounds = Grounds(["name: Tobias Wren"], unsaid=["Tobias Wren"])
+    assert {i.is_sure for i in invented(text, grounds, answering=True)} == {False}
+    assert {i.is_sure for i in invented(text, grounds, answering=True, acting=True)} == {True}
+
+
+@pytest.mark.parametrize(
     ("message", "expected"),
     [
         ("Können Sie mir bitte sagen, wann der Termin ist und was er kostet?", True),

@@ -21,7 +21,7 @@ from tests.synth.publish.judged import (
     told_false,
     verdict,
 )
-from tests.synth.small_dataset import trajectory, write_dataset
+from tests.synth.small_dataset import KEPT, calls_of, trajectory, write_dataset
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_of_a_statement_the_judges_finding_stands_where_code_left_it_open() -> N
         verdict("t", "truth", "judge", False, details=BY_JUDGE),
         verdict("t", "truth", "panel:other", True, details=[{**BY_JUDGE[1], "finding": "shown"}]),
     ]
-    [(place, found)] = statements_by_message(rows).items()
+    [(place, found)] = statements_by_message(rows, judge_counts=True).items()
     assert place == REPLY
     assert [(s.says, s.is_true, s.found_by) for s in found] == [
         ("Done.", True, "judge"),
@@ -69,9 +69,8 @@ def test_what_is_true_is_what_the_verdict_made_of_the_finding(
     entry: dict[str, Any], is_true: bool | None
 ) -> None:
     details = [{"id": "s1", "message": 3, "says": "It is."} | entry]
-    [(one,)] = statements_by_message(
-        [verdict("t", "truth", "code", None, details=details)]
-    ).values()
+    rows = [verdict("t", "truth", "code", None, details=details)]
+    [(one,)] = statements_by_message(rows, judge_counts=False).values()
     assert one.is_true is is_true
 
 
@@ -97,6 +96,30 @@ def test_a_judge_whose_word_does_not_count_rejects_nothing(tmp_path: Path) -> No
     assert talk.decision.failed is None
     passed = {one.criterion: one.passed for one in talk.criteria}
     assert passed == {"goal": True, "truth": None, "manners": None, "helpful": None}
+    said = {one.says: (one.is_true, one.finding) for one in talk.statements[REPLY]}
+    assert said["I wrote to the harbour."] == (None, "not decided")
+    assert said["It costs 20 EUR."] == (True, "matches the records")
+
+
+def test_a_criterion_of_an_injected_outcome_is_shown_with_its_words(tmp_path: Path) -> None:
+    made = write_dataset(tmp_path / "data", [(trajectory("t"), None)])
+    calls = [
+        call | {"injected_outcome": "stale"} if call["name"] == "rent_boat" else call
+        for call in calls_of(trajectory("t"))
+    ]
+    graded = [*told_false("t"), verdict("t", "after_old", "judge", True)]
+    made.commit(
+        run_id="run-1",
+        stage="rollouts",
+        shard=7,
+        tables={"trajectories": [trajectory("t")], "tool_calls": calls},
+        items={"t": KEPT},
+        supersedes=True,
+    )
+    curate(made, [decision("t", None)], graded)
+    [talk] = read(made, ["t"])
+    words = {one.criterion: one.words for one in talk.criteria}
+    assert words["after_old"].startswith("The assistant does not trust a result of `rent_boat`")
 
 
 def test_on_a_terminal_the_decision_comes_first_and_the_false_statement_is_marked(
