@@ -55,7 +55,7 @@ __all__ = [
     "words_to_user",
 ]
 
-CHECKS_VERSION = "2"
+CHECKS_VERSION = "3"
 """Raised when a verdict on a stored episode can come out differently; stored with verdicts."""
 
 _MARKUP = re.compile(

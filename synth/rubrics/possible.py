@@ -27,6 +27,9 @@ FACTORS = (7, 12, 24, 30, 52, 60, 100, 365, 1000, 3600, 10_000)
 MOST_SUMMED = 24
 """Numbers of a conversation whose sums, differences and products are looked at."""
 
+MOST_SHARES = 50
+"""Parts of a value that people count up one by one."""
+
 LEAST_DIGITS = 3
 """Of an id that nobody tells in other words."""
 
@@ -36,6 +39,7 @@ NUMERIC = re.compile(r"-?\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _SPAN = re.compile(rf"{_CLOCK.pattern} ?(?:-|\u2013|to) ?{_CLOCK.pattern}")
 _FRACTION = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
+_MEASURED = re.compile(r"\d[ -]?(?=[^\W\d_]|\u00b0)")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _TIMES = ("seconds", "minutes", "hours", "days", "weeks", "months", "years")
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
@@ -64,7 +68,11 @@ def could_be_told(value: CheckedScalar, replies: Sequence[TextReadings]) -> bool
     if isinstance(value, int | float):
         return _could_be_number(value, replies)
     if parts := parts_of_text(value):
-        zoned = _ZONED.fullmatch(value) is not None  # may be told in another zone
+        zoned = _ZONED.fullmatch(value) is not None or any(
+            isinstance(part, int) and said.table.find("zones", said.lower)
+            for part in parts
+            for said in replies
+        )
         return zoned or all(_could_be_part(part, replies) for part in parts)
     if NUMERIC.fullmatch(value) and _could_be_number(float(value), replies):
         return True
@@ -80,8 +88,12 @@ def _is_identifier(value: str) -> bool:
 
 
 def _could_be_id(value: str, replies: Sequence[TextReadings]) -> bool:
-    """Told without its marks, or by its last digits."""
-    return squeezed(value)[-4:] in squeezed("".join(said.lower for said in replies))
+    """Told without its marks, by its last digits or its number alone, or digit by digit."""
+    if squeezed(value)[-4:] in squeezed("".join(said.lower for said in replies)):
+        return True
+    numbers = [number for said in replies for r in said.of("number") for number in r.numbers[:1]]
+    spelled = "".join(str(int(number)) for number in numbers)
+    return "".join(filter(str.isdigit, value)) in spelled
 
 
 def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
@@ -94,6 +106,8 @@ def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
         ordinals = said.table.patterns["ordinals"].findall(said.lower)
         if any(said.table.ordinals[word] == value for word in ordinals):
             return True
+        if _is_share(value, said) or _is_measured(said):
+            return True
         rough = said.table.find("estimates", said.lower)
         for reading in said.readings:
             if _holds_number(reading, value) or any(
@@ -105,6 +119,25 @@ def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
         return True
     told = [number for reading in numbers for number in reading.numbers]
     return _reckoned(value, told[:MOST_SUMMED])
+
+
+def _is_share(value: float, said: TextReadings) -> bool:
+    """Whether a number is told for each of several, and comes to the value for some of them."""
+    if not said.table.find("shares", said.lower):
+        return False
+    numbers = (number for reading in said.of("number") for number in reading.numbers if number)
+    return any(
+        close(value / number, round(value / number)) and abs(value / number) <= MOST_SHARES
+        for number in numbers
+    )
+
+
+def _is_measured(said: TextReadings) -> bool:
+    """Whether a number is told in a unit of measurement, which may be another than the value's."""
+    return any(
+        said.table.patterns["measures"].match(said.lower, match.end())
+        for match in _MEASURED.finditer(said.lower)
+    )
 
 
 def _holds_number(reading: ValueReading, value: float) -> bool:
@@ -123,6 +156,8 @@ def _holds_number(reading: ValueReading, value: float) -> bool:
 def _converts(value: float, reading: ValueReading) -> bool:
     """Whether the number is the value in another unit, or a year without its century."""
     if _FIRST_YEAR <= value < _LAST_YEAR and value % 100 in reading.numbers:
+        return True
+    if reading.unit == "months" and any(28 * n <= value <= 31 * n for n in reading.numbers):
         return True
     step = 10.0**-reading.decimals if reading.decimals else 0.0  # 1.2k is 1240, too
     return any(

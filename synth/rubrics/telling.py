@@ -1,8 +1,9 @@
 """Whether the user was told a value: found in any usual spelling, plainly missing, or left open.
 
-Found is what a reply says in so many words: neither denied, nor one of several, nor said of another
-record. Missing is said only where code is sure: the language and the type of the value are read
-here, and nothing in any reply could be the value. All else is open, and the judge decides.
+Found is what a reply says in so many words, with nothing in its sentence that may take it back and
+no later reply that tells another value. Missing is said only where code is sure: the language and
+the type of the value are read here, and nothing in any reply could be the value. All else is open,
+and the judge decides.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
 from synth.rubrics.episode import Episode, Verdict
 from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
-from synth.rubrics.reading.locales import CODES, language_of
+from synth.rubrics.reading.locales import CODES, language_of, locale
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
@@ -23,7 +24,8 @@ from synth.rubrics.values import find_words, is_number, shape_of
 QUOTED = 120
 """Characters of a reply that evidence quotes."""
 
-_CLAUSE = re.compile(r"[.,;:!?()\n\u3002\uff0c\uff1b\uff1a\uff01\uff1f|]")
+_TOPIC = re.compile(r"[\u4e00-\u9fff]{2}|[^\W\d_\u4e00-\u9fff]{3,}")
+_NAMED = re.compile(r"\b(?!It|That|There|Here|What|He|She|Who|Let)[A-Z][^\W\d_]+'s\b")
 
 
 def words_to_user(episode: Episode) -> Iterator[str]:
@@ -32,10 +34,11 @@ def words_to_user(episode: Episode) -> Iterator[str]:
 
 
 def replies_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """(place, text) of what was said to the user; text beside calls is the agent thinking aloud."""
+    """(place, text) of what was said to the user, who hears the words beside calls as well."""
     for place, message in enumerate(messages):
-        if message["role"] == "assistant" and not message.get("tool_calls"):
-            yield place, message.get("content") or ""
+        text = message.get("content") or ""
+        if message["role"] == "assistant" and (text.strip() or not message.get("tool_calls")):
+            yield place, text
 
 
 @dataclass(frozen=True)
@@ -118,13 +121,15 @@ def telling(value: CheckedScalar, place: ValuePlace | None, replies: Sequence[_R
     """Whether one value is told, and where."""
     is_open = not all(reply.is_known for reply in replies)
     why = ""
-    for reply in replies:
+    for number, reply in enumerate(replies, 1):
         for hits in _found(value, reply.said):
-            flaw = next((f for h in hits if (f := _flaw(h, reply, place))), None)
+            flaw = next((f for h in hits if (f := _flaw(h, hits, reply, place))), None)
+            if flaw is None and _is_corrected(hits[0], reply, replies[number:]):
+                flaw = "before another value"
             words = _quoted(reply, hits[0])
             if flaw is None:
                 return Telling(True, f"{value} in {words}")
-            is_open = is_open or flaw not in PLAIN_FLAWS or not reply.is_last
+            is_open = is_open or flaw != ONE_OF_SEVERAL or not reply.is_last
             why = why or f"{value} only {flaw} in {words}"
     others = [
         said
@@ -137,9 +142,11 @@ def telling(value: CheckedScalar, place: ValuePlace | None, replies: Sequence[_R
     return Telling(False, why or f"not told: {value}")
 
 
-DENIED, ONE_OF_SEVERAL = "denied", "as one of several"
-PLAIN_FLAWS = (DENIED, ONE_OF_SEVERAL)
-"""Ways of saying a value that leave no doubt that it is not told."""
+ONE_OF_SEVERAL = "as one of several"
+"""The way of saying a value that leaves no doubt that it is not told."""
+
+_HEDGES = ("negations", "contrasts", "conditions", "doubts")
+"""Words in whose sentence a value may not be what the user is told."""
 
 
 def _found(value: CheckedScalar, said: TextReadings) -> Iterator[list[_Hit]]:
@@ -170,30 +177,87 @@ def _hit(reading: ValueReading) -> _Hit:
     return _Hit(reading.start, reading.end, reading)
 
 
-def _flaw(hit: _Hit, reply: _Reply, place: ValuePlace | None) -> str | None:
-    """Why the value does not count as told there; None where it does."""
+def _flaw(hit: _Hit, hits: Sequence[_Hit], reply: _Reply, place: ValuePlace | None) -> str | None:
+    """Why the value does not count as told there; None where it does. `hits`: all its parts."""
     said, table = reply.said, reply.said.table
     start, end = reply.sentence(hit.start)
     before, after = said.lower[start : hit.start], said.lower[hit.end : end]
-    clause = table.patterns["turns"].split(_CLAUSE.split(before)[-1])[-1]
-    if table.find("denied", clause):
-        return DENIED
     is_question = after.rstrip("\"') ").endswith(("?", "\uff1f"))
-    if _is_alternative(hit, said, start, end):
-        sentence = said.lower[start:end]
-        hedged = table.find("openers", sentence) and not table.find("offers", sentence)
-        return ONE_OF_SEVERAL if reply.is_last and hedged and not is_question else "perhaps"
-    if is_question or table.find("negations", clause) or table.find("openers", before):
+    if pair := _alternatives(hit, said, start, end):
+        plain = reply.is_last and not is_question and _is_opened(pair, said, start, end)
+        return ONE_OF_SEVERAL if plain else "perhaps"
+    rest = _words_beside(hits, said, start, end)
+    tables = map(locale, CODES) if reply.is_guessed else (table,)
+    if is_question or any(t.find(kind, rest) for t in tables for kind in _HEDGES):
         return "perhaps"
+    if table.find("openers", before) or _is_joined(said, before, after):
+        return "perhaps"
+    if hit.reading is not None and _others(hit.reading, hits, said, start, end):
+        return "among others"
+    is_named = _NAMED.search(said.text[start : hit.start]) is not None
+    if is_named and hit.reading and _others(hit.reading, hits, said, 0, len(said.text)):
+        return "of somebody by name"
     if place is not None and _of_another(place, said, start, end):
         return "of another record"
     return None
 
 
-def _is_alternative(hit: _Hit, said: TextReadings, start: int, end: int) -> bool:
-    """Whether another value of the kind stands beside it, with "or" between the two."""
+def _words_beside(hits: Sequence[_Hit], said: TextReadings, start: int, end: int) -> str:
+    """The sentence without the value and without the other values in it."""
+    rest = said.lower
+    for part in (*hits, *said.readings):
+        rest = f"{rest[: part.start]}{' ' * (part.end - part.start)}{rest[part.end :]}"
+    return rest[start:end]
+
+
+def _others(
+    own: ValueReading, hits: Sequence[_Hit], said: TextReadings, start: int, end: int
+) -> list[ValueReading]:
+    """Other values of the kind between two places."""
+    return [
+        other
+        for other in said.of(own.kind)
+        if start <= other.start < end
+        and not any(hit.start <= other.start < hit.end for hit in hits)
+        and not _overlap(own, other)
+        and (other.unit == own.unit or (not own.unit and other.unit == "money"))
+        and (own.kind != "id" or shape_of(own.words.lower()) == shape_of(other.words.lower()))
+    ]
+
+
+def _is_joined(said: TextReadings, before: str, after: str) -> bool:
+    """Whether "or" stands right beside the value."""
+    joint = said.table.patterns["either"]
+    return joint.match(after) is not None or any(
+        match.end() == len(before) for match in joint.finditer(before)
+    )
+
+
+def _is_corrected(hit: _Hit, reply: _Reply, later: Sequence[_Reply]) -> bool:
+    """Whether a later reply tells another value of the kind in words of the same sentence."""
     if hit.reading is None:
         return False
+    start, end = reply.sentence(hit.start)
+    topic = _topic(reply.said, start, end)
+    for then in later:
+        for other in _others(hit.reading, (), then.said, 0, len(then.said.text)):
+            if topic & _topic(then.said, *then.sentence(other.start)):
+                return True
+    return False
+
+
+def _topic(said: TextReadings, start: int, end: int) -> set[str]:
+    """The words of a sentence that tell what it is about."""
+    words = _TOPIC.findall(_words_beside((), said, start, end))
+    return set(words) - said.table.function_words - said.table.fillers - said.table.link_words
+
+
+def _alternatives(
+    hit: _Hit, said: TextReadings, start: int, end: int
+) -> tuple[ValueReading, ValueReading] | None:
+    """The value and another of its kind with "or" between the two, in their order."""
+    if hit.reading is None:
+        return None
     joint = said.table.patterns["either"]
     for other in said.of(hit.reading.kind):
         if not start <= other.start < end or _overlap(hit.reading, other):
@@ -202,6 +266,28 @@ def _is_alternative(hit: _Hit, said: TextReadings, start: int, end: int) -> bool
         if first.unit and then.unit and first.unit != then.unit:
             continue
         if joint.fullmatch(said.lower[first.end : then.start]):
+            return first, then
+    return None
+
+
+def _is_opened(
+    pair: tuple[ValueReading, ValueReading], said: TextReadings, start: int, end: int
+) -> bool:
+    """Whether "either" stands right before the two values, or "depending" right after them, so that
+    nobody can tell which of them is meant. Amounts in two currencies may be one."""
+    table, (first, then) = said.table, pair
+    if table.find("offers", said.lower[start:end]):
+        return False
+    signs = {sign for r in pair if (sign := re.sub(r"[\d.,\s-]+", "", r.words.lower()))}
+    if first.unit == then.unit == "money" and len(signs) > 1:
+        return False
+    for match in table.patterns["openers"].finditer(said.lower, start, end):
+        gap = said.lower[match.end() : first.start]
+        if match.end() <= first.start and table.patterns["glue"].fullmatch(gap):
+            return True
+        if match.start() >= then.end and not any(
+            map(str.isalnum, said.lower[then.end : match.start()])
+        ):
             return True
     return False
 

@@ -307,13 +307,12 @@ def _words(patterns: Iterable[str], spaced: bool) -> re.Pattern[str]:
 
 
 def _joining(links: str, context: Mapping[str, re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
-    """Patterns of what stands between a label and its value (`glue`), before a value that is denied
-    (`denied`), and between two values of which one is meant (`either`)."""
+    """Patterns of what stands between a label and its value (`glue`), and between two values of
+    which one is meant (`either`)."""
     gap = r"[ :=|\"'()-]*"
-    contrast, alternative = context["contrasts"].pattern, context["alternatives"].pattern
+    alternative = context["alternatives"].pattern
     return {
         "glue": re.compile(rf"(?:{gap}(?:{links})(?![\w']))*{gap}"),
-        "denied": re.compile(rf"(?:{contrast})(?:\W+(?:{links}))*\W*$"),
         "either": re.compile(rf"[ \"\']*,? *(?:{alternative})(?:\W+(?:{links}|full))*\W*"),
     }
 

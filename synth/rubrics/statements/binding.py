@@ -2,14 +2,15 @@
 
 Everything here errs on the side of leaving a statement open. A statement is contradicted only where
 it names one record by its id and one field by its label, tells one value of the field's type right
-after the label, and that value was never the field's; or where it names an id of a known make that
-stands nowhere in the conversation.
+after the label in words that say nothing else, and that value stands nowhere in the conversation
+and follows from no two numbers there.
 """
 
 import re
 from typing import Any, Literal, NamedTuple
 
-from synth.rubrics.possible import FACTORS, parts_of_text, says_part
+from synth.rubrics.possible import FACTORS, NUMERIC, parts_of_text, says_part
+from synth.rubrics.reading.days import CalendarDay
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.statements.known import KnownRecords, KnownRow, label_of
 from synth.rubrics.values import (
@@ -18,6 +19,7 @@ from synth.rubrics.values import (
     is_number,
     minutes_of,
     moment_of,
+    same_value,
     shape_of,
     squeezed,
 )
@@ -25,6 +27,9 @@ from synth.rubrics.values import (
 StatementOutcome = Literal["matched", "contradicted", "open"]
 
 CENTURY = 100
+
+MOST_RECKONED = 60
+"""Numbers of a conversation from whose pairs almost any other follows."""
 
 LEAST_DIGITS = 3
 """Of an id whose absence from the conversation means anything."""
@@ -36,6 +41,8 @@ _DOUBTS = ("negations", "conditions", "reports", "alternatives", "openers")
 """Words beside which an unknown id may rightly stand."""
 
 _WORD = re.compile(r"[^\W\d_]+")
+_PATTERN = re.compile(r"(?:eur|usd|gbp|chf|cny|rmb|jpy|cad|aud|mxn|sek)\d|12345|000$")
+"""What looks like an id and is an amount, a form of ids, or the start of a range."""
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -56,8 +63,6 @@ class _Label(NamedTuple):
 def bind(said: TextReadings, known: KnownRecords, *, is_last: bool) -> StatementFinding:
     """What code can tell of a statement. `is_last`: no call comes after it."""
     ids = list(said.of("id"))
-    if (unknown := _unknown_id(said, ids, known)) is not None:
-        return unknown
     named = {r.words.lower() for r in ids if r.words.lower() in known.of_record}
     if not ids and not said.readings:
         return _greeting(said, known)
@@ -68,27 +73,25 @@ def bind(said: TextReadings, known: KnownRecords, *, is_last: bool) -> Statement
     labels = _labels(said, rows, ids[0])
     if not all(known.is_settled(record_id, label.field) for label in labels):
         return OPEN
-    if is_last and (matched := _matched(said, record_id, rows, labels, ids[0])):
+    if is_last and (matched := _matched(said, record_id, known, labels, ids[0])):
         return matched
     return _contradicted(said, record_id, known, labels, ids[0])
 
 
-def _unknown_id(
-    said: TextReadings, ids: list[ValueReading], known: KnownRecords
-) -> StatementFinding | None:
-    """An id like those of the conversation's records that stands nowhere in it."""
-    for reading in ids:
-        own = reading.words.lower()
-        if sum(map(str.isdigit, own)) < LEAST_DIGITS or squeezed(own) in known.corpus:
-            continue
-        if not own[0].isalpha() or _is_doubtful(said, _DOUBTS):
-            continue
-        alike = [name for name in known.of_record if shape_of(name) == shape_of(own)]
-        if alike:
-            shown = ", ".join(name.upper() for name in alike[:3])
-            why = f"{reading.words} stands nowhere in the conversation, whose ids are {shown}."
-            return StatementFinding("contradicted", why)
-    return None
+def unknown_ids(said: TextReadings, known: KnownRecords) -> list[str]:
+    """Ids of the make of the conversation's records that stand nowhere in it."""
+    if _is_doubtful(said, _DOUBTS):
+        return []
+    shapes = {shape_of(name) for name in known.of_record}
+    return [
+        reading.words
+        for reading in said.of("id")
+        if (own := reading.words.lower())[0].isalpha()
+        and shape_of(own) in shapes
+        and sum(map(str.isdigit, own)) >= LEAST_DIGITS
+        and not _PATTERN.search(own)
+        and squeezed(own) not in known.corpus
+    ]
 
 
 def _is_doubtful(said: TextReadings, kinds: tuple[str, ...], text: str | None = None) -> bool:
@@ -150,7 +153,7 @@ def _value_at(said: TextReadings, place: int) -> ValueReading | None:
 def _matched(
     said: TextReadings,
     record_id: str,
-    rows: list[KnownRow],
+    known: KnownRecords,
     labels: list[_Label],
     own: ValueReading,
 ) -> StatementFinding | None:
@@ -158,28 +161,32 @@ def _matched(
     left = said.lower
     spans = [(own.start, own.end)]
     bound: list[str] = []
-    now: dict[str, Any] = {}
-    for row in rows:
-        now.update(row.values)
     for label in labels:
-        end = _told_to(said, label, own, now[label.field])
+        now = known.now_of(record_id, label.field)
+        if not now or not all(same_value(value, now[-1]) for value in now):
+            return None
+        end = _told_to(said, label, own, now[-1])
         if end is None:
             continue
         spans.append((label.start, end))
-        bound.append(f"{label.field} is {now[label.field]!r}")
+        bound.append(f"{label.field} is {now[-1]!r}")
     if not bound or any(
         not any(a <= r.start < b for a, b in spans) for r in said.readings if r.start != own.start
     ):
         return None
     for start, end in spans:
         left = f"{left[:start]}{' ' * (end - start)}{left[end:]}"
-    keys = {label_of(k) for row in rows for k, v in row.values.items() if _is_same_id(v, record_id)}
-    allowed = said.table.fillers | {word for key in keys for word in key.split()}
-    if _HAN.search(left) or any(word not in allowed for word in _WORD.findall(left)):
-        return None
-    if "?" in left:
+    if "?" in left or not _is_filled(left, record_id, known, said.table.fillers):
         return None
     return StatementFinding("matched", f"{own.words}: {'; '.join(bound)}.")
+
+
+def _is_filled(left: str, record_id: str, known: KnownRecords, fillers: frozenset[str]) -> bool:
+    """Whether only such words are left as add nothing, or as name what the id is of."""
+    rows = known.of_record[record_id]
+    keys = {label_of(k) for row in rows for k, v in row.values.items() if _is_same_id(v, record_id)}
+    allowed = fillers | {word for key in keys for word in key.split()}
+    return not _HAN.search(left) and all(word in allowed for word in _WORD.findall(left))
 
 
 def _is_same_id(value: Any, record_id: str) -> bool:
@@ -224,16 +231,17 @@ def _contradicted(
     rest = _without(rest, (own.start, own.end))
     if _is_doubtful(said, (*_BLOCKERS, *_DOUBTS), rest):
         return OPEN
+    small = said.table.fillers | said.table.link_words
+    if not _is_filled(rest, record_id, known, small) or not _is_own_currency(reading, known):
+        return OPEN
     held = known.values_of(record_id, label.field)
-    others = known.others_of(record_id, label.field)
     if not held or not all(_is_other(reading, value) for value in held):
         return OPEN
-    if any(_could_be(reading, value) for value in others):
+    if not all(row.is_only or row.is_change for row in known.of_record[record_id]):
         return OPEN
-    rules = (n for r in read(known.instructions, said.table.code).of("number") for n in r.numbers)
-    if _is_reckoned(reading, [*held, *others, *rules]):
+    if any(_could_be(reading, value) for value in known.everything):
         return OPEN
-    if _said_by_user(reading, known, said):
+    if _is_told_before(reading, known, said) or _is_reckoned(reading, known, said):
         return OPEN
     own_values = [
         row.values[label.field] for row in known.of_record[record_id] if label.field in row.values
@@ -294,12 +302,30 @@ def _could_be(reading: ValueReading, value: Any) -> bool:
     return any(n in numbers for n in reading.numbers) or any(m in clocks for m in reading.minutes)
 
 
-def _is_reckoned(reading: ValueReading, values: list[Any]) -> bool:
-    """Whether the number is the sum, the difference, the product or the quotient of two others, or
-    one of them with a percentage more or less."""
-    numbers = {float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
+def _is_own_currency(reading: ValueReading, known: KnownRecords) -> bool:
+    """Whether the currency stands elsewhere in the conversation, so that nothing is converted."""
+    sign = re.sub(r"[\d.,\s-]+", "", reading.words.lower())
+    said = (known.instructions, known.user_words, known.plain_results)
+    texts = (value for value in known.everything if isinstance(value, str))
+    return reading.unit != "money" or any(sign in text.lower() for text in (*said, *texts))
+
+
+def _is_reckoned(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
+    """Whether the number is the sum, the difference, the product or the quotient of two of the
+    conversation, or one of them with a percentage more or less. True where there are too many
+    numbers to tell."""
+    numbers = {abs(float(v)) for v in known.everything if isinstance(v, int | float)}
+    for value in known.everything:
+        if isinstance(value, str) and NUMERIC.fullmatch(value):
+            numbers.add(abs(float(value)))
+    for text in (known.instructions, known.user_words, known.plain_results):
+        told = read(text, said.table.code).of("number")
+        numbers |= {abs(number) for other in told for number in other.numbers}
+    if len(numbers) > MOST_RECKONED:
+        return bool(reading.numbers)
+    step = 0.5 * 10.0**-reading.decimals if reading.decimals else 0.0
     return any(
-        close(abs(number), abs(result))
+        abs(abs(number) - abs(result)) <= step + 1e-9
         for a in numbers
         for b in numbers
         for result in _results(a, b)
@@ -312,10 +338,18 @@ def _results(a: float, b: float) -> tuple[float, ...]:
     return (a + b, a - b, a * b, a / (b or 1.0), part, a - part, a + part)
 
 
-def _said_by_user(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
-    told = read(known.user_words, said.table.code)
+def _is_told_before(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
+    """Whether the user, the instructions or a result in plain text say the value."""
+    texts = (known.user_words, known.instructions, known.plain_results)
     return any(
         {*reading.numbers, *reading.minutes, *reading.days}
         & {*other.numbers, *other.minutes, *other.days}
-        for other in told.readings
+        or any(_is_same_day(a, b) for a in reading.days for b in other.days)
+        for text in texts
+        for other in read(text, said.table.code).readings
     )
+
+
+def _is_same_day(a: CalendarDay, b: CalendarDay) -> bool:
+    """Whether two days can be one, a part that is not said being any."""
+    return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))

@@ -12,6 +12,9 @@ from synth.rubrics.values import squeezed
 MOST_ROWS = 400
 """Objects of one conversation's results that are looked at."""
 
+MOST_TEXT = 20_000
+"""Characters of results that are plain text in which values are looked for."""
+
 _ID = re.compile(r"(?=.*\d)[A-Za-z\d]+(?:[-_./][A-Za-z\d]+)*")
 _LONGEST_ID = 40
 _WORDS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|[_\W]+")
@@ -28,7 +31,11 @@ class KnownRow(NamedTuple):
     ids: frozenset[str]
     """Everything in it that looks like an id, in lower case."""
     is_state: bool
-    """Whether the values are a record's, and not what a call asked for or failed with."""
+    """Whether the values are a record's, and not what a call asked for, failed with or was fed."""
+    is_change: bool = False
+    """Whether it is what a call left of a record."""
+    is_only: bool = True
+    """Whether no other id stands in it, so that its values are its own record's."""
 
 
 class KnownRecords:
@@ -83,12 +90,8 @@ class KnownRecords:
     @cached_property
     def corpus(self) -> str:
         """Letters and digits of all that was said, called, found and changed, in lower case, the
-        agent's own replies left out."""
-        parts = [
-            message.get("content") or ""
-            for message in self._messages
-            if message["role"] != "assistant" or message.get("tool_calls")
-        ]
+        agent's own words left out."""
+        parts = [m.get("content") or "" for m in self._messages if m["role"] != "assistant"]
         for call in self._calls:
             parts += (str(call["arguments"]), str(call["observation"]), str(call["state_diff"]))
         return squeezed("\n".join(parts))
@@ -100,6 +103,29 @@ class KnownRecords:
     @cached_property
     def instructions(self) -> str:
         return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "system")
+
+    @cached_property
+    def plain_results(self) -> str:
+        """The results that are text and no object."""
+        results = (_parsed(call["observation"]) for call in self._calls)
+        return "\n".join(r for r in results if isinstance(r, str))[:MOST_TEXT]
+
+    @cached_property
+    def everything(self) -> frozenset[Any]:
+        """Every text and number of calls, results and changes."""
+        return frozenset(self.places_of_values)
+
+    def now_of(self, record_id: str, field: str) -> list[Any]:
+        """What the field may be at the end: what the last change left, or else all that results
+        ever showed. Empty where a result of several records leaves open whose value it is."""
+        rows = [r for r in self.of_record.get(record_id, ()) if field in r.values]
+        changes = [row.values[field] for row in rows if row.is_change]
+        if changes:
+            return changes[-1:]
+        if not all(row.is_only for row in rows):
+            return []
+        shown = (r for r in self.rows if r.is_state and record_id in r.ids and field in r.values)
+        return [row.values[field] for row in shown]
 
     def is_settled(self, record_id: str, field: str) -> bool:
         """Whether the last value seen of a field is still the record's: what calls changed is
@@ -121,16 +147,6 @@ class KnownRecords:
             row.values[field] for row in self.rows if record_id in row.ids and field in row.values
         ]
 
-    def others_of(self, record_id: str, field: str) -> list[Any]:
-        """The values of every other field in rows that name the record."""
-        return [
-            value
-            for row in self.rows
-            if record_id in row.ids
-            for name, value in row.values.items()
-            if name != field
-        ]
-
 
 def label_of(field: str) -> str:
     """A field's name in words, in lower case: `lunch_fee` and `lunchFee` are "lunch fee"."""
@@ -150,17 +166,22 @@ def is_id(value: Any) -> bool:
 
 def _rows_of(call: Row) -> Iterator[KnownRow]:
     name = call["name"]
-    yield from _objects(f"{name} was called with", call["arguments"], frozenset(), is_state=False)
+    called = f"{name} was called with"
+    rows = list(_objects(called, call["arguments"], frozenset(), is_state=False))
+    yield from rows
     failed = bool(call["is_error"])
     result = f"{name} {'failed with' if failed else 'returned'}"
-    yield from _objects(result, _parsed(call["observation"]), frozenset(), is_state=not failed)
+    is_state = not failed and not call.get("injected_outcome")
+    asked = frozenset(name for row in rows for name in row.ids)
+    for row in _objects(result, _parsed(call["observation"]), frozenset(), is_state=is_state):
+        yield row if row.ids else row._replace(ids=asked)
     for change in call["state_diff"] or ():
         own = str(change["id"]).lower()
         for part in ("before", "after"):
             if values := change.get(part):
                 source = f"{name} changed {change['entity']} {change['id']}, {part}:"
                 ids = frozenset({own, *(v.lower() for v in values.values() if is_id(v))})
-                yield KnownRow(source, dict(values), own, ids, True)
+                yield KnownRow(source, dict(values), own, ids, True, is_change=part == "after")
 
 
 def _parsed(observation: Any) -> Any:
@@ -190,7 +211,8 @@ def _objects(
     own = [v.lower() for v in plain.values() if is_id(v)]
     ids = above | frozenset(own)
     if plain:
-        yield KnownRow(source, plain, own[0] if own else None, ids, is_state)
+        is_only = len(set(own)) == 1
+        yield KnownRow(source, plain, own[0] if own else None, ids, is_state, is_only=is_only)
     for part in value.values():
         if isinstance(part, dict | list | str):
             yield from _objects(source, part, ids, is_state=is_state, depth=depth + 1)

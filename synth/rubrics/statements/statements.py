@@ -16,11 +16,13 @@ from synth.rubrics.reading.readings import READ_IN, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import beside
-from synth.rubrics.statements.binding import OPEN, StatementOutcome, bind
+from synth.rubrics.statements.binding import OPEN, StatementOutcome, bind, unknown_ids
 from synth.rubrics.statements.known import KnownRecords
 from synth.rubrics.telling import replies_in
 
-STATEMENTS_VERSION = "2"
+UNKNOWN = "no such id stands anywhere in the conversation."
+
+STATEMENTS_VERSION = "3"
 """Raised when a statement of a stored episode can come out differently; stored with verdicts."""
 
 
@@ -69,7 +71,10 @@ def _statement(
     """In a language without a table nothing is decided; values are looked for all the same."""
     said = read(text, language, today)
     finding = bind(said, known, is_last=is_last) if language else OPEN
-    excerpts = beside(said, known) if finding is OPEN else ()
+    if finding is not OPEN:
+        return ReplyStatement(number, place, text, finding.outcome, finding.evidence)
+    hints = (f"{name}: {UNKNOWN}" for name in (unknown_ids(said, known) if language else ()))
+    excerpts = (*hints, *beside(said, known))
     return ReplyStatement(number, place, text, finding.outcome, finding.evidence, excerpts)
 
 

@@ -196,8 +196,10 @@ def test_malformed_arguments_are_no_match_and_no_crash() -> None:
 def test_only_words_to_the_user_tell_them() -> None:
     spec = {"values": ["AP-1009", 12.5]}
     asked = [{"role": "user", "content": "Is it AP-1009 for 12.50?"}]
-    tool = [says("I made AP-1009 for 12.50", tool_calls=[{"id": "1"}])]
+    tool = [says("", tool_calls=[{"id": "1"}]), {"role": "tool", "content": "AP-1009, 12.50"}]
     assert not passes("communicate", spec, messages=[*asked, *tool, says("Done.")])
+    beside = [says("I made AP-1009 for 12.50", tool_calls=[{"id": "1"}])]
+    assert passes("communicate", spec, messages=[*asked, *beside, says("Done.")])
     assert passes("communicate", spec, messages=[*asked, says("It is ap-1009."), says("$12.50")])
     half = BUILT_IN.check(
         rubric("communicate", spec).criteria[0], episode_of([says("AP-1009")], [])

@@ -51,7 +51,7 @@ def said(*replies: str, calls: list[Row] = CALLS, opening: str = OPENING) -> lis
         name, arguments = made["name"], json.dumps(made["arguments"])
         function = {"name": name, "arguments": arguments}
         wire = {"id": f"call_{number}", "type": "function", "function": function}
-        messages.append({"role": "assistant", "content": "I look.", "tool_calls": [wire]})
+        messages.append({"role": "assistant", "content": "", "tool_calls": [wire]})
         observed = made["observation"]
         messages.append({"role": "tool", "name": name, "content": observed})
     messages += [{"role": "assistant", "content": reply} for reply in replies]
@@ -101,10 +101,9 @@ def test_right_values_and_greetings_match(text: str) -> None:
     [
         ("LP-58231: time 20:30", "time of LP-58231 is '20:50', not '20:30'."),
         ("LP-58231: seats 27", "seats of LP-58231 is 20, not '27'."),
-        ("| LP-58231 | paid | \u00a3203.00 |", "paid of LP-58231 is 230.0, not '\u00a3203.00'."),
+        ("| LP-58231 | paid | 203.00 |", "paid of LP-58231 is 230.0, not '203.00'."),
         ("The time of LP-58231 is 9:20 pm.", "time of LP-58231 is '20:50', not '9:20 pm"),
         ("LP-58213: date 12 March", "date of LP-58213 is '2026-03-09', not '12 March'."),
-        ("Your booking is LP-58321.", "LP-58321 stands nowhere in the conversation"),
     ],
 )
 def test_a_value_that_the_record_never_had_is_contradicted(text: str, why: str) -> None:
@@ -131,6 +130,9 @@ def test_a_value_that_the_record_never_had_is_contradicted(text: str, why: str) 
         "LP-58231: paid \u00a311.50",  # 230 over 20 seats
         "LP-58231: paid \u00a3345.00",  # half as much again
         "LP-58231: paid \u00a3203.00 per month",
+        "LP-58231: paid \u00a3203.00",  # in a currency that nobody spoke of
+        "LP-58231: time 9:20 pm in London",
+        "Your booking is LP-58321.",
         "LP-58231: late time 21:30",  # another time than the field's
         "LP-58231: seats 15, paid 150",  # which of the two is wrong is for the judge
         "LP-58231 and LP-58213: time 20:30",
@@ -234,3 +236,69 @@ def test_the_record_s_value_is_never_contradicted_and_another_never_matches(
     assert (statement.outcome == "matched") == (told == price)
     if abs(told - price) <= 1:
         assert statement.outcome != "contradicted"
+
+
+ORDER = {"order_id": "LP-58213", "price": 100.0, "refund": 0, "delivery_date": "2026-03-05"}
+NOTE = {
+    "op": "update",
+    "entity": "orders",
+    "id": "LP-58213",
+    "before": {"note": ""},
+    "after": {"note": "x"},
+}
+READ = call("get_order", {"order_id": "LP-58213"}, ORDER)
+NOTED = call("set_note", {"order_id": "LP-58213", "note": "x"}, {"ok": True}, [NOTE])
+ASKED = {"order_id": "LP-58213"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments", "result"),
+    [
+        ("The refund for LP-58213 is 35.", "quote_refund", ASKED, {"refund": 35}),
+        ("The price of LP-58213 is 113.27.", "convert", {"amount": 100}, {"amount": 113.27}),
+        ("The price of LP-58213 is 119.00.", "tax", {"country": "DE"}, {"vat": 19}),
+        ("The delivery date of LP-58213 is 9 March.", "get_date", ASKED, "2026-03-09"),
+    ],
+)
+def test_what_another_result_says_or_adds_up_to_is_not_contradicted(
+    text: str, name: str, arguments: Row, result: Any
+) -> None:
+    calls = [READ, NOTED]
+    assert outcome(text, calls=calls) == "contradicted"
+    assert outcome(text, calls=[*calls, call(name, arguments, result)]) == "open"
+
+
+def test_what_a_change_left_counts_and_no_stale_or_other_result() -> None:
+    read = call("get_order", ASKED, {"order_id": "LP-58213", "fee": 40})
+    change = NOTE | {"before": {"fee": 40}, "after": {"fee": 30}}
+    changed = call("set_fee", ASKED | {"fee": 30}, {"ok": True}, [change])
+    stale = read | {"injected_outcome": "stale"}
+    assert outcome("LP-58213: fee 40", calls=[read, changed, stale]) == "open"
+    assert outcome("LP-58213: fee 30", calls=[read, changed, stale]) == "matched"
+    preview = call("preview_change", ASKED, {"order_id": "LP-58213", "fee": 10})
+    assert outcome("LP-58213: fee 10", calls=[read, preview]) == "open"
+    two = call("list", {}, [{"customer": "CU-100", "order": "LP-58214", "total": 80}])
+    assert outcome("CU-100: total 80", calls=[two]) == "open"
+    assert outcome("CU-100: total 410", calls=[two]) == "open"
+
+
+def test_an_unknown_id_is_open_with_the_evidence_beside_it() -> None:
+    hint = "LP-77777: no such id stands anywhere in the conversation."
+    _, statement = said("I am glad to help you.\nYour new order is LP-77777.", calls=[READ])
+    assert (statement.outcome, statement.beside[0]) == ("open", hint)
+    costs = [call("list", {}, [{"name": "Basic", "price": "EUR120"}])]
+    for text in ("You save EUR140 with Basic.", "Order numbers have the form LP-12345."):
+        _, statement = said(f"I am glad to help you.\n{text}", calls=[READ, *costs])
+        assert not any("no such id" in excerpt for excerpt in statement.beside)
+
+
+def test_words_beside_a_call_are_heard_and_make_nothing_known() -> None:
+    words = "This is your new order: LP-77777."
+    messages: list[Row] = [
+        {"role": "user", "content": OPENING},
+        {"role": "assistant", "content": words, "tool_calls": [{"id": "1"}]},
+        {"role": "assistant", "content": "This is your order: LP-77777."},
+    ]
+    first, then = statements_of(messages, [READ])
+    assert (first.message, first.text, first.outcome) == (1, words, "open")
+    assert then.beside[0].startswith("LP-77777: no such id")
