@@ -25,6 +25,7 @@ from synth.rubrics.episode import (
     episode_of,
     net_changes,
     probe_changes,
+    text_of,
 )
 from synth.rubrics.kinds import Kind, Kinds
 from synth.rubrics.state import check_state
@@ -161,7 +162,7 @@ def _format_fault(episode: Episode) -> str | None:
         return f"the last message is the {last['role']}'s"
     if last.get("tool_calls"):
         return "the last message is a tool call"
-    if not (last.get("content") or "").strip():
+    if not text_of(last).strip():
         return "the last message is empty"
     for i, text in enumerate(words_to_user(episode), 1):
         if leaked := _MARKUP.search(text):

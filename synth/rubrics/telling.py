@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
-from synth.rubrics.episode import Episode, Verdict
+from synth.rubrics.episode import Episode, Verdict, text_of
 from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
 from synth.rubrics.reading.locales import CODES, language_of
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
@@ -35,7 +35,7 @@ def replies_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str
     """(place, text) of what was said to the user; text beside calls is the agent thinking aloud."""
     for place, message in enumerate(messages):
         if message["role"] == "assistant" and not message.get("tool_calls"):
-            yield place, message.get("content") or ""
+            yield place, text_of(message)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
 
 def replies_of(episode: Episode) -> list[_Reply]:
     texts = [text for text in words_to_user(episode) if text.strip()]
-    users = [m.get("content") or "" for m in episode.messages if m["role"] == "user"]
+    users = [text_of(m) for m in episode.messages if m["role"] == "user"]
     otherwise = "\n".join(texts), "\n".join(users)
     today = today_of(episode.messages, (call.observation for call in episode.calls))
     last = [m["role"] for m in episode.messages][-1:] == ["assistant"]

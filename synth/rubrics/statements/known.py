@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from synth.rubrics.episode import text_of
 from synth.rubrics.values import squeezed
 
 MOST_ROWS = 400
@@ -85,7 +86,7 @@ class KnownRecords:
         """Letters and digits of all that was said, called, found and changed, in lower case, the
         agent's own replies left out."""
         parts = [
-            message.get("content") or ""
+            text_of(message)
             for message in self._messages
             if message["role"] != "assistant" or message.get("tool_calls")
         ]
@@ -95,11 +96,11 @@ class KnownRecords:
 
     @cached_property
     def user_words(self) -> str:
-        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "user")
+        return "\n".join(text_of(m) for m in self._messages if m["role"] == "user")
 
     @cached_property
     def instructions(self) -> str:
-        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "system")
+        return "\n".join(text_of(m) for m in self._messages if m["role"] == "system")
 
     def is_settled(self, record_id: str, field: str) -> bool:
         """Whether the last value seen of a field is still the record's: what calls changed is
