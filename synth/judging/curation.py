@@ -20,7 +20,7 @@ from synth.episode.tools.code_environments import bug_of
 from synth.judging.attribution import DROP_REASONS, Party, RejectedEpisode, attributed_to
 from synth.judging.decision import DecidedBy, DecisionConfig, counting, decide_rows, reason_of
 from synth.judging.judge_rates import JudgeStatus
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 
 STAGE_VERSION = 6

@@ -20,7 +20,7 @@ from records.tables.schemas import Row
 from synth.judging.judge_rates import Rates, rates_of
 from synth.render.foreign_text import visible
 from synth.rubrics.criteria import JUDGED
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.standing import STANDING
 
 COLUMNS = (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from records.tables.schemas import Row
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 
 MIN_QUOTED = 4
 """Letters and digits of a quote that shows anything: "Done" does, "e" does not."""

@@ -25,9 +25,9 @@ from synth.rubrics.episode import (
     episode_of,
     net_changes,
     probe_changes,
-    text_of,
 )
 from synth.rubrics.kinds import Kind, Kinds
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.state import check_state
 from synth.rubrics.telling import check_communicate, words_to_user
 from synth.rubrics.values import mentions, same_value

@@ -60,15 +60,6 @@ class Verdict(NamedTuple):
     """What was expected and what was seen."""
 
 
-def text_of(message: Mapping[str, Any]) -> str:
-    """What a chat message says: its content where that is a text, the texts of its parts, a line
-    each, where it is a list, and nothing where it is null."""
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part if isinstance(part, str) else part.get("text") or "" for part in content)
-
-
 def fields_of(row: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(row or {})
 

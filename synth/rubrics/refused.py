@@ -15,7 +15,8 @@ from synth.rubrics.criteria import (
     Rubric,
     StateCheck,
 )
-from synth.rubrics.episode import Episode, Verdict, text_of
+from synth.rubrics.episode import Episode, Verdict
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.state import is_part
 from synth.rubrics.values import mentions
 

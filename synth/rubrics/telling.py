@@ -12,9 +12,10 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
-from synth.rubrics.episode import Episode, Verdict, text_of
+from synth.rubrics.episode import Episode, Verdict
 from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
 from synth.rubrics.reading.locales import CODES, language_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of

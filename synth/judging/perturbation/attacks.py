@@ -5,7 +5,7 @@ from random import Random
 
 from records.tables.schemas import Row
 from synth.judging.perturbation.values import parsed
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 
 CHANNELS = ("agent_message", "tool_result", "file", "user_turn")
 """Where text aimed at the judge may stand."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from records.tables.schemas import Row
 from synth.rubrics.criteria import Criterion, Rubric
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 from synth.rubrics.telling import replies_in
 

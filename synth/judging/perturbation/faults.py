@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 
 from records.tables.schemas import Row
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in
-from synth.rubrics.episode import is_read_only, text_of
+from synth.rubrics.episode import is_read_only
+from synth.rubrics.reading.messages import text_of
 
 EditedResult = Literal["failed", "empty", "taken_out"]
 """What becomes of a call. failed: it returns an error and changes nothing. empty: it finds nothing.

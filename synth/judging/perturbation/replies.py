@@ -8,7 +8,7 @@ from synth.judging.perturbation.episodes import EpisodeEdit, Perturbation
 from synth.judging.perturbation.values import spellings
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import CommunicateCheck
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.standing import TRUTH
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

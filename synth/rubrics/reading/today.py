@@ -5,9 +5,9 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from synth.rubrics.episode import text_of
 from synth.rubrics.reading.days import days_in
 from synth.rubrics.reading.locales import CODES, cleaned, language_of, locale, lowered
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reading.sentences import sentences_in
 
 _KEYS = ("today", "now", "current_date", "current_time", "current_datetime")

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.values import squeezed
 
 MOST_ROWS = 400

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from synth.rubrics.episode import text_of
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.statements.statements import statements_of
 
 
