@@ -39,7 +39,7 @@ from synth.rubrics.standing import STANDING_VERSION, TRUTH, standing_for
 from synth.rubrics.statements.statements import STATEMENTS_VERSION, statements_of
 
 STAGE = "calibration"
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same episode would be tried otherwise."""
 
 PARAPHRASED_SHARE = 1 / 3

@@ -20,9 +20,10 @@ from synth.episode.tools.code_environments import bug_of
 from synth.judging.attribution import DROP_REASONS, Party, RejectedEpisode, attributed_to
 from synth.judging.decision import DecidedBy, DecisionConfig, counting, decide_rows, reason_of
 from synth.judging.judge_rates import JudgeStatus
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -165,7 +166,7 @@ def candidate_of(
         opening=first_words(trajectory["messages"]),
         train_turns=train_turns(trajectory["messages"], ordered),
         judge_status=status if by_judge else None,
-        failed_criterion=decision.failed["criterion_id"] if decision.failed else None,
+        failed_criterion=decision.named["criterion_id"] if decision.named else None,
         decided_by="code_and_judge" if judge_counts else "code",
         self_judged=self_judged and bool(by_judge),
         attributed_to=party,
@@ -204,7 +205,7 @@ def _without_duplicates(
 
 def first_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """The user's first message without case, punctuation and spacing."""
-    text = next((m["content"] for m in messages if m["role"] == "user"), "")
+    text = next((text_of(m) for m in messages if m["role"] == "user"), "")
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 

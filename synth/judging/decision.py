@@ -34,6 +34,13 @@ class RowDecision(NamedTuple):
     failed: Row | None
     """The verdict that rejects: the first mandatory one that is not passed. None where all are
     passed; then the score may be too low."""
+    lacking: Row | None = None
+    """Where the score alone rejects, the verdict that takes most from it."""
+
+    @property
+    def named(self) -> Row | None:
+        """The verdict that a rejection names."""
+        return self.failed or self.lacking
 
 
 def counting(verdicts: Iterable[Row], *, judge_counts: bool = True) -> list[Row]:
@@ -75,7 +82,12 @@ def decide_rows(
         None,
     )
     threshold = pass_threshold if config.pass_threshold is None else config.pass_threshold
-    return RowDecision(failed is None and bool(rows) and score >= threshold, score, failed)
+    accepted = failed is None and bool(rows) and score >= threshold
+    lacking = None
+    if not accepted and failed is None:
+        below = (row for row in rows if row["score"] < 1.0)
+        lacking = max(below, key=lambda row: row["weight"] * (1.0 - row["score"]), default=None)
+    return RowDecision(accepted, score, failed, lacking)
 
 
 def reason_of(decision: RowDecision) -> str | None:

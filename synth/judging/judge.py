@@ -8,20 +8,25 @@ checks.
 The answer gives evidence first and the verdict last, and at its end what a failure goes back to.
 Each opinion quotes the words that decide it.
 A quote that does not stand there is shown to the judge once; if it comes again, the opinion is
-unsupported and passes nothing.
+unsupported and passes nothing. What the assistant itself says shows no statement of it. A criterion
+that is met where nothing is amiss stays met without its quote, and one that fails without a word
+is left undecided.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from records.errors import ItemError
 from records.tables.schemas import Row
 from synth.judging.transcript import (
+    QuotableText,
+    QuotedFrom,
     changes_of,
     instructions_of,
     is_quoted,
+    letters_in,
     quotable,
     tools_shown,
     transcript_of,
@@ -39,6 +44,9 @@ EVIDENCE_CHARS = 2_000
 
 QUOTE_CHARS = 1_000
 """Longest quote that is looked at and kept."""
+
+MOST_STATEMENTS = 120
+"""Statements in one request; more of them go in further requests, without the criteria."""
 
 JudgeFinding = Literal["shown", "follows", "no_claim", "not_shown", "contradicted"]
 """Of a statement. shown: words elsewhere say it, and are quoted. follows: it follows from several
@@ -68,15 +76,17 @@ class JudgeQuestions:
 
 
 class Opinion(NamedTuple):
-    passed: bool
-    """False also where the judge passed it and nothing in the transcript supports that."""
+    passed: bool | None
+    """False also where the judge passed it and nothing in the material supports that. None where
+    it failed it and gave no reason, twice: that decides nothing."""
 
     evidence: str
     quote: str
-    """Words of the transcript, as the judge gave them; may be empty where it failed."""
+    """Words of the material, as the judge gave them; may be empty where it failed or where nothing
+    is amiss."""
 
     supported: bool
-    """Whether the transcript holds the quote."""
+    """Whether the material holds the quote, or none is needed."""
 
 
 class StatementOpinion(NamedTuple):
@@ -84,7 +94,9 @@ class StatementOpinion(NamedTuple):
     evidence: str
     quote: str
     supported: bool
-    """Whether the words that it quotes stand where they are said to; needed for `shown` alone."""
+    """Whether the words that it quotes stand where they may: for `shown` anywhere but in what the
+    assistant says, for `follows` and `no_claim` anywhere, where there is a quote. What does not
+    hold needs none."""
 
     @property
     def passed(self) -> bool:
@@ -98,7 +110,7 @@ class Cause(NamedTuple):
     evidence: str
     quote: str
     supported: bool
-    """Whether the material holds the quote; without it the cause counts for nothing."""
+    """Whether the quote is by whom the cause names; without it the cause counts for nothing."""
 
 
 class Judgement(NamedTuple):
@@ -112,9 +124,14 @@ class Judgement(NamedTuple):
 
     @property
     def wanting(self) -> list[str]:
-        """Ids of what is not supported."""
-        both = (*self.criteria.items(), *self.statements.items())
-        return [name for name, opinion in both if not opinion.supported]
+        """Ids of what is not supported, and needs to be."""
+        criteria = [name for name, one in self.criteria.items() if _is_wanting(name, one)]
+        return criteria + [name for name, one in self.statements.items() if not one.supported]
+
+
+def _is_wanting(criterion_id: str, opinion: Opinion) -> bool:
+    """What is met where nothing is amiss needs no quote, so a wrong one takes nothing from it."""
+    return not opinion.supported and not (opinion.passed and criterion_id in STANDING_IDS)
 
 
 def prompt_version() -> str:
@@ -123,6 +140,28 @@ def prompt_version() -> str:
 
 async def judge(llm: LLM, asked: JudgeQuestions, *, item: str) -> Judgement:
     """The judge's opinion on each criterion and statement. ItemError when it leaves one out."""
+    judged = await _judge(
+        llm, replace(asked, statements=asked.statements[:MOST_STATEMENTS]), item=item, step="judge"
+    )
+    further = range(MOST_STATEMENTS, len(asked.statements), MOST_STATEMENTS)
+    for number, start in enumerate(further, 2):
+        statements = asked.statements[start : start + MOST_STATEMENTS]
+        part = replace(asked, criteria=(), statements=statements)
+        judged = _together(judged, await _judge(llm, part, item=item, step=f"judge_{number}"))
+    return judged
+
+
+def _together(first: Judgement, then: Judgement) -> Judgement:
+    """The first cause that is shown counts."""
+    return Judgement(
+        first.criteria,
+        first.statements | then.statements,
+        then.cause if then.cause.supported and not first.cause.supported else first.cause,
+        asked_again=first.asked_again or then.asked_again,
+    )
+
+
+async def _judge(llm: LLM, asked: JudgeQuestions, *, item: str, step: str) -> Judgement:
     transcript = transcript_of(asked.messages)
     told, changes = instructions_of(asked.messages), changes_of(asked.calls)
     tools = tools_shown(asked.tools)
@@ -136,18 +175,19 @@ async def judge(llm: LLM, asked: JudgeQuestions, *, item: str) -> Judgement:
         statements=[_shown(statement) for statement in asked.statements],
         transcript=transcript,
     ).messages
-    first = await _ask(llm, talk, asked, item=item, step="judge")
+    first = await _ask(llm, talk, asked, item=item, step=step)
     judged = _judgement(first, said, asked)
     if not (wanting := judged.wanting):
         return judged
     talk += [
         {"role": "assistant", "content": json.dumps(first, ensure_ascii=False)},
-        {"role": "user", "content": _UNSUPPORTED.format(ids=", ".join(wanting))},
+        {"role": "user", "content": _complaint(judged, said)},
     ]
-    again = _judgement(await _ask(llm, talk, asked, item=item, step="judge_again"), said, asked)
+    second = await _ask(llm, talk, asked, item=item, step=f"{step}_again")
+    again = _judgement(second, said, asked)
     return Judgement(
         {
-            i: _final(again.criteria[i] if i in wanting else opinion)
+            i: _final(i, again.criteria[i] if i in wanting else opinion)
             for i, opinion in judged.criteria.items()
         },
         {
@@ -164,6 +204,13 @@ _UNSUPPORTED = (
     " quote word for word from one text of the material; where nothing in it shows that a criterion"
     " is met or that a statement is true, say so."
 )
+_OWN_WORDS = " What the assistant itself says does not show that it is true."
+
+
+def _complaint(judged: Judgement, said: Sequence[QuotableText]) -> str:
+    words = _UNSUPPORTED.format(ids=", ".join(judged.wanting))
+    quotes = (one.quote for one in judged.statements.values() if not one.supported)
+    return words + _OWN_WORDS if any(is_quoted(quote, said) for quote in quotes) else words
 
 
 def _shown(statement: ReplyStatement) -> dict[str, Any]:
@@ -181,23 +228,16 @@ async def _ask(
     )
 
 
-def _judgement(answer: Mapping[str, Any], said: str, asked: JudgeQuestions) -> Judgement:
+def _judgement(
+    answer: Mapping[str, Any], said: Sequence[QuotableText], asked: JudgeQuestions
+) -> Judgement:
     """The first verdict on each criterion and statement counts."""
     criteria: dict[str, Opinion] = {}
     for verdict in answer["verdicts"]:
-        passed, quote = verdict["passed"], verdict["quote"][:QUOTE_CHARS]
-        needs_none = not passed or verdict["criterion_id"] in STANDING_IDS
-        supported = is_quoted(quote, said) if quote.strip() else needs_none
-        evidence = verdict["evidence"][:EVIDENCE_CHARS]
-        opinion = Opinion(passed, evidence, quote, supported)
-        criteria.setdefault(verdict["criterion_id"], opinion)
+        criteria.setdefault(verdict["criterion_id"], _opinion(verdict, said))
     statements: dict[str, StatementOpinion] = {}
     for verdict in answer["statements"]:
-        finding, quote = verdict["finding"], verdict["quote"][:QUOTE_CHARS]
-        supported = finding != "shown" or is_quoted(quote, said)
-        evidence = verdict["evidence"][:EVIDENCE_CHARS]
-        found = StatementOpinion(finding, evidence, quote, supported)
-        statements.setdefault(verdict["id"], found)
+        statements.setdefault(verdict["id"], _statement_opinion(verdict, said))
     wanted = [c.id for c in asked.criteria], [s.id for s in asked.statements]
     if missing := [
         i for ids, have in zip(wanted, (criteria, statements), strict=True) for i in ids
@@ -211,20 +251,55 @@ def _judgement(answer: Mapping[str, Any], said: str, asked: JudgeQuestions) -> J
     )
 
 
-def _cause(given: Mapping[str, Any], said: str) -> Cause:
-    quote = given["quote"][:QUOTE_CHARS]
-    return Cause(given["of"], given["evidence"][:EVIDENCE_CHARS], quote, is_quoted(quote, said))
+def _opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Opinion:
+    passed, quote = given["passed"], given["quote"][:QUOTE_CHARS]
+    evidence = given["evidence"][:EVIDENCE_CHARS]
+    is_standing = given["criterion_id"] in STANDING_IDS
+    if not quote.strip():
+        return Opinion(passed, evidence, quote, is_standing if passed else bool(evidence.strip()))
+    supported = is_quoted(quote, said)
+    dropped = passed and is_standing and not supported
+    return Opinion(passed, evidence, "" if dropped else quote, supported)
 
 
-def _final(opinion: Opinion) -> Opinion:
-    return opinion if opinion.supported else opinion._replace(passed=False)
+def _statement_opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -> StatementOpinion:
+    finding, quote = given["finding"], given["quote"][:QUOTE_CHARS]
+    if finding == "shown":
+        supported = is_quoted(quote, (text for text in said if text.of != "assistant"))
+    elif finding in TRUE_FINDINGS and letters_in(quote):
+        supported = is_quoted(quote, said, least=1)
+    else:
+        supported = True
+    return StatementOpinion(finding, given["evidence"][:EVIDENCE_CHARS], quote, supported)
+
+
+def _cause(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
+    of, quote = given["of"], given["quote"][:QUOTE_CHARS]
+    by: QuotedFrom | None = _CAUSED_BY.get(of)
+    supported = is_quoted(quote, (text for text in said if by is None or text.of == by))
+    return Cause(of, given["evidence"][:EVIDENCE_CHARS], quote, supported)
+
+
+_CAUSED_BY: Mapping[CauseOf, QuotedFrom] = {"user": "user", "tools": "result"}
+"""Whose words a cause must quote; the others may quote any."""
+
+
+def _final(criterion_id: str, opinion: Opinion) -> Opinion:
+    """After the second asking: a pass that nothing supports fails, a failure without a word decides
+    nothing."""
+    if not _is_wanting(criterion_id, opinion):
+        return opinion
+    if opinion.passed:
+        evidence = opinion.evidence if opinion.evidence.strip() else "Nothing shows that it is met."
+        return opinion._replace(passed=False, evidence=evidence)
+    return opinion if opinion.evidence.strip() else opinion._replace(passed=None)
 
 
 def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str]) -> dict[str, Any]:
     """Evidence comes first in every entry, so that the verdict is drawn from it."""
     text = {"type": "string"}
     verdict = {
-        "criterion_id": {"type": "string", "enum": list(criterion_ids)},
+        "criterion_id": {"type": "string", "enum": list(criterion_ids) or ["none"]},
         "evidence": text,
         "quote": text,
         "passed": {"type": "boolean"},

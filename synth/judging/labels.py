@@ -20,6 +20,7 @@ from records.tables.schemas import Row
 from synth.judging.judge_rates import Rates, rates_of
 from synth.render.foreign_text import visible
 from synth.rubrics.criteria import JUDGED
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.standing import STANDING
 
 COLUMNS = (
@@ -241,7 +242,7 @@ def _told(messages: Iterable[Mapping[str, Any]], *, system: bool) -> str:
         if (message["role"] == "system") is not system:
             continue
         who = {"user": "USER", "assistant": "ASSISTANT", "tool": "RESULT"}.get(message["role"])
-        text = message.get("content") or ""
+        text = text_of(message)
         if text:
             lines.append(f"{who}: {text}" if who else text)
         for call in message.get("tool_calls") or ():

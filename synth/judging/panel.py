@@ -124,13 +124,15 @@ def is_sure(judgement: Judgement, asked: JudgeQuestions) -> bool:
 
 def decided(by_member: Sequence[Sequence[Row]], rule: PanelRule) -> list[Row]:
     """The panel's verdicts: on each criterion those of a member that it decides by, the first of
-    the majority in a vote. Members' rows are on the same criteria in the same order."""
+    the majority in a vote of those that decide. Members' rows are on the same criteria in the same
+    order."""
     if rule != "vote":
         return list(by_member[-1])
     chosen = []
     for rows in zip(*by_member, strict=True):
-        passes = 2 * sum(row["passed"] for row in rows) > len(rows)
-        chosen.append(next(row for row in rows if row["passed"] == passes))
+        votes = [row for row in rows if row["passed"] is not None] or rows[:1]
+        passes = 2 * sum(row["passed"] is True for row in votes) > len(votes)
+        chosen.append(next(row for row in votes if bool(row["passed"]) == passes))
     return chosen
 
 
@@ -173,4 +175,4 @@ def _agreement(criterion_id: str, one: str, other: str, votes: list[tuple[bool, 
 
 _MEMBERS = """
 SELECT trajectory_id, criterion_id, checked_by, passed FROM verdicts
-WHERE grading_id = $1 AND checked_by LIKE $2 ORDER BY ALL"""
+WHERE grading_id = $1 AND checked_by LIKE $2 AND passed IS NOT NULL ORDER BY ALL"""

@@ -137,11 +137,11 @@ def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> 
         )
     for criterion in asked.criteria:
         opinion = judgement.criteria[criterion.id]
-        verdict = Verdict(opinion.passed, float(opinion.passed), opinion.evidence)
+        verdict = Verdict(opinion.passed, float(opinion.passed is True), opinion.evidence)
         row = _row(criterion, verdict, checked_by="judge", version=version)
         rows.append(row | {"quote": opinion.quote, "supported": opinion.supported})
     cause = judgement.cause._asdict()
-    return [row if row["passed"] else row | {"cause": cause} for row in rows]
+    return [row | {"cause": cause} if row["passed"] is False else row for row in rows]
 
 
 def _truth_of(asked: JudgeQuestions, judgement: Judgement) -> Verdict:
@@ -149,6 +149,8 @@ def _truth_of(asked: JudgeQuestions, judgement: Judgement) -> Verdict:
         opinion = judgement.statements[statement.id]
         if not opinion.passed:
             why = f"{opinion.finding.replace('_', ' ')}: {opinion.evidence}"
+            if not opinion.supported:
+                why = f"{why} (by a quote that does not show it: {opinion.quote!r})"
             return Verdict(False, 0.0, f"{statement.text!r} is {why}")
     return Verdict(True, 1.0, f"All {len(asked.statements)} open statements hold.")
 

@@ -1,26 +1,39 @@
 """What the judge is shown of an episode, and whether words that it quotes stand there."""
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from records.tables.schemas import Row
+from synth.rubrics.reading.messages import text_of
 
 MIN_QUOTED = 4
 """Letters and digits of a quote that shows anything: "Done" does, "e" does not."""
 
+QuotedFrom = Literal["instructions", "tools", "changes", "user", "assistant", "call", "result"]
+
+
+class QuotableText(NamedTuple):
+    of: QuotedFrom
+    """Whose words they are. assistant: what it says; call: what it asks a tool to do."""
+    plain: str
+    """In the form in which quotes are compared."""
+
 
 def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was said and done, as the judge reads it: no ids, no reasoning."""
+    """What was said and done, as the judge reads it: no ids, no reasoning. A result that does not
+    name its tool has the name of its call."""
     transcript: list[dict[str, Any]] = []
+    names: dict[Any, str] = {}
     for message in messages:
         if message["role"] == "system":
             continue
-        entry: dict[str, Any] = {"role": message["role"], "content": message.get("content") or ""}
+        entry: dict[str, Any] = {"role": message["role"], "content": text_of(message)}
         if message["role"] == "tool":
-            entry = {"role": "tool", "name": message["name"], "content": entry["content"]}
+            name = message.get("name") or names.get(message.get("tool_call_id"), "")
+            entry = {"role": "tool", "name": name, "content": entry["content"]}
         if calls := message.get("tool_calls"):
+            names |= {c.get("id"): c["function"]["name"] for c in calls}
             entry["calls"] = [
                 {"name": c["function"]["name"], "arguments": c["function"]["arguments"]}
                 for c in calls
@@ -30,7 +43,7 @@ def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def instructions_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    return "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+    return "\n\n".join(text_of(m) for m in messages if m["role"] == "system")
 
 
 def changes_of(calls: Sequence[Row]) -> list[dict[str, Any]]:
@@ -54,34 +67,62 @@ def tools_shown(tools: Sequence[Row]) -> list[dict[str, str]]:
     return [{"name": tool["name"], "description": tool["description"]} for tool in tools]
 
 
-def quotable(*parts: Any) -> str:
-    """All that a quote may come from, in the form in which quotes are compared (`is_quoted`)."""
-    texts: list[str] = []
-    for part in parts:
-        _collect(part, texts)
-    return "\n".join(map(_plain, texts))
+def quotable(
+    instructions: str,
+    tools: Iterable[Mapping[str, Any]],
+    changes: Iterable[Mapping[str, Any]],
+    transcript: Iterable[Mapping[str, Any]],
+) -> list[QuotableText]:
+    """Every text of the material that a quote may come from (`is_quoted`). What the user changed
+    is the user's."""
+    found: list[tuple[QuotedFrom, str]] = [("instructions", instructions)]
+    for tool in tools:
+        found.append(("tools", json.dumps(tool, ensure_ascii=False)))
+    for change in changes:
+        of: QuotedFrom = "user" if change["by"] == "user" else "changes"
+        found.append((of, json.dumps(change, ensure_ascii=False)))
+    for entry in transcript:
+        of = _SPEAKERS.get(entry["role"], "assistant")
+        found += [(of, entry["content"]), (of, json.dumps(entry, ensure_ascii=False))]
+        of = "user" if of == "user" else "call"
+        for call in entry.get("calls", ()):
+            found.append((of, f"{call['name']} {call['arguments']}"))
+            found.append((of, json.dumps(call, ensure_ascii=False)))
+    return [QuotableText(of, _plain(text)) for of, text in found]
 
 
-def _collect(part: Any, texts: list[str]) -> None:
-    if isinstance(part, str):
-        texts.append(part)
-        return
-    texts.append(json.dumps(part, ensure_ascii=False))
-    for entry in part if isinstance(part, list) else []:
-        if isinstance(entry, dict) and "content" in entry:
-            texts.append(entry["content"])
-            texts.extend(f"{c['name']} {c['arguments']}" for c in entry.get("calls", ()))
+_SPEAKERS: Mapping[str, QuotedFrom] = {"user": "user", "tool": "result"}
 
 
-def is_quoted(quote: str, said: str) -> bool:
-    """Whether `said` (see `quotable`) holds the quote, part for part where it leaves words out.
+def is_quoted(quote: str, said: Iterable[QuotableText], *, least: int = MIN_QUOTED) -> bool:
+    """Whether one text of `said` holds the quote, part for part and in order where it leaves words
+    out.
 
-    Case, spacing, emphasis, kinds of quotation marks and escapes of JSON make no difference. A
-    quote of fewer than MIN_QUOTED letters and digits could stand anywhere.
+    Case, spacing, emphasis, kinds of quotation marks and escapes of JSON make no difference. Every
+    part must have `least` letters and digits: fewer could stand anywhere.
     """
-    parts = [part for part in map(_plain, re.split(r"\.{3}|\u2026", quote)) if part]
-    long_enough = sum(map(str.isalnum, "".join(parts))) >= MIN_QUOTED
-    return long_enough and all(part in said for part in parts)
+    whole = _plain(quote)
+    parts = [part for part in map(_plain, whole.split("...")) if part]
+    is_long, parts_are = letters_in(whole) >= least, all(letters_in(p) >= least for p in parts)
+    return any(
+        (is_long and whole in text.plain)
+        or (bool(parts) and parts_are and _in_order(parts, text.plain))
+        for text in said
+    )
+
+
+def letters_in(text: str) -> int:
+    """Letters and digits, counted."""
+    return sum(map(str.isalnum, text))
+
+
+def _in_order(parts: Iterable[str], text: str) -> bool:
+    start = 0
+    for part in parts:
+        if (found := text.find(part, start)) < 0:
+            return False
+        start = found + len(part)
+    return True
 
 
 def _plain(text: str) -> str:
@@ -92,6 +133,7 @@ def _plain(text: str) -> str:
 
 _MARKS = {ord(mark): "'" for mark in '"\u201c\u201d\u201e\u2018\u2019`\u00ab\u00bb'} | {
     ord("*"): "",
+    0x2026: "...",
     0x202F: " ",
     0xA0: " ",
 }

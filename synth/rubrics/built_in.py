@@ -27,6 +27,7 @@ from synth.rubrics.episode import (
     probe_changes,
 )
 from synth.rubrics.kinds import Kind, Kinds
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.state import check_state
 from synth.rubrics.telling import check_communicate, words_to_user
 from synth.rubrics.values import mentions, same_value
@@ -161,7 +162,7 @@ def _format_fault(episode: Episode) -> str | None:
         return f"the last message is the {last['role']}'s"
     if last.get("tool_calls"):
         return "the last message is a tool call"
-    if not (last.get("content") or "").strip():
+    if not text_of(last).strip():
         return "the last message is empty"
     for i, text in enumerate(words_to_user(episode), 1):
         if leaked := _MARKUP.search(text):

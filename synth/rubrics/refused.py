@@ -16,6 +16,7 @@ from synth.rubrics.criteria import (
     StateCheck,
 )
 from synth.rubrics.episode import Episode, Verdict
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.state import is_part
 from synth.rubrics.values import mentions
 
@@ -71,6 +72,6 @@ def _excused(criterion: Criterion, episode: Episode, refused: frozenset[str]) ->
 
 def _was_there(episode: Episode, check: Mapping[str, Any]) -> bool:
     """Whether a result or the user told any of the values that were to be told."""
-    texts = (m.get("content") or "" for m in episode.messages if m["role"] in ("tool", "user"))
+    texts = (text_of(m) for m in episode.messages if m["role"] in ("tool", "user"))
     heard = "\n".join(texts)
     return any(mentions(heard, value) for value in CommunicateCheck.model_validate(check).values)

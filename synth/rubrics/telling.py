@@ -16,6 +16,7 @@ from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
 from synth.rubrics.episode import Episode, Verdict
 from synth.rubrics.possible import NUMERIC, could_be_told, parts_of_text, says_part
 from synth.rubrics.reading.locales import CODES, language_of, locale
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.sentences import sentences_in
 from synth.rubrics.reading.today import today_of
@@ -36,7 +37,7 @@ def words_to_user(episode: Episode) -> Iterator[str]:
 def replies_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """(place, text) of what was said to the user, who hears the words beside calls as well."""
     for place, message in enumerate(messages):
-        text = message.get("content") or ""
+        text = text_of(message)
         if message["role"] == "assistant" and (text.strip() or not message.get("tool_calls")):
             yield place, text
 
@@ -94,7 +95,7 @@ def check_communicate(check: CommunicateCheck, episode: Episode) -> Verdict:
 
 def replies_of(episode: Episode) -> list[_Reply]:
     texts = [text for text in words_to_user(episode) if text.strip()]
-    users = [m.get("content") or "" for m in episode.messages if m["role"] == "user"]
+    users = [text_of(m) for m in episode.messages if m["role"] == "user"]
     otherwise = "\n".join(texts), "\n".join(users)
     today = today_of(episode.messages, (call.observation for call in episode.calls))
     last = [m["role"] for m in episode.messages][-1:] == ["assistant"]

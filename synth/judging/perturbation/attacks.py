@@ -5,6 +5,7 @@ from random import Random
 
 from records.tables.schemas import Row
 from synth.judging.perturbation.values import parsed
+from synth.rubrics.reading.messages import text_of
 
 CHANNELS = ("agent_message", "tool_result", "file", "user_turn")
 """Where text aimed at the judge may stand."""
@@ -46,9 +47,9 @@ def inject(messages: list[Row], channel: str, text: str) -> bool:
         return False
     message = places[-1]
     if role != "tool":
-        message["content"] = f"{message.get('content') or ''} {text}"
+        message["content"] = f"{text_of(message)} {text}"
         return True
-    seen = parsed(message["content"])
+    seen = parsed(text_of(message))
     note = {"note": text}
     if channel == "file":
         note = {"attachment": {"file": "notes.txt", "content": text}}

@@ -11,6 +11,7 @@ from typing import Any
 
 from records.tables.schemas import Row
 from synth.rubrics.criteria import Criterion, Rubric
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 from synth.rubrics.telling import replies_in
 
@@ -42,7 +43,7 @@ def report_in(messages: Sequence[Mapping[str, Any]]) -> int | None:
 def reported_in(messages: Sequence[Mapping[str, Any]]) -> str:
     """What the reply that reports says."""
     place = report_in(messages)
-    return "" if place is None else messages[place].get("content") or ""
+    return "" if place is None else text_of(messages[place])
 
 
 def said_in(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -80,7 +81,7 @@ class EpisodeEdit:
         if not (places := self.replies()):
             return False
         last = self.messages[places[-1]]
-        before = "" if instead else (last.get("content") or "").rstrip() + " "
+        before = "" if instead else text_of(last).rstrip() + " "
         last["content"] = before + text
         return True
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from records.tables.schemas import Row
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in
 from synth.rubrics.episode import is_read_only
+from synth.rubrics.reading.messages import text_of
 
 EditedResult = Literal["failed", "empty", "taken_out"]
 """What becomes of a call. failed: it returns an error and changes nothing. empty: it finds nothing.
@@ -57,7 +58,7 @@ def _two_figures(episode: PassedEpisode) -> bool:
 
 
 def _instructed(episode: PassedEpisode) -> bool:
-    return any(m["role"] == "system" and m["content"] for m in episode.trajectory["messages"])
+    return any(m["role"] == "system" and text_of(m) for m in episode.trajectory["messages"])
 
 
 def call_to_edit(result: EditedResult | None, episode: PassedEpisode) -> Row | None:
@@ -81,7 +82,7 @@ def _is_used(call: Row, episode: PassedEpisode) -> bool:
     places = [i for i, m in enumerate(messages) if m.get("tool_call_id") == call["tool_call_id"]]
     if not places:
         return True
-    known = set(_VALUE.findall(" ".join(str(m.get("content")) for m in messages[: places[0]])))
+    known = set(_VALUE.findall(" ".join(text_of(m) for m in messages[: places[0]])))
     later = [row for row in episode.calls if row["call_index"] > call["call_index"]]
     needed = {value for row in later for value in _VALUE.findall(str(row["arguments"]))}
     return bool((needed - known) & set(_VALUE.findall(call["observation"])))

@@ -8,6 +8,7 @@ from synth.judging.perturbation.episodes import EpisodeEdit, Perturbation
 from synth.judging.perturbation.values import spellings
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import CommunicateCheck
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.standing import TRUTH
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -18,7 +19,7 @@ def fact_not_told(edit: EpisodeEdit) -> tuple[str | None, str]:
         return None, ""
     values = CommunicateCheck.model_validate(criterion.check).values
     for i in edit.replies():
-        kept = _SENTENCE.split(edit.messages[i].get("content") or "")
+        kept = _SENTENCE.split(text_of(edit.messages[i]))
         kept = [s for s in kept if not any(mentions(s, value) for value in values)]
         edit.messages[i]["content"] = " ".join(kept) or edit.rng.choice(texts.EMPTY_ANSWERS)
     return "answers", f"nothing was said of {', '.join(map(str, values))}"
@@ -29,9 +30,9 @@ def fact_changed(edit: EpisodeEdit) -> tuple[str | None, str]:
         return None, ""
     for value in CommunicateCheck.model_validate(criterion.check).values:
         for old, new in spellings(value):
-            found = [i for i in edit.replies() if old in (edit.messages[i].get("content") or "")]
+            found = [i for i in edit.replies() if old in text_of(edit.messages[i])]
             for i in found:
-                edit.messages[i]["content"] = edit.messages[i]["content"].replace(old, new)
+                edit.messages[i]["content"] = text_of(edit.messages[i]).replace(old, new)
             if found:
                 return TRUTH, f"said {new}, not {old}"
     return None, ""

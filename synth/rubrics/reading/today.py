@@ -7,6 +7,7 @@ from typing import Any
 
 from synth.rubrics.reading.days import days_in
 from synth.rubrics.reading.locales import CODES, cleaned, language_of, locale, lowered
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reading.sentences import sentences_in
 
 _KEYS = ("today", "now", "current_date", "current_time", "current_datetime")
@@ -16,7 +17,7 @@ _KEYS = ("today", "now", "current_date", "current_time", "current_datetime")
 def today_of(messages: Iterable[Mapping[str, Any]], results: Iterable[Any]) -> date | None:
     """From the instructions, else from a tool's result; None where neither tells it."""
     for message in messages:
-        if message["role"] == "system" and (day := _told(message.get("content") or "")):
+        if message["role"] == "system" and (day := _told(text_of(message))):
             return day
     for result in results:
         for key in _KEYS if isinstance(result, Mapping) else ():

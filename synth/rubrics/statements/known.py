@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from synth.rubrics.reading.messages import text_of
 from synth.rubrics.values import squeezed
 
 MOST_ROWS = 400
@@ -91,18 +92,18 @@ class KnownRecords:
     def corpus(self) -> str:
         """Letters and digits of all that was said, called, found and changed, in lower case, the
         agent's own words left out."""
-        parts = [m.get("content") or "" for m in self._messages if m["role"] != "assistant"]
+        parts = [text_of(m) for m in self._messages if m["role"] != "assistant"]
         for call in self._calls:
             parts += (str(call["arguments"]), str(call["observation"]), str(call["state_diff"]))
         return squeezed("\n".join(parts))
 
     @cached_property
     def user_words(self) -> str:
-        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "user")
+        return "\n".join(text_of(m) for m in self._messages if m["role"] == "user")
 
     @cached_property
     def instructions(self) -> str:
-        return "\n".join(m.get("content") or "" for m in self._messages if m["role"] == "system")
+        return "\n".join(text_of(m) for m in self._messages if m["role"] == "system")
 
     @cached_property
     def plain_results(self) -> str:

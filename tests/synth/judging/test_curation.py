@@ -148,7 +148,7 @@ def test_too_low_a_share_is_a_reason_of_its_own():
         verdicts=verdicts,
         tasks=[task],
     )
-    assert rows[0]["drop_reason"] == "low_score"
+    assert (rows[0]["drop_reason"], rows[0]["failed_criterion"]) == ("low_score", "extra")
     assert rows[0]["score"] == pytest.approx(0.4)
 
 
@@ -372,3 +372,4 @@ def test_openings_compare_by_their_words():
 
     assert opening("Hi!  Please, book room 4.") == opening("hi please book room 4")
     assert opening("book room 4") != opening("book room 5")
+    assert first_words([{"role": "user", "content": None}]) == ""

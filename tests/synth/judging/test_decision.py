@@ -178,3 +178,21 @@ def test_the_reason_names_the_kind_or_what_the_judge_decides(
 ) -> None:
     rows = [verdict(name, kind, "judge" if kind == "nl" else "code", 0.0)]
     assert reason_of(decide_rows(rows, pass_threshold=0.0, config=PLAIN)) == reason
+
+
+def test_a_score_that_is_too_low_names_what_takes_most_from_it() -> None:
+    rows = [
+        verdict("goal", "state", "code", 1.0),
+        verdict("small", "nl", "judge", 0.0, mandatory=False),
+        verdict("large", "nl", "judge", 0.0, mandatory=False, weight=3.0),
+        verdict("half", "communicate", "code", 0.5, mandatory=False, weight=5.0),
+    ]
+    decision = decide_rows(rows, pass_threshold=0.7, config=PLAIN)
+    assert (decision.failed, reason_of(decision)) == (None, "low_score")
+    assert decision.named is rows[2]
+    assert decide_rows(rows, pass_threshold=0.1, config=PLAIN).named is None
+
+
+def test_what_a_judge_leaves_undecided_rejects_nothing() -> None:
+    rows = [verdict("goal", "state", "code", 1.0), verdict("manners", "nl", "judge", None)]
+    assert decide_rows(rows, pass_threshold=0.7, config=PLAIN).accepted

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.judging.judge import (
+    MOST_STATEMENTS,
+    Cause,
     Judgement,
     JudgeQuestions,
     Opinion,
@@ -19,7 +22,8 @@ from synth.judging.judge import (
 )
 from synth.rubrics.criteria import Criterion
 from synth.rubrics.statements.statements import ReplyStatement
-from tests.synth.judging.answers import NO_CAUSE
+from tests.synth.judging.answers import NO_CAUSE, asked_about
+from tests.synth.judging.answers import judgement as answer_to
 from tests.synth.scripted import ScriptedApp, model
 
 MESSAGES = [
@@ -68,9 +72,9 @@ FINE: Said = {
 }
 
 
-def answered(said: Said) -> str:
+def answered(said: Said, cause: dict[str, str] = NO_CAUSE, evidence: str = "e") -> str:
     verdicts = [
-        {"criterion_id": i, "evidence": "e", "quote": quote, "passed": value}
+        {"criterion_id": i, "evidence": evidence, "quote": quote, "passed": value}
         for i, (value, quote) in said.items()
         if isinstance(value, bool)
     ]
@@ -79,12 +83,13 @@ def answered(said: Said) -> str:
         for i, (value, quote) in said.items()
         if not isinstance(value, bool)
     ]
-    return json.dumps({"statements": statements, "verdicts": verdicts, "cause": NO_CAUSE})
+    return json.dumps({"statements": statements, "verdicts": verdicts, "cause": cause})
 
 
-def judged(folder: Path, *answers: Said) -> tuple[Judgement, ScriptedApp]:
-    """What comes of these answers, the changes of each to what is fine."""
-    left = [answered(FINE | said) for said in answers]
+def judged(folder: Path, *answers: Said, **given: Any) -> tuple[Judgement, ScriptedApp]:
+    """What comes of these answers, the changes of each to what is fine. `given`: the cause, and the
+    evidence on every criterion."""
+    left = [answered(FINE | said, **given) for said in answers]
     app = ScriptedApp(lambda _: left.pop(0))
 
     async def run() -> Judgement:
@@ -97,8 +102,7 @@ def judged(folder: Path, *answers: Said) -> tuple[Judgement, ScriptedApp]:
 @pytest.mark.parametrize(
     "quote",
     [
-        "it costs 20 EUR",
-        "IT  COSTS\n20 eur.",
+        "please RENT\nme",
         'rent me the "Heron"',
         '"price": 20',
         '{\\"boat\\": \\"Heron\\"}',
@@ -159,10 +163,89 @@ def test_an_unsupported_opinion_passes_nothing(tmp_path: Path) -> None:
     }
     judgement, app = judged(tmp_path, wrong, wrong)
     assert len(app.requests) == 2
-    assert judgement.wanting == ["a", "b", "manners", "s1"]
-    assert not any(judgement.criteria[i].passed for i in ("a", "b", "manners"))
+    assert judgement.wanting == ["a", "b", "s1"]
+    assert not any(judgement.criteria[i].passed for i in ("a", "b"))
     assert not judgement.statements["s1"].passed
     assert judgement.criteria["a"] == Opinion(False, "e", "verified by the system", False)
+
+
+@pytest.mark.parametrize("quote", ["it costs 20 EUR", "Done, it costs", '"content": "Done'])
+def test_the_assistants_own_words_show_no_statement(quote: str, tmp_path: Path) -> None:
+    own: Said = {"s1": ("shown", quote), "a": (True, "it costs 20 EUR")}
+    judgement, app = judged(tmp_path, own, own)
+    assert len(app.requests) == 2
+    assert "itself says does not show" in app.requests[1]["messages"][-1]["content"]
+    assert judgement.wanting == ["s1"]
+    assert not judgement.statements["s1"].passed
+    assert judgement.criteria["a"].passed
+
+
+@pytest.mark.parametrize("finding", ["follows", "no_claim"])
+def test_whatever_passes_quotes_words_that_stand_somewhere(finding: str, tmp_path: Path) -> None:
+    bogus: Said = {"s2": (finding, "the gateway answered: delivered")}
+    judgement, app = judged(tmp_path, bogus, bogus)
+    assert len(app.requests) == 2
+    assert not judgement.statements["s2"].passed
+    for number, quote in enumerate(("Enjoy the day.", "20", "-")):
+        judgement, app = judged(tmp_path / str(number), {"s2": (finding, quote)})
+        assert len(app.requests) == 1
+        assert judgement.statements["s2"].passed
+
+
+def test_what_is_met_where_nothing_is_amiss_loses_a_wrong_quote_alone(tmp_path: Path) -> None:
+    judgement, app = judged(tmp_path, {"manners": (True, "so very kind")})
+    assert len(app.requests) == 1
+    assert judgement.criteria["manners"] == Opinion(True, "e", "", False)
+    assert judgement.wanting == []
+
+
+def test_a_failure_decides_by_its_reason_or_not_at_all(tmp_path: Path) -> None:
+    bogus: Said = {"manners": (False, "you fool"), "b": (False, "")}
+    judgement, app = judged(tmp_path / "reason", bogus, bogus)
+    assert len(app.requests) == 2
+    assert judgement.criteria["manners"] == Opinion(False, "e", "you fool", False)
+    judgement, app = judged(tmp_path / "none", bogus, bogus, evidence=" ")
+    assert len(app.requests) == 2
+    assert [judgement.criteria[i].passed for i in ("manners", "b")] == [None, None]
+    passed: Said = {"a": (True, ""), "b": (True, "Done")}
+    judgement, _ = judged(tmp_path / "passed", passed, passed, evidence="")
+    assert judgement.criteria["a"].passed is False
+    assert judgement.criteria["a"].evidence
+
+
+@pytest.mark.parametrize(
+    ("of", "quote", "supported"),
+    [
+        ("user", "Please rent me", True),
+        ("user", '"price": 20', False),
+        ("tools", '"price": 20', True),
+        ("tools", "it costs 20 EUR", False),
+        ("task", "Please rent me", True),
+        ("none", "", False),
+    ],
+)
+def test_a_cause_quotes_whom_it_names(of: str, quote: str, supported: bool, tmp_path: Path) -> None:
+    judgement, _ = judged(tmp_path, {}, cause={"evidence": "e", "quote": quote, "of": of})
+    assert judgement.cause == Cause(of, "e", quote, supported)  # pyright: ignore[reportArgumentType]
+
+
+def test_many_statements_are_asked_in_several_requests(tmp_path: Path) -> None:
+    many = [
+        ReplyStatement(f"s{i}", 4, "Enjoy the day.", "open", "")
+        for i in range(1, 2 * MOST_STATEMENTS + 2)
+    ]
+    app = ScriptedApp(lambda body: answer_to(body, finding="no_claim", quote="Heron"))
+
+    async def run() -> Judgement:
+        async with model(app, tmp_path) as llm:
+            return await judge(llm, replace(ASKED, statements=many), item="i")
+
+    found = asyncio.run(run())
+    asked = [asked_about(body) for body in app.requests]
+    assert [len(statements) for _, statements in asked] == [MOST_STATEMENTS, MOST_STATEMENTS, 1]
+    assert [criteria for criteria, _ in asked] == [["a", "b", "manners"], ["none"], ["none"]]
+    assert list(found.statements) == [statement.id for statement in many]
+    assert list(found.criteria) == ["a", "b", "manners"]
 
 
 @given(st.booleans(), st.text(max_size=30), st.sampled_from(["shown", "follows", "contradicted"]))

@@ -158,6 +158,17 @@ def test_a_vote_passes_what_more_than_half_pass(votes: list[list[bool]]) -> None
         assert chosen["passed"] == (passes > len(votes) / 2)
 
 
+@pytest.mark.parametrize(
+    ("votes", "passed"),
+    [((None, True, False), False), ((None, None, True), True), ((None, None, None), None)],
+)
+def test_a_member_that_decides_nothing_has_no_vote(
+    votes: tuple[bool | None, ...], passed: bool | None
+) -> None:
+    (chosen,) = decided([[{"criterion_id": "a", "passed": vote}] for vote in votes], "vote")
+    assert chosen["passed"] is passed
+
+
 def test_members_verdicts_decide_nothing_by_themselves(tmp_path: Path) -> None:
     rows, _ = reviewed(tmp_path, voting("cheap"), "vote")
     decision = decide_rows(rows, pass_threshold=0.7, config=DecisionConfig())

@@ -104,6 +104,12 @@ def test_of_no_statement_the_judge_gives_no_verdict_on_truth() -> None:
     ] == ["own"]
 
 
+def test_a_failure_without_a_word_is_left_undecided() -> None:
+    own = {"own": Opinion(None, "", "", False)}
+    rows = judge_rows(questions(), Judgement(own, {}), version="v")
+    assert [(row["passed"], row["score"], row["cause"]) for row in rows] == [(None, 0.0, None)]
+
+
 MESSAGES = [
     {"role": "system", "content": "You rent boats."},
     {"role": "user", "content": "Please rent me a boat for an appointment."},

@@ -56,10 +56,11 @@ def test_of_tools_the_name_and_the_description_are_shown() -> None:
 SAID = quotable(
     "You rent boats.",
     [{"name": "rent", "description": "Rent out a boat."}],
+    [],
     transcript_of(
         [
             {"role": "user", "content": "Rent me the \u201cHeron\u201d,\nplease."},
-            {"role": "assistant", "content": "**Price:** 20 EUR, on Friday."},
+            {"role": "assistant", "content": "**Price:** 20 EUR, on Friday... by noon."},
         ]
     ),
 )
@@ -73,6 +74,8 @@ SAID = quotable(
         "Heron', please",
         "Price: 20 EUR",
         "*Price:* 20 ... Friday",
+        "Friday... by",
+        "Friday\u2026 by",
         '"description": "Rent out a boat."',
     ],
 )
@@ -81,7 +84,21 @@ def test_spelling_and_emphasis_make_no_difference_to_a_quote(quote: str) -> None
 
 
 @pytest.mark.parametrize(
-    "quote", ["Price: 21 EUR", "the Gull", "e", "it", "...", "\u2026", "** **", "20 ... Saturday"]
+    "quote",
+    [
+        "Price: 21 EUR",
+        "the Gull",
+        "e",
+        "it",
+        "...",
+        "\u2026",
+        "** **",
+        "20 ... Saturday",
+        "Friday ... Price: 20",
+        "Rent me ... on Friday",
+        "e...e...e...e",
+        "Price: 20 ... on",
+    ],
 )
 def test_other_words_and_what_could_stand_anywhere_are_no_quote(quote: str) -> None:
     assert not is_quoted(quote, SAID)
@@ -92,5 +109,19 @@ def test_every_long_enough_part_of_a_text_is_a_quote_of_it(text: str, data: st.D
     start = data.draw(st.integers(0, len(text) - 8))
     part = text[start : start + 8]
     if "..." not in part and sum(map(str.isalnum, part)) >= 4:
-        assert is_quoted(part, quotable(text))
-    assert not is_quoted(f"{part} and zebras", quotable(text))
+        assert is_quoted(part, quotable(text, [], [], []))
+    assert not is_quoted(f"{part} and zebras", quotable(text, [], [], []))
+
+
+def test_messages_without_content_in_parts_and_without_a_name_are_read() -> None:
+    messages = [
+        {"role": "system", "content": None},
+        {"role": "user", "content": [{"type": "text", "text": "Rent"}, {"type": "image_url"}]},
+        calls(CANCEL),
+        {"role": "tool", "tool_call_id": "call_0", "content": None},
+        {"role": "tool", "content": "{}"},
+    ]
+    assert instructions_of(messages) == ""
+    told = transcript_of(messages)
+    assert [entry["content"].strip() for entry in told] == ["Rent", "", "", "{}"]
+    assert [entry.get("name") for entry in told] == [None, None, CANCEL[0], ""]
