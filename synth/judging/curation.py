@@ -22,7 +22,7 @@ from synth.judging.decision import DecidedBy, DecisionConfig, counting, decide_r
 from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
