@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from records.tables.schemas import Row
-from synth.rubrics.built_in import COMMUNICATE, FORMAT, STATE, Episode
+from synth.rubrics.built_in import COMMUNICATE, FORMAT, STATE, Episode, net_changes
 from synth.rubrics.criteria import (
     CommunicateCheck,
     ExpectedChange,
@@ -83,9 +83,12 @@ class Piece:
     @property
     def rubric(self) -> Rubric:
         """What such a task's rubric asks: the state, and what the user must be told."""
+        wanted = net_changes(
+            _applied(copy.deepcopy(self.scene["records"]), self.scene["must_change"])
+        )
         changes = [
-            ExpectedChange(op=c["op"], entity=c["entity"], id=c["id"], match=c["fields"])
-            for c in self.scene["must_change"]
+            ExpectedChange(op=c["op"], entity=c["entity"], id=c["id"], match=c["after"] or {})
+            for c in wanted
         ]
         told = [
             COMMUNICATE.criterion(
