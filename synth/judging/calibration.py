@@ -22,7 +22,7 @@ from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult
 from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.judge import TRUE_FINDINGS, JudgeQuestions, prompt_version
-from synth.judging.judge_rates import PARAPHRASE, MinimumQuality
+from synth.judging.judge_rates import CONTROL, PARAPHRASE, MinimumQuality
 from synth.judging.negatives import Attempt, Attempts, Tried
 from synth.judging.panel import PanelConfig, PanelRule, ask_panel, judge_identity
 from synth.judging.perturbation.edited_words import EditedWords
@@ -128,6 +128,7 @@ class _Slot(NamedTuple):
 def plan_calibration(
     passed: Iterable[str],
     *,
+    grading_id: str,
     trial_id: str,
     graded: int,
     config: JudgingConfig,
@@ -145,7 +146,10 @@ def plan_calibration(
     paraphrased = _paraphrased(
         passed, trial_id, math.ceil(len(negatives) * PARAPHRASED_SHARE), done
     )
-    return [*(_item(trial_id, i, PARAPHRASE) for i in paraphrased), *negatives]
+    items = [*(_item(trial_id, i, PARAPHRASE) for i in paraphrased), *negatives]
+    # its row ties the grading to a trial of which every other row may be an earlier grading's
+    tie = [_item(grading_id, i.data["trajectory_id"], CONTROL) for i in items[:1]]
+    return [*tie, *items]
 
 
 def _negatives(
@@ -193,9 +197,9 @@ def _paraphrased(
     return [*tried, *islice(left, max(0, wanted - len(tried)))]
 
 
-def _item(trial_id: str, trajectory_id: str, what: str, number: int = 0) -> Item:
+def _item(place: str, trajectory_id: str, what: str, number: int = 0) -> Item:
     return Item(
-        digest(STAGE, STAGE_VERSION, trial_id, trajectory_id, what, number),
+        digest(STAGE, STAGE_VERSION, place, trajectory_id, what, number),
         {"trajectory_id": trajectory_id, "what": what, "number": number},
     )
 
@@ -223,6 +227,8 @@ async def try_judge(
         "language": language_of(reported_in(messages), said_in(messages)),
     }
     what = item.data["what"]
+    if what == CONTROL:
+        return ItemResult({STAGE: [_row(place, CONTROL, True)]})
     aside = frozenset(scored_only)
     attempts = Attempts(llm, source, kinds, item.item_id, list(stored), aside)
     if what == PARAPHRASE:

@@ -131,6 +131,7 @@ class CalibrationStage(Judged):
             passed = [i for (i,) in db.execute(_PASSED, [self.grading_id, aside]).fetchall()]
         items = plan_calibration(
             passed,
+            grading_id=self.grading_id,
             trial_id=self.trial_id,
             graded=graded,
             config=self.run.config.judging,

@@ -62,6 +62,7 @@ def planned(
     passed = sorted(BY_ID) if passed is None else passed
     return plan_calibration(
         passed,
+        grading_id="g",
         trial_id=trial_id,
         graded=len(passed),
         config=config,
@@ -231,7 +232,7 @@ def test_negatives_are_spread_over_what_is_begun_with_and_bounded() -> None:
 
 def test_a_third_as_many_episodes_are_told_in_other_words_as_are_perturbed() -> None:
     items = planned([f"t{i}" for i in range(30)], config=JudgingConfig(perturbed_share=0.5))
-    assert sorts(items) == {"negative": 15, PARAPHRASE: 5}
+    assert sorts(items) == {"negative": 15, PARAPHRASE: 5, CONTROL: 1}
 
 
 def test_what_is_only_scored_rejects_nothing_and_is_no_failure_to_try_with(tmp_path: Path) -> None:
@@ -262,7 +263,9 @@ def test_few_episodes_give_several_negatives_each_and_none_twice() -> None:
     items = planned(["t1", "t2"], config=JudgingConfig(perturbed_share=1.0))
     assert sorts(items)["negative"] == 2
     config = JudgingConfig(perturbed_share=1.0)
-    many = plan_calibration(["t1", "t2"], trial_id="t", graded=12, config=config, done=())
+    many = plan_calibration(
+        ["t1", "t2"], grading_id="g", trial_id="t", graded=12, config=config, done=()
+    )
     numbers = [i.data["number"] for i in many if i.data["what"] == ""]
     assert Counter(numbers) == Counter({n: 2 for n in range(6)})
 
