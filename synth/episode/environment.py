@@ -49,6 +49,9 @@ Reason = Literal[
 TRUNCATED = frozenset({"max_turns", "token_budget", "infra_error", "budget_stop"})
 """Cut off from outside; the others are ends that the conversation came to."""
 
+FILTERED = "refused by the endpoint"
+"""`refusal` of an answer that a server's filter left nothing of."""
+
 OUTSIDE = frozenset({"user_error", "infra_error", "budget_stop"})
 """Ends that say nothing about the agent: no verdict is drawn from them, the reward is 0."""
 

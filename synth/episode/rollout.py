@@ -27,6 +27,7 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.engine.stages import KEPT, Item, ItemResult
 from synth.episode.environment import (
+    FILTERED,
     OUTSIDE,
     PROMPT,
     TRUNCATED,
@@ -221,7 +222,7 @@ def assistant_message(completion: Completion, *, num_calls: int) -> Message:
     if completion.reasoning:
         message["reasoning_content"] = completion.reasoning
     if completion.finish_reason == "content_filter":
-        message["refusal"] = message["content"] or "refused by the endpoint"
+        message["refusal"] = message["content"] or FILTERED
     if completion.tool_calls:
         message["tool_calls"] = [
             {

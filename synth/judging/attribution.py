@@ -2,20 +2,22 @@
 
 Code tells it from the end of the episode, the errors of calls and the simulator's measured answers;
 the judge from what it read (`verdicts.cause`), where its quote stands. What nobody else caused is
-the agent's. The rule reads rows alone, and changes no verdict and no outcome.
+the agent's, but for what only a judge could have told where none was heard: that is undetermined.
+The rule reads rows alone, and changes no verdict and no outcome.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from records.tables.schemas import Row
+from synth.episode.environment import FILTERED
 from synth.episode.tools.simulator import SIMULATION_FAILED
 from synth.llm.sending import is_endpoint_failure
 from synth.rubrics.criteria import ANY_TOOL, CallCheck, CommunicateCheck, Rubric
 from synth.rubrics.values import mentions
 
-Party = Literal["agent", "user", "simulator", "environment", "task", "endpoint"]
+Party = Literal["agent", "user", "simulator", "environment", "task", "endpoint", "undetermined"]
 
 DROP_REASONS: Mapping[Party, str] = {
     "user": "user_wrong",
@@ -32,7 +34,11 @@ BROKEN = frozenset({"internal", "server_ended"})
 BY_STATE_OR_VALUES = frozenset({"state", "call", "test", "communicate"})
 """Kinds that a false answer of a tool can make fail."""
 
-_AGENTS_ENDS = frozenset({"format_error", "max_turns", "token_budget"})
+_BY_WHAT_IS_DONE = frozenset({"state", "call"})
+"""Kinds that a user who misleads the agent can make fail."""
+
+_LIMITS = frozenset({"format_error", "max_turns", "token_budget"})
+"""Ends that are the agent's unless its tools kept it from any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class RejectedEpisode:
     """What attribution reads."""
 
     trajectory: Row
-    """The columns `termination_reason` and `error` are enough."""
+    """The columns `termination_reason`, `error`, `messages` and `user_faults` are enough."""
     calls: Sequence[Row]
     """In call order."""
     simulations: Sequence[Row]
@@ -54,13 +60,13 @@ class RejectedEpisode:
 
 def attributed_to(episode: RejectedEpisode) -> Party:
     """The first that is found: by the end of the episode, by its calls, by the judge; else the
-    agent."""
+    agent, or nobody for sure."""
     if (party := _by_end(episode)) is not None:
         return party
     for row in episode.failed:
         if (party := _by_calls(episode, row)) is not None:
             return party
-    return _by_judge(episode) or "agent"
+    return _by_judge(episode) or ("undetermined" if _is_untold(episode) else "agent")
 
 
 def _by_end(episode: RejectedEpisode) -> Party | None:
@@ -72,10 +78,28 @@ def _by_end(episode: RejectedEpisode) -> Party | None:
             if error.startswith(SIMULATION_FAILED):
                 return "simulator"
             return "endpoint" if is_endpoint_failure(error) else "environment"
-        case "refused" | "budget_stop":  # a filter of the server, or the run's own limit
+        case "refused":
+            return "agent" if _refused_itself(episode.trajectory["messages"]) else "endpoint"
+        case "budget_stop":  # the run's own limit
             return "endpoint"
         case reason:
-            return "agent" if reason in _AGENTS_ENDS else None
+            return _by_limit(episode) if reason in _LIMITS else None
+
+
+def _refused_itself(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last message is a refusal that the model worded, and no answer that the server's
+    filter cut or took away."""
+    refusal = messages[-1].get("refusal") if messages else None
+    return bool(refusal) and refusal not in (FILTERED, messages[-1].get("content"))
+
+
+def _by_limit(episode: RejectedEpisode) -> Party:
+    """Of an episode that ended at a limit."""
+    if any(map(_is_wrong, episode.simulations)):
+        return "simulator"
+    last = episode.calls[-1] if episode.calls else None
+    broke = last is not None and last["is_error"] and last["error_code"] in BROKEN
+    return "environment" if broke else "agent"
 
 
 def _by_calls(episode: RejectedEpisode, failed: Row) -> Party | None:
@@ -92,13 +116,18 @@ def _simulator_misled(episode: RejectedEpisode, failed: Row) -> bool:
     failed. What could not be measured says nothing."""
     end = _failed_at(episode, failed)
     wrong = [row for row in episode.simulations if row["call_index"] < end]
-    if any(row["state_match"] is False or row["error_match"] is False for row in wrong):
+    if any(map(_is_wrong, wrong)):
         return True
     return (
         failed["kind"] == "communicate"
         and any(row["observation_match"] is False for row in wrong)
         and _was_nowhere_told(episode, failed)
     )
+
+
+def _is_wrong(simulation: Row) -> bool:
+    """Whether the simulator was measured to be wrong in what a call changed, or in its error."""
+    return simulation["state_match"] is False or simulation["error_match"] is False
 
 
 def _failed_at(episode: RejectedEpisode, failed: Row) -> int:
@@ -129,6 +158,15 @@ def _was_nowhere_told(episode: RejectedEpisode, failed: Row) -> bool:
 def _check_of(episode: RejectedEpisode, failed: Row) -> dict[str, object] | None:
     own = (c for c in episode.rubric.criteria if c.id == failed["criterion_id"])
     return next((c.check for c in own), None)
+
+
+def _is_untold(episode: RejectedEpisode) -> bool:
+    """Whether the user may have caused what failed, and no judge was heard that could tell: it
+    spoke again after the opening, or code doubted a turn of it."""
+    if episode.by_judge or not any(row["kind"] in _BY_WHAT_IS_DONE for row in episode.failed):
+        return False
+    turns = [m for m in episode.trajectory["messages"] if m["role"] == "user"]
+    return len(turns) > 1 or bool(episode.trajectory.get("user_faults"))
 
 
 def _by_judge(episode: RejectedEpisode) -> Party | None:

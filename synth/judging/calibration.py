@@ -1,5 +1,5 @@
-"""The judge on trial: what it says of perturbed negatives, of paraphrases, and of the same episodes
-untouched.
+"""The judge on trial: what it says of perturbed negatives and of paraphrases of episodes that code
+and the judge itself let pass.
 
 A trial belongs to a judge, its prompt and the version of the checks, not to one grading: whatever
 was tried with the three counts for the next grading with them. What the rates decide stands in
@@ -24,7 +24,7 @@ from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.judge import TRUE_FINDINGS, JudgeQuestions, prompt_version
 from synth.judging.judge_rates import CONTROL, PARAPHRASE, MinimumQuality
 from synth.judging.negatives import Attempt, Attempts, Tried
-from synth.judging.panel import PanelConfig, PanelRule, ask_panel
+from synth.judging.panel import PanelConfig, PanelRule, ask_panel, judge_identity
 from synth.judging.perturbation.edited_words import EditedWords
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in, said_in
 from synth.judging.perturbation.registry import PERTURBATIONS, PERTURBATIONS_VERSION, order_for
@@ -88,19 +88,22 @@ class JudgingConfig(Config):
     """How several models of the judge's role decide together."""
 
 
-def trial_id_of(judge_role: RoleConfig, kinds: Kinds, panel: PanelConfig = PanelConfig()) -> str:
-    """What results of a trial belong to: the judge with its settings, or the panel, its prompt, the
-    checks."""
+def trial_id_of(judge_role: RoleConfig, kinds: Kinds, config: JudgingConfig) -> str:
+    """What results of a trial belong to: the judge with its settings and server, or the panel, its
+    prompt, the checks, and what of the rubrics decides."""
+    rubric, panel, scored_only = config.rubric, config.panel, config.decision.scored_only
     return digest(
         STAGE,
         STAGE_VERSION,
         PERTURBATIONS_VERSION,
-        judge_role.identity(),
+        judge_identity(judge_role),
         prompt_version(),
         kinds.version,
         STANDING_VERSION,
         STATEMENTS_VERSION,
         *([panel.identity()] if panel != PanelConfig() else []),
+        *([rubric.identity()] if rubric else []),
+        *([{"scored_only": sorted(scored_only)}] if scored_only else []),
     )
 
 
@@ -131,9 +134,9 @@ def plan_calibration(
     config: JudgingConfig,
     done: Collection[str],
 ) -> list[Item]:
-    """Items for perturbed negatives, for paraphrases, and for the untouched episodes of both as
-    controls. `passed`: trajectories that passed by code, whose ids are digests, so that their order
-    is a draw; `done`: ids of items that were tried.
+    """Items for perturbed negatives and for paraphrases as controls. `passed`: trajectories that
+    passed by code and judge, whose ids are digests, so that their order is a draw; `done`: ids of
+    items that were tried.
 
     What was tried counts, and the rest is topped up to the wanted number, spread over what is tried
     first; so a trial that was broken off goes on with the same items.
@@ -143,10 +146,10 @@ def plan_calibration(
     paraphrased = _paraphrased(
         passed, trial_id, math.ceil(len(negatives) * PARAPHRASED_SHARE), done
     )
-    sources = dict.fromkeys([*(item.data["trajectory_id"] for item in negatives), *paraphrased])
-    controls = [_item(grading_id, i, CONTROL) for i in sources]
-    paraphrases = [_item(trial_id, i, PARAPHRASE) for i in paraphrased]
-    return [*controls, *paraphrases, *negatives]
+    items = [*(_item(trial_id, i, PARAPHRASE) for i in paraphrased), *negatives]
+    # its row ties the grading to a trial of which every other row may be an earlier grading's
+    tie = [_item(grading_id, i.data["trajectory_id"], CONTROL) for i in items[:1]]
+    return [*tie, *items]
 
 
 def _negatives(
@@ -195,7 +198,6 @@ def _paraphrased(
 
 
 def _item(place: str, trajectory_id: str, what: str, number: int = 0) -> Item:
-    """`place`: the trial, or for a control the grading whose verdicts it takes."""
     return Item(
         digest(STAGE, STAGE_VERSION, place, trajectory_id, what, number),
         {"trajectory_id": trajectory_id, "what": what, "number": number},
@@ -208,16 +210,16 @@ async def try_judge(
     source: PassedEpisode,
     *,
     place: Row,
-    verdicts: Iterable[Row],
     stored: Iterable[Row],
     judge_role: RoleConfig,
     kinds: Kinds,
     rule: PanelRule = "one",
+    scored_only: Sequence[str] = (),
 ) -> ItemResult:
-    """Rows of `calibration` for one perturbed negative, paraphrase or control: one for each attempt
-    that was made. `place`: the ids of grading and trial. A control costs nothing: it was judged in
-    this grading, whose `verdicts` on the trajectory are given. `stored`: earlier rows of
-    `calibration` on the trajectory, whose edits are used again."""
+    """Rows of `calibration` for one perturbed negative or paraphrase: one for each attempt that was
+    made. `place`: the ids of grading and trial. `stored`: earlier rows of `calibration` on the
+    trajectory, whose edits are used again. `scored_only`: as `DecisionConfig` has it; what such a
+    criterion alone would reject is no failure to try the judge with."""
     messages = source.trajectory["messages"]
     place = place | {
         "trajectory_id": item.data["trajectory_id"],
@@ -226,8 +228,9 @@ async def try_judge(
     }
     what = item.data["what"]
     if what == CONTROL:
-        return ItemResult({STAGE: [_row(place, CONTROL, True) | _trial_row(list(verdicts))]})
-    attempts = Attempts(llm, source, kinds, item.item_id, list(stored))
+        return ItemResult({STAGE: [_row(place, CONTROL, True)]})
+    aside = frozenset(scored_only)
+    attempts = Attempts(llm, source, kinds, item.item_id, list(stored), aside)
     if what == PARAPHRASE:
         made = [await attempts.paraphrase()]
     else:
@@ -245,7 +248,7 @@ async def try_judge(
         kinds=kinds,
         rule=rule,
     )
-    decided = _trial_row(own)
+    decided = _trial_row(own, DecisionConfig(scored_only=tuple(scored_only)))
     if what != PARAPHRASE:
         decided["criterion_id"] = last.criterion_id
         decided["named"] = _named(own, last.criterion_id, last.words)
@@ -316,10 +319,10 @@ def _attempt_row(attempt: Attempt) -> Row:
     }
 
 
-def _trial_row(verdicts: Sequence[Row]) -> Row:
+def _trial_row(verdicts: Sequence[Row], config: DecisionConfig) -> Row:
     """What the judge alone makes of an episode, and the criterion that it fails."""
     own = [row for row in verdicts if row["checked_by"] == "judge"]
-    decision = decide_rows(own, pass_threshold=0.0, config=DecisionConfig())
+    decision = decide_rows(own, pass_threshold=0.0, config=config)
     shown = decision.failed or (own[0] if own else {})
     return {
         "criterion_id": shown.get("criterion_id", TRUTH),

@@ -14,7 +14,7 @@ from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_bench import Bench
 from synth.judging.judge import prompt_version
-from synth.judging.panel import PanelConfig, PanelRule
+from synth.judging.panel import PanelConfig, PanelRule, judge_identity
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
@@ -39,14 +39,15 @@ def grading_id_of(
     judge_failed: bool = False,
     panel: PanelConfig = PanelConfig(),
 ) -> str:
-    """Judge and checker versions; a task's rubric is fixed by its id, unless another is given."""
+    """Judge, its server and checker versions; a task's rubric is fixed by its id, unless another is
+    given."""
     return digest(
         STAGE,
         STAGE_VERSION,
         kinds.version,
         STANDING_VERSION,
         STATEMENTS_VERSION,
-        judge_role.identity(),
+        judge_identity(judge_role),
         prompt_version(),
         *([rubric.identity()] if rubric else []),
         *(["judge_failed"] if judge_failed else []),

@@ -35,6 +35,7 @@ from synth.judging.perturbation.writing import (
 from synth.judging.transcript import changes_of, instructions_of, tools_shown, transcript_of
 from synth.llm.client import LLM
 from synth.rubrics.built_in import Kinds
+from synth.rubrics.criteria import JUDGED
 from synth.rubrics.reward import evidence_of
 from synth.rubrics.standing import TRUTH
 from synth.rubrics.statements.statements import statements_of
@@ -80,6 +81,8 @@ class Attempts:
     kinds: Kinds
     item: str
     stored: Sequence[Row]
+    scored_only: frozenset[str] = frozenset()
+    """Kinds of criteria, or ids, that reject nothing: what fails one of them is no negative."""
 
     async def negatives(self, start: int, most: int) -> list[Attempt]:
         """Of the perturbations that the episode has a place for by code, so many from a place in
@@ -120,10 +123,19 @@ class Attempts:
 
     def _has_place(self, name: str) -> bool:
         if name in BY_NAME:
-            return report_in(self._messages) is not None and BY_NAME[name].fits(self.source)
+            fits = report_in(self._messages) is not None and BY_NAME[name].fits(self.source)
+            return fits and self._rejects(BY_NAME[name].criterion_id)
         if name in BY_PHRASE:
-            return perturb(name, self.source) is not None
-        return self._attack(name) is not None
+            negative = perturb(name, self.source)
+        else:
+            made = self._attack(name)
+            negative = made and made[0]
+        return negative is not None and self._rejects(negative.criterion_id)
+
+    def _rejects(self, criterion_id: str) -> bool:
+        """Whether an episode that fails the criterion is rejected for it."""
+        own = (c.kind for c in self.source.rubric.criteria if c.id == criterion_id)
+        return self.scored_only.isdisjoint((criterion_id, next(own, JUDGED)))
 
     def _before(self, name: str) -> Row | None:
         """What an earlier trial made of the perturbation."""

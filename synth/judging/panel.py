@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 from records.config import Config
 from records.model_names import OFFLINE_MODEL, todays
@@ -69,6 +69,12 @@ def judges_of(role: RoleConfig, agent: str | None, agents: AgentModels) -> RoleC
     """The judge's role without the `agent`'s own model, where that leaves any other."""
     others = tuple(m for m in role.models if not agents.is_same(agent, m.name, role.base_url))
     return role.model_copy(update={"models": others}) if others else role
+
+
+def judge_identity(role: RoleConfig) -> dict[str, Any]:
+    """What ids of gradings and trials are digests of: the judge's settings and its server, since
+    two servers may serve different models under one name."""
+    return role.identity() | ({} if role.is_offline else {"base_url": role.base_url})
 
 
 def may_decide(role: RoleConfig, agent: str | None, agents: AgentModels) -> bool:

@@ -112,7 +112,7 @@ class GradingStage(Judged):
 
 
 class CalibrationStage(Judged):
-    """Perturbations of trajectories of this grading that passed by code, for the judge."""
+    """Perturbations of trajectories that passed this grading, by code and judge, for the judge."""
 
     name = "calibration"
     needs_all = True
@@ -121,15 +121,14 @@ class CalibrationStage(Judged):
     def __init__(self, run: RunContext[Any]) -> None:
         super().__init__(run)
         with run.config.prompts_in_use():
-            self.trial_id = trial_id_of(
-                run.config.roles["judge"], self.kinds, run.config.judging.panel
-            )
+            self.trial_id = trial_id_of(run.config.roles["judge"], self.kinds, run.config.judging)
         self.tried = RowsBy(run.dataset, self.name, "trajectory_id")
 
     def plan(self) -> list[Item]:
         with self.run.dataset.connect() as db:
             [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
-            passed = [i for (i,) in db.execute(_PASSED, [self.grading_id]).fetchall()]
+            aside = list(self.run.config.judging.decision.scored_only)
+            passed = [i for (i,) in db.execute(_PASSED, [self.grading_id, aside]).fetchall()]
         items = plan_calibration(
             passed,
             grading_id=self.grading_id,
@@ -154,11 +153,11 @@ class CalibrationStage(Judged):
             shard.llm,
             source,
             place={"grading_id": self.grading_id, "trial_id": self.trial_id},
-            verdicts=self.verdicts_on(i),
             stored=[row for row in self.tried.get(i, ()) if row["outcome"] is not None],
             judge_role=self.judges_on(source.trajectory),
             kinds=self.kinds,
             rule=self.run.config.judging.panel.rule,
+            scored_only=self.run.config.judging.decision.scored_only,
         )
 
 
@@ -202,7 +201,14 @@ class CurationStage(Judged):
         judging, judge = self.run.config.judging, self.run.config.roles["judge"]
         status = judge_status_of(judge_rates(tried), judging.minimum_quality)
         rules = judging.decision
-        columns = ("trajectory_id", "task_id", "split", "termination_reason", "messages")
+        columns = (
+            "trajectory_id",
+            "task_id",
+            "split",
+            "termination_reason",
+            "messages",
+            "user_faults",
+        )
         for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
                 i, agent = row["trajectory_id"], row["models"].get("agent")
@@ -250,5 +256,9 @@ _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id =
 
 _PASSED = """
 SELECT trajectory_id FROM verdicts
-WHERE grading_id = $1 AND checked_by = 'code'
-GROUP BY ALL HAVING bool_and(coalesce(passed, true)) AND NOT bool_or(kind = 'test') ORDER BY 1"""
+WHERE grading_id = $1 AND checked_by IN ('code', 'judge')
+GROUP BY ALL HAVING NOT bool_or(kind = 'test') AND bool_or(checked_by = 'judge')
+  AND bool_and(coalesce(passed, true) OR (checked_by = 'judge'
+    AND (NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))))
+ORDER BY 1"""
+"""Nothing fails by code, and nothing that decides fails by the judge."""

@@ -17,7 +17,7 @@ from synth.publish.rows import rows_of
 from synth.render.figures import percent
 from synth.rubrics.criteria import JUDGED, Rubric
 
-PARTIES = ("agent", "user", "simulator", "environment", "task", "endpoint")
+PARTIES = ("agent", "user", "simulator", "environment", "task", "endpoint", "undetermined")
 """Whom a rejection may go back to (`curation.attributed_to`)."""
 
 FATES = (*PARTIES, "nobody", "not noted")

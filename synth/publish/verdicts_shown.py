@@ -77,7 +77,8 @@ def decision_on(row: Row, criteria: Sequence[ShownCriterion], threshold: float) 
     if row["self_judged"]:
         facts.append(("self-judged", "the agent's own model is the judge"))
     if row["attributed_to"]:
-        facts.append(("failure of", f"the {row['attributed_to']}"))
+        party = row["attributed_to"]
+        facts.append(("failure of", party if party == "undetermined" else f"the {party}"))
     if row["score"] is not None:
         facts.append(("score", f"{row['score']:.2f}, accepted from {threshold:.2f}"))
     reason = row["drop_reason"] or ""

@@ -107,10 +107,6 @@ class JudgeAtRates:
         self._rates = (false_accept, false_reject)
         self._rng = Random(5)
 
-    def draw_fine(self) -> bool:
-        """A verdict on something that is fine."""
-        return self._rng.random() >= self._rates[1]
-
     def __call__(self, body: dict[str, Any]) -> str:
         schema = body["response_format"]["json_schema"]["schema"]["properties"]
         ids = schema["verdicts"]["items"]["properties"]["criterion_id"]["enum"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.tables.schemas import Row
-from synth.episode.environment import OUTSIDE
+from synth.episode.environment import FILTERED, OUTSIDE
 from synth.judging.attribution import DROP_REASONS
 from synth.judging.curation import (
     SPOILED,
@@ -137,6 +137,50 @@ def test_an_answer_that_the_server_filtered_is_the_endpoints_only_where_it_is_re
     found = fate("closing", ended=trajectory("refused"))
     assert (found.attributed_to, found.drop_reason) == ("endpoint", "endpoint_failed")
     assert fate(ended=trajectory("refused")).attributed_to is None
+
+
+def test_a_refusal_in_the_models_own_words_is_the_agents() -> None:
+    for last, party in (
+        ({"content": None, "refusal": "I cannot help with that."}, "agent"),
+        ({"content": "", "refusal": FILTERED}, "endpoint"),
+        ({"content": "Well, you", "refusal": "Well, you"}, "endpoint"),
+    ):
+        said = [*MESSAGES[:2], {"role": "assistant"} | last]
+        ended = trajectory("refused") | {"messages": said}
+        assert fate("closing", ended=ended).attributed_to == party
+
+
+@pytest.mark.parametrize("reason", ["max_turns", "token_budget", "format_error"])
+def test_an_end_at_a_limit_is_whose_tools_kept_the_agent_from_another(reason: str) -> None:
+    broken = call(1, error_code="server_ended", recovered=False)
+    for calls, wrong, party in (
+        ((call(0), broken), {}, "environment"),
+        ((call(0, error_code="internal"), call(1)), {}, "agent"),  # it went on
+        ((call(0), call(1, error_code="not_found")), {}, "agent"),
+        ((call(0), broken), {"state_match": False}, "simulator"),
+        ((call(0),), {"observation_match": False}, "agent"),
+    ):
+        found = fate(ended=trajectory(reason), calls=calls, simulations=(simulated(0, **wrong),))
+        assert (found.attributed_to, found.drop_reason) == (party, reason)
+
+
+def test_what_only_a_judge_could_have_told_is_undetermined_where_none_was_heard() -> None:
+    talked = trajectory() | {"messages": [*MESSAGES, {"role": "user", "content": "It is AP-9."}]}
+    doubted = trajectory() | {"user_faults": [{"kind": "repeat", "is_sure": False}]}
+
+    def party(failed: str, ended: Row, *, asked: bool) -> str | None:
+        rows = [r for r in verdicts(failed) if asked or r["checked_by"] == "code"]
+        found = candidate_of(ended, (), rows, TASK)
+        assert found is not None
+        assert found.drop_reason in ("failed_state", "failed_call", "failed_format")
+        return found.attributed_to
+
+    for ended in (talked, doubted):
+        for failed in ("goal", "not_twice"):
+            assert party(failed, ended, asked=False) == "undetermined"
+            assert party(failed, ended, asked=True) == "agent"
+        assert party("closing", ended, asked=False) == "agent"
+    assert party("goal", trajectory(), asked=False) == "agent"
 
 
 def test_what_nobody_else_caused_is_the_agents() -> None:

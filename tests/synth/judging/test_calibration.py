@@ -2,6 +2,7 @@
 quality catches a useless judge."""
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,12 @@ def planned(
     *,
     config: JudgingConfig = ALL,
     done: frozenset[str] = frozenset(),
-    grading_id: str = "g",
     trial_id: str = "t",
 ) -> list[Item]:
     passed = sorted(BY_ID) if passed is None else passed
     return plan_calibration(
         passed,
-        grading_id=grading_id,
+        grading_id="g",
         trial_id=trial_id,
         graded=len(passed),
         config=config,
@@ -81,6 +81,7 @@ def tried(
     *,
     stored: list[Row] | None = None,
     trial_id: str = "t",
+    scored_only: tuple[str, ...] = (),
 ) -> tuple[list[ItemResult], list[str]]:
     """What the items come to, and the forms of answers that were asked for."""
     app = ScriptedApp(players(judge=judge))
@@ -99,23 +100,15 @@ def tried(
                         llm,
                         source,
                         place={"grading_id": "g", "trial_id": trial_id},
-                        verdicts=untouched(judge),
                         stored=earlier,
                         judge_role=ROLES["judge"],
                         kinds=BUILT_IN,
+                        scored_only=scored_only,
                     )
                 )
         return made
 
     return asyncio.run(run()), [asked_for(body) for body in app.requests]
-
-
-def untouched(judge: JudgeAtRates) -> list[Row]:
-    """What grading left on an episode that is fine."""
-    row = {"checked_by": "judge", "kind": "nl", "weight": 1.0, "mandatory": True, "details": None}
-    row |= {"evidence": "", "quote": "", "supported": True, "checker_version": "m@p"}
-    passed = judge.draw_fine()
-    return [row | {"criterion_id": "truth", "passed": passed, "score": float(passed)}]
 
 
 def rows_of(made: list[ItemResult]) -> list[Row]:
@@ -159,7 +152,7 @@ def test_what_nothing_confirms_is_dropped_and_counted_and_tries_no_judge(tmp_pat
 def test_the_next_judge_is_tried_with_the_same_words_and_pays_for_nothing_else(
     tmp_path: Path,
 ) -> None:
-    items = [item for item in planned() if item.data["what"] != CONTROL][::3]
+    items = planned()[::3]
     first, asked = tried(tmp_path, items, JudgeAtRates(false_accept=0.0, false_reject=0.0))
     assert {"written_fault", "paraphrase", "second_reading", "judgement"} == set(asked)
     (again_folder := tmp_path / "again").mkdir()
@@ -179,18 +172,22 @@ def test_the_next_judge_is_tried_with_the_same_words_and_pays_for_nothing_else(
 
 
 def test_a_trial_belongs_to_judge_prompt_and_checks_and_not_to_a_grading() -> None:
-    one, other = (planned(grading_id=g) for g in ("g1", "g2"))
-    ids = [{i.item_id for i in items if i.data["what"] != CONTROL} for items in (one, other)]
-    assert ids[0] == ids[1]
-    controls = [{i.item_id for i in items if i.data["what"] == CONTROL} for items in (one, other)]
-    assert not controls[0] & controls[1]
+    one, other = ({i.item_id for i in planned(trial_id=t)} for t in ("t1", "t2"))
+    assert not one & other
     judge = RoleConfig()
     warmer = judge.model_copy(update={"temperature": 0.7})
     renamed = judge.model_copy(update={"models": (ModelConfig(name="another"),)})
     elsewhere = judge.model_copy(update={"max_in_flight": 3, "timeout_s": 5.0})
-    trials = [trial_id_of(role, BUILT_IN) for role in (judge, warmer, renamed)]
-    assert len(set(trials)) == 3
-    assert trial_id_of(elsewhere, BUILT_IN) == trials[0]
+    servers = [judge.model_copy(update={"base_url": f"http://{n}/v1"}) for n in "ab"]
+    roles = (judge, warmer, renamed, *servers)
+    trials = [trial_id_of(role, BUILT_IN, ALL) for role in roles]
+    added = {"add": [{"id": "brief", "words": "It is brief."}]}
+    for other in ({"rubric": added}, {"decision": {"scored_only": ["manners"]}}):
+        trials.append(trial_id_of(judge, BUILT_IN, JudgingConfig.model_validate(other)))
+    assert len(set(trials)) == len(trials)
+    assert trial_id_of(elsewhere, BUILT_IN, ALL) == trials[0]
+    again = JudgingConfig(judge_failed=True, max_of_one=3)
+    assert trial_id_of(judge, BUILT_IN, again) == trials[0]
 
 
 @given(st.integers(1, 60), st.floats(0.05, 1.0), st.data())
@@ -233,12 +230,33 @@ def test_negatives_are_spread_over_what_is_begun_with_and_bounded() -> None:
     assert num_perturbed(10_000, JudgingConfig(max_of_one=2)) == 2 * len(PERTURBATIONS)
 
 
-def test_every_episode_of_a_trial_is_a_control_and_some_are_told_in_other_words() -> None:
+def test_a_third_as_many_episodes_are_told_in_other_words_as_are_perturbed() -> None:
     items = planned([f"t{i}" for i in range(30)], config=JudgingConfig(perturbed_share=0.5))
-    found = {what: {i.data["trajectory_id"] for i in items if i.data["what"] == what}
-             for what in (CONTROL, PARAPHRASE, "")}  # fmt: skip
-    assert found[CONTROL] == found[PARAPHRASE] | found[""]
-    assert len(found[PARAPHRASE]) == 5
+    assert sorts(items) == {"negative": 15, PARAPHRASE: 5, CONTROL: 1}
+
+
+def test_what_is_only_scored_rejects_nothing_and_is_no_failure_to_try_with(tmp_path: Path) -> None:
+    fair = JudgeAtRates(false_accept=0.0, false_reject=0.0)
+
+    def strict(body: dict[str, Any]) -> str:
+        answer = json.loads(fair(body))
+        for verdict in answer["verdicts"]:
+            verdict["passed"] = verdict["criterion_id"] != "manners"
+        return json.dumps(answer)
+
+    paraphrases = [i for i in planned() if i.data["what"] == PARAPHRASE][:1]
+    begun = [i for i in planned() if i.data["number"] == 0 and i.data["what"] == ""]
+    rude = [i for i in begun if "rude" in order_for(i.data["trajectory_id"])[:ATTEMPTS]]
+    tried_with: dict[tuple[str, ...], tuple[Any, ...]] = {}
+    for number, aside in enumerate(((), ("manners",), ("nl",))):
+        (folder := tmp_path / str(number)).mkdir()
+        made, _ = tried(folder, [*paraphrases, *rude], strict, scored_only=aside)
+        rows = rows_of(made)
+        words = {r["judge_passed"] for r in rows if r["perturbation"] == PARAPHRASE}
+        tried_with[aside] = words, "rude" in [r["perturbation"] for r in rows]
+    assert tried_with[()] == ({False}, True)
+    assert tried_with["manners",] == ({True}, False)
+    assert tried_with["nl",] == ({True}, False)
 
 
 def test_few_episodes_give_several_negatives_each_and_none_twice() -> None:
@@ -408,7 +426,6 @@ def test_the_judge_is_asked_for_its_own_word_on_what_code_decides(tmp_path: Path
                 llm,
                 source,
                 place={"grading_id": "g", "trial_id": "t"},
-                verdicts=(),
                 stored=(),
                 judge_role=ROLES["judge"],
                 kinds=BUILT_IN,

@@ -209,6 +209,8 @@ def test_another_judge_is_another_grading():
     assert grading_id_of(RoleConfig()) == grading_id_of(RoleConfig(usd_per_million_prompt=1.0))
     other = RoleConfig(models=(ModelConfig(name="other"),))
     assert grading_id_of(RoleConfig()) != grading_id_of(other)
+    servers = [RoleConfig(base_url=f"http://{name}/v1") for name in "ab"]
+    assert len({grading_id_of(role) for role in (RoleConfig(), *servers)}) == 3
 
 
 def test_a_rubric_with_a_kind_that_this_run_lacks_is_not_graded(tmp_path: Path):
