@@ -50,7 +50,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.rubrics.reward import decide_by_code, rubric_of
 
-STAGE_VERSION = 6
+STAGE_VERSION = 7
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3
