@@ -148,7 +148,7 @@ def plan_calibration(
     )
     items = [*(_item(trial_id, i, PARAPHRASE) for i in paraphrased), *negatives]
     # its row ties the grading to a trial of which every other row may be an earlier grading's
-    tie = [_item(grading_id, i.data["trajectory_id"], CONTROL) for i in items[:1]]
+    tie = [_item(grading_id, i, CONTROL) for i in passed[:1] if items]
     return [*tie, *items]
 
 
