@@ -94,7 +94,7 @@ def _names(seen: Seen) -> list[str]:
     test = next((f for f in first.frames if _TESTS.search(f.path)), None)
     if test is not None:
         lines = seen.files.get(test.path, "").split("\n")
-        start = test.line
+        start = min(test.line, len(lines))  # a long file is shown in part
         while start > 1 and not lines[start - 1].lstrip().startswith("def "):
             start -= 1
         called += names_called("\n".join(lines[start : test.line + 6]))
