@@ -39,6 +39,16 @@ DATA: dict[str, Any] = {
                 "before": {"type": "ref", "to": "script", "optional": True},
                 "packs": {"type": "integer"},
                 "also": {"type": "list", "of": "ref", "to": "medicine"},
+                "lines": {
+                    "type": "list",
+                    "of": "object",
+                    "properties": {
+                        "title": {"type": "string"},
+                        "packs": {"type": "integer", "min": 1},
+                        "note": {"type": "string", "optional": True},
+                    },
+                    "optional": True,
+                },
             },
         },
     },
@@ -65,6 +75,16 @@ PARAMS: dict[str, Any] = {
     "script_id": {"type": "string", "ref": "script"},
     "ids": {"type": "array", "items": {"type": "string", "ref": "script"}},
     "packs": {"type": "integer", "optional": True},
+    "wanted": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "medicine_id": {"type": "string", "ref": "medicine"},
+                "packs": {"type": "integer"},
+            },
+        },
+    },
     "limits": {
         "type": "object",
         "optional": True,
@@ -341,3 +361,66 @@ def test_after_a_when_its_rows_may_be_null_and_cannot_be_changed_then() -> None:
 )
 def test_a_wrong_block_says_so(statements: list[dict[str, Any]], words: str) -> None:
     assert words in refused(*statements)
+
+
+# records
+
+WANTED = [{"medicine_id": "ME-2", "packs": 3}, {"medicine_id": "ME-1", "packs": 1}]
+
+
+def made(lines: str, returns: Any = "made.lines") -> tuple[dict[str, Any], ...]:
+    values = {"medicine_id": "'ME-1'", "packs": "1", "also": "[]", "lines": lines}
+    return ({"op": "create", "entity": "script", "as": "made", "set": values},)
+
+
+def test_records_are_made_of_an_argument_and_stored() -> None:
+    lines = "[{title: upper(w.medicine.title), packs: w.packs} for w in args.wanted if w.packs > 1]"
+    call = run(*made(lines), returns="made.lines", wanted=WANTED)
+    assert call.observation == [{"title": "ZINC", "packs": 3, "note": None}]
+    assert call.diff[0]["after"]["lines"] == call.observation
+
+
+def test_records_are_returned_with_a_schema() -> None:
+    returns = "[{title: s.medicine.title, all: s.packs * 2} for s in scripts]"
+    assert run(SCRIPTS, returns=returns).observation[0] == {"title": "Aspirin", "all": 4}
+    item = schema(SCRIPTS, returns=returns)["items"]
+    assert item["properties"] == {"title": {"type": "string"}, "all": {"type": "integer"}}
+    assert item["required"] == ["title", "all"]
+
+
+def test_a_loop_runs_over_records() -> None:
+    call = run(
+        {"op": "let", "as": "lines", "be": "[{m: w.medicine, n: w.packs} for w in args.wanted]"},
+        {"op": "for_each", "over": "lines", "as": "line"},
+        {"op": "require", "in": "line", "that": "line.n <= line.m.stock", "error": "too_few",
+         "message": "{line.m.title}: {line.m.stock} are left."},
+        wanted=WANTED,
+    )  # fmt: skip
+    assert call.error_code == "too_few"
+    assert call.observation["error"]["message"] == "Zinc: 0 are left."
+
+
+def test_a_member_that_no_element_reads_is_idle() -> None:
+    words = refused(*made("[{title: w.medicine.title, packs: 1} for w in args.wanted]"))
+    assert "params.wanted.items.packs: nothing in the semantics reads it" in words
+
+
+def test_hints_tell_what_the_members_of_elements_are() -> None:
+    read = {"op": "read", "entity": "medicine", "as": "found",
+            "where": "count([w for w in args.wanted if w.packs > medicine.stock]) > 0"}  # fmt: skip
+    hints = domain_with(read, returns="[w.medicine_id for w in args.wanted]").programs["act"].hints
+    hint = (("wanted", "items", "packs"), "medicine", "stock", "<")
+    assert [tuple(found) for found in hints.fields] == [hint]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("[{titel: 'a', packs: 1}]", "has no member 'titel'; members: title, packs, note"),
+        ("[{title: 'a'} for w in args.wanted]", "needs the member 'packs' as well"),
+        ("[{title: 'a', packs: 'b'}]", "member 'packs' needs integer"),
+        ("{title: 'a', packs: 1}", "needs list of object, got object"),
+    ],
+)
+def test_a_record_that_does_not_fit_its_field_says_so(lines: str, words: str) -> None:
+    assert words in refused(*made(lines))
