@@ -297,11 +297,11 @@ def _call(node: Call, scope: Scope) -> Typed:
         _need_count(node, "now()", 0, 0)
         now = scope.now
         return Typed(lambda env: now, DATETIME)
-    if form := _FORMS.get(node.function):
+    if form := FORMS.get(node.function):
         return form(node, scope)
     function = FUNCTIONS.get(node.function)
     if function is None:
-        known = ", ".join(sorted([*FUNCTIONS, *_FORMS, "now"]))
+        known = ", ".join(sorted([*FUNCTIONS, *FORMS, "now"]))
         raise ExpressionError(f"unknown function {node.function!r}; known: {known}", node.position)
     _need_count(node, function.usage, function.least, function.most)
     parts = [compile_expression(argument, scope) for argument in node.arguments]
@@ -392,7 +392,7 @@ def _format(node: Call, scope: Scope) -> Typed:
 
 
 _MOST_PICKED = 20
-_FORMS: dict[str, Callable[[Call, Scope], Typed]] = {
+FORMS: dict[str, Callable[[Call, Scope], Typed]] = {
     "lookup": _lookup,
     "if": _choice,
     "pick": _pick,
