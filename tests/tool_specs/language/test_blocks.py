@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from records.errors import ConfigError
+from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 
@@ -231,6 +232,25 @@ def test_rules_and_invariants_take_paths() -> None:
 )
 def test_a_wrong_path_says_what_there_is(path: str, words: str) -> None:
     assert words in refused(SCRIPT, returns=path)
+
+
+@pytest.mark.parametrize(
+    ("path", "spelt_out"),
+    [
+        ("script.medicine.stock", "lookup('medicine', script.medicine_id).stock"),
+        ("args.script.packs", "lookup('script', args.script_id).packs"),
+        (
+            "[{t: s.medicine.title} for s in scripts]",
+            "[{t: lookup('medicine', s.medicine_id).title} for s in scripts]",
+        ),
+    ],
+)
+def test_a_path_and_its_lookups_are_the_same_tool(path: str, spelt_out: str) -> None:
+    one, other = (domain_with(SCRIPT, SCRIPTS, returns=text) for text in (path, spelt_out))
+    for key in (semantics_key, skeleton_of):
+        assert key(one.file, one.tools[0]) == key(other.file, other.tools[0])
+    third = domain_with(SCRIPT, SCRIPTS, returns="script.before.packs")
+    assert semantics_key(third.file, third.tools[0]) != semantics_key(one.file, one.tools[0])
 
 
 # let
