@@ -456,6 +456,13 @@ def test_elements_cost_steps() -> None:
         run([{}, None, 2])
 
 
+def test_texts_of_elements_cost_steps() -> None:
+    run = compile_expression(parse("[{x: concat(args.any, x)} for x in [1, 2]]"), SCOPE).run
+    assert len(run([{"any": "a" * 4999}, None, 102])) == 2
+    with pytest.raises(EvaluationError, match="more than 1000000 steps in one call"):
+        run([{"any": "a" * 4999}, None, 101])
+
+
 def test_a_list_to_make_another_of_is_bounded() -> None:
     run = compile_expression(parse("[x for x in args.any]"), SCOPE).run
     with pytest.raises(EvaluationError, match="for x in runs over at most 1000, got 1001"):
