@@ -20,6 +20,7 @@ from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN, Kinds
+from synth.rubrics.economy import known_to_do
 from synth.rubrics.patch import RubricPatch
 from synth.rubrics.refused import excused, refused_tools
 from synth.rubrics.reward import evidence_of, rubric_of
@@ -144,7 +145,13 @@ async def grade(
     verdicts = kinds.check_all(rubric, episode)
     rows = await review(
         llm,
-        ReviewedEpisode(trajectory["messages"], calls, item.data["tools"], rubric),
+        ReviewedEpisode(
+            trajectory["messages"],
+            calls,
+            item.data["tools"],
+            rubric,
+            known_calls=known_to_do(item.data["task"]["reference_plan"]),
+        ),
         excused(rubric, verdicts, episode, refused_tools(calls)),
         item=item.item_id,
         judge_role=judge_role,

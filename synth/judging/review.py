@@ -15,7 +15,8 @@ from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import Verdict
 from synth.rubrics.criteria import JUDGED, Criterion, Rubric
-from synth.rubrics.standing import STANDING, TRUTH, standing_for
+from synth.rubrics.economy import economy_of
+from synth.rubrics.standing import ECONOMY, STANDING, STANDING_VERSION, TRUTH, standing_for
 from synth.rubrics.statements.statements import (
     STATEMENTS_VERSION,
     ReplyStatement,
@@ -33,6 +34,8 @@ class ReviewedEpisode:
     tools: Sequence[Row]
     """What the agent was offered."""
     rubric: Rubric
+    known_calls: int | None = None
+    """So many calls of the agent are known to do; None where nobody knows."""
 
 
 async def review(
@@ -47,13 +50,14 @@ async def review(
     rule: PanelRule = "one",
 ) -> list[Row]:
     """Rows of `verdicts`, without the keys of their place: code's on each criterion that it checks
-    (`verdicts`, made by the checks of `version`) and on the truth of the statements, and the
-    judge's on what code leaves open. The models of `judge_role` decide by `rule`.
+    (`verdicts`, made by the checks of `version`), on the truth of the statements and on the economy
+    of calls, and the judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
     The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`.
     """
     statements = statements_of(episode.messages, episode.calls)
     rows = code_rows(episode.rubric, verdicts, statements, version=version)
+    rows += _economy_rows(episode)
     rejected = any(row["mandatory"] and row["passed"] is False for row in rows)
     if llm is None or (rejected and not judge_failed):
         return rows
@@ -112,6 +116,14 @@ def code_rows(
         for s in statements
     ]
     return [*rows, row | {"quote": wrong, "details": details}]
+
+
+def _economy_rows(episode: ReviewedEpisode) -> list[Row]:
+    """None where the rubric has a criterion of that id."""
+    if ECONOMY.id in {c.id for c in episode.rubric.criteria}:
+        return []
+    verdict = economy_of(episode.messages, episode.calls, episode.tools, episode.known_calls)
+    return [_row(ECONOMY, verdict, checked_by="code", version=STANDING_VERSION)]
 
 
 def criteria_left(

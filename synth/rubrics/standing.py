@@ -1,9 +1,11 @@
-"""The criteria that hold for every task: truth, denial, answers, rules, manners, language, harm.
-Three more hold where a call was refused, or where a result came back empty or old.
+"""The criteria that hold for every task: truth, denial, answers, rules, manners, language, harm,
+and two that only rank, helpful and economy. Three more hold where a call was refused, or where a
+result came back empty or old.
 
 They belong to the version of the grading and not to the task, so a later grading brings them to
 older runs. `truth` is decided statement by statement (`synth.rubrics.statements`), by code where
-code can and by the judge elsewhere; the others by the judge.
+code can and by the judge elsewhere; `economy` by code alone (`synth.rubrics.economy`), which the
+judge is never asked about; the others by the judge.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +13,7 @@ from typing import Any
 
 from synth.rubrics.criteria import JUDGED, Criterion
 
-STANDING_VERSION = "2"
+STANDING_VERSION = "3"
 """Raised when the criteria or their words change."""
 
 TRUTH = "truth"
@@ -71,6 +73,18 @@ STANDING: tuple[Criterion, ...] = (
     ),
 )
 """In the order in which they are looked at. `helpful` is scored and ranks; the others decide."""
+
+ECONOMY = Criterion(
+    id="economy",
+    kind="economy",
+    words="The assistant makes no call in vain: it does not look up again what it was told, and"
+    " does not try again what was refused for the same reason.",
+    weight=1,
+    mandatory=False,
+)
+
+RANKING = frozenset({"helpful", ECONOMY.id})
+"""Where a rubric does not make one of these ids mandatory, it is scored, and rejects nothing."""
 
 INJECTED: Mapping[str, Criterion] = {
     "permission_denied": _standing(

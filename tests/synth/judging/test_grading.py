@@ -101,7 +101,7 @@ def test_episodes_fail_what_is_meant(name: str, tmp_path: Path):
     actions, failing = EPISODES[name]
     result, trajectory, records = graded(actions, tmp_path, ScriptedApp(judgement))
     rows, code = result.tables["verdicts"], by("code", result)
-    assert set(code) == {"goal", "policy", "closing", TRUTH}
+    assert set(code) == {"goal", "policy", "closing", TRUTH, "economy"}
     assert {i for i, row in code.items() if row["passed"] is False} == failing
     columns = set(TABLES["verdicts"].schema.names) - {"run_id", "schema_version"}
     assert all(set(row) == columns for row in rows)
@@ -137,7 +137,7 @@ def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path
     result, *_ = graded(EPISODES["fine"][0], tmp_path, app)
     rows = result.tables["verdicts"]
     passed = {row["criterion_id"]: row["passed"] for row in counting(rows)}
-    by_code = {"goal": True, "policy": True, "closing": True}
+    by_code = dict.fromkeys(["goal", "policy", "closing", "economy"], True)
     assert passed == by_code | dict.fromkeys([TRUTH, "tone", *STANDING_IDS], False)
     alone = {row["criterion_id"] for row in counting(rows, judge_counts=False)}
     assert by_code.keys() <= alone <= by_code.keys() | {TRUTH}
