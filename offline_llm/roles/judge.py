@@ -122,9 +122,10 @@ class _Case:
     def _untold(self, words: str) -> str | None:
         """A label of which no sentence of the assistant speaks."""
         labels = re.sub(r"\(of: .*\)", "", words.partition(":")[2] or words)
-        said = [stem_set(plain(sentence)) for sentence in self.told]
+        said = [stem_set(plain(s)) for s, finding in self.told.items() if finding.tells]
         for label in labels.split(";"):
-            wanted = stem_set(label) - _FILL
+            # a label in words that no result uses tells nothing of which sentence is meant
+            wanted = {w for w in stem_set(label) - _FILL if found(w, self.material.returned)}
             if not any(sum(found(w, s) for w in wanted) >= 0.5 * len(wanted) for s in said):
                 return f"nothing on {label.strip()}"
         return None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from offline_llm.jobs import answer_of
+from offline_llm.reading.results import error_of, garbled
 from offline_llm.server.request import parse_chat
 from offline_llm.server.response import completion
 from offline_llm.settings.settings import OfflineSettings
@@ -214,3 +215,23 @@ def test_of_several_wishes_it_tells_what_came_of_each() -> None:
     assert 'this is not done: "Also, please paint the fence."' in said
     assert "nothing was changed" not in said
     assert said.count("?") + said.count("Let me know") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ('{"hives": [{"hive', True),
+        ("[1, 2", True),
+        ("[FILE] queens.txt\n[DIR] swarms", False),
+        ("{hive} is a placeholder", False),
+        ('{"hives": []}', False),
+    ],
+)
+def test_json_that_was_cut_is_told_from_a_text_in_brackets(text: str, cut: bool) -> None:
+    assert garbled(text) == cut
+
+
+@pytest.mark.parametrize("text", ["Destination already exists: /a", "Access denied - not yours"])
+def test_an_error_in_plain_words_is_one(text: str) -> None:
+    assert error_of(text) == text
+    assert error_of(f"Notes: {text}") == ""
