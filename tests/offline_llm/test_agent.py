@@ -10,7 +10,7 @@ from offline_llm.reading.results import error_of, garbled
 from offline_llm.server.request import parse_chat
 from offline_llm.server.response import completion
 from offline_llm.settings.settings import OfflineSettings
-from tests.offline_llm.simulator import HIVES, OBSERVATORY, Simulated
+from tests.offline_llm.simulator import HIVES, OBSERVATORY, Simulated, function
 
 SYSTEM = "You serve the observatory. The current date and time is 2027-05-01T09:00:00."
 
@@ -215,6 +215,26 @@ def test_of_several_wishes_it_tells_what_came_of_each() -> None:
     assert 'this is not done: "Also, please paint the fence."' in said
     assert "nothing was changed" not in said
     assert said.count("?") + said.count("Let me know") == 1
+
+
+def test_a_name_that_is_refused_as_an_identifier_is_looked_up() -> None:
+    label = {"label": {"type": "string", "description": "What stands on the box."}}
+    box_id = {"box_id": {"type": "string", "description": "Id of the box, such as BX-12."}}
+    tools = [
+        function("find_boxes", "Find boxes. Returns box_id and label of each.", label, []),
+        function("open_box", "Open a box.", box_id, ["box_id"]),
+    ]
+    guess = {"name": "open_box", "arguments": '{"box_id": "Winter Coats"}'}
+    refusal = '{"error": {"code": "not_found", "message": "No box has the id \'Winter Coats\'."}}'
+    messages = [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": 'Please open a box. The box label is "Winter Coats".'},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": guess}]},
+        {"role": "tool", "tool_call_id": "c", "content": refusal},
+    ]
+    request = parse_chat({"model": "offline-model-exact", "messages": messages, "tools": tools})
+    message = completion(request, answer_of(request, OfflineSettings()))["choices"][0]["message"]
+    assert [call["function"]["name"] for call in message["tool_calls"]] == ["find_boxes"]
 
 
 @pytest.mark.parametrize(
