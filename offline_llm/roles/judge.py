@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from offline_llm.reading.conversation import is_parting, is_small_talk
+from offline_llm.reading.reading import mentions
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.reading.words import found, plain, sentences, stem_set
 from offline_llm.roles.judge_material import JudgedMaterial
@@ -122,7 +123,9 @@ class _Case:
     def _untold(self, words: str) -> str | None:
         """A label of which no sentence of the assistant speaks."""
         labels = re.sub(r"\(of: .*\)", "", words.partition(":")[2] or words)
-        said = [stem_set(plain(s)) for s, finding in self.told.items() if finding.tells]
+        today = self.material.today  # a value speaks of its kind, too: a date of `the date`
+        told = {s: mentions(s, today) for s, finding in self.told.items() if finding.tells}
+        said = [stem_set(plain(s), *(m.kind for m in values)) for s, values in told.items()]
         for label in labels.split(";"):
             # a label in words that no result uses tells nothing of which sentence is meant
             wanted = {w for w in stem_set(label) - _FILL if found(w, self.material.returned)}
