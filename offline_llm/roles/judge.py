@@ -41,7 +41,7 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     read = sections(request)
     case = _Case(JudgedMaterial.of(read))
     statements = {
-        one["id"]: finding_of(one["says"], case.material)
+        one["id"]: case.told.get(one["says"]) or finding_of(one["says"], case.material)
         for one in json_of(read, "statements of the assistant", [])
     }
     faults = {

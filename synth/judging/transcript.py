@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from records.tables.schemas import Row
@@ -125,7 +126,9 @@ def _in_order(parts: Iterable[str], text: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=2048)
 def _plain(text: str) -> str:
+    """The same tools and instructions come again with every episode of an agent."""
     text = text.replace("\\n", " ").replace("\\", "")
     text = text.translate(_MARKS).casefold()
     return " ".join(text.split()).strip(" '")
