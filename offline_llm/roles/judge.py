@@ -32,7 +32,7 @@ _SECRETS = re.compile(r"\b(?:passwords?|PIN|one-time code|card number|CVV)\b.*\?
 _INNER = re.compile(r"</?tool_call|<\|[a-z_]+\|>|^\s*[{\[].*[}\]]\s*$", re.DOTALL)
 _WHOLE = re.compile(r"[.!?:)\]}`\"]\s*$")
 _FILL = stem_set("user each number name")
-_EVIDENCE = 300
+_EVIDENCE = 100
 """Characters of the transcript quoted as evidence at most."""
 
 
@@ -45,7 +45,8 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     }
     faults = {
         one["criterion_id"]: case.fault(one["criterion_id"], one["words"])
-        for one in json_of(read, "criteria", [])
+        for name in ("criteria of this task", "criteria that always hold")
+        for one in json_of(read, name, [])
     }
     rng, errors = rng_of(request.key, "judge"), settings.judge_errors
     amiss = [name for name, finding in statements.items() if not finding.holds]
@@ -59,12 +60,17 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
             statements[name] = RuledFinding("not_shown", "it does not look so")
         else:
             faults[name] = "it does not look so"
+    standing = [one["criterion_id"] for one in json_of(read, "criteria that always hold", [])]
+    met = [name for name in standing if faults[name] is None]
     return {
         "statements": [
             {"id": name, "evidence": finding.evidence, "quote": "", "finding": finding.finding}
             for name, finding in statements.items()
+            if finding.finding != "no_claim"
         ],
-        "verdicts": [case.verdict(name, fault) for name, fault in faults.items()],
+        "no_claim": [n for n, finding in statements.items() if finding.finding == "no_claim"],
+        "verdicts": [case.verdict(n, fault) for n, fault in faults.items() if n not in met],
+        "met": met,
         "cause": {"evidence": "", "quote": "", "of": "none"},
     }
 
@@ -78,9 +84,9 @@ class _Case:
         self.told = {sentence: finding_of(sentence, material) for sentence in said}
 
     def verdict(self, name: str, fault: str | None) -> dict[str, Any]:
-        evidence = fault or (self.replies or [""])[-1]
-        stands = any(evidence in line.text for line in self.material.lines)
-        said = {"quote": evidence[:_EVIDENCE] if stands else "", "evidence": evidence[:_EVIDENCE]}
+        words = (fault or (self.replies or [""])[-1])[:_EVIDENCE]
+        stands = any(words in line.text for line in self.material.lines)
+        said = {"evidence": "" if stands else words, "quote": words if stands else ""}
         return {"criterion_id": name} | said | {"passed": fault is None}
 
     def fault(self, name: str, words: str) -> str | None:

@@ -174,7 +174,8 @@ def test_text_aimed_at_the_judge_stays_inside_the_data(place: str, tmp_path: Pat
         "## What the calls changed",
         "## Transcript",
         "## Statements of the assistant",
-        "## Criteria",
+        "## Criteria of this task",
+        "## Criteria that always hold",
     ]
 
 
