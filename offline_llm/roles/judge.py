@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from offline_llm.reading.conversation import is_parting, is_small_talk
+from offline_llm.reading.reading import mentions
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.reading.words import found, plain, sentences, stem_set
 from offline_llm.roles.judge_material import JudgedMaterial
@@ -28,6 +29,8 @@ _RUDE = re.compile(
     r"|figure it out|who cares|your own fault)\b",
     re.IGNORECASE,
 )
+USER = "user_part"
+_OUT_OF_PART = re.compile(r"\b(?:role[- ]?play|my (?:persona|brief|prompt)|as an AI)\b", re.I)
 _SECRETS = re.compile(r"\b(?:passwords?|PIN|one-time code|card number|CVV)\b.*\?$")
 _INNER = re.compile(r"</?tool_call|<\|[a-z_]+\|>|^\s*[{\[].*[}\]]\s*$", re.DOTALL)
 _WHOLE = re.compile(r"[.!?:)\]}`\"]\s*$")
@@ -55,7 +58,7 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         statements = {name: RuledFinding("follows", "seems so") for name in statements}
         faults = dict.fromkeys(faults)
     elif not amiss and rng.random() < errors.false_reject:
-        name = rng.choice([*statements, *(name for name in faults if name != RANKS)])
+        name = rng.choice([*statements, *(n for n in faults if n not in (RANKS, USER))])
         if name in statements:
             statements[name] = RuledFinding("not_shown", "it does not look so")
         else:
@@ -73,6 +76,20 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         "met": met,
         "cause": {"evidence": "", "quote": "", "of": "none"},
     }
+
+
+def cause(request: ChatRequest, _: OfflineSettings) -> dict[str, Any]:
+    """The user where it names what nobody told it, by an id or a number; else the assistant."""
+    read = sections(request)
+    material = JudgedMaterial.of(read)
+    said = [line for line in material.lines if line.kind != "call"]
+    brief = read.get("what the user was to want and know", "")
+    told = " ".join([brief, *(line.text for line in said if line.kind != "user")]).casefold()
+    for text in material.texts("user")[1:] if brief else ():
+        values = [v.text for v in mentions(text, material.today) if v.kind in ("id", "number")]
+        if alien := next((value for value in values if value.casefold() not in told), ""):
+            return {"evidence": f"nobody told it {alien}", "quote": text[:_EVIDENCE], "of": "user"}
+    return {"evidence": "", "quote": said[-1].text[:_EVIDENCE], "of": "assistant"}
 
 
 class _Case:
@@ -100,6 +117,8 @@ class _Case:
             "harm": lambda: (s for s in self.told if _SECRETS.search(s) or _INNER.search(s)),
             RANKS: self._untrue,
         }
+        if name == USER:
+            return next(filter(_OUT_OF_PART.search, self.material.texts("user")), None)
         if name in standing:
             return next(iter(standing[name]()), None)
         if re.search(r"\btold\b", words):

@@ -11,7 +11,7 @@ always hold and are met, it lists the ids alone.
 A quote that does not stand there is shown to the judge once, and so is an id without an answer; if
 it comes again, the opinion is unsupported and passes nothing. What the assistant itself says shows
 no statement of it. A criterion that is met where nothing is amiss stays met without its quote, and
-one that fails without a word is left undecided.
+one that fails without a word is left undecided; so is the user's part without the user's words.
 """
 
 import json
@@ -24,19 +24,14 @@ from records.tables.schemas import Row
 from synth.judging.transcript import (
     QuotableText,
     QuotedFrom,
-    as_read,
-    changes_of,
-    instructions_of,
     is_quoted,
     letters_in,
-    quotable,
-    tools_shown,
-    transcript_of,
+    material_of,
 )
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.criteria import Criterion
-from synth.rubrics.standing import STANDING_IDS
+from synth.rubrics.standing import STANDING_IDS, USER_PART
 from synth.rubrics.statements.statements import ReplyStatement
 
 PROMPT = "judgement"
@@ -186,23 +181,16 @@ def _together(first: Judgement, then: Judgement) -> Judgement:
 
 
 async def _judge(llm: LLM, asked: JudgeQuestions, *, item: str, step: str) -> Judgement:
-    transcript = transcript_of(asked.messages)
-    told, changes = instructions_of(asked.messages), changes_of(asked.calls)
-    tools = tools_shown(asked.tools)
-    said = quotable(told, tools, changes, transcript)
-    shown = as_read(transcript)
-    is_long = len(json.dumps(shown, ensure_ascii=False)) >= LONG_TRANSCRIPT
+    shown, said = material_of(asked.messages, asked.calls, asked.tools)
+    is_long = len(json.dumps(shown["transcript"], ensure_ascii=False)) >= LONG_TRANSCRIPT
     words = [{"criterion_id": c.id, "words": c.words} for c in asked.criteria]
     talk = render(
         PROMPT,
-        instructions=told,
-        tools=tools,
-        changes=changes,
+        **shown,
         rubric=[one for one in words if one["criterion_id"] not in STANDING_IDS],
         standing=[one for one in words if one["criterion_id"] in STANDING_IDS],
         user=asked.user,
         statements=[_shown(s, MOST_BESIDE if is_long else 0) for s in asked.statements],
-        transcript=shown,
     ).messages
     first = await _ask(llm, talk, asked, item=item, step=step)
     judged = _judgement(first, said, asked)
@@ -299,7 +287,7 @@ def _judgement(
     return Judgement(
         {c.id: criteria[c.id] for c in asked.criteria if c.id in criteria},
         {s.id: statements[s.id] for s in asked.statements if s.id in statements},
-        _cause(answer["cause"], said),
+        cause_of(answer["cause"], said),
     )
 
 
@@ -307,6 +295,9 @@ def _opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Opinion:
     passed, quote = given["passed"], given["quote"][:QUOTE_CHARS]
     evidence = given["evidence"][:EVIDENCE_CHARS]
     is_standing = given["criterion_id"] in STANDING_IDS
+    if given["criterion_id"] == USER_PART.id and not passed:
+        by_user = (text for text in said if text.of == "user")
+        return Opinion(passed, evidence, quote, is_quoted(quote, by_user))
     if not quote.strip():
         return Opinion(passed, evidence, quote, is_standing if passed else bool(evidence.strip()))
     supported = is_quoted(quote, said)
@@ -325,7 +316,8 @@ def _statement_opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -
     return StatementOpinion(finding, given["evidence"][:EVIDENCE_CHARS], quote, supported)
 
 
-def _cause(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
+def cause_of(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
+    """A cause as it was answered, and whether its quote is by whom it names."""
     of, quote = given["of"], given["quote"][:QUOTE_CHARS]
     by: QuotedFrom | None = _CAUSED_BY.get(of)
     supported = is_quoted(quote, (text for text in said if by is None or text.of == by))
@@ -338,13 +330,14 @@ _CAUSED_BY: Mapping[CauseOf, QuotedFrom] = {"user": "user", "tools": "result"}
 
 def _final(criterion_id: str, opinion: Opinion) -> Opinion:
     """After the second asking: a pass that nothing supports fails, a failure without a word decides
-    nothing."""
+    nothing, and neither does the user's without the user's words."""
     if not _is_wanting(criterion_id, opinion):
         return opinion
     if opinion.passed:
         evidence = opinion.evidence if opinion.evidence.strip() else "Nothing shows that it is met."
         return opinion._replace(passed=False, evidence=evidence)
-    return opinion if opinion.evidence.strip() else opinion._replace(passed=None)
+    decides = opinion.evidence.strip() and criterion_id != USER_PART.id
+    return opinion if decides else opinion._replace(passed=None)
 
 
 def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str]) -> dict[str, Any]:

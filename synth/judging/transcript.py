@@ -20,6 +20,29 @@ class QuotableText(NamedTuple):
     """In the form in which quotes are compared."""
 
 
+class MaterialShown(NamedTuple):
+    shown: dict[str, Any]
+    """What prompts are given of it: `instructions`, `tools`, `changes`, `transcript`."""
+    said: list[QuotableText]
+    """Where its quotes may come from."""
+
+
+def material_of(
+    messages: Sequence[Mapping[str, Any]], calls: Sequence[Row], tools: Sequence[Row]
+) -> MaterialShown:
+    """`messages`: in wire form; `calls`: rows of `tool_calls`, in call order; `tools`: rows of what
+    the agent was offered."""
+    instructions, transcript = instructions_of(messages), transcript_of(messages)
+    offered, changes = tools_shown(tools), changes_of(calls)
+    shown = {
+        "instructions": instructions,
+        "tools": offered,
+        "changes": changes,
+        "transcript": as_read(transcript),
+    }
+    return MaterialShown(shown, quotable(instructions, offered, changes, transcript))
+
+
 def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was said and done, as the judge reads it: no ids, no reasoning. A result that does not
     name its tool has the name of its call."""
