@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 from offline_llm.reading.conversation import is_parting, is_small_talk
-from offline_llm.reading.reading import mentions
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.reading.words import found, plain, sentences, stem_set
 from offline_llm.roles.judge_material import JudgedMaterial
@@ -46,11 +45,10 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         one["id"]: finding_of(one["says"], case.material)
         for one in json_of(read, "statements of the assistant", [])
     }
-    faults = {
-        one["criterion_id"]: case.fault(one["criterion_id"], one["words"])
-        for name in ("criteria of this task", "criteria that always hold")
-        for one in json_of(read, name, [])
-    }
+    own = json_of(read, "criteria of this task", [])
+    standing = json_of(read, "criteria that always hold", [])
+    ids = {one["criterion_id"]: one["words"] for one in (*own, *standing)}
+    faults = {name: case.fault(name, words) for name, words in ids.items()}
     rng, errors = rng_of(request.key, "judge"), settings.judge_errors
     amiss = [name for name, finding in statements.items() if not finding.holds]
     amiss += [name for name, fault in faults.items() if fault is not None and name != RANKS]
@@ -63,8 +61,7 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
             statements[name] = RuledFinding("not_shown", "it does not look so")
         else:
             faults[name] = "it does not look so"
-    standing = [one["criterion_id"] for one in json_of(read, "criteria that always hold", [])]
-    met = [name for name in standing if faults[name] is None]
+    met = [one["criterion_id"] for one in standing if faults[one["criterion_id"]] is None]
     return {
         "statements": [
             {"id": name, "evidence": finding.evidence, "quote": "", "finding": finding.finding}
@@ -79,17 +76,9 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
 
 
 def cause(request: ChatRequest, _: OfflineSettings) -> dict[str, Any]:
-    """The user where it names what nobody told it, by an id or a number; else the assistant."""
-    read = sections(request)
-    material = JudgedMaterial.of(read)
-    said = [line for line in material.lines if line.kind != "call"]
-    brief = read.get("what the user was to want and know", "")
-    told = " ".join([brief, *(line.text for line in said if line.kind != "user")]).casefold()
-    for text in material.texts("user")[1:] if brief else ():
-        values = [v.text for v in mentions(text, material.today) if v.kind in ("id", "number")]
-        if alien := next((value for value in values if value.casefold() not in told), ""):
-            return {"evidence": f"nobody told it {alien}", "quote": text[:_EVIDENCE], "of": "user"}
-    return {"evidence": "", "quote": said[-1].text[:_EVIDENCE], "of": "assistant"}
+    """The assistant, always: by rule nobody else is found out."""
+    replies = JudgedMaterial.of(sections(request)).texts("agent")
+    return {"evidence": "", "quote": "".join(replies[-1:])[:_EVIDENCE], "of": "assistant"}
 
 
 class _Case:

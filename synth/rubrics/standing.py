@@ -105,13 +105,13 @@ and trying again within reason are met, pretending is not. `{tools}` are those t
 USER_PART = _standing(
     "user_part",
     "The user, whom a model plays, keeps to what it was to want and know, and to the part of a"
-    " user. Not met where a message of the user states what is false by that, brings up a further"
-    " wish that is not in it and does not come of what the assistant said, speaks as the assistant,"
-    " or speaks of playing a part, of a prompt or of being a model. Met where it answers, takes"
-    " what is offered instead, says a value in other words, does not say everything, is impatient,"
-    " thanks, chats of what has no bearing on the matter, or corrects itself. Its first message was"
-    " given to it. What the assistant does has no part in this, and only words of the user show"
-    " that it is not met.",
+    " user. Not met where a message of the user states what is false by that, makes up a value that"
+    " matters, brings up a further wish that is not in it and does not come of what the assistant"
+    " said, speaks as the assistant, or speaks of playing a part, of a prompt or of being a model."
+    " Met where it answers, takes what is offered instead, says a value in other words, does not"
+    " say everything, is impatient, thanks, chats of what has no bearing on the matter, or corrects"
+    " itself. Its first message was given to it. What the assistant does has no part in this, and"
+    " only words of the user show that it is not met.",
 )
 """Asked of an episode with a simulated user. Its failing is never the agent's."""
 
