@@ -45,7 +45,7 @@ def grading_id_of(
     ask_cause: bool = True,
     panel: PanelConfig = PanelConfig(),
 ) -> str:
-    """Judge, its server and checker versions; a task's rubric is fixed by its id, unless another is
+    """Judge and checker versions; a task's rubric is fixed by its id, unless another is
     given."""
     return digest(
         STAGE,
