@@ -105,9 +105,13 @@ def _in_lower_case(text: str) -> str:
 def _lines(entries: list[dict[str, Any]]) -> list[Line]:
     lines: list[Line] = []
     for entry in entries:
-        role, text, calls = entry["role"], str(entry["content"]), entry.get("calls", [])
+        role, text, calls = entry["role"], _text(entry.get("content", "")), entry.get("calls", [])
         kind = {"tool": "result", "user": "user"}.get(role, "agent")
         if text and not calls:  # beside calls it thinks aloud
             lines.append(Line(kind, text, failed=kind == "result" and bool(error_of(text))))
-        lines += [Line("call", call["arguments"], tool=call["name"]) for call in calls]
+        lines += [Line("call", _text(call["arguments"]), tool=call["name"]) for call in calls]
     return lines
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -65,6 +65,7 @@ class JudgingConfig(Config):
         {
             "decision": {"pass_threshold": None, "scored_only": []},
             "judge_failed": False,
+            "ask_cause": True,
             "panel": {"rule": "one"},
         }
     )
@@ -84,6 +85,9 @@ class JudgingConfig(Config):
     judge_failed: bool = False
     """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
     of the others."""
+    ask_cause: bool = True
+    """Ask the judge what a failure goes back to where code rejects what was done and the user may
+    have misled the agent: one short request, without which nobody is named. It rejects nothing."""
     panel: PanelConfig = PanelConfig()
     """How several models of the judge's role decide together."""
 

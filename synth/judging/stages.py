@@ -35,6 +35,7 @@ def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded
         agents=RowBy(dataset, "agents", "agent_id"),
         tools=RowBy(dataset, "tools", "tool_id"),
         rubric=rubric,
+        personas=RowBy(dataset, "personas", "persona_id"),
     )
 
 
@@ -48,6 +49,7 @@ def grading_of(config: JudgedConfig) -> str:
             kinds,
             judging.rubric,
             judge_failed=judging.judge_failed,
+            ask_cause=judging.ask_cause,
             panel=judging.panel,
         )
 
@@ -108,6 +110,7 @@ class GradingStage(Judged):
             bench=self.bench,
             kinds=self.kinds,
             judge_failed=judging.judge_failed,
+            ask_cause=judging.ask_cause,
             rule=judging.panel.rule,
         )
 
