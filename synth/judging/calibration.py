@@ -155,7 +155,7 @@ def plan_calibration(
     accepts."""
     wanted = num_perturbed(graded, config)
     fresh = pairs_to_try(accepted, sound, before, wanted=wanted, most_of_one=config.max_of_one)
-    if not (fresh or (wanted and before.confirmed)):
+    if not (fresh or (wanted and (before.confirmed or before.in_vain))):
         return []
     tried = sorted(p for p in (*before.confirmed, *before.in_vain) if before.is_closed(p))
     mine = (pair for pair in tried if pair.trajectory_id in sound)

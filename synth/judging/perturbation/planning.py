@@ -99,11 +99,7 @@ def _negatives(
     missing = wanted - confirmed.total()
     left = MOST_ATTEMPTS * wanted - confirmed.total() - vain.total()
     able = {
-        name: (
-            pair
-            for i in _of_kind(name, accepted, sound, _LOOKED_AT * part)
-            if before.is_open(pair := Pair(i, name))
-        )
+        name: filter(before.is_open, _pairs_of(name, accepted, sound, _LOOKED_AT * part))
         for name in _ORDER
     }
     begun: list[Pair] = []
@@ -137,16 +133,17 @@ def _paraphrases(
     return list(islice(fresh, max(0, num)))
 
 
-def _of_kind(
+def _pairs_of(
     name: str, accepted: Collection[str], sound: Iterable[str], most: int
-) -> Iterator[str]:
+) -> Iterator[Pair]:
     """Episodes in the order in which a kind is tried on them: accepted ones first. The same for any
     judge, as far as it accepts the same."""
     ranked = heapq.nsmallest(most, accepted, key=lambda i: _draw(name, i))
-    yield from ranked
+    yield from (Pair(i, name) for i in ranked)
     if len(ranked) < most:
         rest = (i for i in sound if i not in accepted)
-        yield from heapq.nsmallest(most - len(ranked), rest, key=lambda i: _draw(name, i))
+        others = heapq.nsmallest(most - len(ranked), rest, key=lambda i: _draw(name, i))
+        yield from (Pair(i, name) for i in others)
 
 
 def _draw(name: str, trajectory_id: str) -> tuple[int, str]:
