@@ -104,7 +104,8 @@ def _negatives(
     }
     begun: list[Pair] = []
     while able and len(begun) < min(missing, left):
-        name = min(able, key=lambda name: confirmed[name])  # the first of equals
+        # the first of equals; what came to nothing twice waits as if one were confirmed
+        name = min(able, key=lambda name: confirmed[name] + vain[name] // 2)
         attempts = confirmed[name] + vain[name]
         is_enough = confirmed[name] >= most_of_one or attempts >= 2 * MOST_ATTEMPTS * part
         found = None if is_enough else next(able[name], None)
