@@ -87,7 +87,7 @@ class JudgingConfig(Config):
 
 
 def trial_id_of(judge_role: RoleConfig, kinds: Kinds, config: JudgingConfig) -> str:
-    """What results of a trial belong to: the judge with its settings and server, or the panel, its
+    """What results of a trial belong to: the judge with its settings, or the panel, its
     prompt, the checks, and what of the rubrics decides."""
     rubric, panel, scored_only = config.rubric, config.panel, config.decision.scored_only
     return digest(

@@ -39,7 +39,7 @@ def grading_id_of(
     judge_failed: bool = False,
     panel: PanelConfig = PanelConfig(),
 ) -> str:
-    """Judge, its server and checker versions; a task's rubric is fixed by its id, unless another is
+    """Judge and checker versions; a task's rubric is fixed by its id, unless another is
     given."""
     return digest(
         STAGE,

@@ -210,7 +210,9 @@ def test_another_judge_is_another_grading():
     other = RoleConfig(models=(ModelConfig(name="other"),))
     assert grading_id_of(RoleConfig()) != grading_id_of(other)
     servers = [RoleConfig(base_url=f"http://{name}/v1") for name in "ab"]
-    assert len({grading_id_of(role) for role in (RoleConfig(), *servers)}) == 3
+    offline, one, again = (grading_id_of(role) for role in (RoleConfig(), *servers))
+    assert one == again  # a server may come back at another address
+    assert one != offline
 
 
 def test_a_rubric_with_a_kind_that_this_run_lacks_is_not_graded(tmp_path: Path):
