@@ -34,7 +34,9 @@ class EditedWords(NamedTuple):
         """Whether the text quotes what was added or removed, part for part where it leaves words
         out."""
         for part in map(_words, _LEFT_OUT.split(text)):
-            if _meets(part, self.after, self.added | self.seam) or _meets(part, self.before, self.removed):
+            if _meets(part, self.after, self.added | self.seam) or _meets(
+                part, self.before, self.removed
+            ):
                 return True
         return False
 
