@@ -90,8 +90,9 @@ def compile_expression(node: Node, scope: Scope) -> Typed:
             return Typed(lambda env: [run(env) for run in runs], list_of(of))
         case Each():
             return _each(node, scope)
-        case Record(members=members):
-            named = [(name, compile_expression(value, scope)) for name, value in members]
+        case Record(names=names, values=parts):
+            compiled = [compile_expression(part, scope) for part in parts]
+            named = list(zip(names, compiled, strict=True))
             type_ = Type("object", fields={name: part.type for name, part in named})
             pairs = [(name, part.run) for name, part in named]
             return Typed(lambda env: {name: run(env) for name, run in pairs}, type_)

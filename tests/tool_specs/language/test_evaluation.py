@@ -408,7 +408,7 @@ lists = st.lists(st.one_of(st.integers(-9, 9), st.none()), max_size=5).map(
 )
 elements = st.one_of(
     st.just(Name("x")),
-    st.just(Record((("own", Name("x")), ("n", Access(Name("args"), "n"))))),
+    st.just(Record(("own", "n"), (Name("x"), Access(Name("args"), "n")))),
     st.builds(Binary, st.just("=="), st.just(Name("x")), st.integers(-9, 9).map(Literal)),
 )
 tests_of_elements = st.one_of(
@@ -426,8 +426,9 @@ def test_lists_made_of_lists_agree_with_the_reference(tree: Each, n: int) -> Non
         match node:
             case Name(name="x"):
                 return element
-            case Record(members=members):
-                return {name: value(member, element) for name, member in members}
+            case Record(names=members, values=parts):
+                made = [value(part, element) for part in parts]
+                return dict(zip(members, made, strict=True))
             case Binary(operator=sign, left=Name(name="x"), right=right):
                 return _binary(sign, element, reference(right, names))
         return reference(node, names)
