@@ -18,6 +18,7 @@ from tool_specs.execution.invariants import broken_in
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.schemas import Validator
 from tool_specs.validation.drawing import draw_arguments
+from tool_specs.validation.lifecycle_guard import LifecycleGuard
 
 EPISODE = 80
 """Calls before fuzzing starts again from the seed."""
@@ -63,6 +64,10 @@ class ToolReport:
     answers: set[str] = field(default_factory=set)
     """A few different answers of successful calls: one alone does not depend on the state."""
     num_mutants: int = 0
+    made: list[int] = field(default_factory=list)
+    """Statements whose failure was reached only from states made for the purpose."""
+    survivors: list[str] = field(default_factory=list)
+    unexamined: list[str] = field(default_factory=list)
 
     @property
     def example(self) -> dict[str, Any] | None:
@@ -94,6 +99,7 @@ class Fuzzer:
         self.names = list(domain.programs)
         self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
+        self.guard = LifecycleGuard(domain)
         self.rules = {r.spec.id: False for n in targets for r in domain.rules.get(n, ())}
         """Policy rules that code checks: whether a call that succeeded violated them."""
 
@@ -171,6 +177,8 @@ class Fuzzer:
             report.defect("bad_output", f"answers what its output schema refuses: {problem}")
         if not result.diff:
             return True
+        for words in self.guard.bypassed(result.diff, case.environment.state, after.state):
+            report.defect("lifecycle_bypassed", words)
         broken = list(broken_in(after.state, self.domain.file, self.domain.invariants))
         for path, words in broken:
             shown = json.dumps(case.arguments)

@@ -1,70 +1,232 @@
 """A tool with one part of its semantics taken out or exchanged, to see whether anyone notices.
 
-Mutation testing of semantics: a precondition, an effect or a filter whose absence changes no
-result and no state does nothing, and a model trained on the tool would learn a lie about it.
+Mutation testing of semantics: a precondition, an effect, a term or a bound whose absence changes
+no result and no state does nothing, and a model trained on the tool would learn a lie about it.
+
+A place is a part that is examined. It has one mutant, or several of which the first that compiles
+is run; where none compiles, the place is told as unexamined. Messages of errors are not mutated.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tool_specs.language.domain_file import DomainFile, ToolSpec
-from tool_specs.language.expressions import parse, show, terms
+from pydantic import BaseModel
+
+from tool_specs.language.domain_file import DomainFile, FieldSpec, ToolSpec
+from tool_specs.language.expressions import (
+    Call,
+    ExpressionError,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    parse,
+    show,
+)
 from tool_specs.language.statements import (
+    WRITING_OPS,
     AnyStatement,
     Create,
     Delete,
+    ForEach,
     Link,
     Read,
     Require,
+    Return,
+    Statement,
     Update,
+    expression_text,
 )
+from tool_specs.validation.exchanges import Vocabulary, exchanges_of
+from tool_specs.validation.trees import sites_of, with_node
+
+MAX_PAIRS = 15
+"""Pairs of writing statements of one tool."""
 
 
-class Mutant(NamedTuple):
-    words: str
-    """What was done, such as `semantics[2] without its precondition`."""
-    reason: str
+@dataclass(frozen=True)
+class Mutant:
     spec: ToolSpec
+    detached: frozenset[int] = frozenset()
+    """Writing statements, and loops, that run on a copy of the state which is thrown away: what
+    they bind stays, what they change is gone."""
+    emptied: frozenset[int] = frozenset()
+    """Loops that run over nothing, and reads that find no rows."""
 
 
-def mutants_of(spec: ToolSpec, file: DomainFile) -> Iterator[Mutant]:
-    """Every mutant; one that does not compile needs no running: the rest rests on that part."""
-    rows = _row_entities(spec)
+class Place(NamedTuple):
+    index: int
+    """Of the statement, the first of two."""
+    words: str
+    """What is done there, such as `semantics[2] without 'args.day != null'`."""
+    reason: str
+    """dead_statement, dead_filter, dead_field or dead_term."""
+    grave: bool
+    """A part is taken away: the tool is refused where nothing changes. Else the place is listed."""
+    mutants: tuple[Mutant, ...]
+
+
+def places_of(spec: ToolSpec, file: DomainFile) -> Iterator[Place]:
+    """Every place of the tool, in the order of its statements, then pairs of them."""
+    maker = _Maker(spec, file)
+    known = Vocabulary.of(spec, file, maker.rows)
     for index, statement in enumerate(spec.semantics):
-        place = f"semantics[{index}]"
-        match statement:
-            case Require():
-                yield _without(spec, index, f"{place} (require {statement.error})")
-            case Delete() | Link():
-                yield _without(spec, index, f"{place} ({statement.op} {statement.target})")
-            case Update():
-                yield from _of_sets(spec, index, file, rows.get(statement.target))
-            case Create():
-                if statement.bind is None:
-                    yield _without(spec, index, f"{place} (create {statement.entity})")
-                yield from _of_sets(spec, index, file, statement.entity)
-            case Read():
-                yield _without(spec, index, f"{place} (read {statement.entity})")
-                if statement.where is not None:
-                    yield from _of_filter(spec, index, statement, statement.where)
+        of_statement = STATEMENTS.get(type(statement))
+        if of_statement is None:
+            raise TypeError(f"no mutants are made of {type(statement).__name__}; add its maker")
+        yield from of_statement(maker, index, statement)
+        for path, text in expressions_of(statement):
+            yield from maker.of_expression(index, path, text, known)
+    yield from maker.pairs()
 
 
-def _of_sets(spec: ToolSpec, index: int, file: DomainFile, entity: str | None) -> Iterator[Mutant]:
-    """Each entry left out, and the values of each two fields of one kind exchanged."""
+def expressions_of(statement: Statement) -> Iterator[tuple[tuple[str, ...], str]]:
+    """(path, text) of every expression of the statement: members that hold expressions by their
+    declaration, and what hangs below them."""
+    for name in type(statement).model_fields:
+        if _holds_expressions(type(statement), name):
+            yield from _texts((name,), getattr(statement, name))
+
+
+def _holds_expressions(kind: type[BaseModel], name: str) -> bool:
+    field = kind.model_fields[name]
+    return "expression_text" in f"{field.annotation} {field.metadata}"
+
+
+def _texts(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from _texts((*path, name), member)
+    elif value is not None:
+        yield path, expression_text(value)
+
+
+def _with_text(value: Any, path: Sequence[str], text: str) -> Any:
+    if not path:
+        return text
+    return {**value, path[0]: _with_text(value[path[0]], path[1:], text)}
+
+
+class _Maker:
+    def __init__(self, spec: ToolSpec, file: DomainFile) -> None:
+        self.spec, self.file, self.rows = spec, file, _row_entities(spec)
+
+    def of_expression(
+        self, index: int, path: tuple[str, ...], text: str, known: Vocabulary
+    ) -> Iterator[Place]:
+        statement = self.spec.semantics[index]
+        condition = (type(statement), path[0]) in CONDITIONS
+        try:
+            tree = parse(text)
+        except ExpressionError:
+            return  # an expression that does not parse never compiled
+        place = f"semantics[{index}].{'.'.join(path)}"
+        reason = _REASONS.get(path[0], "dead_term")
+        for exchange in exchanges_of(tree, known, condition=condition):
+            mutants = []
+            for new in exchange.alternatives:
+                member = getattr(statement, path[0])
+                changed = show(with_node(tree, exchange.path, new))
+                changes = {path[0]: _with_text(member, path[1:], changed)}
+                mutants.append(self.with_statement(index, changes))
+            words = f"{place} {exchange.words}"
+            yield Place(index, words, reason, exchange.grave, tuple(mutants))
+
+    def with_statement(self, index: int, update: Mapping[str, Any]) -> Mutant:
+        statements = list(self.spec.semantics)
+        statements[index] = statements[index].model_copy(update=dict(update))
+        return Mutant(self._changed(statements))
+
+    def without(self, index: int) -> Mutant:
+        return Mutant(self._changed([s for i, s in enumerate(self.spec.semantics) if i != index]))
+
+    def _changed(self, semantics: list[AnyStatement]) -> ToolSpec:
+        return self.spec.model_copy(update={"semantics": semantics})
+
+    def detached(self, *indices: int) -> Mutant:
+        return Mutant(self.spec, detached=frozenset(indices))
+
+    def emptied(self, index: int) -> Mutant:
+        return Mutant(self.spec, emptied=frozenset((index,)))
+
+    def body(self, index: int) -> list[int]:
+        """Statements of the loop at `index`."""
+        loop = self.spec.semantics[index]
+        assert isinstance(loop, ForEach)
+        return [i for i, s in enumerate(self.spec.semantics) if s.inside == loop.bind and i > index]
+
+    def pairs(self) -> Iterator[Place]:
+        """Two statements that write, which may undo each other: both without their effect."""
+        writing = [i for i, s in enumerate(self.spec.semantics) if s.op in WRITING_OPS]
+        for one, other in list(combinations(writing, 2))[:MAX_PAIRS]:
+            names = " and ".join(f"semantics[{i}] ({_told(self.spec, i)})" for i in (one, other))
+            mutant = self.detached(one, other)
+            yield Place(one, f"without {names} together", "dead_statement", True, (mutant,))
+
+
+def _told(spec: ToolSpec, index: int) -> str:
+    """The statement in two words."""
     statement = spec.semantics[index]
-    assert isinstance(statement, Update | Create)
+    for name in ("entity", "target", "bind", "error"):
+        if isinstance(value := getattr(statement, name, None), str):
+            return f"{statement.op} {value}"
+    return statement.op
+
+
+def _gone(maker: _Maker, index: int, *mutants: Mutant) -> Place:
+    words = f"without semantics[{index}] ({_told(maker.spec, index)})"
+    return Place(index, words, "dead_statement", True, mutants)
+
+
+def _of_require(maker: _Maker, index: int, statement: Require) -> Iterator[Place]:
+    words = f"without semantics[{index}] (require {statement.error})"
+    true = maker.with_statement(index, {"that": "true"})  # alone in a loop it cannot be taken out
+    yield Place(index, words, "dead_statement", True, (true,))
+
+
+def _of_write(maker: _Maker, index: int, statement: Statement) -> Iterator[Place]:
+    yield _gone(maker, index, maker.detached(index))
+    if isinstance(statement, Create | Update):
+        yield from _of_sets(maker, index, statement)
+
+
+def _of_sets(maker: _Maker, index: int, statement: Create | Update) -> Iterator[Place]:
+    """Each entry left out, and the values of each two fields of one kind exchanged."""
     place, values = f"semantics[{index}].set", statement.set
-    if isinstance(statement, Update) and len(values) == 1:
-        yield _without(spec, index, f"{place}.{next(iter(values))}")
-    else:
-        for field in values:
-            left = {name: text for name, text in values.items() if name != field}
-            yield _with(spec, index, {"set": left}, f"without {place}.{field}", "dead_statement")
-    for one, other in _pairs(values, file, entity):
+    for field in values if len(values) > 1 else ():
+        left = {name: text for name, text in values.items() if name != field}
+        mutants = [maker.with_statement(index, {"set": left})]
+        if isinstance(statement, Create):  # a field that a row needs is given another value
+            others = _other_values(maker.file.entities[statement.entity].fields.get(field))
+            mutants += [
+                maker.with_statement(index, {"set": {**left, field: show(other)}})
+                for other in others
+                if show(other) != values[field]
+            ]
+        words = f"without {place}.{field}"
+        yield Place(index, words, "dead_statement", True, tuple(mutants))
+    for one, other in _pairs(values, maker.file, _entity_of(maker, statement)):
         swapped = {**values, one: values[other], other: values[one]}
         words = f"with {place}.{one} and {other} exchanged"
-        yield _with(spec, index, {"set": swapped}, words, "dead_field")
+        mutant = maker.with_statement(index, {"set": swapped})
+        yield Place(index, words, "dead_field", True, (mutant,))
+
+
+def _other_values(field: FieldSpec | None) -> list[Node]:
+    """Constants of which one is sure to fit the field's type."""
+    if field is None:
+        return []
+    members = list(map(Literal, field.values))
+    day = [Literal("2000-01-01"), Literal("2000-01-01T00:00:00")]
+    return [*members, *(Literal(v) for v in (0, False, "-")), *day, ListOf(())]
+
+
+def _entity_of(maker: _Maker, statement: Create | Update) -> str | None:
+    return (
+        statement.entity if isinstance(statement, Create) else maker.rows.get(statement.target)
+    )
 
 
 def _pairs(
@@ -76,18 +238,90 @@ def _pairs(
     fields = file.entities[entity].fields
     for one, other in combinations(values, 2):
         kinds = [(fields[name].type, fields[name].to) for name in (one, other) if name in fields]
-        if len(kinds) == 2 and kinds[0] == kinds[1] and kinds[0][0] != "enum":
+        same = values[one] == values[other]  # proved: to exchange them is to change nothing
+        if len(kinds) == 2 and kinds[0] == kinds[1] and kinds[0][0] != "enum" and not same:
             yield one, other
 
 
-def _of_filter(spec: ToolSpec, index: int, statement: Read, text: str) -> Iterator[Mutant]:
-    """Each term of a conjunction left out."""
-    parts = terms(parse(text))
-    for i, term in enumerate(parts):
-        rest = [show(t) for j, t in enumerate(parts) if j != i]
-        where = " and ".join(f"({t})" for t in rest) or "true"
-        words = f"semantics[{index}].where without {show(term)!r}"
-        yield _with(spec, index, {"where": where}, words, "dead_filter")
+def _of_read(maker: _Maker, index: int, statement: Read) -> Iterator[Place]:
+    if statement.key is not None:
+        # what rests on the row is examined where it stands; a row that nothing uses can go
+        if not _is_used(maker.spec, index, statement.bind):
+            yield _gone(maker, index, maker.without(index))
+        return
+    yield _gone(maker, index, maker.without(index), maker.emptied(index))
+    if statement.where is not None:
+        words = f"semantics[{index}].where without {statement.where!r}"
+        mutant = maker.with_statement(index, {"where": "true"})
+        if " and " not in statement.where:  # else term by term
+            yield Place(index, words, "dead_filter", True, (mutant,))
+    for i, key in enumerate(statement.order_by):
+        rest = statement.order_by[:i] + statement.order_by[i + 1 :]
+        turned = key.removeprefix("-") if key.startswith("-") else f"-{key}"
+        other = (*statement.order_by[:i], turned, *statement.order_by[i + 1 :])
+        for words, keys in ((f"without {key!r}", rest), (f"with {turned!r}", other)):
+            mutant = maker.with_statement(index, {"order_by": keys})
+            place = f"semantics[{index}].order_by {words}"
+            yield Place(index, place, "dead_order", turned not in keys, (mutant,))
+    for name in ("limit", "cursor"):
+        if getattr(statement, name) is not None and not _only_first(maker.spec, index, statement):
+            mutant = maker.with_statement(index, {name: None})
+            words = f"semantics[{index}] without its {name}"
+            yield Place(index, words, "dead_limit", False, (mutant,))
+
+
+def _only_first(spec: ToolSpec, index: int, read: Read) -> bool:
+    """Whether first() and exists() alone look at the rows: any limit then does the same (proved),
+    and costs less."""
+    uses = [
+        site
+        for statement in spec.semantics[index + 1 :]
+        for _, text in expressions_of(statement)
+        for site in sites_of(parse(text))
+        if site.node == Name(read.bind)
+    ]
+    return all(
+        site.above and isinstance(site.above[0], Call) and site.above[0].function in _FIRST_ONLY
+        for site in uses
+    ) and not any(s.op == "for_each" and s.over == read.bind for s in spec.semantics)
+
+
+_FIRST_ONLY = frozenset({"first", "exists"})
+
+
+def _is_used(spec: ToolSpec, index: int, name: str) -> bool:
+    """Whether a later statement mentions the binding."""
+    later = spec.semantics[index + 1 :]
+    texts = " ".join(str(s.model_dump(by_alias=True, exclude_defaults=True)) for s in later)
+    return name in texts.replace("'", " ").replace(".", " ").replace("(", " ").split()
+
+
+def _of_loop(maker: _Maker, index: int, statement: ForEach) -> Iterator[Place]:
+    writes = any(maker.spec.semantics[i].op in WRITING_OPS for i in maker.body(index))
+    empty = maker.emptied(index)
+    yield _gone(maker, index, maker.detached(index) if writes else empty)
+
+
+def _of_return(maker: _Maker, index: int, statement: Return) -> Iterator[Place]:
+    return iter(())
+
+
+CONDITIONS = {(Require, "that"), (Read, "where")}
+"""Members that are conditions: without one, the statement lets everything through."""
+
+_REASONS = {"where": "dead_filter", "limit": "dead_limit", "value": "dead_field"}
+
+STATEMENTS: Mapping[type[Statement], Callable[[_Maker, int, Any], Iterator[Place]]] = {
+    Require: _of_require,
+    Create: _of_write,
+    Update: _of_write,
+    Delete: _of_write,
+    Link: _of_write,
+    Read: _of_read,
+    ForEach: _of_loop,
+    Return: _of_return,
+}
+"""By class of statement; what its expressions hold comes on top."""
 
 
 def _row_entities(spec: ToolSpec) -> dict[str, str]:
@@ -96,21 +330,6 @@ def _row_entities(spec: ToolSpec) -> dict[str, str]:
     for statement in spec.semantics:
         if isinstance(statement, Read | Create) and statement.bind is not None:
             found[statement.bind] = statement.entity
-        elif statement.op == "for_each" and statement.over in found:
+        elif isinstance(statement, ForEach) and statement.over in found:
             found[statement.bind] = found[statement.over]
     return found
-
-
-def _without(spec: ToolSpec, index: int, what: str) -> Mutant:
-    left = [s for i, s in enumerate(spec.semantics) if i != index]
-    return Mutant(f"without {what}", "dead_statement", _changed(spec, left))
-
-
-def _with(spec: ToolSpec, index: int, update: dict[str, object], words: str, reason: str) -> Mutant:
-    statements = list(spec.semantics)
-    statements[index] = statements[index].model_copy(update=update)
-    return Mutant(words, reason, _changed(spec, statements))
-
-
-def _changed(spec: ToolSpec, semantics: list[AnyStatement]) -> ToolSpec:
-    return spec.model_copy(update={"semantics": semantics})

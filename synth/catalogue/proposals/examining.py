@@ -158,6 +158,8 @@ def _proved(
         evidence: dict[str, Any] = {
             "calls": proof.calls,
             "mutants": proof.mutants,
+            "survivors": list(proof.survivors),
+            "unexamined": list(proof.unexamined),
             "example": proof.example,
         }
         row = rows[name] | {"proof": evidence}

@@ -1,0 +1,121 @@
+"""Mutants run on cases until something tells each from its tool; what is left are survivors.
+
+First the cases that fuzzing kept, then made ones (`made_states.py`), at first about anything that
+the tool mentions, then about what the mutants that are left mention. A survivor is told in words
+that an author can act upon, with the number of cases in which it made no difference.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.execution.programs import Entities, Program
+from tool_specs.language.expressions import Access, parse, walk
+from tool_specs.language.statements import ForEach
+from tool_specs.validation.compiling import compiled_place
+from tool_specs.validation.fuzzing import FuzzCase
+from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.mutants import Place, expressions_of, places_of
+
+NUM_GENERAL, NUM_AIMED = 120, 600
+"""Made cases: about all that the tool mentions, and about what the survivors mention."""
+
+
+class Examined(NamedTuple):
+    num_mutants: int
+    survivors: tuple[Place, ...]
+    unexamined: tuple[Place, ...]
+    """Places of which no mutant compiles."""
+    cases: tuple[FuzzCase, ...]
+    """All that the survivors were run on."""
+
+
+def examined(
+    domain: Domain,
+    program: Program,
+    seen: Sequence[FuzzCase],
+    further: Iterator[FuzzCase],
+    maker: StateMaker,
+) -> Examined:
+    """`seen`: cases that fuzzing kept; `further`: more calls from the seed."""
+    entities = Entities.of(domain.file)
+    alive: list[tuple[Place, Domain]] = []
+    unexamined: list[Place] = []
+    places = list(places_of(program.spec, domain.file))
+    for place in places:
+        mutated = compiled_place(program, place, entities)
+        if mutated is None:
+            unexamined.append(place)
+            continue
+        changed = replace(domain, programs={program.spec.name: mutated})
+        if not any(_tells(changed, place, program, case) for case in seen):
+            alive.append((place, changed))
+    cases = list(seen)
+    for case in _more(program, cases, further, maker, alive):
+        cases.append(case)
+        alive[:] = [(p, d) for p, d in alive if not _tells(d, p, program, case)]
+    num_mutants = len(places) - len(unexamined)
+    return Examined(num_mutants, tuple(p for p, _ in alive), tuple(unexamined), tuple(cases))
+
+
+def _more(
+    program: Program,
+    cases: Sequence[FuzzCase],
+    further: Iterator[FuzzCase],
+    maker: StateMaker,
+    alive: list[tuple[Place, Domain]],
+) -> Iterator[FuzzCase]:
+    """As long as mutants are alive."""
+    kept = list(cases)
+    for case in maker.cases(kept, NUM_GENERAL):
+        if not alive:
+            return
+        yield case
+    for case in further:
+        if not alive:
+            return
+        kept.append(case)
+        yield case
+    about = _mentioned(program, [place for place, _ in alive])
+    for case in maker.cases(kept, NUM_AIMED, about) if alive else ():
+        if not alive:
+            return
+        yield case
+
+
+def _mentioned(program: Program, places: Sequence[Place]) -> frozenset[str]:
+    return _mentioned_in(program, {place.index for place in places})
+
+
+def _mentioned_in(program: Program, indices: set[int]) -> frozenset[str]:
+    last = max(indices, default=0)
+    texts = [
+        text
+        for index, statement in enumerate(program.spec.semantics)
+        if index <= last and (statement.op == "require" or index in indices)
+        for _, text in expressions_of(statement)
+    ]
+    nodes = [node for text in texts for node in walk(parse(text))]
+    return frozenset(node.field for node in nodes if isinstance(node, Access))
+
+
+def fields_before(program: Program, index: int) -> frozenset[str]:
+    """Names of fields and parameters in a statement and in the conditions before it."""
+    return _mentioned_in(program, {index})
+
+
+def _tells(changed: Domain, place: Place, program: Program, case: FuzzCase) -> bool:
+    """Whether the call ends otherwise for the mutant: another answer, or another state."""
+    failed = case.result.statement
+    if failed is not None and failed < place.index and not _loops(program):
+        return False  # the call never came to the place
+    name = program.spec.name
+    environment = DomainEnvironment(changed, case.environment.state.snapshot())
+    other, mine = environment.call(name, case.arguments), case.result
+    return (other.observation, other.hash_after) != (mine.observation, mine.hash_after)
+
+
+def _loops(program: Program) -> bool:
+    return any(isinstance(s, ForEach) for s in program.spec.semantics)
