@@ -21,6 +21,8 @@ from tool_specs.language.expressions import (
     Node,
     Unary,
     show,
+    terms,
+    walk,
 )
 from tool_specs.validation.trees import Site, TreePath, sites_of
 
@@ -138,8 +140,9 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
     node = site.node
     assert isinstance(node, Binary)
     if node.operator not in COMPARISONS:
-        yield _without(node.left), (node.right, *_CONSTANTS), True
-        yield _without(node.right), (node.left, *_CONSTANTS), True
+        for part, rest in ((node.left, node.right), (node.right, node.left)):
+            if not (node.operator == "and" and _is_said_by(part, site)):
+                yield _without(part), (rest, *_CONSTANTS), True
         return
     yield from _truths(node, settled)
     if bound := _BOUNDS.get(node.operator):
@@ -148,6 +151,47 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
     elif node.operator == "starts_with":
         moved = replace(node, operator="contains")
         yield _instead(moved, node), (moved,), False
+
+
+def _is_said_by(part: Node, site: Site) -> bool:
+    """Whether `part` is a test against null of what another term of the same `and` compares: no
+    comparison with null holds, so that leaving the test out changes nothing (proved)."""
+    match part:
+        case Binary(operator="!=", left=tested, right=Literal(value=None)):
+            pass
+        case Binary(operator="!=", left=Literal(value=None), right=tested):
+            pass
+        case _:
+            return False
+    top: Node = site.node
+    for above in site.above:
+        if not (isinstance(above, Binary) and above.operator == "and"):
+            break
+        top = above
+    return any(_fails_on_null(term, tested) for term in terms(top) if term is not part)
+
+
+_PASSING_ON = frozenset({"date", "add_days", "add_minutes", "days_between", "minutes_between"})
+
+
+def _fails_on_null(term: Node, tested: Node) -> bool:
+    """A comparison that does not hold where `tested` is null."""
+    if not isinstance(term, Binary) or term.operator in ("and", "or", "!=", "in"):
+        return False
+    for side, other in ((term.left, term.right), (term.right, term.left)):
+        own = not any(isinstance(node, Access) or node == NULL for node in walk(other))
+        if _hands_on(side, tested) and (own or term.operator != "=="):
+            return True
+    return False
+
+
+def _hands_on(node: Node, tested: Node) -> bool:
+    """Whether it is null where `tested` is."""
+    if node == tested:
+        return True
+    if isinstance(node, Call) and node.function in _PASSING_ON:
+        return any(_hands_on(argument, tested) for argument in node.arguments)
+    return isinstance(node, Access) and _hands_on(node.base, tested)
 
 
 def _truths(node: Node, settled: bool) -> _Made:
@@ -185,14 +229,41 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
-    elif node.function == "date" and known.kind(items[0]) == "date":
-        return  # proved: the day of a date is the date
+    elif _changes_nothing(node, known):
+        return  # proved, and no lie about anything
     elif node.function == "lookup" and site.above and isinstance(site.above[0], Access):
         return  # examined with the field that is read of it
     elif items:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
         own = items[:1] if node.function not in _NAMING else items[1:]
         yield f"without {node.function}()", (*own, *_CONSTANTS), False
+
+
+def _changes_nothing(node: Call, known: Vocabulary) -> bool:
+    """A conversion of what has the type already: the day of a date, a whole number rounded."""
+    if node.function == "date":
+        return known.kind(node.arguments[0]) == "date"
+    return node.function == "round" and _is_whole(node.arguments[0], known)
+
+
+_WHOLE = frozenset({"count", "days_between", "minutes_between"})
+
+
+def _is_whole(node: Node, known: Vocabulary) -> bool:
+    match node:
+        case Literal(value=value):
+            return type(value) is int
+        case Access():
+            return known.kind(node) == "integer"
+        case Unary(operator="-", operand=operand):
+            return _is_whole(operand, known)
+        case Binary(operator="+" | "-" | "*", left=left, right=right):
+            return _is_whole(left, known) and _is_whole(right, known)
+        case Call(function="sum" | "min" | "max" | "coalesce", arguments=items):
+            return all(_is_whole(item, known) for item in items)
+        case Call(function=function):
+            return function in _WHOLE
+    return False
 
 
 def _access(site: Site, known: Vocabulary, settled: bool) -> _Made:
@@ -242,7 +313,10 @@ def _literal(site: Site, known: Vocabulary, settled: bool) -> _Made:
     if isinstance(value, bool):
         moved: tuple[Node, ...] = (Literal(not value),)
     elif isinstance(value, int | float):
-        moved = (Literal(value + 1), Literal(value - 1))
+        rounding = [a for a in above if isinstance(a, Call) and a.function == "round"]
+        if rounding and _changes_nothing(rounding[0], known):
+            return
+        moved = (Literal(value - 1), Literal(value + 1))
     elif isinstance(value, str):
         moved = (Literal(f"{value}~"), *map(Literal, known.members.get(value, ())))
     else:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import Check, check_of, ids_in, refs_of
 from tool_specs.execution.invariants import CompiledInvariant
 from tool_specs.execution.programs import Program
@@ -41,6 +42,16 @@ class _Slot(NamedTuple):
     entity: str
     key: str
     field: str
+
+
+class Change(NamedTuple):
+    """A value to be put in the place of another: a field of a row, or an argument (no entity)."""
+
+    entity: str
+    key: str
+    field: str
+    """Of the row, or the argument's name."""
+    value: Any
 
 
 class _Ground(NamedTuple):
@@ -83,6 +94,36 @@ class StateMaker:
                 seen.add(outcome)
                 grounds.append(self._ground(case, about))
             yield case
+
+    def present(self, base: FuzzCase, change: Change) -> Any:
+        """What stands where the change would be made; None where nothing does."""
+        if not change.entity:
+            return base.arguments.get(change.field)
+        row = base.environment.state.get(change.entity, change.key)
+        return None if row is None else row.get(change.field)
+
+    def made(self, base: FuzzCase, changes: Sequence[Change]) -> Iterator[FuzzCase]:
+        """The case with these changes; none where they are not allowed."""
+        environment, arguments = base.environment.snapshot(), base.arguments
+        touched: dict[tuple[str, str], None] = {}
+        for change in changes:
+            if not change.entity:
+                arguments = {**arguments, change.field: change.value}
+            elif self._store(environment.state, change):
+                touched[change.entity, change.key] = None
+            else:
+                return
+        if (case := self._called(environment, arguments, touched)) is not None:
+            yield case
+
+    def with_copies(self, base: FuzzCase, entity: str, num_copies: int) -> Iterator[FuzzCase]:
+        """For each of the first rows of the entity, the case with so many more like it."""
+        for row in base.environment.rows(entity)[:_FIRST_ROWS]:
+            environment = base.environment.snapshot()
+            if self._copy(entity, row, environment.state, num_copies):
+                touched = dict.fromkeys([(entity, row[self.domain.entities[entity].key])])
+                if case := self._called(environment, base.arguments, touched):
+                    yield case
 
     def _one_of(self, grounds: Sequence[_Ground]) -> _Ground:
         good = [g for g in grounds if not g.case.result.is_error]
@@ -146,6 +187,16 @@ class StateMaker:
                 touched[slot.entity, slot.key] = None
             else:
                 return None
+        return self._called(environment, arguments, touched)
+
+    def _called(
+        self,
+        environment: DomainEnvironment,
+        arguments: Any,
+        touched: Collection[tuple[str, str]],
+    ) -> FuzzCase | None:
+        """The call in an environment whose rows were changed; None where it is not allowed."""
+        state = environment.state
         if not self.program.validator.is_valid(arguments):
             return None
         if touched and not self._allowed(state, touched):
@@ -160,25 +211,32 @@ class StateMaker:
         if row is None:
             return False
         if not slot.field:
-            return self._copy(slot.entity, row, call.state)
-        field = spec.fields[slot.field]
-        check = self.checks.get((slot.entity, slot.field))
+            return self._copy(slot.entity, row, call.state, self.rng.choice(self.copies))
+        value = self.values.choice(spec.fields[slot.field], slot.field, call, null=True)
+        return self._store(call.state, Change(*slot, value))
+
+    def _store(self, state: State, change: Change) -> bool:
+        """False for a value that the field does not take, or a row that is not there."""
+        entity, key, field, value = change
+        row, spec = state.get(entity, key), self.domain.entities[entity]
+        if row is None or field == spec.key:
+            return False
+        check = self.checks.get((entity, field))
         if check is None:
-            check = self.checks[slot.entity, slot.field] = check_of(field)
+            check = self.checks[entity, field] = check_of(spec.fields[field])
         try:
-            value = check(self.values.choice(field, slot.field, call, null=True))
+            state.put(entity, key, {**row, field: check(value)})
         except EvaluationError:
             return False
-        call.state.put(slot.entity, slot.key, {**row, slot.field: value})
         return True
 
-    def _copy(self, entity: str, row: EntityRow, state: State) -> bool:
-        """A few rows more that are like this one: pages fill up, and sums and orders get ties."""
+    def _copy(self, entity: str, row: EntityRow, state: State, num_copies: int) -> bool:
+        """More rows that are like this one: pages fill up, and sums and orders get ties."""
         spec = self.domain.entities[entity]
         if spec.prefix is None:
             return False
         number = max(state.tables[entity].last_number(spec.prefix), 1000)
-        for i in range(self.rng.choice(self.copies)):
+        for i in range(num_copies):
             key = f"{spec.prefix}{number + 1 + i}"
             state.put(entity, key, {**row, spec.key: key})
         return True

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from tool_specs.execution.statements import MAX_ROWS
 from tool_specs.language.domain_file import DomainFile, FieldSpec, ToolSpec
 from tool_specs.language.expressions import (
     Call,
@@ -122,6 +123,8 @@ class _Maker:
             tree = parse(text)
         except ExpressionError:
             return  # an expression that does not parse never compiled
+        if path[0] == "limit" and isinstance(statement, Read) and self.settles(index, tree):
+            return
         place = f"semantics[{index}].{'.'.join(path)}"
         reason = _REASONS.get(path[0], "dead_term")
         for exchange in exchanges_of(tree, known, condition=condition):
@@ -133,6 +136,14 @@ class _Maker:
                 mutants.append(self.with_statement(index, changes))
             words = f"{place} {exchange.words}"
             yield Place(index, words, reason, exchange.grave, tuple(mutants))
+
+    def settles(self, index: int, limit: Node) -> bool:
+        """Whether another limit does the same (proved): the read gives no more rows anyway, or
+        none but the first is looked at."""
+        statement = self.spec.semantics[index]
+        assert isinstance(statement, Read)
+        most = isinstance(limit, Literal) and type(limit.value) is int and limit.value >= MAX_ROWS
+        return most or _only_first(self.spec, index, statement)
 
     def with_statement(self, index: int, update: Mapping[str, Any]) -> Mutant:
         statements = list(self.spec.semantics)
@@ -220,7 +231,7 @@ def _other_values(field: FieldSpec | None) -> list[Node]:
         return []
     members = list(map(Literal, field.values))
     day = [Literal("2000-01-01"), Literal("2000-01-01T00:00:00")]
-    return [*members, *(Literal(v) for v in (0, False, "-")), *day, ListOf(())]
+    return [*members, *(Literal(v) for v in (0, 1, False, True, "-")), *day, ListOf(())]
 
 
 def _entity_of(maker: _Maker, statement: Create | Update) -> str | None:

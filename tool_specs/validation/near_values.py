@@ -128,12 +128,13 @@ def numbers_in(value: Any) -> list[Any]:
 
 def moments_in(value: Any) -> list[str]:
     """Every date and date-time of a JSON value."""
-    return [text for text in texts_in(value) if _is_moment(text)]
+    return [text for text in texts_in(value) if moment_of(text) is not None]
 
 
 @lru_cache(maxsize=8192)
-def _is_moment(text: str) -> bool:
+def moment_of(text: str) -> datetime | None:
+    """Of a date or date-time as rows hold them; None for other text."""
     try:
-        return len(text) in (10, 19) and bool(datetime.fromisoformat(text))
+        return datetime.fromisoformat(text) if len(text) in (10, 19) else None
     except ValueError:
-        return False
+        return None

@@ -12,14 +12,16 @@ from typing import NamedTuple
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Program
-from tool_specs.language.expressions import Access, parse, walk
-from tool_specs.language.statements import ForEach
+from tool_specs.execution.statements import PAGE
+from tool_specs.language.expressions import Access, Literal, parse, walk
+from tool_specs.language.statements import ForEach, Read
 from tool_specs.validation.compiling import compiled_place
+from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.mutants import Place, expressions_of, places_of
 
-NUM_GENERAL, NUM_AIMED = 120, 600
+NUM_GENERAL, NUM_AIMED = 60, 300
 """Made cases: about all that the tool mentions, and about what the survivors mention."""
 
 
@@ -78,11 +80,42 @@ def _more(
             return
         kept.append(case)
         yield case
+    for case in _directed(program, kept, maker, alive):
+        if not alive:
+            return
+        kept.append(case)
+        yield case
     about = _mentioned(program, [place for place, _ in alive])
     for case in maker.cases(kept, NUM_AIMED, about) if alive else ():
         if not alive:
             return
         yield case
+
+
+def _directed(
+    program: Program,
+    cases: Sequence[FuzzCase],
+    maker: StateMaker,
+    alive: list[tuple[Place, Domain]],
+) -> Iterator[FuzzCase]:
+    """On the edges of the comparisons where mutants are alive, and with pages that are full."""
+    seen = list(cases)
+    indices = {place.index: None for place, _ in alive}
+    for index in indices:
+        if any(place.index == index for place, _ in alive):
+            yield from edges_of(program, index, maker, seen)
+    for place, _ in list(alive):
+        statement = program.spec.semantics[place.index]
+        if place.reason == "dead_limit" and isinstance(statement, Read):
+            yield from _full_pages(statement, seen, maker)
+
+
+def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
+    limit = parse(read.limit or "null")
+    known = isinstance(limit, Literal) and type(limit.value) is int and limit.value < PAGE
+    num_copies = limit.value + 1 if known else PAGE + 1
+    for base in [case for case in seen if not case.result.is_error][:4]:
+        yield from maker.with_copies(base, read.entity, num_copies)
 
 
 def _mentioned(program: Program, places: Sequence[Place]) -> frozenset[str]:

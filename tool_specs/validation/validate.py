@@ -7,7 +7,7 @@ nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from records.seeds import rng_of
@@ -16,6 +16,7 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
+from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import Defect, FuzzCase, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.survivors import examined, fields_before
@@ -159,7 +160,8 @@ def _unreached(
         if index in report.reached:
             continue
         about = fields_before(program, index)
-        for case in maker.cases(report.cases, SEARCH_CALLS, about):
+        on_edges = edges_of(program, index, maker, report.cases)
+        for case in chain(on_edges, maker.cases(report.cases, SEARCH_CALLS, about)):
             if case.result.statement == index and case.result.error_code == code:
                 report.reached[index] += 1
                 report.made.append(index)
