@@ -43,6 +43,8 @@ class Program:
     rows of the entity. All other statements cost the same in an environment of any size."""
     hints: Hints
     """Which fields its parameters are compared with or stored in."""
+    rows: Mapping[str, str]
+    """Name in the semantics -> entity of the row, or the rows, that it stands for."""
 
     @property
     def read_only(self) -> bool:

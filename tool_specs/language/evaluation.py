@@ -7,10 +7,10 @@ an enum member that is not one is an error of the domain and not of an episode.
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tool_specs.language import summaries, values
+from tool_specs.language import paths, summaries, values
 from tool_specs.language.expressions import (
     Access,
     Binary,
@@ -51,6 +51,8 @@ Evaluator = Callable[[Env], Any]
 class Typed(NamedTuple):
     run: Evaluator
     type: Type
+    kept: bool = False
+    """Ids, or one, that stand in a row: the state keeps the rows that they point at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,66 @@ def _name(node: Name, scope: Scope) -> Typed:
 
 
 def _access(node: Access, scope: Scope) -> Typed:
-    base = compile_expression(node.base, scope)
-    type_, field = _field_type(base.type, node), node.field
-    run = base.run
-    if isinstance(node.base, Name):
-        slot = scope.names[node.base.name][0]
-        if slot == ARGS or (base.type.kind == "row" and not base.type.nullable):
-            return Typed(lambda env: env[slot][field], type_)  # has every field, always
-    return Typed(lambda env: values.field_of(run(env), field), type_)
+    return _reached(compile_expression(node.base, scope), node, scope)
+
+
+def _reached(base: Typed, node: Access, scope: Scope) -> Typed:
+    """One step of a path, by the rule of `paths.py`."""
+    if entity := paths.referred(base.type):
+        return _reached(_rows(entity, base, node, scope), node, scope)
+    if name := paths.reference(base.type, node.field):
+        key = _field(base, replace(node, field=name), scope)
+        return _rows(paths.referred(key.type) or "", key, node, scope)
+    return _field(base, node, scope)
+
+
+def _field(base: Typed, node: Access, scope: Scope) -> Typed:
+    type_, field, run = _field_type(base.type, node), node.field, base.run
+    holder = base.type.of if base.type.kind == "list" and base.type.of else base.type
+    kept = holder.kind == "row"
+    if isinstance(node.base, Name) and node.base.name in scope.names:
+        slot, held = scope.names[node.base.name]
+        if held is base.type and (slot == ARGS or (held.kind == "row" and not held.nullable)):
+            return Typed(lambda env: env[slot][field], type_, kept)  # has every field, always
+    return Typed(lambda env: values.field_of(run(env), field), type_, kept)
+
+
+def _rows(entity: str, key: Typed, node: Node, scope: Scope) -> Typed:
+    """The row whose id the key is, or the rows of a list of them.
+
+    Null for an id of no row. A row that another refers to is there: where it is not, this call
+    has deleted it.
+    """
+    row = scope.entities.get(entity)
+    if row is None:
+        raise ExpressionError(f"unknown entity {entity!r}", node.position)
+    run = key.run
+    find = _finder(entity, kept=key.kept)
+    if key.type.kind != "list":
+        surely = key.kept and not key.type.nullable
+        return Typed(lambda env: find(env, run(env)), row if surely else nullable(row))
+
+    def find_all(env: Env) -> Any:
+        keys = run(env)
+        return None if keys is None else [find(env, wanted) for wanted in keys]
+
+    surely = key.kept and key.type.of is not None and not key.type.of.nullable
+    rows = list_of(row if surely else nullable(row))
+    return Typed(find_all, nullable(rows) if key.type.nullable else rows)
+
+
+def _finder(entity: str, *, kept: bool) -> Callable[[Env, Any], Any]:
+    def find(env: Env, key: Any) -> Any:
+        return env[STATE].get(entity, key) if isinstance(key, str) else None
+
+    def find_kept(env: Env, key: Any) -> Any:
+        found = find(env, key)
+        if found is None and key is not None:
+            words = f"{entity} {values.show_value(key)} was deleted by this call"
+            raise values.EvaluationError(words)
+        return found
+
+    return find_kept if kept else find
 
 
 def _field_type(base: Type, node: Access) -> Type:
@@ -143,15 +197,15 @@ def _field_type(base: Type, node: Access) -> Type:
     found = base.fields.get(node.field)
     if found is None:
         what = node.base.name if isinstance(node.base, Name) else base.entity or "the object"
-        raise ExpressionError(
-            f"{what} has no field {node.field!r}; it has {', '.join(base.fields) or 'none'}",
-            node.position,
-        )
+        words = f"{what} has no field {node.field!r}; it has {', '.join(base.fields) or 'none'}"
+        reached = paths.references(base)
+        words += f", and the rows {', '.join(reached)}" if reached else ""
+        raise ExpressionError(words, node.position)
     return nullable(found) if base.nullable else found
 
 
 def _condition(node: Node, scope: Scope, what: str) -> Callable[[Env], bool]:
-    run, type_ = compile_expression(node, scope)
+    run, type_, _ = compile_expression(node, scope)
     if type_.kind not in ("boolean", "any", "null"):
         raise ExpressionError(f"{what} needs true or false, got {type_}", node.position)
     if type_ == BOOLEAN:
@@ -163,7 +217,7 @@ def _unary(node: Unary, scope: Scope) -> Typed:
     if node.operator == "not":
         condition = _condition(node.operand, scope, "not")
         return Typed(lambda env: not condition(env), BOOLEAN)
-    run, type_ = compile_expression(node.operand, scope)
+    run, type_, _ = compile_expression(node.operand, scope)
     _need_number("-", type_, node)
     return Typed(lambda env: values.negate(run(env)), _plain_number(type_))
 
@@ -309,15 +363,11 @@ def _lookup(node: Call, scope: Scope) -> Typed:
         raise ExpressionError(
             f"write {usage} with one of {', '.join(map(repr, scope.entities))}", first.position
         )
-    run, type_ = compile_expression(node.arguments[1], scope)
-    if type_.kind not in TEXT_KINDS | {"any", "null"}:
-        raise ExpressionError(f"{usage} needs a key, which is text, got {type_}", node.position)
-
-    def find(env: Env) -> Any:
-        key = run(env)
-        return env[STATE].get(entity, key) if isinstance(key, str) else None
-
-    return Typed(find, nullable(scope.entities[entity]))
+    key = compile_expression(node.arguments[1], scope)
+    of = key.type.of if key.type.kind == "list" and key.type.of is not None else key.type
+    if of.kind not in TEXT_KINDS | {"any", "null"}:
+        raise ExpressionError(f"{usage} needs a key, which is text, got {of}", node.position)
+    return _rows(entity, key._replace(kept=False), node, scope)
 
 
 def _choice(node: Call, scope: Scope) -> Typed:
@@ -334,7 +384,7 @@ def _choice(node: Call, scope: Scope) -> Typed:
 def _pick(node: Call, scope: Scope) -> Typed:
     usage = "pick(rows, 'field', ...)"
     _need_count(node, usage, 2, _MOST_PICKED)
-    run, type_ = compile_expression(node.arguments[0], scope)
+    run, type_, _ = compile_expression(node.arguments[0], scope)
     names = [a.value if isinstance(a, Literal) else None for a in node.arguments[1:]]
     fields = [name for name in names if isinstance(name, str)]
     row = type_.of if type_.kind == "list" and type_.of is not None else type_

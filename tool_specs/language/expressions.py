@@ -13,8 +13,8 @@ means, and its types, is in `evaluation.py`.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ MAX_TOKENS = 400
 
 MAX_DEPTH = 24
 """Nesting of parentheses, calls, lists and unary signs."""
+
+MAX_CHAIN = 8
+"""Names after one another, each behind a dot: `ticket.showing.film.title` has three."""
 
 MAX_NUMBER = 2**53 - 1
 """Largest magnitude of a number: beyond it JSON readers disagree."""
@@ -205,8 +208,11 @@ class _Parser:
             if isinstance(operand, Literal) and type(operand.value) in (int, float):
                 return Literal(-operand.value, position=token.position)  # type: ignore[operator]
             return Unary("-", operand, position=token.position)
-        node = self.atom()
+        node, length = self.atom(), 0
         while dot := self.take("."):
+            length += 1
+            if length > MAX_CHAIN:
+                raise ExpressionError(f"over {MAX_CHAIN} dots in a row", dot.position)
             if self.token.kind not in ("name", "keyword"):
                 raise ExpressionError(
                     f"expected a field name after '.', found {self.token.text!r}",
@@ -340,6 +346,24 @@ def children_of(node: Node) -> tuple[Node, ...]:
         case Binary(left=left, right=right):
             return left, right
     return ()
+
+
+def rebuilt(node: Node, children: Sequence[Node]) -> Node:
+    """The node with other children in the order of `children_of`; itself if they are the same."""
+    if all(new is old for new, old in zip(children, children_of(node), strict=True)):
+        return node
+    match node:
+        case Access():
+            return replace(node, base=children[0])
+        case Call():
+            return replace(node, arguments=tuple(children))
+        case ListOf():
+            return replace(node, items=tuple(children))
+        case Unary():
+            return replace(node, operand=children[0])
+        case Binary():
+            return replace(node, left=children[0], right=children[1])
+    raise TypeError(f"no expression with children: {node!r}")
 
 
 def walk(node: Node) -> Iterator[Node]:

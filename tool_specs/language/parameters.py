@@ -20,7 +20,7 @@ from tool_specs.language.expressions import (
     children_of,
     walk,
 )
-from tool_specs.language.statements import Create, ForEach, Link, Read, Statement, Update
+from tool_specs.language.statements import Create, ForEach, Let, Link, Read, Statement, Update
 
 Path = tuple[str, ...]
 """Of a parameter: ("extras", "items", "amount") is the amount of each element of extras."""
@@ -81,8 +81,8 @@ def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
     read: set[Path] = set()
     for statement, _, tree, paths in _with_paths(spec.semantics, nodes):
         if not (
-            isinstance(statement, ForEach) and path_of(tree, paths)
-        ):  # what the body reads counts
+            isinstance(statement, ForEach | Let) and path_of(tree, paths)
+        ):  # what reads the name counts
             read.update(_reads(tree, paths))
     leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
     return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in read)]
@@ -114,6 +114,8 @@ def _with_paths(
         statement = statements[index]
         if isinstance(statement, ForEach) and (over := path_of(tree, paths)):
             paths[statement.bind] = (*over, "items")
+        if isinstance(statement, Let) and (path := path_of(tree, paths)):
+            paths[statement.bind] = path
         yield statement, where, tree, paths
 
 
