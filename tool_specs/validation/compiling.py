@@ -1,6 +1,6 @@
 """Mutants compiled: a mutant takes the same arguments as its tool, and need not read them all."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ class _MutantCompiler(Compiler):
         self.copy_slot = self.hidden(ANY)
 
     def program(self) -> Program:
-        steps = self.block(list(enumerate(self.spec.semantics)))
+        steps = self.block(list(enumerate(self.spec.semantics)), None)
         answer, _ = self.answer()
         return replace(
             self.original,
@@ -59,13 +59,10 @@ class _MutantCompiler(Compiler):
             return _finding_nothing(step, self.names, statement.bind)
         return step
 
-    def for_each(
-        self, s: ForEach, body: list[tuple[int, AnyStatement]]
-    ) -> CompiledStep | None:
+    def for_each(self, s: ForEach, body: Sequence[tuple[int, AnyStatement]]) -> CompiledStep:
         index = self.index
         step = super().for_each(s, body)
-        detached = step is not None and index in self.mutant.detached
-        return _detached(step, self.copy_slot) if detached else step
+        return _detached(step, self.copy_slot) if index in self.mutant.detached else step
 
     def expression(self, where: str, text: str) -> Typed:
         typed = super().expression(where, text)

@@ -3,7 +3,7 @@
 The two sides are measured by running the tool up to the statement, with a return of both sides in
 its place. One value that they read, of a row or an argument, is moved by a step and measured again,
 which gives the slope, and so the value at which the sides meet: exact where they are linear in it.
-Days and times are measured as numbers. A loop's body is not measured; random changes serve there.
+Days and times are measured as numbers, and the body of a loop in its first turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,19 @@ from tool_specs.language.expressions import (
     show,
     walk,
 )
-from tool_specs.language.statements import AnyStatement, Read, Return
+from tool_specs.language.statements import AnyStatement, ForEach, Let, Read, Return, When
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import Change, StateMaker
 from tool_specs.validation.near_values import moment_of
 from tool_specs.validation.trees import sites_of
 
 _ARITHMETIC = frozenset("+-*/")
-_MEASURED = 4
-"""Cases whose call is measured for one comparison."""
-_ROWS = 4
+_MEASURED = 2
+"""Successes, and as many failures at or after it, that are measured for one comparison."""
+_ROWS = 8
 """Rows tried for the one that a filter looks at."""
+_UNREAD = ("nothing in the semantics reads it", "leave this statement out")
+"""What a compiler says of what only the cut part of a tool reads."""
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -59,7 +61,7 @@ def edges_of(
     """For every comparison of the conditions of a statement, and of every value it computes."""
     good = [case for case in seen if not case.result.is_error]
     late = [c for c in seen if c.result.is_error and (c.result.statement or 0) >= index]
-    bases = (good + late)[:_MEASURED]
+    bases = good[:_MEASURED] + late[:_MEASURED]
     for number, where, tree in program.nodes:
         if number != index or where == "message":
             continue
@@ -78,8 +80,6 @@ def _edges(
     bases: Sequence[FuzzCase],
 ) -> Iterator[FuzzCase]:
     statement = program.spec.semantics[index]
-    if statement.inside is not None:
-        return
     for base in bases:
         for first in _candidates(statement, where, base, maker.domain):
             probe = _probe(program, index, node, first, maker.domain)
@@ -107,7 +107,7 @@ def _probe(
 ) -> _Probe | None:
     """None where the sides cannot be measured, as with a name that is taken."""
     spec = program.spec
-    before = list(spec.semantics[:index]) + ([first] if first is not None else [])
+    before = _flat(spec.semantics[:index]) + ([first] if first is not None else [])
     rows = {s.bind: s.entity for s in before if isinstance(s, Read) and s.key is not None}
     leaves = tuple(dict.fromkeys(_leaves(node, rows, domain)))
     value: dict[str, Any] = {"l": show(node.left), "r": show(node.right)}
@@ -116,8 +116,22 @@ def _probe(
     changed = spec.model_copy(update={"semantics": [*before, answer]})
     problems = Problems()
     found = compile_tools([changed], Entities.of(domain.file), problems).get(spec.name)
-    refused = [p for p in problems.found if "nothing in the semantics reads it" not in p]
+    refused = [p for p in problems.found if not p.endswith(_UNREAD)]
     return None if found is None or refused else _Probe(domain.with_tools([found]), leaves)
+
+
+def _flat(statements: Sequence[AnyStatement]) -> list[AnyStatement]:
+    """The way through all bodies: without their conditions, and with the first turn of a loop."""
+    names = {s.bind for s in statements if isinstance(s, When | ForEach)}
+    flat: list[AnyStatement] = []
+    for statement in statements:
+        if isinstance(statement, ForEach):
+            be = f"first({statement.over})"
+            flat.append(Let.model_validate({"op": "let", "as": statement.bind, "be": be}))
+        elif not isinstance(statement, When):
+            inside = None if statement.inside in names else statement.inside
+            flat.append(statement.model_copy(update={"inside": inside}))
+    return flat
 
 
 def _leaves(node: Node, rows: dict[str, str], domain: Domain) -> Iterator[_Leaf]:

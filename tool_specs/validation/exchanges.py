@@ -73,6 +73,10 @@ class Vocabulary:
                 return self.entities.get(name)
             case Call(function="lookup", arguments=(Literal(value=str(name)), *_)):
                 return name if name in self.file.entities else None
+            case Access(base=inner, field=field):
+                fields = self.file.entities[own].fields if (own := self.entity(inner)) else {}
+                step = fields.get(field) or fields.get(f"{field}_id")
+                return step.to if step is not None else None
         return None
 
     def kind(self, node: Node) -> str | None:
@@ -210,6 +214,14 @@ def _unary(site: Site, known: Vocabulary, settled: bool) -> _Made:
         yield _instead(node.operand, node), (node.operand,), True
 
 
+_ROWS = frozenset({"lookup", "first"})
+
+
+def _reads_of(node: Node) -> bool:
+    """Whether it reads fields of the row below it."""
+    return isinstance(node, Access) or (isinstance(node, Call) and node.function == "pick")
+
+
 _DROPPING = frozenset({"coalesce", "min", "max", "concat"})
 """Functions of any number of arguments: each of them can be left out."""
 
@@ -229,10 +241,12 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
-    elif _changes_nothing(node, known):
+    elif _changes_nothing(node, known) or _is_in_its_text(site, known):
         return  # proved, and no lie about anything
-    elif node.function == "lookup" and site.above and isinstance(site.above[0], Access):
-        return  # examined with the field that is read of it
+    elif node.function in _ROWS and site.above and _reads_of(site.above[0]):
+        return  # examined with what is read of it
+    elif node.function == "pick":
+        yield _without(node), (items[0], *_CONSTANTS), True
     elif items:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
         own = items[:1] if node.function not in _NAMING else items[1:]
@@ -244,6 +258,23 @@ def _changes_nothing(node: Call, known: Vocabulary) -> bool:
     if node.function == "date":
         return known.kind(node.arguments[0]) == "date"
     return node.function == "round" and _is_whole(node.arguments[0], known)
+
+
+def _is_in_its_text(site: Site, known: Vocabulary) -> bool:
+    """A day that is taken of a date-time for the second time: `days_between` takes it itself, and
+    the text of a date-time begins with it, so that `date(x) < d` is `x < d`, and `date(x) >= d` is
+    `x >= d`."""
+    assert isinstance(site.node, Call)
+    if site.node.function != "date" or not site.above:
+        return False
+    if isinstance(test := site.above[0], Call):
+        return test.function == "days_between"
+    if not isinstance(test, Binary):
+        return False
+    left, right = test.left is site.node, test.right is site.node
+    other = test.right if left else test.left
+    day = known.kind(other) == "date" or (isinstance(other, Call) and other.function == "date")
+    return day and ((left and test.operator in ("<", ">=")) or (right and test.operator in (">", "<=")))
 
 
 _WHOLE = frozenset({"count", "days_between", "minutes_between"})
@@ -274,7 +305,9 @@ def _access(site: Site, known: Vocabulary, settled: bool) -> _Made:
         given = spec is not None and spec.optional and spec.default is None
         if given and not _null_test(site):
             yield f"without looking at {show(node)!r}", _CONSTANTS, True
-    elif isinstance(node.base, Call):
+    elif isinstance(node.base, Call) or (
+        isinstance(node.base, Access) and known.entity(node.base) is not None
+    ):
         yield f"without {show(node)!r}", _CONSTANTS, True
     if others := known.others(node):
         moved = tuple(replace(node, field=name) for name in others)

@@ -32,12 +32,15 @@ from tool_specs.language.statements import (
     Create,
     Delete,
     ForEach,
+    Let,
     Link,
     Read,
     Require,
     Return,
     Statement,
     Update,
+    When,
+    body_of,
     expression_text,
 )
 from tool_specs.validation.exchanges import Vocabulary, exchanges_of
@@ -166,7 +169,8 @@ class _Maker:
         """Statements of the loop at `index`."""
         loop = self.spec.semantics[index]
         assert isinstance(loop, ForEach)
-        return [i for i, s in enumerate(self.spec.semantics) if s.inside == loop.bind and i > index]
+        below = list(enumerate(self.spec.semantics))[index + 1 :]
+        return [i for i, _ in body_of(loop, below)]
 
     def pairs(self) -> Iterator[Place]:
         """Two statements that write, which may undo each other: both without their effect."""
@@ -231,7 +235,8 @@ def _other_values(field: FieldSpec | None) -> list[Node]:
         return []
     members = list(map(Literal, field.values))
     day = [Literal("2000-01-01"), Literal("2000-01-01T00:00:00")]
-    return [*members, *(Literal(v) for v in (0, 1, False, True, "-")), *day, ListOf(())]
+    plain = [Literal(v) for v in (0, 1, False, True, "-")]
+    return [*members, *plain, *day, ListOf(()), ListOf((Literal("-"),))]
 
 
 def _entity_of(maker: _Maker, statement: Create | Update) -> str | None:
@@ -266,11 +271,15 @@ def _of_read(maker: _Maker, index: int, statement: Read) -> Iterator[Place]:
         mutant = maker.with_statement(index, {"where": "true"})
         if " and " not in statement.where:  # else term by term
             yield Place(index, words, "dead_filter", True, (mutant,))
+    entity = maker.file.entities.get(statement.entity)
     for i, key in enumerate(statement.order_by):
         rest = statement.order_by[:i] + statement.order_by[i + 1 :]
         turned = key.removeprefix("-") if key.startswith("-") else f"-{key}"
         other = (*statement.order_by[:i], turned, *statement.order_by[i + 1 :])
-        for words, keys in ((f"without {key!r}", rest), (f"with {turned!r}", other)):
+        changes = [(f"with {turned!r}", other)]
+        if entity is None or key != entity.key:  # rows come in the order of their keys (proved)
+            changes.append((f"without {key!r}", rest))
+        for words, keys in changes:
             mutant = maker.with_statement(index, {"order_by": keys})
             place = f"semantics[{index}].order_by {words}"
             yield Place(index, place, "dead_order", turned not in keys, (mutant,))
@@ -313,11 +322,19 @@ def _of_loop(maker: _Maker, index: int, statement: ForEach) -> Iterator[Place]:
     yield _gone(maker, index, maker.detached(index) if writes else empty)
 
 
-def _of_return(maker: _Maker, index: int, statement: Return) -> Iterator[Place]:
+def _of_when(maker: _Maker, index: int, statement: When) -> Iterator[Place]:
+    yield _gone(maker, index, maker.with_statement(index, {"that": "false"}))
+    words = f"semantics[{index}].that without {statement.that!r}"
+    mutant = maker.with_statement(index, {"that": "true"})
+    yield Place(index, words, "dead_term", True, (mutant,))
+
+
+def _of_value(maker: _Maker, index: int, statement: Let | Return) -> Iterator[Place]:
+    """Nothing but its expressions: what a tool gives a name or answers, it has to read."""
     return iter(())
 
 
-CONDITIONS = {(Require, "that"), (Read, "where")}
+CONDITIONS = {(Require, "that"), (Read, "where"), (When, "that")}
 """Members that are conditions: without one, the statement lets everything through."""
 
 _REASONS = {"where": "dead_filter", "limit": "dead_limit", "value": "dead_field"}
@@ -330,7 +347,9 @@ STATEMENTS: Mapping[type[Statement], Callable[[_Maker, int, Any], Iterator[Place
     Link: _of_write,
     Read: _of_read,
     ForEach: _of_loop,
-    Return: _of_return,
+    When: _of_when,
+    Let: _of_value,
+    Return: _of_value,
 }
 """By class of statement; what its expressions hold comes on top."""
 

@@ -13,12 +13,13 @@ from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Program
 from tool_specs.execution.statements import PAGE
+from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import Access, Literal, parse, walk
 from tool_specs.language.statements import ForEach, Read
 from tool_specs.validation.compiling import compiled_place
 from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.made_states import Change, StateMaker
 from tool_specs.validation.mutants import Place, expressions_of, places_of
 
 NUM_GENERAL, NUM_AIMED = 60, 300
@@ -85,7 +86,7 @@ def _more(
             return
         kept.append(case)
         yield case
-    about = _mentioned(program, [place for place, _ in alive])
+    about = _mentioned([place for place, _ in alive])
     for case in maker.cases(kept, NUM_AIMED, about) if alive else ():
         if not alive:
             return
@@ -104,6 +105,9 @@ def _directed(
     for index in indices:
         if any(place.index == index for place, _ in alive):
             yield from edges_of(program, index, maker, seen)
+    for name in sorted(program.hints.cursors):  # never drawn: only an earlier page gives one
+        for base in [case for case in seen if not case.result.is_error][:4]:
+            yield from maker.made(base, [Change("", "", name, "1")])
     for place, _ in list(alive):
         statement = program.spec.semantics[place.index]
         if place.reason == "dead_limit" and isinstance(statement, Read):
@@ -118,25 +122,30 @@ def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iter
         yield from maker.with_copies(base, read.entity, num_copies)
 
 
-def _mentioned(program: Program, places: Sequence[Place]) -> frozenset[str]:
-    return _mentioned_in(program, {place.index for place in places})
-
-
-def _mentioned_in(program: Program, indices: set[int]) -> frozenset[str]:
-    last = max(indices, default=0)
-    texts = [
-        text
-        for index, statement in enumerate(program.spec.semantics)
-        if index <= last and (statement.op == "require" or index in indices)
-        for _, text in expressions_of(statement)
-    ]
-    nodes = [node for text in texts for node in walk(parse(text))]
-    return frozenset(node.field for node in nodes if isinstance(node, Access))
+def _mentioned(places: Sequence[Place]) -> frozenset[str]:
+    """Names of fields and parameters in the statements of these places, as they are and as the
+    mutants have them, and in the conditions before them."""
+    found: set[str] = set()
+    for place in places:
+        for mutant in place.mutants[:2]:
+            found |= _names_before(mutant.spec, place.index)
+    return frozenset(found)
 
 
 def fields_before(program: Program, index: int) -> frozenset[str]:
     """Names of fields and parameters in a statement and in the conditions before it."""
-    return _mentioned_in(program, {index})
+    return _names_before(program.spec, index)
+
+
+def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
+    texts = [
+        text
+        for number, statement in enumerate(spec.semantics[: index + 1])
+        if statement.op in ("require", "when") or number == index
+        for _, text in expressions_of(statement)
+    ]
+    nodes = [node for text in texts for node in walk(parse(text))]
+    return frozenset(node.field for node in nodes if isinstance(node, Access))
 
 
 def _tells(changed: Domain, place: Place, program: Program, case: FuzzCase) -> bool:

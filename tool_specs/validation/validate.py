@@ -7,7 +7,7 @@ nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any, NamedTuple
 
 from records.seeds import rng_of
@@ -19,6 +19,7 @@ from tool_specs.language.domain_file import ToolSpec
 from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import Defect, FuzzCase, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.results import idle_results
 from tool_specs.validation.survivors import examined, fields_before
 
 CALLS_PER_TOOL = 250
@@ -35,11 +36,15 @@ SEARCH_CALLS = 400
 """Made cases that look for an error which the seed does not reach."""
 
 
+RESULT_CALLS = 200
+"""Made cases that look for another value of a result that has not changed yet."""
+
+
 class Validation(NamedTuple):
     reason: str | None
     """None for a valid tool; else does_not_compile, internal_error, bad_output, breaks_rule,
-    never_succeeds, changes_nothing, one_answer, error_not_reached, dead_statement, dead_filter or
-    dead_field."""
+    lifecycle_bypassed, never_succeeds, changes_nothing, one_answer, error_not_reached,
+    dead_statement, dead_filter, dead_term, dead_order, dead_field or constant_result."""
     details: tuple[str, ...]
     """Sentences for whoever wrote the tool."""
     calls: int
@@ -185,22 +190,5 @@ def _dead_parts(
             yield Defect(place.reason, f"{words}: is it needed?")
         else:
             report.survivors.append(words)
-    for one, other in _same_results(program.spec, found.cases):
-        words = f"the results {one} and {other} were the same in every call"
-        yield Defect("dead_field", words)
-
-
-def _same_results(spec: ToolSpec, cases: Iterable[FuzzCase]) -> list[tuple[str, str]]:
-    """Pairs of returned names whose values were equal in every success: to exchange them would
-    change no result."""
-    value = getattr(spec.semantics[-1], "value", None)
-    if not isinstance(value, dict):
-        return []
-    same = list(combinations(value, 2))
-    for case in cases:
-        if not same:
-            break
-        answer = case.result.observation
-        if not case.result.is_error:
-            same = [(one, other) for one, other in same if answer[one] == answer[other]]
-    return same
+    more = chain(maker.cases(report.cases, RESULT_CALLS), further)
+    yield from idle_results(program, domain.file, chain(found.cases, more))
