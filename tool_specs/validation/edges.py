@@ -27,8 +27,8 @@ from tool_specs.language.expressions import (
 from tool_specs.language.statements import AnyStatement, ForEach, Let, Read, Return, When
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import Change, StateMaker
+from tool_specs.validation.mutation.trees import sites_of
 from tool_specs.validation.near_values import moment_of
-from tool_specs.validation.trees import sites_of
 
 _ARITHMETIC = frozenset("+-*/")
 _MEASURED = 2

@@ -15,7 +15,7 @@ from tool_specs.language.expressions import Access, Literal, Name, parse
 from tool_specs.language.statements import Create, Return, Update
 from tool_specs.language.values import equal
 from tool_specs.validation.fuzzing import Defect, FuzzCase
-from tool_specs.validation.mutants import expressions_of
+from tool_specs.validation.mutation.mutants import expressions_of
 
 _PATH = tuple[str, ...]
 
@@ -30,9 +30,7 @@ class _Result(NamedTuple):
         return ".".join(self.path) or "answer"
 
 
-def idle_results(
-    program: Program, file: DomainFile, cases: Iterable[FuzzCase]
-) -> Iterator[Defect]:
+def idle_results(program: Program, file: DomainFile, cases: Iterable[FuzzCase]) -> Iterator[Defect]:
     """Of the successes among the cases, as many of which are asked for as it takes."""
     results = list(_results(program))
     said = _stored_constants(program) + _members(file)

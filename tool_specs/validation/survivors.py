@@ -16,11 +16,11 @@ from tool_specs.execution.statements import PAGE
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import Access, Literal, parse, walk
 from tool_specs.language.statements import ForEach, Read
-from tool_specs.validation.compiling import compiled_place
 from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import Change, StateMaker
-from tool_specs.validation.mutants import Place, expressions_of, places_of
+from tool_specs.validation.mutation.compiling import compiled_place
+from tool_specs.validation.mutation.mutants import Place, expressions_of, places_of
 
 NUM_GENERAL, NUM_AIMED = 60, 300
 """Made cases: about all that the tool mentions, and about what the survivors mention."""
@@ -101,23 +101,24 @@ def _directed(
 ) -> Iterator[FuzzCase]:
     """On the edges of the comparisons where mutants are alive, and with pages that are full."""
     seen = list(cases)
-    indices = {place.index: None for place, _ in alive}
+    indices = {place.statement: None for place, _ in alive}
     for index in indices:
-        if any(place.index == index for place, _ in alive):
+        if any(place.statement == index for place, _ in alive):
             yield from edges_of(program, index, maker, seen)
     for name in sorted(program.hints.cursors):  # never drawn: only an earlier page gives one
         for base in [case for case in seen if not case.result.is_error][:4]:
             yield from maker.made(base, [Change("", "", name, "1")])
     for place, _ in list(alive):
-        statement = program.spec.semantics[place.index]
+        statement = program.spec.semantics[place.statement]
         if place.reason == "dead_limit" and isinstance(statement, Read):
             yield from _full_pages(statement, seen, maker)
 
 
 def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
-    limit = parse(read.limit or "null")
-    known = isinstance(limit, Literal) and type(limit.value) is int and limit.value < PAGE
-    num_copies = limit.value + 1 if known else PAGE + 1
+    num_copies = PAGE + 1
+    match parse(read.limit or "null"):
+        case Literal(value=int(limit)) if limit < PAGE:
+            num_copies = limit + 1
     for base in [case for case in seen if not case.result.is_error][:4]:
         yield from maker.with_copies(base, read.entity, num_copies)
 
@@ -128,7 +129,7 @@ def _mentioned(places: Sequence[Place]) -> frozenset[str]:
     found: set[str] = set()
     for place in places:
         for mutant in place.mutants[:2]:
-            found |= _names_before(mutant.spec, place.index)
+            found |= _names_before(mutant.spec, place.statement)
     return frozenset(found)
 
 
@@ -151,7 +152,7 @@ def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
 def _tells(changed: Domain, place: Place, program: Program, case: FuzzCase) -> bool:
     """Whether the call ends otherwise for the mutant: another answer, or another state."""
     failed = case.result.statement
-    if failed is not None and failed < place.index and not _loops(program):
+    if failed is not None and failed < place.statement and not _loops(program):
         return False  # the call never came to the place
     name = program.spec.name
     environment = DomainEnvironment(changed, case.environment.state.snapshot())

@@ -6,7 +6,7 @@ run on the cases that fuzzing found: one that nothing tells from the tool shows 
 nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.validation.edges import edges_of
-from tool_specs.validation.fuzzing import Defect, FuzzCase, Fuzzer, ToolReport
+from tool_specs.validation.fuzzing import Defect, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.results import idle_results
 from tool_specs.validation.survivors import examined, fields_before
@@ -75,8 +75,13 @@ def validate_tools(
         first = report.defects[0].reason if report.defects else None
         details = tuple(defect.words for defect in report.defects)
         validations[name] = Validation(
-            first, details, report.calls, report.num_mutants, report.example,
-            tuple(report.survivors), tuple(report.unexamined),
+            first,
+            details,
+            report.calls,
+            report.num_mutants,
+            report.example,
+            tuple(report.survivors),
+            tuple(report.unexamined),
         )
     return validations
 
@@ -109,7 +114,7 @@ def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -
         report.defect("one_answer", "its answer does not depend on the state")
     if not report.cases:
         return
-    rng = rng_of(fuzzer.domain.name, "made_states", report.name)
+    rng = rng_of(fuzzer.domain.name, f"made_states:{report.name}")
     maker = StateMaker(fuzzer.domain, program, rng)
     for index, code in _unreached(fuzzer, report, maker):
         words = f"semantics[{index}] {code} never happened in {report.calls} calls"
@@ -156,9 +161,7 @@ def _with_gaps(environment: DomainEnvironment) -> DomainEnvironment:
     return environment
 
 
-def _unreached(
-    fuzzer: Fuzzer, report: ToolReport, maker: StateMaker
-) -> Iterator[tuple[int, str]]:
+def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterator[tuple[int, str]]:
     """Errors that no made state reaches either. Cases of those that are reached are kept."""
     program = fuzzer.domain.programs[report.name]
     for index, code in program.errors:

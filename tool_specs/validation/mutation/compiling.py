@@ -11,7 +11,7 @@ from tool_specs.language.evaluation import STATE, Env, Typed
 from tool_specs.language.schemas import SchemaError
 from tool_specs.language.statements import AnyStatement, ForEach, Read, Statement
 from tool_specs.language.types import ANY
-from tool_specs.validation.mutants import Mutant, Place
+from tool_specs.validation.mutation.mutants import Mutant, Place
 
 
 def compiled_place(original: Program, place: Place, entities: Entities) -> Program | None:

@@ -6,10 +6,9 @@ Every class of nodes has its maker here, and one without is an error, not a gap.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
 from tool_specs.language.expressions import (
     COMPARISONS,
     Access,
@@ -21,12 +20,17 @@ from tool_specs.language.expressions import (
     Node,
     Unary,
     show,
-    terms,
-    walk,
 )
-from tool_specs.validation.trees import Site, TreePath, sites_of
+from tool_specs.validation.mutation.equivalences import (
+    NULL,
+    changes_nothing,
+    is_idle_conversion,
+    is_implied,
+)
+from tool_specs.validation.mutation.trees import Site, TreePath, sites_of
+from tool_specs.validation.mutation.vocabulary import Vocabulary
 
-TRUE, FALSE, NULL = Literal(True), Literal(False), Literal(None)
+TRUE, FALSE = Literal(True), Literal(False)
 
 _CONSTANTS = (NULL, Literal(0), Literal("-"), FALSE, ListOf(()))
 """What takes over where nothing else of the place compiles: one of each kind of value."""
@@ -42,66 +46,6 @@ class Exchange(NamedTuple):
     alternatives: tuple[Node, ...]
     """For the node at `path`: the first that compiles is run."""
     grave: bool
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What a tool of a domain names, and what it could have named instead."""
-
-    file: DomainFile
-    params: Mapping[str, ParamSpec]
-    entities: Mapping[str, str]
-    """Name -> entity of the row, or the rows, that it holds: bindings, and candidates of reads."""
-    members: Mapping[str, tuple[str, ...]]
-    """Member of an enum -> the others of the enums that have it."""
-
-    @classmethod
-    def of(cls, spec: ToolSpec, file: DomainFile, bound: Mapping[str, str]) -> "Vocabulary":
-        members: dict[str, dict[str, None]] = {}
-        enums = [f.values for entity in file.entities.values() for f in entity.fields.values()]
-        for values in (*enums, *(p.values for p in spec.params.values())):
-            for value in values:
-                members.setdefault(value, {}).update(dict.fromkeys(v for v in values if v != value))
-        entities = {name: name for name in file.entities} | dict(bound)
-        others = {name: tuple(found) for name, found in members.items()}
-        return cls(file, spec.params, entities, others)
-
-    def entity(self, base: Node) -> str | None:
-        """Of the row that the expression stands for, where its form tells."""
-        match base:
-            case Name(name=name):
-                return self.entities.get(name)
-            case Call(function="lookup", arguments=(Literal(value=str(name)), *_)):
-                return name if name in self.file.entities else None
-            case Access(base=inner, field=field):
-                fields = self.file.entities[own].fields if (own := self.entity(inner)) else {}
-                step = fields.get(field) or fields.get(f"{field}_id")
-                return step.to if step is not None else None
-        return None
-
-    def kind(self, node: Node) -> str | None:
-        """Type of the field or parameter that the expression reads, where its form tells."""
-        if not isinstance(node, Access):
-            return None
-        if node.base == Name("args"):
-            return self.params[node.field].type if node.field in self.params else None
-        entity = self.entity(node.base)
-        found = self.file.entities[entity].fields.get(node.field) if entity else None
-        return found.type if found is not None else None
-
-    def others(self, node: Access) -> tuple[str, ...]:
-        """Names of the same kind that could stand in its place."""
-        if node.base == Name("args"):
-            own = self.params.get(node.field)
-            kinds = {name: (p.type, p.ref, p.values) for name, p in self.params.items()}
-        else:
-            entity = self.entity(node.base)
-            fields = self.file.entities[entity].fields if entity else {}
-            own = fields.get(node.field)
-            kinds = {name: (f.type, f.to, f.values) for name, f in fields.items()}
-        if own is None:
-            return ()
-        return tuple(n for n in kinds if n != node.field and kinds[n] == kinds[node.field])
 
 
 def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[Exchange]:
@@ -145,7 +89,7 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
     assert isinstance(node, Binary)
     if node.operator not in COMPARISONS:
         for part, rest in ((node.left, node.right), (node.right, node.left)):
-            if not (node.operator == "and" and _is_said_by(part, site)):
+            if not (is_implied(part, rest, site, known)):
                 yield _without(part), (rest, *_CONSTANTS), True
         return
     yield from _truths(node, settled)
@@ -155,47 +99,6 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
     elif node.operator == "starts_with":
         moved = replace(node, operator="contains")
         yield _instead(moved, node), (moved,), False
-
-
-def _is_said_by(part: Node, site: Site) -> bool:
-    """Whether `part` is a test against null of what another term of the same `and` compares: no
-    comparison with null holds, so that leaving the test out changes nothing (proved)."""
-    match part:
-        case Binary(operator="!=", left=tested, right=Literal(value=None)):
-            pass
-        case Binary(operator="!=", left=Literal(value=None), right=tested):
-            pass
-        case _:
-            return False
-    top: Node = site.node
-    for above in site.above:
-        if not (isinstance(above, Binary) and above.operator == "and"):
-            break
-        top = above
-    return any(_fails_on_null(term, tested) for term in terms(top) if term is not part)
-
-
-_PASSING_ON = frozenset({"date", "add_days", "add_minutes", "days_between", "minutes_between"})
-
-
-def _fails_on_null(term: Node, tested: Node) -> bool:
-    """A comparison that does not hold where `tested` is null."""
-    if not isinstance(term, Binary) or term.operator in ("and", "or", "!=", "in"):
-        return False
-    for side, other in ((term.left, term.right), (term.right, term.left)):
-        own = not any(isinstance(node, Access) or node == NULL for node in walk(other))
-        if _hands_on(side, tested) and (own or term.operator != "=="):
-            return True
-    return False
-
-
-def _hands_on(node: Node, tested: Node) -> bool:
-    """Whether it is null where `tested` is."""
-    if node == tested:
-        return True
-    if isinstance(node, Call) and node.function in _PASSING_ON:
-        return any(_hands_on(argument, tested) for argument in node.arguments)
-    return isinstance(node, Access) and _hands_on(node.base, tested)
 
 
 def _truths(node: Node, settled: bool) -> _Made:
@@ -241,7 +144,7 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
-    elif _changes_nothing(node, known) or _is_in_its_text(site, known):
+    elif is_idle_conversion(site, known):
         return  # proved, and no lie about anything
     elif node.function in _ROWS and site.above and _reads_of(site.above[0]):
         return  # examined with what is read of it
@@ -251,50 +154,6 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
         own = items[:1] if node.function not in _NAMING else items[1:]
         yield f"without {node.function}()", (*own, *_CONSTANTS), False
-
-
-def _changes_nothing(node: Call, known: Vocabulary) -> bool:
-    """A conversion of what has the type already: the day of a date, a whole number rounded."""
-    if node.function == "date":
-        return known.kind(node.arguments[0]) == "date"
-    return node.function == "round" and _is_whole(node.arguments[0], known)
-
-
-def _is_in_its_text(site: Site, known: Vocabulary) -> bool:
-    """A day that is taken of a date-time for the second time: `days_between` takes it itself, and
-    the text of a date-time begins with it, so that `date(x) < d` is `x < d`, and `date(x) >= d` is
-    `x >= d`."""
-    assert isinstance(site.node, Call)
-    if site.node.function != "date" or not site.above:
-        return False
-    if isinstance(test := site.above[0], Call):
-        return test.function == "days_between"
-    if not isinstance(test, Binary):
-        return False
-    left, right = test.left is site.node, test.right is site.node
-    other = test.right if left else test.left
-    day = known.kind(other) == "date" or (isinstance(other, Call) and other.function == "date")
-    return day and ((left and test.operator in ("<", ">=")) or (right and test.operator in (">", "<=")))
-
-
-_WHOLE = frozenset({"count", "days_between", "minutes_between"})
-
-
-def _is_whole(node: Node, known: Vocabulary) -> bool:
-    match node:
-        case Literal(value=value):
-            return type(value) is int
-        case Access():
-            return known.kind(node) == "integer"
-        case Unary(operator="-", operand=operand):
-            return _is_whole(operand, known)
-        case Binary(operator="+" | "-" | "*", left=left, right=right):
-            return _is_whole(left, known) and _is_whole(right, known)
-        case Call(function="sum" | "min" | "max" | "coalesce", arguments=items):
-            return all(_is_whole(item, known) for item in items)
-        case Call(function=function):
-            return function in _WHOLE
-    return False
 
 
 def _access(site: Site, known: Vocabulary, settled: bool) -> _Made:
@@ -325,7 +184,9 @@ def _null_test(site: Site) -> bool:
 def _name(site: Site, known: Vocabulary, settled: bool) -> _Made:
     assert isinstance(site.node, Name)
     # rows of a read, or of a loop, are examined with the statement that binds them
-    if site.node.name not in known.entities and not any(isinstance(a, Access) for a in site.above[:1]):
+    if site.node.name not in known.entities and not any(
+        isinstance(a, Access) for a in site.above[:1]
+    ):
         yield f"without {show(site.node)!r}", (ListOf(()), *_CONSTANTS), True
 
 
@@ -347,7 +208,7 @@ def _literal(site: Site, known: Vocabulary, settled: bool) -> _Made:
         moved: tuple[Node, ...] = (Literal(not value),)
     elif isinstance(value, int | float):
         rounding = [a for a in above if isinstance(a, Call) and a.function == "round"]
-        if rounding and _changes_nothing(rounding[0], known):
+        if rounding and changes_nothing(rounding[0], known):
             return
         moved = (Literal(value - 1), Literal(value + 1))
     elif isinstance(value, str):

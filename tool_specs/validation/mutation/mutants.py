@@ -43,8 +43,9 @@ from tool_specs.language.statements import (
     body_of,
     expression_text,
 )
-from tool_specs.validation.exchanges import Vocabulary, exchanges_of
-from tool_specs.validation.trees import sites_of, with_node
+from tool_specs.validation.mutation.exchanges import exchanges_of
+from tool_specs.validation.mutation.trees import sites_of, with_node
+from tool_specs.validation.mutation.vocabulary import Vocabulary
 
 MAX_PAIRS = 15
 """Pairs of writing statements of one tool."""
@@ -61,8 +62,8 @@ class Mutant:
 
 
 class Place(NamedTuple):
-    index: int
-    """Of the statement, the first of two."""
+    statement: int
+    """Index of the statement, the first of two."""
     words: str
     """What is done there, such as `semantics[2] without 'args.day != null'`."""
     reason: str
@@ -240,9 +241,7 @@ def _other_values(field: FieldSpec | None) -> list[Node]:
 
 
 def _entity_of(maker: _Maker, statement: Create | Update) -> str | None:
-    return (
-        statement.entity if isinstance(statement, Create) else maker.rows.get(statement.target)
-    )
+    return statement.entity if isinstance(statement, Create) else maker.rows.get(statement.target)
 
 
 def _pairs(
