@@ -161,7 +161,7 @@ def _meeting(probe: _Probe, base: FuzzCase, maker: StateMaker) -> Iterator[FuzzC
         old = maker.present(base, change)
         if isinstance(old, str) and moment_of(old) is None:
             yield from _copied(answer, change, base, maker)
-        elif old is not None and not isinstance(old, bool):
+        elif type(old) in (int, float, str):
             yield from _solved(probe, answer, change, old, base, maker)
 
 

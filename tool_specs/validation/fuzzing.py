@@ -64,8 +64,8 @@ class ToolReport:
     answers: set[str] = field(default_factory=set)
     """A few different answers of successful calls: one alone does not depend on the state."""
     num_mutants: int = 0
-    made: list[int] = field(default_factory=list)
-    """Statements whose failure was reached only from states made for the purpose."""
+    made: list[str] = field(default_factory=list)
+    """Errors that only a state made for the purpose reaches."""
     survivors: list[str] = field(default_factory=list)
     unexamined: list[str] = field(default_factory=list)
 

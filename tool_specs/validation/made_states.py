@@ -125,6 +125,19 @@ class StateMaker:
                 if case := self._called(environment, base.arguments, touched):
                     yield case
 
+    def twins(self, base: FuzzCase, entity: str, field: str) -> Iterator[FuzzCase]:
+        """For each of the first rows, the case with one more that differs from it in the field
+        alone: an order by it shows."""
+        rows, spec = base.environment.rows(entity), self.domain.entities[entity]
+        values = list(dict.fromkeys(row[field] for row in rows))[:_FIRST_ROWS]
+        for row in rows[:_FIRST_ROWS]:
+            for value in [value for value in values if value != row[field]][:2]:
+                environment = base.environment.snapshot()
+                twin = {**row, field: value}
+                if field != spec.key and self._copy(entity, twin, environment.state, 1):
+                    if case := self._called(environment, base.arguments, ()):
+                        yield case
+
     def _one_of(self, grounds: Sequence[_Ground]) -> _Ground:
         good = [g for g in grounds if not g.case.result.is_error]
         return self.rng.choice(good if good and self.rng.random() < 0.6 else grounds)

@@ -7,10 +7,10 @@ that an author can act upon, with the number of cases in which it made no differ
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.programs import Entities, Program
 from tool_specs.execution.statements import PAGE
 from tool_specs.language.domain_file import ToolSpec
@@ -112,6 +112,11 @@ def _directed(
         statement = program.spec.semantics[place.statement]
         if place.reason == "dead_limit" and isinstance(statement, Read):
             yield from _full_pages(statement, seen, maker)
+        if place.reason == "dead_order" and isinstance(statement, Read):
+            good = [case for case in seen if not case.result.is_error]
+            for base in good[:4]:
+                for key in statement.order_by:
+                    yield from maker.twins(base, statement.entity, key.removeprefix("-"))
 
 
 def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
@@ -157,7 +162,26 @@ def _tells(changed: Domain, place: Place, program: Program, case: FuzzCase) -> b
     name = program.spec.name
     environment = DomainEnvironment(changed, case.environment.state.snapshot())
     other, mine = environment.call(name, case.arguments), case.result
-    return (other.observation, other.hash_after) != (mine.observation, mine.hash_after)
+    if (other.observation, other.hash_after) == (mine.observation, mine.hash_after):
+        return False
+    return _in_short(other) != _in_short(mine)
+
+
+def _in_short(result: CallResult) -> Any:
+    """Answer and changes, floats rounded: what is taken away as it was added is back."""
+    changes = [
+        (c["op"], c["entity"], c["id"], _rounded(c["before"]), _rounded(c["after"]))
+        for c in result.diff
+    ]
+    return _rounded(result.observation), [c for c in changes if c[3] != c[4]]
+
+
+def _rounded(value: Any) -> Any:
+    if type(value) is float:
+        return round(value, 9)
+    if type(value) is dict:
+        return {name: _rounded(member) for name, member in value.items()}
+    return [_rounded(item) for item in value] if type(value) is list else value
 
 
 def _loops(program: Program) -> bool:

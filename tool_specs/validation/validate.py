@@ -55,6 +55,8 @@ class Validation(NamedTuple):
     """Bounds, constants and names that no case told from their neighbours."""
     unexamined: tuple[str, ...] = ()
     """Places of which no mutant compiles."""
+    made_for: tuple[str, ...] = ()
+    """Errors that only a state made for the purpose reaches."""
 
 
 def validate_tools(
@@ -82,6 +84,7 @@ def validate_tools(
             report.example,
             tuple(report.survivors),
             tuple(report.unexamined),
+            tuple(report.made),
         )
     return validations
 
@@ -172,7 +175,7 @@ def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterato
         for case in chain(on_edges, maker.cases(report.cases, SEARCH_CALLS, about)):
             if case.result.statement == index and case.result.error_code == code:
                 report.reached[index] += 1
-                report.made.append(index)
+                report.made.append(f"semantics[{index}] {code}")
                 report.cases.append(case)
                 break
         else:

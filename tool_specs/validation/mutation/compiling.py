@@ -1,11 +1,12 @@
 """Mutants compiled: a mutant takes the same arguments as its tool, and need not read them all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tool_specs.execution.compiler import Compiler
 from tool_specs.execution.programs import Entities, Problems, Program
+from tool_specs.execution.state import State
 from tool_specs.execution.statements import CompiledStep
 from tool_specs.language.evaluation import STATE, Env, Typed
 from tool_specs.language.schemas import SchemaError
@@ -54,7 +55,7 @@ class _MutantCompiler(Compiler):
     def step(self, statement: Statement) -> CompiledStep | None:
         step, index = super().step(statement), self.index
         if step is not None and index in self.mutant.detached:
-            return _detached(step, self.copy_slot)
+            return self.detached(step)
         if step is not None and index in self.mutant.emptied and isinstance(statement, Read):
             return _finding_nothing(step, self.names, statement.bind)
         return step
@@ -62,7 +63,11 @@ class _MutantCompiler(Compiler):
     def for_each(self, s: ForEach, body: Sequence[tuple[int, AnyStatement]]) -> CompiledStep:
         index = self.index
         step = super().for_each(s, body)
-        return _detached(step, self.copy_slot) if index in self.mutant.detached else step
+        return self.detached(step) if index in self.mutant.detached else step
+
+    def detached(self, step: CompiledStep) -> CompiledStep:
+        rows = [slot for slots in self.row_slots.values() for slot in slots]
+        return _detached(step, self.copy_slot, rows)
 
     def expression(self, where: str, text: str) -> Typed:
         typed = super().expression(where, text)
@@ -71,18 +76,33 @@ class _MutantCompiler(Compiler):
         return typed
 
 
-def _detached(step: CompiledStep, slot: int) -> CompiledStep:
-    """The step on a copy of the state, which all such steps of a call share and nobody keeps."""
+class _Aside(NamedTuple):
+    """What the steps of one call that leave no trace work on."""
+
+    state: State
+    rows: dict[int, Any]
+    """Slots that hold other rows there than outside."""
+
+
+def _detached(step: CompiledStep, slot: int, rows: Iterable[int]) -> CompiledStep:
+    """The step on a copy of the state, which all such steps of a call share and nobody keeps. What
+    held rows before holds the same ones afterwards; what the step binds stays bound."""
+    row_slots = tuple(rows)
 
     def run(env: Env) -> None:
-        state = env[STATE]
-        if env[slot] is None:
-            env[slot] = state.snapshot()
-        env[STATE] = env[slot]
+        state, aside = env[STATE], env[slot]
+        if aside is None:
+            aside = env[slot] = _Aside(state.snapshot(), {})
+        outside = {s: held for s in row_slots if (held := env[s]) is not None}
+        for s, held in outside.items():  # lists are changed in place: those outside are put away
+            env[s] = aside.rows.get(s, list(held) if type(held) is list else held)
+        env[STATE] = aside.state
         try:
             step(env)
         finally:
             env[STATE] = state
+            for s, held in outside.items():
+                aside.rows[s], env[s] = env[s], held
 
     return run
 

@@ -9,7 +9,7 @@ What a limit settles, and the order of keys, is with the statement (`mutants.py`
 """
 
 from tool_specs.language.expressions import Access, Binary, Call, Literal, Node, Unary, terms, walk
-from tool_specs.validation.mutation.trees import Site
+from tool_specs.validation.mutation.trees import Site, TreePath
 from tool_specs.validation.mutation.vocabulary import Vocabulary
 
 NULL = Literal(None)
@@ -21,9 +21,17 @@ def is_idle_conversion(site: Site, known: Vocabulary) -> bool:
     return changes_nothing(site.node, known) or _is_in_its_text(site, known)
 
 
-def is_implied(part: Node, rest: Node, site: Site, known: Vocabulary) -> bool:
-    """Whether the `and` or `or` at the site is the same without `part`, one of its two sides."""
-    return _is_said_by(part, site) or _is_said_again(part, rest, site.node, known)
+def implied_sides(site: Site, known: Vocabulary) -> list[TreePath]:
+    """Paths of the sides of an `and` or `or` without which it is the same."""
+    node = site.node
+    if not isinstance(node, Binary) or node.operator not in ("and", "or"):
+        return []
+    sides = (("left", node.left, node.right), ("right", node.right, node.left))
+    return [
+        (*site.path, (name, None))
+        for name, part, rest in sides
+        if _is_said_by(part, site) or _is_said_again(part, rest, node, known)
+    ]
 
 
 def changes_nothing(node: Call, known: Vocabulary) -> bool:

@@ -24,8 +24,8 @@ from tool_specs.language.expressions import (
 from tool_specs.validation.mutation.equivalences import (
     NULL,
     changes_nothing,
+    implied_sides,
     is_idle_conversion,
-    is_implied,
 )
 from tool_specs.validation.mutation.trees import Site, TreePath, sites_of
 from tool_specs.validation.mutation.vocabulary import Vocabulary
@@ -50,7 +50,11 @@ class Exchange(NamedTuple):
 
 def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[Exchange]:
     """Of every node of the tree. `condition`: the whole is one, as of a require or a filter."""
+    needless: list[TreePath] = []
     for site in sites_of(tree):
+        if any(site.path[: len(path)] == path for path in needless):
+            continue  # whatever stands there, the whole is the same
+        needless += implied_sides(site, known)
         maker = MAKERS.get(type(site.node))
         if maker is None:
             raise TypeError(f"no mutants are made of {type(site.node).__name__}; add its maker")
@@ -88,8 +92,10 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
     node = site.node
     assert isinstance(node, Binary)
     if node.operator not in COMPARISONS:
-        for part, rest in ((node.left, node.right), (node.right, node.left)):
-            if not (is_implied(part, rest, site, known)):
+        needless = implied_sides(site, known)
+        sides = (("left", node.left, node.right), ("right", node.right, node.left))
+        for name, part, rest in sides:
+            if (*site.path, (name, None)) not in needless:
                 yield _without(part), (rest, *_CONSTANTS), True
         return
     yield from _truths(node, settled)
@@ -146,7 +152,7 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
     elif is_idle_conversion(site, known):
         return  # proved, and no lie about anything
-    elif node.function in _ROWS and site.above and _reads_of(site.above[0]):
+    elif node.function in _ROWS and any(map(_reads_of, site.above[:1])):
         return  # examined with what is read of it
     elif node.function == "pick":
         yield _without(node), (items[0], *_CONSTANTS), True
