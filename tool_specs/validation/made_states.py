@@ -120,23 +120,26 @@ class StateMaker:
         """For each of the first rows of the entity, the case with so many more like it."""
         for row in base.environment.rows(entity)[:_FIRST_ROWS]:
             environment = base.environment.snapshot()
-            if self._copy(entity, row, environment.state, num_copies):
-                touched = dict.fromkeys([(entity, row[self.domain.entities[entity].key])])
-                if case := self._called(environment, base.arguments, touched):
-                    yield case
+            made = self._copy(entity, row, environment.state, num_copies)
+            touched = [(entity, key) for key in made]
+            case = self._called(environment, base.arguments, touched) if made else None
+            if case is not None:
+                yield case
 
     def twins(self, base: FuzzCase, entity: str, field: str) -> Iterator[FuzzCase]:
         """For each of the first rows, the case with one more that differs from it in the field
         alone: an order by it shows."""
-        rows, spec = base.environment.rows(entity), self.domain.entities[entity]
+        rows = base.environment.rows(entity)
         values = list(dict.fromkeys(row[field] for row in rows))[:_FIRST_ROWS]
         for row in rows[:_FIRST_ROWS]:
             for value in [value for value in values if value != row[field]][:2]:
                 environment = base.environment.snapshot()
                 twin = {**row, field: value}
-                if field != spec.key and self._copy(entity, twin, environment.state, 1):
-                    if case := self._called(environment, base.arguments, ()):
-                        yield case
+                made = self._copy(entity, twin, environment.state, 1)
+                touched = [(entity, key) for key in made]
+                case = self._called(environment, base.arguments, touched) if made else None
+                if case is not None:
+                    yield case
 
     def _one_of(self, grounds: Sequence[_Ground]) -> _Ground:
         good = [g for g in grounds if not g.case.result.is_error]
@@ -224,7 +227,7 @@ class StateMaker:
         if row is None:
             return False
         if not slot.field:
-            return self._copy(slot.entity, row, call.state, self.rng.choice(self.copies))
+            return bool(self._copy(slot.entity, row, call.state, self.rng.choice(self.copies)))
         value = self.values.choice(spec.fields[slot.field], slot.field, call, null=True)
         return self._store(call.state, Change(*slot, value))
 
@@ -243,16 +246,17 @@ class StateMaker:
             return False
         return True
 
-    def _copy(self, entity: str, row: EntityRow, state: State, num_copies: int) -> bool:
-        """More rows that are like this one: pages fill up, and sums and orders get ties."""
+    def _copy(self, entity: str, row: EntityRow, state: State, num_copies: int) -> list[str]:
+        """Keys of more rows that are like this one: pages fill up, and sums and orders get ties.
+        None where the tool itself would have to make the keys."""
         spec = self.domain.entities[entity]
         if spec.prefix is None:
-            return False
+            return []
         number = max(state.tables[entity].last_number(spec.prefix), 1000)
-        for i in range(num_copies):
-            key = f"{spec.prefix}{number + 1 + i}"
+        made = [f"{spec.prefix}{number + 1 + i}" for i in range(num_copies)]
+        for key in made:
             state.put(entity, key, {**row, spec.key: key})
-        return True
+        return made
 
     def _allowed(self, state: State, touched: Collection[tuple[str, str]]) -> bool:
         """Whether refs point at rows and rules hold: for the changed rows, and for every row of a

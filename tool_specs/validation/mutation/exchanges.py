@@ -142,6 +142,8 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
     if node.function == "now":
         later = Call("add_days", (node, Literal(1)))
         yield "a day later", (later,), False
+    elif not items:
+        return
     elif node.function == "if" and len(items) == 3:
         yield f"without its case {show(items[1])!r}", (items[2],), True
         yield f"without its case {show(items[2])!r}", (items[1],), True
@@ -156,9 +158,9 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
         return  # examined with what is read of it
     elif node.function == "pick":
         yield _without(node), (items[0], *_CONSTANTS), True
-    elif items:
+    else:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
-        own = items[:1] if node.function not in _NAMING else items[1:]
+        own = items[1:] if node.function in _NAMING else items[:1]
         yield f"without {node.function}()", (*own, *_CONSTANTS), False
 
 
