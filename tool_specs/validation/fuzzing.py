@@ -177,13 +177,13 @@ class Fuzzer:
             report.defect("bad_output", f"answers what its output schema refuses: {problem}")
         if not result.diff:
             return True
-        for words in self.guard.bypassed(result.diff, case.environment.state, after.state):
-            report.defect("lifecycle_bypassed", words)
         broken = list(broken_in(after.state, self.domain.file, self.domain.invariants))
         for path, words in broken:
             shown = json.dumps(case.arguments)
             place = path.removeprefix("seed.")
             report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
+        for words in self.guard.bypassed(result.diff, case.environment.state, after.state):
+            report.defect("lifecycle_bypassed", words)
         return not broken
 
     def note_error(self, report: ToolReport, case: FuzzCase) -> None:
