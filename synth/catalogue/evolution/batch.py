@@ -15,12 +15,13 @@ from records.seeds import rng_of, seed_of
 from synth.catalogue.evolution.cells import EvolutionCell, cell_of, cells_of, emptiest
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.snapshot import KnownTool
+from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
 from synth.catalogue.proposals.wire import ProposalWire, WireError, wire_of
 from synth.prompts.templates import version_of
 from tool_specs.domains.domain import Domain
 from tool_specs.language.statements import WRITING_OPS
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same answers would give other rows."""
 
 EvolveOperator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
@@ -100,6 +101,8 @@ def base_of(config: EvolveConfig) -> str:
     prompts = {operator: prompt_version(operator) for operator in OPERATORS}
     younger = config.ADDED_LATER.keys() - {"prompts"}  # whose versions are there already
     changed = {k: v for k, v in config.identity().items() if k in younger}
+    if config.judges_descriptions:
+        changed |= {"judge": config.roles["judge"].identity(), "described": version_of(DESCRIBED)}
     return digest(
         *("evolve", STAGE_VERSION, config.seed, config.batch_size, generator.identity(), prompts),
         *([changed] if changed else []),
