@@ -1,0 +1,292 @@
+"""Grow a domain's seed to a number of rows, entity by entity, those that others refer to first.
+
+Every row is checked as it is taken: its fields, the domain's rules, the names of the seed's rows,
+and what the seed's rows have in common. A rule that no candidate keeps is an error that names it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from random import Random
+from typing import Any
+
+from records.errors import ConfigError
+from records.seeds import seed_of
+from records.tables.splits import Split
+from tool_specs.execution.fields import RowCheck
+from tool_specs.execution.invariants import Invariants, broken_in
+from tool_specs.execution.state import EntityRow, State
+from tool_specs.growth.candidates import FREEDOM, Kin, RowSource
+from tool_specs.growth.relations import Tally, relations_of, single_refs, tallies_of
+from tool_specs.growth.texts import NoValueError
+from tool_specs.language.domain_file import DomainFile
+from tool_specs.language.values import EvaluationError
+
+PATTERNS_TRIED = 6
+"""Seed rows that are taken as the pattern of one row before it is left out."""
+
+PER_LEVEL = 2.5
+"""How many times faster an entity grows than those that it refers to."""
+
+FIRST_NUMBER = 1001
+"""Of ids, where no row of the seed has a number."""
+
+_GAP_SHARE = 0.03
+"""How often ids skip a few numbers, as they do where rows were deleted."""
+
+
+@dataclass
+class GrownRows:
+    """What has grown, and what did not."""
+
+    rows: dict[str, dict[str, EntityRow]]
+    partitioned: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Entity -> fields whose new values belong to one split each."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Entity -> rows that were wanted and for which no free name or partner was left."""
+
+
+def grow(
+    file: DomainFile,
+    seed: State,
+    invariants: Invariants,
+    *,
+    rows: int,
+    number: int,
+    split: Split,
+) -> GrownRows:
+    """The seed's rows, unchanged, and as many further ones as make `rows` of them, or fewer where
+    an entity runs out of rows that people could tell apart. The same arguments give the same rows.
+
+    Raises ConfigError that names a rule of the domain which no candidate keeps.
+    """
+    return _Growth(file, seed, invariants, rows, number, split).run()
+
+
+class _Growth:
+    def __init__(
+        self,
+        file: DomainFile,
+        seed: State,
+        invariants: Invariants,
+        rows: int,
+        number: int,
+        split: Split,
+    ) -> None:
+        self.file, self.invariants, self.split = file, invariants, split
+        self._item = f"{file.domain}\x1f{rows}\x1f{number}\x1f{split}"
+        self.seed = {
+            name: {row[file.entities[name].key]: row for row in table.rows()}
+            for name, table in seed.tables.items()
+        }
+        self.grown = GrownRows({name: dict(table) for name, table in self.seed.items()})
+        self.state = seed.snapshot()
+        self.tallies = tallies_of(file, self.seed)
+        self.kin = Kin(self.seed, self._rng("kin"))
+        self.checks = {name: RowCheck(entity) for name, entity in file.entities.items()}
+        self.rows = rows
+
+    def _rng(self, purpose: str) -> Random:
+        return Random(seed_of(self._item, purpose))
+
+    def run(self) -> GrownRows:
+        levels = _levels(self.file)
+        sources = {name: self._source(name, 1.0) for name in levels}
+        wanted = _wanted(self.rows, self.seed, levels, sources)
+        for name, count in wanted.items():
+            source = self._source(name, (len(self.seed[name]) + count) / max(len(self.seed[name]), 1))
+            self.grown.partitioned[name] = source.partitioned - self._counted(name)
+            self._grow_entity(name, source, count)
+            self.kin.close(name)
+        self._complain()
+        return self.grown
+
+    def _source(self, name: str, factor: float) -> RowSource:
+        return RowSource(
+            name,
+            self.file,
+            self.seed,
+            self.grown.rows,
+            relations=relations_of(name, self.file, self.seed),
+            split=self.split,
+            factor=factor,
+            rng=self._rng(name),
+        )
+
+    def _counted(self, name: str) -> frozenset[str]:
+        return frozenset(t.field for t in self.tallies if t.entity == name)
+
+    def _grow_entity(self, name: str, source: RowSource, count: int) -> None:
+        taker = _Taker(self, name, source)
+        keys = self._new_keys(name)
+        for _ in range(count):
+            if not taker.take(next(keys)):
+                self.grown.left_out[name] = self.grown.left_out.get(name, 0) + 1
+
+    def _new_keys(self, name: str) -> Iterator[str]:
+        prefix, rng = self.file.entities[name].prefix, self._rng(f"ids of {name}")
+        number = self.state.tables[name].last_number(prefix or f"{name}-") or FIRST_NUMBER - 1
+        while True:
+            number += 1 if rng.random() >= _GAP_SHARE else rng.randint(2, 5)
+            yield f"{prefix or f'{name}-'}{number}"
+
+    def _complain(self) -> None:
+        """Whatever a later row did to an earlier one, no rule is broken in the end."""
+        for path, words in broken_in(self.state, self.file, self.invariants):
+            raise ConfigError(f"{self.file.domain}: grown to {self.rows} rows, {path} {words}")
+
+
+class _Taker:
+    """Takes the rows of one entity, each after its checks."""
+
+    def __init__(self, growth: _Growth, name: str, source: RowSource) -> None:
+        self._growth, self._name, self._source = growth, name, source
+        self._spec = growth.file.entities[name]
+        self._rules = growth.invariants.get(name, ())
+        self._of_seed = {self._known_by(row) for row in growth.seed[name].values()}
+        self._names = set(self._of_seed)
+        self._referred = {
+            ref: {row[ref] for row in growth.seed[name].values()}
+            for ref in source.relations.unshared
+        }
+        self._adds = [t for t in growth.tallies if t.of == name]
+        self._counted = [t.field for t in growth.tallies if t.entity == name]
+        self._single = all(self._spec.fields[f].type == "string" for f in self._spec.natural)
+
+    def take(self, key: str) -> bool:
+        """Whether a row with this key was found. ConfigError where rules alone were in the way."""
+        problem = ""
+        for _ in range(PATTERNS_TRIED):
+            pattern, broken = self._source.pattern(), True
+            for freedom in FREEDOM:
+                try:
+                    row, days = self._source.candidate(pattern, key, freedom, self._growth.kin)
+                except NoValueError:
+                    broken = False
+                    continue
+                problem = self._problem(row)
+                if not problem:
+                    self._keep(row, key, pattern, days)
+                    return True
+                broken = broken and problem.startswith("rule ")
+            if not broken:
+                problem = ""
+        if problem:
+            raise ConfigError(
+                f"{self._growth.file.domain}: no {self._name} could be grown that keeps {problem}"
+            )
+        return False
+
+    def _problem(self, row: EntityRow) -> str:
+        """What is wrong with the candidate, in a few words; empty where nothing is."""
+        for counted in self._counted:
+            row[counted] = 0
+        if self._spec.natural and not self._is_free(self._known_by(row)):
+            return "a name of its own"
+        for ref, taken in self._referred.items():
+            if row[ref] is not None and row[ref] in taken:
+                return "a partner of its own"
+        if not self._source.in_order(row):
+            return "the order of its dates"
+        try:
+            self._growth.checks[self._name].row(row)
+        except EvaluationError as error:
+            return f"the bounds of its fields: {error}"
+        for rule in self._rules:
+            if not rule.holds(row, self._growth.state):
+                return f"rule {rule.spec.id}: {rule.spec.that}"
+        return self._miscount(row)
+
+    def _miscount(self, row: EntityRow) -> str:
+        for tally, parent in self._counts(row):
+            entity = tally.entity
+            if parent[self._growth.file.entities[entity].key] in self._growth.seed[entity]:
+                return f"the {tally.field} of a {entity} of the seed"
+            try:
+                self._growth.checks[entity].row(parent)
+            except EvaluationError as error:
+                return f"the bounds of {entity}: {error}"
+            for rule in self._growth.invariants.get(entity, ()):
+                if not rule.holds(parent, self._growth.state):
+                    return f"rule {rule.spec.id}: {rule.spec.that}"
+        return ""
+
+    def _counts(self, row: EntityRow) -> Iterator[tuple[Tally, EntityRow]]:
+        """The rows that keep count of this one, as they are with it."""
+        for tally in self._adds:
+            share = tally.share_of(row) if row[tally.ref] is not None else 0
+            if share:
+                parent = self._growth.grown.rows[tally.entity][row[tally.ref]]
+                total = round(parent[tally.field] + share, 2)
+                total = int(total) if total == int(total) else total
+                yield tally, parent | {tally.field: total}
+
+    def _known_by(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(str(row[f]) for f in self._spec.natural)
+
+    def _is_free(self, names: tuple[Any, ...]) -> bool:
+        """Rows that grow may share a name of people, and none has that of a row of the seed."""
+        if names in self._of_seed:
+            return False
+        return names not in self._names or (self._single and self._source.may_repeat(names))
+
+    def _keep(self, row: EntityRow, key: str, pattern: str, days: int) -> None:
+        growth, name = self._growth, self._name
+        for tally, parent in list(self._counts(row)):
+            parent_key = parent[growth.file.entities[tally.entity].key]
+            current = growth.grown.rows[tally.entity][parent_key]
+            changed = current | {tally.field: parent[tally.field]}
+            growth.grown.rows[tally.entity][parent_key] = changed
+            growth.state.put(tally.entity, parent_key, changed)
+        growth.grown.rows[name][key] = row
+        growth.state.put(name, key, row)
+        growth.kin.add(name, key, pattern, days)
+        self._names.add(self._known_by(row))
+        self._source.keep(row)
+        for ref, taken in self._referred.items():
+            taken.add(row[ref])
+
+
+def _levels(file: DomainFile) -> dict[str, int]:
+    """Entities in the order of growth, each with the length of its longest chain of references.
+    References that close a circle count for nothing, and stay within the seed where they must."""
+    needs = {
+        name: {to for to in single_refs(entity).values() if to != name}
+        for name, entity in file.entities.items()
+    }
+    while True:
+        try:
+            order = list(TopologicalSorter(needs).static_order())
+            break
+        except CycleError as error:
+            circle = error.args[1]
+            needs[circle[1]].discard(circle[0])
+    levels: dict[str, int] = {}
+    for name in order:
+        levels[name] = 1 + max((levels[to] for to in needs[name]), default=-1)
+    return levels
+
+
+def _wanted(
+    rows: int,
+    seed: Mapping[str, Mapping[str, EntityRow]],
+    levels: Mapping[str, int],
+    sources: Mapping[str, RowSource],
+) -> dict[str, int]:
+    """Rows to add to each entity, in the order of growth. What only one row each can refer to
+    bounds those that refer to it."""
+    open_ = [name for name in levels if sources[name].can_grow]
+    weights = {name: len(seed[name]) * PER_LEVEL ** levels[name] for name in open_}
+    for name in open_:
+        for ref in sources[name].relations.unshared:
+            to = sources[name].spec.fields[ref].to
+            if to is not None and to != name:
+                share = len(seed[name]) / len(seed[to])
+                weights[name] = min(weights[name], share * weights.get(to, 0.0))
+    missing = max(rows - sum(map(len, seed.values())), 0)
+    total = sum(weights.values()) or 1.0
+    counts = {name: int(missing * weights.get(name, 0.0) / total) for name in levels}
+    if open_:
+        largest = max(open_, key=lambda name: weights[name])
+        counts[largest] += missing - sum(counts.values())
+    return counts
