@@ -4,15 +4,17 @@ pattern itself, which keeps the rules as the seed does.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Any
 
 from records.tables.splits import Split
 from tool_specs.execution.state import EntityRow
+from tool_specs.growth.baskets import Rows, fill
 from tool_specs.growth.moments import MomentMover, in_orders, kept_orders
 from tool_specs.growth.near import near_duplicate
 from tool_specs.growth.numbers import NumberMaker
-from tool_specs.growth.relations import Relations, Rows, computed, single_refs
+from tool_specs.growth.relations import Relations, TakenOver, computed, single_refs
 from tool_specs.growth.text_kinds import shape_of
 from tool_specs.growth.texts import TextMaker
 from tool_specs.language.domain_file import DomainFile, EntitySpec, FieldSpec
@@ -29,7 +31,10 @@ ANY_REF_SHARE = 0.3
 OTHER_CHOICE_SHARE = 0.15
 """How often an enum or a boolean that no rule speaks of takes another value."""
 
-FREEDOM = (3, 3, 3, 3, 2, 2, 2, 1, 1, 0, 0, 0)
+SKEWED_ATTEMPTS = 2
+"""Candidates that refer to what many refer to; later ones look for whatever is free."""
+
+FREEDOM = (3, 3, 3, 3, 2, 2, 2, 1, 1, 0, 0, -1)
 """Of the candidates for one row, in turn."""
 
 _STATUS = re.compile(r"(^|_)(status|state|stage|phase|kind|type)$")
@@ -46,6 +51,7 @@ class RowSource:
         rows: Rows,
         *,
         relations: Relations,
+        levels: Mapping[str, int],
         split: Split,
         factor: float,
         rng: Random,
@@ -54,15 +60,24 @@ class RowSource:
         grows."""
         self.name, self.spec = name, file.entities[name]
         self.relations, self._split, self._rng = relations, split, rng
-        self._seed, self._rows = seed[name], rows
-        self._refs = single_refs(self.spec) | _refs_by_value(self.spec, seed, name)
+        self._seed, self._all_seed, self._rows = seed[name], seed, rows
+        refs = single_refs(self.spec) | _refs_by_value(self.spec, seed, name)
+        # what refers to much comes first, since it tells most of the rest
+        self._refs = dict(sorted(refs.items(), key=lambda item: -levels[item[1]]))
+        self._agreements: dict[str, list[TakenOver]] = {}
+        for taken in relations.taken_over:
+            if self.spec.fields[taken.field].type == "ref":
+                self._agreements.setdefault(taken.ref, []).append(taken)
+        self._pattern_now = ""
         patterns = list(self._seed.values())
         self._mover = MomentMover(self.spec, patterns, file.now)
         self._orders = kept_orders(patterns, self._mover.fields)
         text = " ".join(rule.that for rule in file.rules if rule.entity == name)
         self._ruled = frozenset(re.findall(rf"\b{name}\.(\w+)", text))
-        self._fixed = frozenset(f.field for f in relations.formulas) | frozenset(
-            t.field for t in relations.taken_over
+        self._fixed = frozenset(
+            [f.field for f in relations.formulas]
+            + [t.field for t in relations.taken_over if len(t.sources) == 1]
+            + ([relations.basket.total] if relations.basket else [])
         )
         self._texts = self._text_makers(patterns, factor)
         self._numbers = {
@@ -70,7 +85,8 @@ class RowSource:
             for field, spec in self.spec.fields.items()
             if spec.type in ("integer", "number")
         }
-        self._named: dict[str, list[str]] = {field: [] for field in self._texts}
+        self._named: dict[tuple[str, str], list[str]] = {}
+        self._same_for: dict[tuple[str, str], str] = {}
         self._loose = self._loose_fields()
         self._weights = self._pattern_weights(patterns)
         self._patterns = [row[self.spec.key] for row in patterns]
@@ -83,6 +99,8 @@ class RowSource:
             if spec.type != "string" or field in (self.spec.key, *self._refs) or not values:
                 continue
             shape = shape_of(self.name, field, values, spec.like)
+            if field in self.relations.same_for:
+                shape = shape._replace(pooled=False)
             longest = None if spec.max is None else int(spec.max)
             makers[field] = TextMaker(
                 shape,
@@ -143,20 +161,24 @@ class RowSource:
         """The key of a seed row."""
         return self._rng.choices(self._patterns, self._weights)[0]
 
-    def candidate(self, pattern: str, key: str, freedom: int, grown: "Kin") -> tuple[EntityRow, int]:
+    def candidate(
+        self, pattern: str, key: str, attempt: int, grown: "Kin"
+    ) -> tuple[EntityRow, int]:
         """A row like the pattern, and by how many days it moved. It may break any rule yet."""
+        freedom = FREEDOM[attempt]
         row = dict(self._seed[pattern])
         row[self.spec.key] = key
+        self._pattern_now = pattern
         if freedom == 3:
             self._vary_gaps(row)
-        self._refer(row, pattern, freedom, grown)
-        days = self._move(row, pattern, freedom, grown)
-        if freedom >= 1 and not self._baskets:
+        self._refer(row, attempt, grown)
+        days = self._move(row, freedom, grown)
+        if freedom > 0 and not self._baskets:
             self._count(row, freedom)
         if freedom == 3:
             self._choose(row)
-        self._write(row, freedom)
-        self._relate(row)
+        self._write(row, pattern, freedom)
+        self._relate(row, grown)
         return row, days
 
     def may_repeat(self, names: Sequence[str]) -> bool:
@@ -167,11 +189,15 @@ class RowSource:
     def in_order(self, row: EntityRow) -> bool:
         return in_orders(row, self._orders)
 
-    def keep(self, row: EntityRow) -> None:
-        """The row has been taken: others may have a name like its own."""
-        for field, names in self._named.items():
-            if row[field] is not None:
-                names.append(row[field])
+    def keep(self, row: EntityRow, pattern: str) -> None:
+        """The row has been taken: others may have a name like its own, or the same address."""
+        for field, maker in self._texts.items():
+            if row[field] is None or not maker.is_new:
+                continue
+            alike = "" if maker.shape.kind == "person" else pattern
+            self._named.setdefault((field, alike), []).append(row[field])
+            if (ref := self.relations.same_for.get(field)) is not None and row[ref] is not None:
+                self._same_for.setdefault((field, row[ref]), row[field])
 
     def _vary_gaps(self, row: EntityRow) -> None:
         """What is optional and no rule speaks of is missing at the seed's rate, in any row."""
@@ -181,28 +207,60 @@ class RowSource:
             if free and spec.type in ("string", "number", "integer") and self._rng.random() < 0.5:
                 row[field] = self._seed[self._rng.choice(self._patterns)][field]
 
-    def _refer(self, row: EntityRow, pattern: str, freedom: int, grown: "Kin") -> None:
-        rng = self._rng
+    def _refer(self, row: EntityRow, attempt: int, grown: "Kin") -> None:
+        """References, of which some follow from others: a release is of its build's site."""
+        rng, freedom = self._rng, FREEDOM[attempt]
+        set_: set[str] = set()
         for field, to in self._refs.items():
             if row[field] is None:
                 continue
             unshared = field in self.relations.unshared
-            if freedom or unshared:
+            if freedom > 0 or (freedom == 0 and (unshared or field in self.spec.natural)):
                 anyone = freedom == 3 and rng.random() < ANY_REF_SHARE
-                row[field] = grown.of(to, row[field], rng, anyone=anyone, evenly=unshared)
+                evenly = unshared or attempt >= SKEWED_ATTEMPTS
+                if field not in set_:
+                    agreed = [
+                        (t.sources[0], row[t.field])
+                        for t in self._agreements.get(field, ())
+                        if t.field in set_ and len(t.sources) == 1
+                    ]
+                    row[field] = grown.of(
+                        to, row[field], rng, anyone=anyone, evenly=evenly, agreed=agreed
+                    )
+                self._follow(row, field, to, set_)
+            set_.add(field)
         for field, spec in self.spec.fields.items():
-            if spec.type == "list" and spec.of == "ref" and spec.to is not None and freedom:
+            if spec.type == "list" and spec.of == "ref" and spec.to is not None and freedom > 0:
                 chosen = [grown.of(spec.to, k, rng, anyone=False, evenly=True) for k in row[field]]
                 row[field] = list(dict.fromkeys(chosen))
 
-    def _move(self, row: EntityRow, pattern: str, freedom: int, grown: "Kin") -> int:
+    def _follow(self, row: EntityRow, ref: str, to: str, set_: set[str]) -> None:
+        """Other references of the row that the row named by `ref` tells."""
+        target = self._rows[to][row[ref]]
+        for agreement in self._agreements.get(ref, ()):
+            if row[agreement.field] is not None and agreement.field not in set_:
+                source = self._source_of(agreement, row)
+                if target[source] is not None:
+                    row[agreement.field] = target[source]
+                    set_.add(agreement.field)
+
+    def _source_of(self, agreement: TakenOver, row: EntityRow) -> str:
+        """Which of the sources the pattern's value was taken from."""
+        pattern = self._seed[self._pattern_now]
+        to = self.spec.fields[agreement.ref].to or ""
+        target = self._all_seed[to][pattern[agreement.ref]]
+        held = pattern[agreement.field]
+        return next((s for s in agreement.sources if target[s] == held), agreement.sources[0])
+
+    def _move(self, row: EntityRow, freedom: int, grown: "Kin") -> int:
         reach = self._mover.reach(row)
         days = 0
-        if freedom >= 2:
+        if freedom >= 2 and self._mover.is_over(row):
             kin = (grown.moved_by(to, row[f]) for f, to in self._refs.items() if row[f] is not None)
             days = next((d for d in kin if d and reach.low <= d <= reach.high), 0)
-            days = days or self._mover.days(row, self._rng, reach)
-        if freedom:
+        if freedom >= 2 and not days:
+            days = self._mover.days(row, self._rng, reach)
+        if freedom > 0:
             far = freedom == 3
             row |= self._mover.moved(row, days, self._rng, far=far, minutes=True)
         elif set(self._mover.fields) & set(self.spec.natural):
@@ -226,7 +284,7 @@ class RowSource:
             spec = self.spec.fields[field]
             row[field] = self._rng.choice(spec.values) if spec.values else not row[field]
 
-    def _write(self, row: EntityRow, freedom: int) -> None:
+    def _write(self, row: EntityRow, pattern: str, freedom: int) -> None:
         named = None
         for field, maker in sorted(self._texts.items(), key=_people_first):
             value, known = row[field], field in self.spec.natural
@@ -234,9 +292,11 @@ class RowSource:
                 continue
             if not maker.is_new and (freedom < 3 or field not in self._choosable):
                 continue
-            like = maker.make(value, self._rng, named=named)
+            ref = self.relations.same_for.get(field)
+            same = self._same_for.get((field, row[ref] or "")) if ref is not None else None
+            like = same or maker.make(value, self._rng, named=named)
             if freedom == 3 and maker.is_new and not maker.shape.pooled:
-                like = self._like_another(field, maker) or like
+                like = self._like_another(field, maker, pattern) or like
             row[field] = like
             named = named or (like if maker.shape.kind == "person" else None)
 
@@ -244,10 +304,11 @@ class RowSource:
     def _choosable(self) -> frozenset[str]:
         return frozenset(self._texts) - self._ruled
 
-    def _like_another(self, field: str, maker: TextMaker) -> str | None:
-        """A name that some other row has, or nearly has; None for most rows."""
-        names, draw = self._named[field], self._rng.random()
-        person = maker.shape.kind == "person"
+    def _like_another(self, field: str, maker: TextMaker, pattern: str) -> str | None:
+        """A name that some other row has, or nearly has; None for most rows. Things are named like
+        things of their pattern."""
+        person, draw = maker.shape.kind == "person", self._rng.random()
+        names = self._named.get((field, "" if person else pattern))
         if not names or draw >= NEAR_SHARE or maker.shape.kind not in ("person", "title"):
             return None
         other = self._rng.choice(names)
@@ -256,11 +317,15 @@ class RowSource:
         near = near_duplicate(other, self._rng, person=person)
         return near if near is not None and maker.allows(near) else None
 
-    def _relate(self, row: EntityRow) -> None:
-        for field, ref, source in self.relations.taken_over:
+    def _relate(self, row: EntityRow, grown: "Kin") -> None:
+        for field, ref, sources in self.relations.taken_over:
             to = self.spec.fields[ref].to
-            if row[field] is not None and row[ref] is not None and to is not None:
-                row[field] = self._rows[to][row[ref]][source]
+            if self.spec.fields[field].type == "ref" or row[ref] is None or to is None:
+                continue
+            value = self._rows[to][row[ref]][sources[0]]
+            row[field] = row[field] if row[field] is None or value is None else value
+        if self.relations.basket is not None:
+            fill(row, self.relations.basket, self._rows, grown.sibling, self._rng)
         if self._baskets:
             return
         for formula in reversed(self.relations.formulas):
@@ -272,7 +337,10 @@ class RowSource:
 class Kin:
     """Rows by the seed row that they were grown from, the seed row among them."""
 
-    def __init__(self, seed: Rows, rng: Random) -> None:
+    def __init__(self, seed: Rows, rows: Rows, rng: Random) -> None:
+        """`rows` holds all that has grown so far, and grows on."""
+        self._rows = rows
+        self._by_value: dict[tuple[str, str], tuple[int, dict[Any, list[str]]]] = {}
         self._kin: dict[str, dict[str, list[str]]] = {
             name: {key: [key] for key in rows} for name, rows in seed.items()
         }
@@ -294,16 +362,44 @@ class Kin:
             self._rng.shuffle(keys)
         self._rng.shuffle(self._all[name])
 
+    def _with(self, name: str, field: str) -> dict[Any, list[str]]:
+        """Keys by the value of a field."""
+        size, found = self._by_value.get((name, field), (0, {}))
+        if size != len(self._rows[name]):
+            found = {}
+            for key, row in self._rows[name].items():
+                found.setdefault(row[field], []).append(key)
+            self._by_value[name, field] = len(self._rows[name]), found
+        return found
+
     def moved_by(self, name: str, key: str) -> int:
         return self._days[name].get(key, 0)
 
-    def of(self, name: str, like: str, rng: Random, *, anyone: bool, evenly: bool) -> str:
-        """A row grown from the same seed row as `like`, or anyone. Unless `evenly`, the first tenth
-        of the rows gets about half of the references, as customers do orders."""
+    def sibling(self, name: str, like: str) -> str:
+        """A row grown from the same seed row, whichever."""
+        return self.of(name, like, self._rng, anyone=False, evenly=False)
+
+    def of(
+        self,
+        name: str,
+        like: str,
+        rng: Random,
+        *,
+        anyone: bool,
+        evenly: bool,
+        agreed: Sequence[tuple[str, Any]] = (),
+    ) -> str:
+        """A row grown from the same seed row as `like`, or anyone, which has the values agreed on
+        wherever there is one. Unless `evenly`, the first tenth of the rows gets about half of the
+        references, as customers do orders."""
         pattern = self._pattern[name].get(like)
         if pattern is None:
             return like
         keys = self._all[name] if anyone else self._kin[name][pattern]
+        for field, value in agreed:
+            fitting = self._with(name, field).get(value, [])
+            kin = [key for key in fitting if self._pattern[name][key] == pattern]
+            keys = kin or fitting or keys
         draw = rng.random()
         return keys[int(len(keys) * (draw if evenly else draw**3.3))]
 
@@ -329,4 +425,3 @@ def _refs_by_value(entity: EntitySpec, seed: Rows, name: str) -> dict[str, str]:
             if all(value in rows for value in held):
                 found[field] = other
     return found
-

@@ -25,6 +25,12 @@ from tool_specs.language.values import EvaluationError
 PATTERNS_TRIED = 6
 """Seed rows that are taken as the pattern of one row before it is left out."""
 
+IN_VAIN = 8
+"""Rows in succession for which nothing was found before an entity stops growing."""
+
+TOP_UPS = 3
+"""Rounds in which what an entity could not take goes to others."""
+
 PER_LEVEL = 2.5
 """How many times faster an entity grows than those that it refers to."""
 
@@ -82,24 +88,35 @@ class _Growth:
         self.grown = GrownRows({name: dict(table) for name, table in self.seed.items()})
         self.state = seed.snapshot()
         self.tallies = tallies_of(file, self.seed)
-        self.kin = Kin(self.seed, self._rng("kin"))
-        self.checks = {name: RowCheck(entity) for name, entity in file.entities.items()}
+        self.kin = Kin(self.seed, self.grown.rows, self._rng("kin"))
+        self.levels = _levels(file)
+        self.checks = {name: RowCheck(entity).fields for name, entity in file.entities.items()}
         self.rows = rows
 
     def _rng(self, purpose: str) -> Random:
         return Random(seed_of(self._item, purpose))
 
     def run(self) -> GrownRows:
-        levels = _levels(self.file)
-        sources = {name: self._source(name, 1.0) for name in levels}
-        wanted = _wanted(self.rows, self.seed, levels, sources)
-        for name, count in wanted.items():
-            source = self._source(name, (len(self.seed[name]) + count) / max(len(self.seed[name]), 1))
-            self.grown.partitioned[name] = source.partitioned - self._counted(name)
-            self._grow_entity(name, source, count)
+        sources = {name: self._source(name, 1.0) for name in self.levels}
+        weights = _weights(self.seed, self.levels, sources)
+        takers: dict[str, _Taker] = {}
+        for name, count in _shares(self._missing(), weights).items():
+            factor = 1 + count / max(len(self.seed[name]), 1)
+            takers[name] = _Taker(self, name, self._source(name, factor))
+            self._grow_entity(takers[name], count)
             self.kin.close(name)
+        for _ in range(TOP_UPS):
+            # what one entity could not take goes to others, some of which make room in it
+            for only_free in (True, False):
+                full = self.grown.left_out if only_free else {}
+                free = {n: w for n, w in weights.items() if w and not full.get(n)}
+                for name, count in _shares(self._missing(), free).items():
+                    self._grow_entity(takers[name], count)
         self._complain()
         return self.grown
+
+    def _missing(self) -> int:
+        return max(self.rows - sum(map(len, self.grown.rows.values())), 0)
 
     def _source(self, name: str, factor: float) -> RowSource:
         return RowSource(
@@ -108,27 +125,36 @@ class _Growth:
             self.seed,
             self.grown.rows,
             relations=relations_of(name, self.file, self.seed),
+            levels=self.levels,
             split=self.split,
             factor=factor,
             rng=self._rng(name),
         )
 
-    def _counted(self, name: str) -> frozenset[str]:
-        return frozenset(t.field for t in self.tallies if t.entity == name)
+    def _grow_entity(self, taker: "_Taker", count: int) -> None:
+        in_vain = 0
+        for left in range(count, 0, -1):
+            in_vain = 0 if taker.take() else in_vain + 1
+            if in_vain == IN_VAIN:
+                left_out = self.grown.left_out.get(taker.name, 0) + left + IN_VAIN - 1
+                self.grown.left_out[taker.name] = left_out
+                return
 
-    def _grow_entity(self, name: str, source: RowSource, count: int) -> None:
-        taker = _Taker(self, name, source)
-        keys = self._new_keys(name)
-        for _ in range(count):
-            if not taker.take(next(keys)):
-                self.grown.left_out[name] = self.grown.left_out.get(name, 0) + 1
-
-    def _new_keys(self, name: str) -> Iterator[str]:
+    def new_keys(self, name: str) -> Iterator[str]:
         prefix, rng = self.file.entities[name].prefix, self._rng(f"ids of {name}")
         number = self.state.tables[name].last_number(prefix or f"{name}-") or FIRST_NUMBER - 1
         while True:
             number += 1 if rng.random() >= _GAP_SHARE else rng.randint(2, 5)
             yield f"{prefix or f'{name}-'}{number}"
+
+    def unfit(self, name: str, row: EntityRow) -> str:
+        """Which field cannot hold its value, and why; empty where all can."""
+        for field_name, check in self.checks[name].items():
+            try:
+                check(row[field_name])
+            except EvaluationError as error:
+                return f"{field_name}: {error}"
+        return ""
 
     def _complain(self) -> None:
         """Whatever a later row did to an earlier one, no rule is broken in the end."""
@@ -140,7 +166,8 @@ class _Taker:
     """Takes the rows of one entity, each after its checks."""
 
     def __init__(self, growth: _Growth, name: str, source: RowSource) -> None:
-        self._growth, self._name, self._source = growth, name, source
+        self._growth, self.name, self._source = growth, name, source
+        self._keys = growth.new_keys(name)
         self._spec = growth.file.entities[name]
         self._rules = growth.invariants.get(name, ())
         self._of_seed = {self._known_by(row) for row in growth.seed[name].values()}
@@ -151,16 +178,17 @@ class _Taker:
         }
         self._adds = [t for t in growth.tallies if t.of == name]
         self._counted = [t.field for t in growth.tallies if t.entity == name]
+        growth.grown.partitioned[name] = source.partitioned - frozenset(self._counted)
         self._single = all(self._spec.fields[f].type == "string" for f in self._spec.natural)
 
-    def take(self, key: str) -> bool:
-        """Whether a row with this key was found. ConfigError where rules alone were in the way."""
-        problem = ""
+    def take(self) -> bool:
+        """Whether a further row was found. ConfigError where rules alone were in the way."""
+        key, problem = next(self._keys), ""
         for _ in range(PATTERNS_TRIED):
             pattern, broken = self._source.pattern(), True
-            for freedom in FREEDOM:
+            for attempt in range(len(FREEDOM)):
                 try:
-                    row, days = self._source.candidate(pattern, key, freedom, self._growth.kin)
+                    row, days = self._source.candidate(pattern, key, attempt, self._growth.kin)
                 except NoValueError:
                     broken = False
                     continue
@@ -173,7 +201,7 @@ class _Taker:
                 problem = ""
         if problem:
             raise ConfigError(
-                f"{self._growth.file.domain}: no {self._name} could be grown that keeps {problem}"
+                f"{self._growth.file.domain}: no {self.name} could be grown that keeps {problem}"
             )
         return False
 
@@ -188,10 +216,8 @@ class _Taker:
                 return "a partner of its own"
         if not self._source.in_order(row):
             return "the order of its dates"
-        try:
-            self._growth.checks[self._name].row(row)
-        except EvaluationError as error:
-            return f"the bounds of its fields: {error}"
+        if words := self._growth.unfit(self.name, row):
+            return f"the bounds of {words}"
         for rule in self._rules:
             if not rule.holds(row, self._growth.state):
                 return f"rule {rule.spec.id}: {rule.spec.that}"
@@ -202,13 +228,11 @@ class _Taker:
             entity = tally.entity
             if parent[self._growth.file.entities[entity].key] in self._growth.seed[entity]:
                 return f"the {tally.field} of a {entity} of the seed"
-            try:
-                self._growth.checks[entity].row(parent)
-            except EvaluationError as error:
-                return f"the bounds of {entity}: {error}"
+            if words := self._growth.unfit(entity, parent):
+                return f"the bounds of {words}"
             for rule in self._growth.invariants.get(entity, ()):
                 if not rule.holds(parent, self._growth.state):
-                    return f"rule {rule.spec.id}: {rule.spec.that}"
+                    return f"room in a {entity}: {rule.spec.that}"
         return ""
 
     def _counts(self, row: EntityRow) -> Iterator[tuple[Tally, EntityRow]]:
@@ -231,7 +255,7 @@ class _Taker:
         return names not in self._names or (self._single and self._source.may_repeat(names))
 
     def _keep(self, row: EntityRow, key: str, pattern: str, days: int) -> None:
-        growth, name = self._growth, self._name
+        growth, name = self._growth, self.name
         for tally, parent in list(self._counts(row)):
             parent_key = parent[growth.file.entities[tally.entity].key]
             current = growth.grown.rows[tally.entity][parent_key]
@@ -242,7 +266,7 @@ class _Taker:
         growth.state.put(name, key, row)
         growth.kin.add(name, key, pattern, days)
         self._names.add(self._known_by(row))
-        self._source.keep(row)
+        self._source.keep(row, pattern)
         for ref, taken in self._referred.items():
             taken.add(row[ref])
 
@@ -267,26 +291,31 @@ def _levels(file: DomainFile) -> dict[str, int]:
     return levels
 
 
-def _wanted(
-    rows: int,
+def _weights(
     seed: Mapping[str, Mapping[str, EntityRow]],
     levels: Mapping[str, int],
     sources: Mapping[str, RowSource],
-) -> dict[str, int]:
-    """Rows to add to each entity, in the order of growth. What only one row each can refer to
-    bounds those that refer to it."""
-    open_ = [name for name in levels if sources[name].can_grow]
-    weights = {name: len(seed[name]) * PER_LEVEL ** levels[name] for name in open_}
-    for name in open_:
+) -> dict[str, float]:
+    """Of each entity in the order of growth: its share of the new rows, before they are made to add
+    up. What only one row each can refer to bounds those that refer to it."""
+    weights = {
+        name: len(seed[name]) * PER_LEVEL**level if sources[name].can_grow else 0.0
+        for name, level in levels.items()
+    }
+    for name in levels:
         for ref in sources[name].relations.unshared:
             to = sources[name].spec.fields[ref].to
             if to is not None and to != name:
                 share = len(seed[name]) / len(seed[to])
-                weights[name] = min(weights[name], share * weights.get(to, 0.0))
-    missing = max(rows - sum(map(len, seed.values())), 0)
-    total = sum(weights.values()) or 1.0
-    counts = {name: int(missing * weights.get(name, 0.0) / total) for name in levels}
-    if open_:
-        largest = max(open_, key=lambda name: weights[name])
-        counts[largest] += missing - sum(counts.values())
+                weights[name] = min(weights[name], share * weights[to])
+    return weights
+
+
+def _shares(rows: int, weights: Mapping[str, float]) -> dict[str, int]:
+    """The rows by weight; what rounding leaves over goes to the heaviest."""
+    total = sum(weights.values())
+    if not total:
+        return dict.fromkeys(weights, 0)
+    counts = {name: int(rows * weight / total) for name, weight in weights.items()}
+    counts[max(weights, key=lambda name: weights[name])] += rows - sum(counts.values())
     return counts

@@ -14,8 +14,9 @@ from tool_specs.language.domain_file import EntitySpec
 FAR_DAYS = 400
 """From which distance to now a date moves on its own: a birthday, the maturity of a bond."""
 
-USUAL_DAYS = 45
-"""Mean distance of what lies near now, at least."""
+PAST_DAYS, COMING_DAYS = 45, 7
+"""Mean distance of what is over, and of what is to come, at least. What is still under way lies as
+near as in the seed."""
 
 _SATURDAY = 5
 _FEWEST = 4
@@ -39,6 +40,8 @@ class MomentMover:
         self._now = datetime.fromisoformat(now)
         moves = entity.lifecycle.moves if entity.lifecycle is not None else ()
         self._stamps = {move.stamp for move in moves}
+        self._status = entity.lifecycle_field
+        self._under_way = {status for move in moves for status in move.from_}
         values = {f: [r[f] for r in rows if r[f] is not None] for f in self.fields}
         self._workdays = {
             f for f, held in values.items() if len(held) >= _FEWEST and all(map(_is_workday, held))
@@ -62,16 +65,20 @@ class MomentMover:
                 low = max(low, -room)
         return Reach(low, high, sum(gaps) / len(gaps) if gaps else 0.0)
 
+    def is_over(self, row: EntityRow) -> bool:
+        """Whether nothing more happens to the row, as far as its status says it."""
+        return self._status is None or row[self._status] not in self._under_way
+
     def days(self, row: EntityRow, rng: Random, reach: Reach) -> int:
         """A move of the near dates: most rows lie near now, fewer the further away."""
         low, high, mean = reach
         if low == -inf and high == inf:
             return 0
-        away = int(rng.expovariate(1 / max(USUAL_DAYS, mean)))
         if low == -inf:
-            days = int(high) - away
+            least = PAST_DAYS if self.is_over(row) else 0.5
+            days = int(high) - int(rng.expovariate(1 / max(least, mean)))
         elif high == inf:
-            days = int(low) + away
+            days = int(low) + int(rng.expovariate(1 / max(COMING_DAYS, mean)))
         else:
             days = rng.randint(int(min(low, high)), int(max(low, high)))
         for change in (0, -1, 1, -2, 2):
@@ -143,9 +150,7 @@ def _is_workday(value: str) -> bool:
     return date.fromisoformat(value[:10]).weekday() < _SATURDAY
 
 
-def kept_orders(
-    rows: Sequence[EntityRow], fields: Iterable[str]
-) -> tuple[tuple[str, str], ...]:
+def kept_orders(rows: Sequence[EntityRow], fields: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """(earlier, later) of dates that stand in this order in every seed row that has both."""
     names = list(fields)
     found = []

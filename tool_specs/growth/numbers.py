@@ -1,7 +1,7 @@
 """Numbers of grown rows: near those of the seed, in its steps, and amounts of one split each."""
 
 from collections.abc import Sequence
-from math import exp
+from math import exp, inf
 from random import Random
 
 from records.tables.splits import Split
@@ -30,7 +30,8 @@ class NumberMaker:
         percent = spec.unit in ("percent", "%")
         self.low = spec.min if spec.min is not None else (low if low >= 0 else 2 * low)
         widest = high if percent else high + max(abs(high), 1)
-        self.high = min(widest, spec.max) if spec.max is not None else widest
+        self._most = inf if spec.max is None else spec.max
+        self.high = min(widest, self._most)
         self.step = _step_of(self._values)
         self._ending = _ending_of(self._values)
         self.is_amount = (self.high - self.low) / self.step >= FEWEST_AMOUNTS
@@ -46,7 +47,7 @@ class NumberMaker:
 
     def anywhere(self, rng: Random, *, more: int = 0) -> float:
         """A number of the range, or up to `more` steps beyond what the seed has."""
-        top = self.high + more * self.step
+        top = min(self.high + more * self.step, self._most)
         return self._of_split(rng.uniform(self.low, top), rng, top=top)
 
     def _of_split(self, wanted: float, rng: Random, *, top: float | None = None) -> float:

@@ -11,15 +11,13 @@ from math import comb, factorial
 from typing import Any, NamedTuple
 
 from tool_specs.execution.state import EntityRow
+from tool_specs.growth.baskets import Basket, Rows, basket_of
 from tool_specs.language.domain_file import DomainFile, EntitySpec
-
-Rows = Mapping[str, Mapping[str, EntityRow]]
-"""Entity -> key -> row."""
 
 _FEWEST = 4
 """Rows that show a relation."""
 
-_BY_CHANCE = 0.15
+_BY_CHANCE = 0.03
 """Most that the probability may be of no two rows sharing a reference, were they drawn freely."""
 
 _MOST_STATUSES = 6
@@ -43,11 +41,11 @@ class Formula(NamedTuple):
 
 
 class TakenOver(NamedTuple):
-    """`field` is what the row that `ref` names has in `source`."""
+    """`field` is what the row that `ref` names has in one of `sources`."""
 
     field: str
     ref: str
-    source: str
+    sources: tuple[str, ...]
 
 
 class Tally(NamedTuple):
@@ -73,6 +71,9 @@ class Relations(NamedTuple):
     formulas: tuple[Formula, ...]
     taken_over: tuple[TakenOver, ...]
     unshared: frozenset[str]
+    same_for: Mapping[str, str]
+    """Text field -> reference with which it goes: whoever has the same has the same text."""
+    basket: Basket | None
 
 
 OPERATIONS: Mapping[str, Callable[[float, float], float]] = {
@@ -111,7 +112,23 @@ def relations_of(name: str, file: DomainFile, seed: Rows) -> Relations:
         tuple(_formulas(entity, rows, file, seed)),
         tuple(_taken_over(entity, rows, file, seed)),
         frozenset(f for f, to in single_refs(entity).items() if _is_unshared(f, rows, seed[to])),
+        _same_for(entity, rows),
+        basket_of(entity, rows, file, seed),
     )
+
+
+def _same_for(entity: EntitySpec, rows: Sequence[EntityRow]) -> dict[str, str]:
+    """References with at least two rows of the same target, and one text for each."""
+    found: dict[str, str] = {}
+    for field, spec in entity.fields.items():
+        for ref in single_refs(entity) if spec.type == "string" else ():
+            pairs = [
+                (r[ref], r[field]) for r in rows if r[ref] is not None and r[field] is not None
+            ]
+            targets = len({target for target, _ in pairs})
+            if 2 <= len(set(pairs)) == targets <= len(pairs) - 2:
+                found.setdefault(field, ref)
+    return found
 
 
 def _numeric(entity: EntitySpec) -> list[str]:
@@ -174,24 +191,29 @@ def _holds(
 def _taken_over(
     entity: EntitySpec, rows: Sequence[EntityRow], file: DomainFile, seed: Rows
 ) -> Iterator[TakenOver]:
-    done: set[str] = set()
+    """At most one of each field and reference."""
     for ref, to in single_refs(entity).items():
-        other = file.entities[to]
         for field, spec in entity.fields.items():
-            if field in (ref, entity.key) or field in done or spec.type in ("list", "object"):
+            if field in (ref, entity.key) or spec.type in ("list", "object", "boolean"):
                 continue
-            for source, source_spec in other.fields.items():
-                if source == other.key or source_spec.type != spec.type or spec.type == "boolean":
-                    continue
-                pairs = [
-                    (row[field], seed[to][row[ref]][source])
-                    for row in rows
-                    if row[ref] is not None and row[field] is not None
-                ]
-                known = {a for a, _ in pairs}
-                if len(pairs) >= _FEWEST and len(known) >= 3 and all(a == b for a, b in pairs):
-                    done.add(field)
-                    yield TakenOver(field, ref, source)
+            alike = [
+                name
+                for name, other in file.entities[to].fields.items()
+                if other.type == spec.type and other.to == spec.to and name != file.entities[to].key
+            ]
+            choices: list[tuple[str, ...]] = [(name,) for name in alike]
+            if spec.type == "ref":
+                choices += combinations(alike, 2)
+            pairs = [
+                (row[field], seed[to][row[ref]])
+                for row in rows
+                if row[ref] is not None and row[field] is not None
+            ]
+            if len(pairs) < _FEWEST or len({v for v, _ in pairs}) < (2 if spec.to else 3):
+                continue
+            for sources in choices:
+                if all(any(value == target[s] for s in sources) for value, target in pairs):
+                    yield TakenOver(field, ref, sources)
                     break
 
 
@@ -211,11 +233,18 @@ def tallies_of(file: DomainFile, seed: Rows) -> tuple[Tally, ...]:
         for ref, to in single_refs(entity).items():
             if to == name:
                 continue
+            rows = [*seed[name].values()]
+            given = {(t.field, *t.sources) for t in _taken_over(entity, rows, file, seed)}
             for field in _numeric(file.entities[to]):
-                if (to, field) in found or len({r[field] for r in seed[to].values()}) < 3:
+                varied = len({r[field] for r in seed[to].values()}) >= 3
+                if (
+                    (to, field) in found
+                    or not varied
+                    or (file.entities[to].fields[field].min or 0) > 0
+                ):
                     continue
                 for tally in _tallies(name, entity, ref, to, field):
-                    if _counts(tally, seed):
+                    if (tally.amount, field) not in given and _counts(tally, seed):
                         found[to, field] = tally
                         break
     return tuple(found.values())

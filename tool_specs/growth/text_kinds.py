@@ -14,28 +14,35 @@ from typing import NamedTuple
 
 from tool_specs.language.domain_file import TextKind
 
-_NOTE_FIELDS = frozenset(
-    "note notes remark remarks comment comments reason finding summary message body".split()
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NOTE_FIELDS = _words(
+    "note notes remark remarks comment comments reason finding summary message body"
 )
-_TOWN_FIELDS = frozenset("city town municipality".split())
-_KINDS_OF_THINGS = frozenset(
-    "country currency language time_zone unit strength paper_size form colour color".split()
+_TOWN_FIELDS = _words("city town municipality")
+_KINDS_OF_THINGS = _words(
+    "country currency language time_zone unit strength paper_size form colour color"
 )
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 _PHONE = re.compile(r"\+?[\d][\d ()/-]{5,}\d")
-_NAME = re.compile(r"(Dr |Prof )?[A-Z][\w'-]+( (de|da|van|von|el|al|bin|[A-Z]\.?))*( [A-Z][\w'-]+)+")
+_NAME = re.compile(
+    r"(Dr |Prof )?[A-Z][\w'-]+( (de|da|van|von|el|al|bin|[A-Z]\.?))*( [A-Z][\w'-]+)+"
+)
 _ADDRESS = re.compile(r"(\d+\w? [A-Z][\w' -]+|[A-Z][\w.' -]+ \d+\w?)(, [A-Z][\w' -]+)?")
 _CODE = re.compile(r"[A-Za-z]{0,6}[A-Z0-9./:_# -]*\d[A-Z0-9./:_# -]*[A-Z0-9]?|[A-Z]+\d+[A-Z]*")
 _SLUG = re.compile(r"[\w./:*~\\-]*[./:_\\-][\w./:*~\\-]*")
 _AMOUNT = re.compile(r"[\d.,]+ ?[a-z%]+( per \w+)?", re.IGNORECASE)
 
-_PERSON_FIELDS = frozenset(
-    "owner contact author technician guide spotter guest manager pilot holder witness lead director "
-    "attorney juror editor mentor doctor prescriber pharmacist driver inspector officer buyer seller "
-    "assignee requester reviewer approver handler keeper planner head boss captain operator surgeon "
-    "visitor patient tenant customer learner pupil student employee engineer nurse winder signer "
-    "clerk agent adviser trainer gardener by person member client".split()
+_PERSON_FIELDS = _words(
+    "owner contact author technician guide spotter guest manager pilot holder witness lead "
+    "director attorney juror editor mentor doctor prescriber pharmacist driver inspector officer "
+    "buyer seller assignee requester reviewer approver handler keeper planner head boss captain "
+    "operator surgeon visitor patient tenant customer learner pupil student employee engineer "
+    "nurse winder signer clerk agent adviser trainer gardener by person member client"
 )
 """Last words of fields, or names of entities, that stand for people where the values look so."""
 
@@ -109,9 +116,9 @@ def _known_names() -> frozenset[str]:
     return frozenset(words()["first_names"])
 
 
-_NO_PERSON = frozenset(
+_NO_PERSON = _words(
     "Bank Capital Securities Ltd Inc Group Partners House Hall Room Street Lane Road Foods Works "
-    "Energy Hotel Shop School Team Studio Press Records Airlines Shipping Line Pack Track".split()
+    "Energy Hotel Shop School Team Studio Press Records Airlines Shipping Line Pack Track"
 )
 
 

@@ -16,9 +16,10 @@ from tool_specs.growth.text_kinds import TextShape, words
 TRIES = 400
 """Values that are looked at for one that the split may use; nine in ten belong to others."""
 
-_NUMBER_WORDS = frozenset(
-    "one two three four five six seven eight nine ten eleven twelve alpha beta gamma delta "
-    "left right a b c d i ii iii iv".split()
+_COUNTED = re.compile(
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|alpha|beta|gamma|delta"
+    "|left|right|[a-d]|i{1,3}|iv",
+    re.IGNORECASE,
 )
 
 
@@ -41,7 +42,8 @@ class TextMaker:
     ) -> None:
         """`factor`: how many times as many rows as the seed has; a pool of values grows by its
         root."""
-        self.shape, self.split = shape, split
+        self.shape = shape
+        self.split: Split = split
         self.values = list(values)
         self._least, self._longest = least, longest or 2000
         self._pool: list[str] = []
@@ -111,7 +113,7 @@ class TextMaker:
             return " ".join([head, *rest])
         if self._ends == "last" and rest:
             last = template.split()[-1]
-            counted = last.isdigit() or last.lower() in _NUMBER_WORDS
+            counted = last.isdigit() or _COUNTED.fullmatch(last) is not None
             end = str(rng.randint(10, 99 * 10 ** min(attempt // 8, 2))) if counted else thing
             return " ".join([*template.split()[:-1], end])
         return f"{template} {thing}" if template[:1].isupper() else f"{template} {thing.lower()}"
