@@ -18,7 +18,8 @@ MOST_MODULES = 15
 ROOMS = {
     "records": [".", "tables", "store", "reading"],
     "tool_specs": [
-        *("language", "execution", "domains", "importing", "toolsets", "coverage", "validation"),
+        *("language", "execution", "growth", "domains", "importing", "toolsets", "coverage"),
+        "validation",
         ".",
     ],
     "sandboxes": ["inside", "core/agent", "core", "local", "lending", "mcp", "code", "bench", "."],

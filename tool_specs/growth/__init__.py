@@ -1,1 +1,1 @@
-"""Larger worlds: a domain's seed grown to a size, by the domain's own rules and seed rows."""
+"""Larger seeds: a domain's seed grown to a size, by the domain's own rules and seed rows."""

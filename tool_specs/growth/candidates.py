@@ -59,7 +59,8 @@ class RowSource:
         """`rows` holds all that has grown so far, and grows on; `factor` is by how much this entity
         grows."""
         self.name, self.spec = name, file.entities[name]
-        self.relations, self._split, self._rng = relations, split, rng
+        self.relations, self._rng = relations, rng
+        self._split: Split = split
         self._seed, self._all_seed, self._rows = seed[name], seed, rows
         refs = single_refs(self.spec) | _refs_by_value(self.spec, seed, name)
         # what refers to much comes first, since it tells most of the rest
@@ -75,7 +76,7 @@ class RowSource:
         text = " ".join(rule.that for rule in file.rules if rule.entity == name)
         self._ruled = frozenset(re.findall(rf"\b{name}\.(\w+)", text))
         self._fixed = frozenset(
-            [f.field for f in relations.formulas]
+            [f.field for f in relations.derivations]
             + [t.field for t in relations.taken_over if len(t.sources) == 1]
             + ([relations.basket.total] if relations.basket else [])
         )
@@ -328,10 +329,10 @@ class RowSource:
             fill(row, self.relations.basket, self._rows, grown.sibling, self._rng)
         if self._baskets:
             return
-        for formula in reversed(self.relations.formulas):
-            value = computed(formula, row, self.spec, self._rows)
-            if value is not None and row[formula.field] is not None:
-                row[formula.field] = value
+        for derivation in reversed(self.relations.derivations):
+            value = computed(derivation, row, self.spec, self._rows)
+            if value is not None and row[derivation.field] is not None:
+                row[derivation.field] = value
 
 
 class Kin:

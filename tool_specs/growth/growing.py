@@ -79,7 +79,8 @@ class _Growth:
         number: int,
         split: Split,
     ) -> None:
-        self.file, self.invariants, self.split = file, invariants, split
+        self.file, self.invariants = file, invariants
+        self.split: Split = split
         self._item = f"{file.domain}\x1f{rows}\x1f{number}\x1f{split}"
         self.seed = {
             name: {row[file.entities[name].key]: row for row in table.rows()}

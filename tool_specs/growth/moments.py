@@ -23,7 +23,7 @@ _FEWEST = 4
 """Values of the seed before a habit, such as no weekends, is believed."""
 
 
-class Reach(NamedTuple):
+class Leeway(NamedTuple):
     """By how many days the near dates of a row may move, so that none passes now."""
 
     low: float
@@ -51,7 +51,7 @@ class MomentMover:
         minutes = [int(t[3:5]) for held in times.values() for t in held]
         self._grain = next((g for g in (60, 30, 15, 10, 5) if not any(m % g for m in minutes)), 1)
 
-    def reach(self, row: EntityRow) -> Reach:
+    def reach(self, row: EntityRow) -> Leeway:
         low, high, gaps = -inf, inf, []
         for field in self.fields:
             gap = self._gap(row[field])
@@ -63,13 +63,13 @@ class MomentMover:
                 high = min(high, room)
             else:
                 low = max(low, -room)
-        return Reach(low, high, sum(gaps) / len(gaps) if gaps else 0.0)
+        return Leeway(low, high, sum(gaps) / len(gaps) if gaps else 0.0)
 
     def is_over(self, row: EntityRow) -> bool:
         """Whether nothing more happens to the row, as far as its status says it."""
         return self._status is None or row[self._status] not in self._under_way
 
-    def days(self, row: EntityRow, rng: Random, reach: Reach) -> int:
+    def days(self, row: EntityRow, rng: Random, reach: Leeway) -> int:
         """A move of the near dates: most rows lie near now, fewer the further away."""
         low, high, mean = reach
         if low == -inf and high == inf:

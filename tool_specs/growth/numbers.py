@@ -13,7 +13,7 @@ STEPS = (1000, 500, 100, 50, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 0.001)
 
 FEWEST_AMOUNTS = 150
 """Multiples of the step within the field's range from which its numbers are amounts, which are kept
-apart by split. Fewer are counts, such as a floor or a rating, that every world has to share."""
+apart by split. Fewer are counts, such as a floor or a rating, that all have to share."""
 
 _SPREAD = 0.45
 """Standard deviation of the logarithm of what an amount is multiplied by."""
@@ -23,7 +23,7 @@ class NumberMaker:
     """The numbers of one field, by the seed's: `values`, with repeats."""
 
     def __init__(self, spec: FieldSpec, values: Sequence[float], split: Split) -> None:
-        self._split = split
+        self._split: Split = split
         self._integral = spec.type == "integer"
         self._values = [v for v in values if v]
         low, high = min(values, default=0), max(values, default=0)

@@ -31,7 +31,7 @@ class Operand(NamedTuple):
     field: str
 
 
-class Formula(NamedTuple):
+class Derivation(NamedTuple):
     """`field` is `operation` of the two, to the cent."""
 
     field: str
@@ -68,7 +68,7 @@ class Tally(NamedTuple):
 
 
 class Relations(NamedTuple):
-    formulas: tuple[Formula, ...]
+    derivations: tuple[Derivation, ...]
     taken_over: tuple[TakenOver, ...]
     unshared: frozenset[str]
     same_for: Mapping[str, str]
@@ -96,20 +96,22 @@ def value_of(operand: Operand, row: EntityRow, entity: EntitySpec, rows: Rows) -
     return None if target is None else target[operand.field]
 
 
-def computed(formula: Formula, row: EntityRow, entity: EntitySpec, rows: Rows) -> float | None:
-    """What the formula gives in the row; None where a part of it is missing."""
-    first = value_of(formula.first, row, entity, rows)
-    second = value_of(formula.second, row, entity, rows)
+def computed(
+    derivation: Derivation, row: EntityRow, entity: EntitySpec, rows: Rows
+) -> float | None:
+    """What the derivation gives in the row; None where a part of it is missing."""
+    first = value_of(derivation.first, row, entity, rows)
+    second = value_of(derivation.second, row, entity, rows)
     if first is None or second is None:
         return None
-    value = round(OPERATIONS[formula.operation](first, second), 2)
+    value = round(OPERATIONS[derivation.operation](first, second), 2)
     return int(value) if value == int(value) else value
 
 
 def relations_of(name: str, file: DomainFile, seed: Rows) -> Relations:
     entity, rows = file.entities[name], list(seed[name].values())
     return Relations(
-        tuple(_formulas(entity, rows, file, seed)),
+        tuple(_derivations(entity, rows, file, seed)),
         tuple(_taken_over(entity, rows, file, seed)),
         frozenset(f for f, to in single_refs(entity).items() if _is_unshared(f, rows, seed[to])),
         _same_for(entity, rows),
@@ -135,9 +137,9 @@ def _numeric(entity: EntitySpec) -> list[str]:
     return [n for n, f in entity.fields.items() if f.type in ("integer", "number")]
 
 
-def _formulas(
+def _derivations(
     entity: EntitySpec, rows: Sequence[EntityRow], file: DomainFile, seed: Rows
-) -> Iterator[Formula]:
+) -> Iterator[Derivation]:
     own = [Operand(None, field) for field in _numeric(entity)]
     others = [
         Operand(ref, field)
@@ -154,12 +156,12 @@ def _formulas(
             parts = {o.field for o in (first, second) if o.ref is None}
             if any(target.field in rests_on.get(part, {part}) for part in parts):
                 continue
-            formula = Formula(target.field, operation, first, second)
-            if _holds(formula, columns, columns[target]):
+            derivation = Derivation(target.field, operation, first, second)
+            if _holds(derivation, columns, columns[target]):
                 rests_on[target.field] = {target.field, *parts}
                 for part in parts:
                     rests_on[target.field] |= rests_on.get(part, set())
-                yield formula
+                yield derivation
                 break
 
 
@@ -174,15 +176,17 @@ def _pairs(operands: Sequence[Operand]) -> Iterator[tuple[Operand, Operand, str]
 
 
 def _holds(
-    formula: Formula,
+    derivation: Derivation,
     columns: Mapping[Operand, Sequence[float | None]],
     target: Sequence[float | None],
 ) -> bool:
     seen = 0
-    for value, a, b in zip(target, columns[formula.first], columns[formula.second], strict=True):
+    for value, a, b in zip(
+        target, columns[derivation.first], columns[derivation.second], strict=True
+    ):
         if value is None or a is None or b is None:
             continue
-        if abs(OPERATIONS[formula.operation](a, b) - value) > 0.006:
+        if abs(OPERATIONS[derivation.operation](a, b) - value) > 0.006:
             return False
         seen += 1
     return seen >= _FEWEST

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tool_specs.language.domain_file import TextKind
+from tool_specs.language.domain_file import TextLike
 
 
 def _words(text: str) -> frozenset[str]:
@@ -51,7 +51,7 @@ _MOST = 0.7
 
 
 class TextShape(NamedTuple):
-    kind: TextKind
+    kind: TextLike
     pooled: bool
     """Values stand in several rows, as the names of those who do the work."""
 
@@ -68,7 +68,7 @@ def words() -> Mapping[str, tuple[str, ...]]:
 
 
 def shape_of(
-    entity: str, field: str, values: Sequence[str], like: TextKind | None = None
+    entity: str, field: str, values: Sequence[str], like: TextLike | None = None
 ) -> TextShape:
     """`values`: what the seed rows hold, without nulls and with repeats."""
     counts = Counter(values)
@@ -78,7 +78,7 @@ def shape_of(
     return TextShape(_kind(entity, field, list(counts), pooled=pooled), pooled)
 
 
-def _kind(entity: str, field: str, values: list[str], *, pooled: bool) -> TextKind:
+def _kind(entity: str, field: str, values: list[str], *, pooled: bool) -> TextLike:
     last = field.rsplit("_", 1)[-1]
     if _most(_EMAIL.fullmatch(v) is not None for v in values):
         return "email"

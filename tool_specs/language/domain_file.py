@@ -40,7 +40,7 @@ _TEXT_LENGTH = 2000
 """Characters of a string argument where its spec names no maximum."""
 
 
-TextKind = Literal[
+TextLike = Literal[
     "person", "email", "phone", "town", "address", "code", "slug", "note", "title", "category"
 ]
 """What the texts of a field are like. Of a `category` there are those of the seed and no others."""
@@ -75,7 +75,7 @@ class FieldSpec(Spec):
     )
     properties: dict[Identifier, "FieldSpec"] | None = None
     """Of an object, or of the objects of a list, where their shape is fixed."""
-    like: TextKind | None = None
+    like: TextLike | None = None
     """What texts of the field are made like where the seed grows; None: like those of the seed."""
 
     @model_validator(mode="after")
