@@ -29,6 +29,19 @@ _SPELLINGS = (
 """Spellings that people mix up, tried in an order that is drawn."""
 
 
+_SOUNDS = (("sch", "sh"), ("ph", "f"), ("th", "t"), ("dt", "t"), ("ck", "k"))
+_LETTERS = str.maketrans("cyvzdj", "kiwsti")
+
+
+def sound_of(name: str) -> str:
+    """The same for names that are easily taken for each other."""
+    text = re.sub(rf" ({'|'.join(words()['marks'])})$", "", name).lower()
+    for here, there in _SOUNDS:
+        text = text.replace(here, there)
+    text = text.translate(_LETTERS).replace("ei", "ai").replace("ee", "e")
+    return re.sub(r"(.)\1", r"\1", text)
+
+
 def near_duplicate(name: str, rng: Random, *, person: bool) -> str | None:
     """A name that is easily taken for this one; None where none comes to mind."""
     if not person:
