@@ -264,7 +264,7 @@ class RowSource:
         if freedom > 0:
             far = freedom == 3
             row |= self._mover.moved(row, days, self._rng, far=far, minutes=True)
-        elif set(self._mover.fields) & set(self.spec.natural):
+        elif freedom == 0 and set(self._mover.fields) & set(self.spec.natural):
             row |= self._mover.moved(row, 0, self._rng, far=False, minutes=True)
         return days
 

@@ -28,9 +28,6 @@ PATTERNS_TRIED = 6
 IN_VAIN = 8
 """Rows in succession for which nothing was found before an entity stops growing."""
 
-TOP_UPS = 3
-"""Rounds in which what an entity could not take goes to others."""
-
 PER_LEVEL = 2.5
 """How many times faster an entity grows than those that it refers to."""
 
@@ -106,8 +103,10 @@ class _Growth:
             takers[name] = _Taker(self, name, self._source(name, factor))
             self._grow_entity(takers[name], count)
             self.kin.close(name)
-        for _ in range(TOP_UPS):
+        before = self.rows + 1
+        while 0 < self._missing() < before:
             # what one entity could not take goes to others, some of which make room in it
+            before = self._missing()
             for only_free in (True, False):
                 full = self.grown.left_out if only_free else {}
                 free = {n: w for n, w in weights.items() if w and not full.get(n)}
@@ -133,13 +132,13 @@ class _Growth:
         )
 
     def _grow_entity(self, taker: "_Taker", count: int) -> None:
-        in_vain = 0
-        for left in range(count, 0, -1):
-            in_vain = 0 if taker.take() else in_vain + 1
-            if in_vain == IN_VAIN:
-                left_out = self.grown.left_out.get(taker.name, 0) + left + IN_VAIN - 1
-                self.grown.left_out[taker.name] = left_out
-                return
+        taken = in_vain = 0
+        while taken < count and in_vain < IN_VAIN:
+            found = taker.take()
+            taken, in_vain = taken + found, 0 if found else in_vain + 1
+        if taken < count:
+            left_out = self.grown.left_out.get(taker.name, 0)
+            self.grown.left_out[taker.name] = left_out + count - taken
 
     def new_keys(self, name: str) -> Iterator[str]:
         prefix, rng = self.file.entities[name].prefix, self._rng(f"ids of {name}")
