@@ -6,11 +6,11 @@ pattern itself, which keeps the rules as the seed does.
 import re
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
 
 from records.tables.splits import Split
 from tool_specs.execution.state import EntityRow
 from tool_specs.growth.baskets import Rows, fill
+from tool_specs.growth.kin import Kin
 from tool_specs.growth.moments import MomentMover, in_orders, kept_orders
 from tool_specs.growth.near import near_duplicate
 from tool_specs.growth.numbers import NumberMaker
@@ -162,9 +162,7 @@ class RowSource:
         """The key of a seed row."""
         return self._rng.choices(self._patterns, self._weights)[0]
 
-    def candidate(
-        self, pattern: str, key: str, attempt: int, grown: "Kin"
-    ) -> tuple[EntityRow, int]:
+    def candidate(self, pattern: str, key: str, attempt: int, grown: Kin) -> tuple[EntityRow, int]:
         """A row like the pattern, and by how many days it moved. It may break any rule yet."""
         freedom = FREEDOM[attempt]
         row = dict(self._seed[pattern])
@@ -208,7 +206,7 @@ class RowSource:
             if free and spec.type in ("string", "number", "integer") and self._rng.random() < 0.5:
                 row[field] = self._seed[self._rng.choice(self._patterns)][field]
 
-    def _refer(self, row: EntityRow, attempt: int, grown: "Kin") -> None:
+    def _refer(self, row: EntityRow, attempt: int, grown: Kin) -> None:
         """References, of which some follow from others: a release is of its build's site."""
         rng, freedom = self._rng, FREEDOM[attempt]
         set_: set[str] = set()
@@ -253,7 +251,7 @@ class RowSource:
         held = pattern[agreement.field]
         return next((s for s in agreement.sources if target[s] == held), agreement.sources[0])
 
-    def _move(self, row: EntityRow, freedom: int, grown: "Kin") -> int:
+    def _move(self, row: EntityRow, freedom: int, grown: Kin) -> int:
         reach = self._mover.reach(row)
         days = 0
         if freedom >= 2 and self._mover.is_over(row):
@@ -291,7 +289,7 @@ class RowSource:
             value, known = row[field], field in self.spec.natural
             if value is None or field in self._fixed or (field in self._ruled and not known):
                 continue
-            if not maker.is_new and (freedom < 3 or field not in self._choosable):
+            if not maker.is_new and (freedom < 3 or field in self._ruled):
                 continue
             ref = self.relations.same_for.get(field)
             same = self._same_for.get((field, row[ref] or "")) if ref is not None else None
@@ -300,10 +298,6 @@ class RowSource:
                 like = self._like_another(field, maker, pattern) or like
             row[field] = like
             named = named or (like if maker.shape.kind == "person" else None)
-
-    @property
-    def _choosable(self) -> frozenset[str]:
-        return frozenset(self._texts) - self._ruled
 
     def _like_another(self, field: str, maker: TextMaker, pattern: str) -> str | None:
         """A name that some other row has, or nearly has; None for most rows. Things are named like
@@ -318,7 +312,7 @@ class RowSource:
         near = near_duplicate(other, self._rng, person=person)
         return near if near is not None and maker.allows(near) else None
 
-    def _relate(self, row: EntityRow, grown: "Kin") -> None:
+    def _relate(self, row: EntityRow, grown: Kin) -> None:
         for field, ref, sources in self.relations.taken_over:
             to = self.spec.fields[ref].to
             if self.spec.fields[field].type == "ref" or row[ref] is None or to is None:
@@ -333,76 +327,6 @@ class RowSource:
             value = computed(derivation, row, self.spec, self._rows)
             if value is not None and row[derivation.field] is not None:
                 row[derivation.field] = value
-
-
-class Kin:
-    """Rows by the seed row that they were grown from, the seed row among them."""
-
-    def __init__(self, seed: Rows, rows: Rows, rng: Random) -> None:
-        """`rows` holds all that has grown so far, and grows on."""
-        self._rows = rows
-        self._by_value: dict[tuple[str, str], tuple[int, dict[Any, list[str]]]] = {}
-        self._kin: dict[str, dict[str, list[str]]] = {
-            name: {key: [key] for key in rows} for name, rows in seed.items()
-        }
-        self._all: dict[str, list[str]] = {name: list(rows) for name, rows in seed.items()}
-        self._pattern: dict[str, dict[str, str]] = {n: {k: k for k in r} for n, r in seed.items()}
-        self._days: dict[str, dict[str, int]] = {name: {} for name in seed}
-        self._rng = rng
-
-    def add(self, name: str, key: str, pattern: str, days: int) -> None:
-        self._kin[name][pattern].append(key)
-        self._all[name].append(key)
-        self._pattern[name][key] = pattern
-        self._days[name][key] = days
-
-    def close(self, name: str) -> None:
-        """The entity is complete: from here on, some of its rows are referred to more often than
-        others, in an order that has nothing to do with their age."""
-        for keys in self._kin[name].values():
-            self._rng.shuffle(keys)
-        self._rng.shuffle(self._all[name])
-
-    def _with(self, name: str, field: str) -> dict[Any, list[str]]:
-        """Keys by the value of a field."""
-        size, found = self._by_value.get((name, field), (0, {}))
-        if size != len(self._rows[name]):
-            found = {}
-            for key, row in self._rows[name].items():
-                found.setdefault(row[field], []).append(key)
-            self._by_value[name, field] = len(self._rows[name]), found
-        return found
-
-    def moved_by(self, name: str, key: str) -> int:
-        return self._days[name].get(key, 0)
-
-    def sibling(self, name: str, like: str) -> str:
-        """A row grown from the same seed row, whichever."""
-        return self.of(name, like, self._rng, anyone=False, evenly=False)
-
-    def of(
-        self,
-        name: str,
-        like: str,
-        rng: Random,
-        *,
-        anyone: bool,
-        evenly: bool,
-        agreed: Sequence[tuple[str, Any]] = (),
-    ) -> str:
-        """A row grown from the same seed row as `like`, or anyone, which has the values agreed on
-        wherever there is one. Unless `evenly`, the first tenth of the rows gets about half of the
-        references, as customers do orders."""
-        pattern = self._pattern[name].get(like)
-        if pattern is None:
-            return like
-        keys = self._all[name] if anyone else self._kin[name][pattern]
-        for field, value in agreed:
-            fitting = self._with(name, field).get(value, [])
-            kin = [key for key in fitting if self._pattern[name][key] == pattern]
-            keys = kin or fitting or keys
-        draw = rng.random()
-        return keys[int(len(keys) * (draw if evenly else draw**3.3))]
 
 
 def _has_amounts(field: FieldSpec) -> bool:

@@ -16,7 +16,8 @@ from records.tables.splits import Split
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import Invariants, broken_in
 from tool_specs.execution.state import EntityRow, State
-from tool_specs.growth.candidates import FREEDOM, Kin, RowSource
+from tool_specs.growth.candidates import FREEDOM, RowSource
+from tool_specs.growth.kin import Kin
 from tool_specs.growth.relations import Tally, relations_of, single_refs, tallies_of
 from tool_specs.growth.texts import NoValueError
 from tool_specs.language.domain_file import DomainFile
@@ -183,23 +184,22 @@ class _Taker:
 
     def take(self) -> bool:
         """Whether a further row was found. ConfigError where rules alone were in the way."""
-        key, problem = next(self._keys), ""
+        key, problem, broken = next(self._keys), "", True
         for _ in range(PATTERNS_TRIED):
-            pattern, broken = self._source.pattern(), True
+            pattern = self._source.pattern()
             for attempt in range(len(FREEDOM)):
                 try:
                     row, days = self._source.candidate(pattern, key, attempt, self._growth.kin)
-                except NoValueError:
-                    broken = False
+                except NoValueError as error:
+                    problem = str(error)
                     continue
                 problem = self._problem(row)
                 if not problem:
                     self._keep(row, key, pattern, days)
                     return True
-                broken = broken and problem.startswith("rule ")
-            if not broken:
-                problem = ""
-        if problem:
+            # the last candidate is little but the pattern itself, which keeps every rule
+            broken = broken and problem.startswith("rule ")
+        if broken:
             raise ConfigError(
                 f"{self._growth.file.domain}: no {self.name} could be grown that keeps {problem}"
             )
@@ -209,11 +209,6 @@ class _Taker:
         """What is wrong with the candidate, in a few words; empty where nothing is."""
         for counted in self._counted:
             row[counted] = 0
-        if self._spec.natural and not self._is_free(self._known_by(row)):
-            return "a name of its own"
-        for ref, taken in self._referred.items():
-            if row[ref] is not None and row[ref] in taken:
-                return "a partner of its own"
         if not self._source.in_order(row):
             return "the order of its dates"
         if words := self._growth.unfit(self.name, row):
@@ -221,6 +216,12 @@ class _Taker:
         for rule in self._rules:
             if not rule.holds(row, self._growth.state):
                 return f"rule {rule.spec.id}: {rule.spec.that}"
+        # last, or a rule that nothing keeps would hide behind names that are taken
+        if self._spec.natural and not self._is_free(self._known_by(row)):
+            return "a name of its own"
+        for ref, taken in self._referred.items():
+            if row[ref] is not None and row[ref] in taken:
+                return "a partner of its own"
         return self._miscount(row)
 
     def _miscount(self, row: EntityRow) -> str:
