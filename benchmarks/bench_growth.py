@@ -4,7 +4,8 @@
 
 Prints one JSON line per measurement. `growth` is rows a second over some built-in domains.
 `growth_calls` makes calls of every tool of them, with arguments drawn there, from the file's seed
-and from each size: the baseline of the same run is the file's seed.
+and from each size: tools whose reads an index serves, and those that scan. The baseline of the same
+run is the file's seed.
 """
 
 import argparse
@@ -61,26 +62,26 @@ def growing(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict
 
 def calling(domains: list[Domain], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for size in (None, *options.sizes):
-        rates = []
-        for repeat in range(options.repeats):
-            spent, calls = 0.0, 0
-            for domain in domains:
-                patch = None if size is None else {GROWN: GrownSeed(rows=size).model_dump()}
-                spent += seconds_of(DomainEnvironment.of(domain, patch), options.calls, repeat)
-                calls += options.calls
-            rates.append(calls / spent)
+        patch = None if size is None else {GROWN: GrownSeed(rows=size).model_dump()}
         mean = sum(sum(map(len, d.seed.values())) for d in domains) // len(domains)
-        yield {
-            "name": "growth_calls",
-            "rows": size or mean,
-            "grown": size is not None,
-            "unit": "calls/s",
-        } | spread(rates)
+        for scans in (False, True):
+            rates = []
+            for repeat in range(options.repeats):
+                environments = [DomainEnvironment.of(domain, patch) for domain in domains]
+                spent = [seconds_of(e, options.calls, repeat, scans) for e in environments]
+                rates.append(len(domains) * options.calls / sum(spent))
+            yield {
+                "name": "growth_calls",
+                "rows": size or mean,
+                "reads": "scan" if scans else "index",
+                "unit": "calls/s",
+            } | spread(rates)
 
 
-def seconds_of(environment: DomainEnvironment, calls: int, repeat: int) -> float:
+def seconds_of(environment: DomainEnvironment, calls: int, repeat: int, scans: bool) -> float:
     rng = random.Random(repeat)
-    tools = [tool.name for tool in environment.domain.tools]
+    programs = environment.domain.programs
+    tools = [name for name, program in programs.items() if bool(program.scans) == scans]
     drawn = [(tool, draw_arguments(environment, tool, rng)) for tool in tools * 8]
     given = [(tool, arguments) for tool, arguments in drawn if arguments is not None]
     for tool, arguments in given:
