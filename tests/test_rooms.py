@@ -18,7 +18,7 @@ MOST_MODULES = 15
 ROOMS = {
     "records": [".", "tables", "store", "reading"],
     "tool_specs": [
-        *("language", "execution", "domains", "importing", "toolsets", "coverage"),
+        *("language", "execution", "growth", "domains", "importing", "toolsets", "coverage"),
         *("validation/mutation", "validation"),
         ".",
     ],

@@ -20,7 +20,17 @@ def domain_id(domain: Domain) -> str:
     file = domain.file.model_dump(mode="json", by_alias=True, exclude={"tools"})
     if not file["user_tools"]:
         del file["user_tools"]  # a domain that has none is what it was before there were any
+    for entity in file["entities"].values():
+        _drop_unsaid(entity["fields"])
     return digest("domain", file)
+
+
+def _drop_unsaid(fields: dict[str, Any]) -> None:
+    """Fields that do not say what they are like are what they were before they could."""
+    for field in fields.values():
+        if field["like"] is None:
+            del field["like"]
+        _drop_unsaid(field["properties"] or {})
 
 
 def spec_hash(spec: ToolSpec) -> str:

@@ -3,10 +3,11 @@ environments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from records.digest import digest
 from records.errors import ConfigError
 from tool_specs.domains.loading import checked, file_bytes, parse_yaml, refusal
 from tool_specs.execution.compiler import Compiler
@@ -19,6 +20,7 @@ from tool_specs.execution.invariants import (
 )
 from tool_specs.execution.programs import Entities, Problems, Program, compile_rule
 from tool_specs.execution.state import EntityRow, State
+from tool_specs.growth.grown_seed import Ground, GrownSeed
 from tool_specs.language.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule, ToolSpec
 from tool_specs.language.evaluation import Evaluator
 from tool_specs.language.schemas import SchemaError, Validator
@@ -125,6 +127,21 @@ class Domain:
     @property
     def tools(self) -> Sequence[ToolSpec]:
         return self.file.tools
+
+    @cached_property
+    def ground(self) -> Ground:
+        """What the seed grows from."""
+        about = {"entities", "rules", "now"}
+        file = self.file.model_dump(mode="json", by_alias=True, include=about)
+        key = digest(self.name, file, self.seed_state.hash)
+        return Ground(key, self.file, self.seed_state, self.invariants)
+
+    def start(self, grown: GrownSeed | None = None) -> State:
+        """The seed, or what it grows to; shared, and not to be changed.
+
+        Raises ConfigError where it does not grow, or not as it did.
+        """
+        return self.seed_state if grown is None else self.ground.grown(grown)
 
     def dangling(self, state: State) -> str | None:
         """Words for a row that still refers to one deleted since the state's last commit."""

@@ -13,13 +13,15 @@ from tool_specs.execution.fields import clean_json
 from tool_specs.execution.programs import Problems, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.execution.statements import MAX_STEPS, ToolError
+from tool_specs.growth.grown_seed import GROWN, grown_seed_of
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
 from tool_specs.language.types import EXAMPLES
 from tool_specs.language.values import EvaluationError, is_date, is_datetime, show_value
 
-SeedPatch = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
-"""{entity: {key: whole row, or null to delete}} on a domain's seed."""
+SeedPatch = Mapping[str, Mapping[str, Any]]
+"""{entity: {key: whole row, or null to delete}} on a domain's seed, or on the grown one that it
+names under `GROWN`."""
 
 
 class CallResult(NamedTuple):
@@ -45,10 +47,12 @@ class DomainEnvironment:
 
     @classmethod
     def of(cls, domain: Domain, patch: SeedPatch | None = None) -> "DomainEnvironment":
-        """The seed, patched. Raises ConfigError for a patch that does not fit the entities."""
-        environment = cls(domain, domain.seed_state.snapshot())
-        if patch:
-            _apply(environment, patch)
+        """The seed, grown where the patch says so, and patched. Raises ConfigError for a patch that
+        does not fit the entities, and for a seed that does not grow as it did."""
+        environment = cls(domain, domain.start(grown_seed_of(patch)).snapshot())
+        changes = {name: rows for name, rows in (patch or {}).items() if name != GROWN}
+        if changes:
+            _apply(environment, changes)
         return environment
 
     def snapshot(self) -> "DomainEnvironment":

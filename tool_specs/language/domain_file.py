@@ -40,6 +40,12 @@ _TEXT_LENGTH = 2000
 """Characters of a string argument where its spec names no maximum."""
 
 
+TextLike = Literal[
+    "person", "email", "phone", "town", "address", "code", "slug", "note", "title", "category"
+]
+"""What the texts of a field are like. Of a `category` there are those of the seed and no others."""
+
+
 class FieldSpec(Spec):
     type: Literal[
         "string",
@@ -69,6 +75,8 @@ class FieldSpec(Spec):
     )
     properties: dict[Identifier, "FieldSpec"] | None = None
     """Of an object, or of the objects of a list, where their shape is fixed."""
+    like: TextLike | None = None
+    """What texts of the field are made like where the seed grows; None: like those of the seed."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "FieldSpec":
@@ -88,6 +96,7 @@ class FieldSpec(Spec):
         bounded = self.type in ("integer", "number", "string", "list")
         _need((self.min is None and self.max is None) or bounded, f"{self.type} has no min or max")
         _need(self.unit is None or self.type in ("integer", "number"), "unit belongs to numbers")
+        _need(self.like is None or self.type == "string", "like belongs to type string")
         return self
 
     def as_type(self) -> Type:

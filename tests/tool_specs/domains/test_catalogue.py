@@ -129,6 +129,18 @@ def test_a_domain_rebuilt_from_its_rows_is_the_same_domain(name: str) -> None:
             assert called == again_called
 
 
+def test_a_field_that_says_what_it_is_like_is_part_of_the_domain(bikes: Domain) -> None:
+    def say(data: Any) -> None:
+        fields = data["entities"]["station"]["fields"]
+        text = next(f for n, f in fields.items() if f["type"] == "string" and n != "station_id")
+        text["like"] = "title"
+
+    said = edited(say)
+    assert domain_id(said) != domain_id(bikes)
+    assert domain_id(edited(lambda data: None)) == domain_id(bikes)
+    assert domain_id(domain_of_rows(domain_row(said), tool_rows(said))) == domain_id(said)
+
+
 def test_a_rule_about_a_tool_that_is_left_out_goes_with_it(bikes: Domain) -> None:
     [row] = read_back("domains", [domain_row(bikes)])
     assert domain_of_rows(row).tools == []
