@@ -139,7 +139,8 @@ def candidate_of(
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
     by_judge = [row for row in verdicts if row["checked_by"] == "judge"]
-    judge_counts = bool(by_judge) and status != "below_minimum" and judge_may_decide
+    is_heard = status != "below_minimum" and judge_may_decide
+    judge_counts = bool(by_judge) and is_heard
     rubric = rubric_of(task)
     decision = decide_rows(
         verdicts,
@@ -150,13 +151,14 @@ def candidate_of(
     ordered = sorted(calls, key=lambda call: call["call_index"])
     counted = counting(verdicts, judge_counts=judge_counts)
     lacking = [row for row in deciding(counted) if not row["passed"]]
+    failed = [decision.failed] if decision.failed else lacking
     reason, party = _fate(
         RejectedEpisode(
             trajectory,
             ordered,
             simulations,
             rubric,
-            failed=[decision.failed] if decision.failed else lacking,
+            failed=[row if is_heard else row | {"cause": None} for row in failed],
             by_judge=by_judge if judge_counts else (),
         ),
         reason_of(decision),

@@ -230,8 +230,10 @@ def judged(
         "What the calls changed": CHANGES,
         "Transcript": transcript,
         "Statements of the assistant": [{"id": "s1", "says": says}],
-        "Criteria": [{"criterion_id": c.id, "words": c.words} for c in STANDING if c.id != TRUTH]
-        + own,
+        "Criteria of this task": own,
+        "Criteria that always hold": [
+            {"criterion_id": c.id, "words": c.words} for c in STANDING if c.id != TRUTH
+        ],
     }
     prompt = f"Case {number}.\n\n" + "\n\n".join(
         f"## {heading}\n```json\n{json.dumps(value)}\n```" for heading, value in given.items()
@@ -242,7 +244,7 @@ def judged(
 def passes(judgement: Any) -> bool:
     verdicts = {v["criterion_id"]: v["passed"] for v in judgement["verdicts"]} | {"helpful": True}
     found = {s["finding"] for s in judgement["statements"]}
-    return all(verdicts.values()) and found <= {"shown", "follows", "no_claim"}
+    return all(verdicts.values()) and found <= {"shown", "follows"}
 
 
 def erring(**rates: float) -> OfflineSettings:
@@ -253,8 +255,9 @@ def erring(**rates: float) -> OfflineSettings:
 
 @pytest.mark.parametrize("says", STATEMENTS)
 def test_the_judge_holds_each_statement_against_the_material(says: str) -> None:
-    [statement] = judged(says, settings=erring())["statements"]
-    assert statement["finding"] == STATEMENTS[says], statement
+    answer = judged(says, settings=erring())
+    found = [statement["finding"] for statement in answer["statements"]]
+    assert found + ["no_claim"] * len(answer["no_claim"]) == [STATEMENTS[says]]
 
 
 @pytest.mark.parametrize(

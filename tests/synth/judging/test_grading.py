@@ -130,6 +130,7 @@ def test_the_judge_is_asked_where_code_rejects_only_if_it_is_to_be(name: str, tm
             asked |= {TRUTH}
         assert set(by("judge", result)) == asked
     assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), judge_failed=True)
+    assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), ask_cause=False)
 
 
 def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path):
@@ -174,7 +175,8 @@ def test_text_aimed_at_the_judge_stays_inside_the_data(place: str, tmp_path: Pat
         "## What the calls changed",
         "## Transcript",
         "## Statements of the assistant",
-        "## Criteria",
+        "## Criteria of this task",
+        "## Criteria that always hold",
     ]
 
 
