@@ -76,7 +76,8 @@ def examine_rules(job: RulesJob) -> list[RuleFinding]:
     """A finding for each rule, in their order. Runs in worker processes."""
     data = json.loads(job.domain)
     domain = domain_of_rows(data["domain"], data["tools"])
-    taken, problems = set(job.taken), []
+    taken: set[str] = set(job.taken)
+    problems: list[tuple[str, ...]] = []
     good: dict[int, PolicyRule] = {}
     for number, wire in enumerate(job.rules):
         problems.append(() if wire["id"] not in taken else (f"id: {wire['id']!r} is taken",))
