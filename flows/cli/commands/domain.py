@@ -1,4 +1,4 @@
-"""Commands about domains: domain new, check, grow, list."""
+"""Commands about domains: domain new, write, check, grow, list."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
+from flows.cli.commands.domain_write import write
 from flows.cli.shared.options import Json
 from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
@@ -21,6 +22,7 @@ def register(app: App) -> None:
         name="domain", help="Write a domain of your own, validate it, and list what there is."
     )
     domain.command(new)
+    domain.command(write)
     domain.command(check)
     domain.command(grow)
     domain.command(list_, name="list")

@@ -24,7 +24,10 @@ from tool_specs.language.statements import WRITING_OPS
 STAGE_VERSION = 3
 """Raised when the same answers would give other rows."""
 
-EvolveOperator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
+EvolveOperator = Literal[
+    "derive", "deepen", "broaden", "constrain", "compose", "write", "write_device"
+]
+"""The last two are those of `synth domain write`, whose requests plan the shapes of their tools."""
 
 ON_TOOLS: tuple[EvolveOperator, ...] = ("deepen", "broaden", "constrain", "compose")
 OPERATORS: tuple[EvolveOperator, ...] = ("derive", *ON_TOOLS)
@@ -74,6 +77,10 @@ class RequestGroup(NamedTuple):
     """The parents as the model reads them."""
     draw: int
     """For variety: another batch of the same domain has another."""
+    shapes: Sequence[str] = ()
+    """Of the operators that write: one for each tool wanted."""
+    elsewhere: Sequence[str] = ()
+    """Aims of the requests that are answered at the same time."""
 
 
 class EvolutionBatch(NamedTuple):
