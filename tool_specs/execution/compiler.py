@@ -10,6 +10,7 @@ from typing import Any
 
 from tool_specs.execution import statements as execution
 from tool_specs.execution.bindings import Bindings
+from tool_specs.execution.durations import compile_duration, duration_node
 from tool_specs.execution.fields import check_of, refs_of
 from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
@@ -42,6 +43,9 @@ class Compiler(Bindings):
     def compile(self) -> Program:
         steps = self.block(list(enumerate(self.spec.semantics)))
         answer, output = self.answer()
+        takes = compile_duration(self.spec, self.entities, self.problems)
+        if (node := duration_node(self.spec)) is not None:
+            self.nodes.append((self.index, *node))
         self.unused_params()
         keys = {name: entity.key for name, entity in self.entities.file.entities.items()}
         return Program(
@@ -55,6 +59,7 @@ class Compiler(Bindings):
             nodes=tuple(self.nodes),
             scans=tuple(self.scans),
             hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
+            takes=takes,
         )
 
     def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.CompiledStep]:

@@ -1,12 +1,12 @@
 """What compiling a tool gives, and what it needs to know of the domain around it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tool_specs.execution.statements import CompiledStep
 from tool_specs.language.domain_file import DomainFile, ToolSpec
-from tool_specs.language.evaluation import ARGS, Evaluator, Scope, compile_condition
+from tool_specs.language.evaluation import ARGS, Env, Evaluator, Scope, compile_condition
 from tool_specs.language.expressions import ExpressionError, parse
 from tool_specs.language.parameters import Hints, PlacedNode
 from tool_specs.language.schemas import Validator
@@ -43,6 +43,9 @@ class Program:
     rows of the entity. All other statements cost the same in an environment of any size."""
     hints: Hints
     """Which fields its parameters are compared with or stored in."""
+    takes: Callable[[Env], int] | None = None
+    """Seconds that a call takes or waits, from its arguments and the state before it; it may raise
+    ToolError. None for a tool whose calls take no time."""
 
     @property
     def read_only(self) -> bool:
@@ -70,7 +73,7 @@ def compile_rule(
 ) -> Evaluator:
     """The condition of a policy rule, over the arguments of the tool and lookups."""
     try:
-        scope = Scope({"args": (ARGS, args_type(spec))}, entities.types, entities.file.now)
+        scope = Scope({"args": (ARGS, args_type(spec))}, entities.types)
         return compile_condition(parse(forbids), scope)
     except ExpressionError as error:
         problems.add(path, f"{forbids!r}: {error}")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from tool_specs.language.jobs import Duration, JobSpec
 from tool_specs.language.lifecycles import Invariant, Lifecycle
 from tool_specs.language.statements import AnyStatement, Expr, Identifier, Spec
 from tool_specs.language.types import Type, list_of, nullable
@@ -248,6 +249,15 @@ class ToolSpec(Spec):
     description: str = Field(min_length=10, max_length=1000)
     params: dict[Identifier, ParamSpec] = Field(default_factory=dict)
     semantics: list[AnyStatement] = Field(min_length=1, max_length=40)
+    takes: Expr | None = None
+    """How long a call takes: `90 seconds`, or an expression of the arguments, in minutes."""
+    waits: Expr | None = None
+    """The same of a tool that does nothing but let time pass, and then says how things stand."""
+
+    @model_validator(mode="after")
+    def _one_duration(self) -> "ToolSpec":
+        _need(self.takes is None or self.waits is None, "give takes or waits, not both")
+        return self
 
     def input_schema(self) -> dict[str, Any]:
         return object_schema(self.params)
@@ -271,9 +281,13 @@ class DomainFile(Spec):
     description: str
     split: Literal["train", "heldout_domain"] = "train"
     now: str
-    """The episode's clock: what now() returns in every call."""
+    """The clock at the start of every episode. Only what the file declares moves it."""
     entities: dict[Identifier, EntitySpec] = Field(min_length=1)
     rules: tuple[Invariant, ...] = ()
+    jobs: tuple[JobSpec, ...] = ()
+    """What the world does by itself when it falls due; by name where several are due at once."""
+    slack: Duration = "30 minutes"
+    """Where time passes: how much longer than the reference plan an agent may take in all."""
     seed: dict[str, list[dict[str, Any]]]
     """Rows as objects; a file may write a row as a list of values in the order of the fields."""
     policy: tuple[PolicyRule, ...] = ()
@@ -301,6 +315,7 @@ class DomainFile(Spec):
             ("tools", [t.name for t in self.tools]),
             ("policy", [p.id for p in self.policy]),
             ("rules", [r.id for r in self.rules]),
+            ("jobs", [j.name for j in self.jobs]),
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             _need(not twice, f"{what} repeat {', '.join(twice)}")

@@ -55,11 +55,10 @@ class Typed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression may name. `entities` serves lookup; `now` is the episode's clock."""
+    """What an expression may name. `entities` serves lookup."""
 
     names: Mapping[str, tuple[int, Type]]
     entities: Mapping[str, Type]
-    now: str
 
 
 def compile_expression(node: Node, scope: Scope) -> Typed:
@@ -267,8 +266,7 @@ def _need_ordered(node: Binary, a: Type, b: Type) -> None:
 def _call(node: Call, scope: Scope) -> Typed:
     if node.function == "now":
         _need_count(node, "now()", 0, 0)
-        now = scope.now
-        return Typed(lambda env: now, DATETIME)
+        return Typed(lambda env: env[STATE].now, DATETIME)
     if form := _FORMS.get(node.function):
         return form(node, scope)
     function = FUNCTIONS.get(node.function)

@@ -278,7 +278,7 @@ def _condition(domain: Domain, rule_id: str, node: Node) -> Any:
     rule = next(rule for rule in domain.policy if rule.id == rule_id)
     spec = next(tool for tool in domain.tools if tool.name == rule.tool)
     types = _entities(domain).types
-    return compile_condition(node, Scope({"args": (ARGS, args_type(spec))}, types, domain.now))
+    return compile_condition(node, Scope({"args": (ARGS, args_type(spec))}, types))
 
 
 @lru_cache(maxsize=256)
