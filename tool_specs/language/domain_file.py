@@ -250,9 +250,10 @@ class ToolSpec(Spec):
     params: dict[Identifier, ParamSpec] = Field(default_factory=dict)
     semantics: list[AnyStatement] = Field(min_length=1, max_length=40)
     takes: Expr | None = None
-    """How long a call takes: `90 seconds`, or an expression of the arguments, in minutes."""
+    """What passes once a call has run: `90 seconds`, or an expression of its arguments, in
+    minutes."""
     waits: Expr | None = None
-    """The same of a tool that does nothing but let time pass, and then says how things stand."""
+    """The same of a tool that lets time pass first, and runs then to say how things stand."""
 
     @model_validator(mode="after")
     def _one_duration(self) -> "ToolSpec":

@@ -1,7 +1,8 @@
 """Time in a domain file: how long calls take, and jobs, which the world does when they fall due.
 
 The clock stands still but for what a file declares: the duration of a call (`takes`) and the length
-of a wait (`waits`). A job changes rows by itself at a moment that each row tells. Nothing here runs.
+of a wait (`waits`). A job changes rows by itself, at a moment that each row tells. Nothing here
+runs.
 """
 
 import re

@@ -11,8 +11,9 @@ from records.errors import TransientError
 from records.tables.schemas import Row
 from synth.episode.tools.cassette import Tape
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers, Question, text_of
-from synth.episode.tools.state_patch import PatchError, apply_patch
+from synth.episode.tools.state_patch import PatchError, patched_in_time
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
+from synth.rubrics.episode import own_changes
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 RECENT_CHARS = 1_000
@@ -68,7 +69,7 @@ class StateMachineExecutor(_DomainExecutor):
             json.dumps(result.observation, ensure_ascii=False),
             result.is_error,
             result.error_code,
-            list(result.diff),
+            result.all_changes,
             result.hash_before,
             result.hash_after,
         )
@@ -106,7 +107,8 @@ class SimulatedExecutor(_DomainExecutor):
         seen = {"tool": tool, "arguments": arguments, "observation": text[:RECENT_CHARS]}
         self._recent = [*self._recent, seen | {"is_error": played.is_error}][-RECENT:]
         after = played.after.state_hash
-        return ToolResult(text, played.is_error, played.error_code, played.diff, before, after)
+        diff = played.all_changes
+        return ToolResult(text, played.is_error, played.error_code, diff, before, after)
 
     def snapshot(self) -> Any:
         return super().snapshot(), list(self._recent), self._number
@@ -133,10 +135,12 @@ class RecordedSimulation(_DomainExecutor):
         before = environment.state_hash
         patch = [
             {name: change[name] for name in ("op", "entity", "id")} | {"set": change["after"] or {}}
-            for change in row["state_diff"]
+            for change in own_changes(row["state_diff"])
         ]
         try:
-            diff = apply_patch(environment.domain, environment.state, patch)
+            diff: list[Any] = []
+            if not row["is_error"]:
+                diff = patched_in_time(environment, tool, arguments, patch).all_changes
         except PatchError as error:
             raise TransientError(
                 f"the recorded changes of call {row['call_index']} do not fit the state: {error}"

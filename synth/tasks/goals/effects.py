@@ -22,6 +22,7 @@ from tool_specs.language.expressions import (
     parse,
 )
 from tool_specs.language.expressions import terms as terms_of
+from tool_specs.language.jobs import JobSpec
 from tool_specs.language.statements import (
     WRITING_OPS,
     Create,
@@ -88,12 +89,18 @@ class Write(NamedTuple):
     """Whether every call that succeeds has this effect."""
 
 
-def writes_of(spec: ToolSpec, now: str) -> tuple[Write, ...]:
-    return tuple(_writes(spec, now))
+def writes_of(spec: ToolSpec, now: str | None) -> tuple[Write, ...]:
+    """`now`: what now() always is; None where the clock moves."""
+    return tuple(_writes(spec, now, {}))
 
 
-def _writes(spec: ToolSpec, now: str) -> Iterator[Write]:
-    bound: dict[str, str] = {}
+def job_writes(job: JobSpec) -> tuple[Write, ...]:
+    body = ToolSpec(name=job.name, description=job.text, semantics=job.do)
+    return tuple(_writes(body, None, {job.entity: job.entity}))
+
+
+def _writes(spec: ToolSpec, now: str | None, bound: dict[str, str]) -> Iterator[Write]:
+    """`bound`: names of rows that are there from the start, with their entities."""
     keys: dict[str, str | None] = {}
     guards = _guards(spec)
 
@@ -131,11 +138,11 @@ def _param_of(expression: str | None) -> str | None:
     return None
 
 
-def _source(expression: str, spec: ToolSpec, now: str) -> ValueSource:
+def _source(expression: str, spec: ToolSpec, now: str | None) -> ValueSource:
     match parse(expression):
         case Literal(value=value):
             return ValueSource((value,))
-        case Call(function="now", arguments=()):
+        case Call(function="now", arguments=()) if now is not None:
             return ValueSource((now,))
         case Access(base=Name(name="args"), field=name) if name in spec.params:
             return _given(name, spec.params[name])

@@ -26,7 +26,7 @@ StatePatch = dict[str, dict[str, dict[str, Any] | None]]
 
 def seeded_state(domain: Domain, tools: Mapping[str, DomainTool], rng: Random) -> StatePatch:
     """A patch on the seed that calls of the domain's write tools lead to; may be empty."""
-    environment = DomainEnvironment.of(domain)
+    environment = DomainEnvironment.of(domain.without_durations())  # an episode starts at its now
     writes = [name for name, tool in sorted(tools.items()) if not tool.read_only]
     diffs: list[dict[str, Any]] = []
     for _ in range(rng.randint(1, MAX_HISTORY) if writes else 0):
@@ -34,9 +34,14 @@ def seeded_state(domain: Domain, tools: Mapping[str, DomainTool], rng: Random) -
         drawn = draw_success(environment, name, rng, tries=TRIES)
         if drawn is not None and not policy_violations(environment, name, drawn.arguments):
             environment = drawn.environment
-            diffs += drawn.result.diff
+            diffs += [_of_nobody(change) for change in drawn.result.all_changes]
     patch: StatePatch = {}
     for change in net_changes(diffs):
         row = environment.get(change["entity"], change["id"])
         patch.setdefault(change["entity"], {})[change["id"]] = dict(row) if row else None
     return patch
+
+
+def _of_nobody(change: dict[str, Any]) -> dict[str, Any]:
+    """What jobs changed at once is part of the state like all the rest."""
+    return {name: value for name, value in change.items() if name not in ("job", "at")}
