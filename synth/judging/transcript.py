@@ -67,7 +67,7 @@ def _by_whom(call: Row) -> Iterator[tuple[dict[str, Any], list[Mapping[str, Any]
         if job is None:
             yield {"tool": call["name"], "by": call["actor"]}, list(changes)
         else:
-            yield {"job": job, "by": "world", "at": at}, list(changes)
+            yield {"job": job, "by": "environment", "at": at}, list(changes)
 
 
 def tools_shown(tools: Sequence[Row]) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from synth.rubrics.criteria import Strict
 
 StateChange = Mapping[str, Any]
 """{"op", "entity", "id", "before", "after"}: for an update before and after hold only the fields
-that changed, otherwise they hold the whole row or null. One that a job of the world made, and no
+that changed, otherwise they hold the whole row or null. One that a job made by itself, and no
 call, has `job`, the job's name, and `at`, the moment."""
 
 
@@ -102,7 +102,7 @@ def _update(change: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) ->
 
 
 def own_changes(changes: Iterable[StateChange]) -> list[StateChange]:
-    """Those that calls made, without the world's."""
+    """Those that calls made, without those that jobs made."""
     return [change for change in changes if "job" not in change]
 
 
@@ -110,8 +110,8 @@ def net_changes(changes: Iterable[StateChange]) -> list[dict[str, Any]]:
     """The net effect of what calls changed, in order, one per row that differs in the end.
 
     A create followed by a delete is no change, two updates are one. Ordered by first touch. What
-    the world changes is nobody's: it is left out, and a row that the world makes or takes away is
-    another row from there on.
+    a job changes is nobody's: it is left out, and a row that a job makes or takes away is another
+    row from there on.
     """
     net: dict[tuple[str, str, int], dict[str, Any] | None] = {}
     lives: Counter[tuple[str, str]] = Counter()

@@ -172,7 +172,7 @@ def is_users(tool: Row) -> bool:
 
 
 def annotations(program: Program) -> dict[str, Any]:
-    """Hints as in MCP, read off the semantics. A wait is no read: the world moves on with it.
+    """Hints as in MCP, read off the semantics. A wait is no read: what is due changes with it.
 
     Destructive: it may replace or remove what was there. Idempotent: a second call with the same
     arguments changes nothing more, as far as the expressions alone show it.

@@ -54,7 +54,7 @@ class Domain:
     invariants: Invariants
     """What holds for every row of an entity, always."""
     jobs: tuple[CompiledJob, ...] = ()
-    """What the world does by itself."""
+    """What changes by itself."""
 
     @classmethod
     def of(cls, data: Any, *, origin: str) -> "Domain":
@@ -101,7 +101,7 @@ class Domain:
 
     @cached_property
     def has_time(self) -> bool:
-        """Whether the clock can move, or the world can change by itself."""
+        """Whether the clock can move, or anything can change by itself."""
         return bool(self.jobs) or any(program.takes for program in self.programs.values())
 
     @property

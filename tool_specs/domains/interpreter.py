@@ -3,8 +3,8 @@
 A call either succeeds, or changes nothing and says why. No input makes it raise.
 
 Where a domain has time, a call runs and then takes as long as its tool declares; a wait lasts and
-runs then, so that its answer is of the end. What jobs change meanwhile is the world's and told
-apart from what the call changes. A call that fails has taken no time.
+runs then, so that its answer is of the end. What jobs change meanwhile is told apart from
+what the call changes. A call that fails has taken no time.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from records.errors import ConfigError
 from tool_specs.domains.domain import Domain, check_refs, checked_rows
 from tool_specs.domains.loading import refusal
 from tool_specs.execution.fields import clean_json
-from tool_specs.execution.jobs import WorldChange, pass_time
+from tool_specs.execution.jobs import JobChange, pass_time
 from tool_specs.execution.programs import Problems, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.execution.statements import MAX_STEPS, ToolError
@@ -37,15 +37,15 @@ class CallResult(NamedTuple):
     hash_after: str
     statement: int | None = None
     """Index of the statement that failed, where one did."""
-    world_before: tuple[WorldChange, ...] = ()
+    jobs_before: tuple[JobChange, ...] = ()
     """What jobs changed during a wait."""
-    world_after: tuple[WorldChange, ...] = ()
+    jobs_after: tuple[JobChange, ...] = ()
     """What jobs changed while the call took its time, or at once because of it."""
 
     @property
     def all_changes(self) -> list[RowChange]:
-        """The call's and the world's, in their order; the world's have `job` and `at`."""
-        return [*self.world_before, *self.diff, *self.world_after]
+        """The call's and those of jobs, in their order; the latter have `job` and `at`."""
+        return [*self.jobs_before, *self.diff, *self.jobs_after]
 
 
 class Durations(NamedTuple):
@@ -110,7 +110,7 @@ class DomainEnvironment:
         it takes included."""
         return (self.snapshot() if self.domain.has_time else self).call(tool_name, arguments)
 
-    def pass_time(self, seconds: int) -> list[WorldChange]:
+    def pass_time(self, seconds: int) -> list[JobChange]:
         """Let time pass that no call takes: what jobs changed. EvaluationError, with everything as
         it was, for a job that cannot run."""
         before = self.state.snapshot()
@@ -152,8 +152,8 @@ class DomainEnvironment:
             diff,
             undo.hash,
             self.state.hash,
-            world_before=tuple(earlier),
-            world_after=tuple(later),
+            jobs_before=tuple(earlier),
+            jobs_after=tuple(later),
         )
 
     def _validated(self, tool_name: str, arguments: Any) -> tuple[Program, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Jobs of the world: compiled once, and run in the order in which they fall due as time passes.
+"""Jobs: compiled once, and run in the order in which they fall due as time passes.
 
 Time passes in steps (a call's duration, a wait, none at all after a call), and a step runs whatever
 falls due in it with the clock at that very moment, so that it makes no difference how a wait is
@@ -30,7 +30,7 @@ from tool_specs.language.values import EvaluationError, is_datetime, show_value
 MAX_RUNS = 1000
 """Jobs that may fall due in one step of time."""
 
-WorldChange = dict[str, Any]
+JobChange = dict[str, Any]
 """A `RowChange` that a job made, with `job`, its name, and `at`, the moment."""
 
 Dangling = Callable[[State], str | None]
@@ -92,7 +92,7 @@ def pass_time(
     dangling: Dangling,
     *,
     most: int = MAX_RUNS,
-) -> list[WorldChange]:
+) -> list[JobChange]:
     """Move the clock on and run what falls due; what that changed, in order, committed.
 
     EvaluationError for a job that cannot run and for jobs without end; the state is then in the
@@ -109,11 +109,11 @@ def pass_time(
 
 def run_due(
     jobs: Sequence[CompiledJob], state: State, until: str, dangling: Dangling, *, most: int
-) -> list[WorldChange]:
+) -> list[JobChange]:
     """Run what is due by `until`, leaving the clock at the last of it."""
     by_name = {job.spec.name: job for job in jobs}
     ran: set[_Due] = set()
-    changes: list[WorldChange] = []
+    changes: list[JobChange] = []
     while (due := _next(jobs, state, until)) is not None:
         key = due.row[1]
         what = f"job {due.job} on {by_name[due.job].spec.entity} {show_value(key)}"
@@ -147,7 +147,7 @@ def _next(jobs: Sequence[CompiledJob], state: State, until: str) -> _Due | None:
 
 def _ran(
     job: CompiledJob, state: State, key: str, what: str, dangling: Dangling
-) -> list[WorldChange]:
+) -> list[JobChange]:
     try:
         job.run(state, key)
     except (ToolError, EvaluationError) as error:

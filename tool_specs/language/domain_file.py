@@ -286,7 +286,7 @@ class DomainFile(Spec):
     entities: dict[Identifier, EntitySpec] = Field(min_length=1)
     rules: tuple[Invariant, ...] = ()
     jobs: tuple[JobSpec, ...] = ()
-    """What the world does by itself when it falls due; by name where several are due at once."""
+    """What changes by itself when it falls due; by name where several are due at once."""
     slack: Duration = "30 minutes"
     """Where time passes: how much longer than the reference plan an agent may take in all."""
     seed: dict[str, list[dict[str, Any]]]

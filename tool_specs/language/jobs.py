@@ -1,4 +1,4 @@
-"""Time in a domain file: how long calls take, and jobs, which the world does when they fall due.
+"""Time in a domain file: how long calls take, and jobs, which run by themselves when due.
 
 The clock stands still but for what a file declares: the duration of a call (`takes`) and the length
 of a wait (`waits`). A job changes rows by itself, at a moment that each row tells. Nothing here
@@ -46,7 +46,7 @@ Duration = Annotated[str, AfterValidator(_is_duration)]
 
 
 class JobSpec(Spec):
-    """What the world does to a row of an entity at the moment that the row tells."""
+    """What becomes of a row by itself at the moment that the row tells."""
 
     name: Identifier
     text: str = Field(min_length=10)

@@ -12,7 +12,7 @@ from tool_specs.domains.domain import Domain, check_refs
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import broken_in
-from tool_specs.execution.jobs import WorldChange
+from tool_specs.execution.jobs import JobChange
 from tool_specs.execution.programs import Problems
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.language.domain_file import EntitySpec
@@ -69,9 +69,9 @@ def apply_patch(domain: Domain, state: State, patch: Sequence[Op]) -> list[RowCh
 class PatchedInTime(NamedTuple):
     """What came of a patch in the time that its call takes."""
 
-    before: list[WorldChange]
+    before: list[JobChange]
     own: list[RowChange]
-    after: list[WorldChange]
+    after: list[JobChange]
 
     @property
     def all_changes(self) -> list[RowChange]:

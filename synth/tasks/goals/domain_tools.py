@@ -61,7 +61,7 @@ def tools_of(domain: Domain) -> Mapping[str, DomainTool]:
 
 
 def jobs_of(domain: Domain) -> list[DomainTool]:
-    """The jobs of the world as tools that nobody calls: what may change by itself."""
+    """The jobs of the domain as tools that nobody calls: what may change by itself."""
     return [
         DomainTool(
             spec=ToolSpec(name=job.name, description=job.text, semantics=job.do),
