@@ -65,6 +65,7 @@ class JudgingConfig(Config):
         {
             "decision": {"pass_threshold": None, "scored_only": []},
             "judge_failed": False,
+            "ask_cause": True,
             "panel": {"rule": "one"},
         }
     )
@@ -84,12 +85,15 @@ class JudgingConfig(Config):
     judge_failed: bool = False
     """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
     of the others."""
+    ask_cause: bool = True
+    """Ask the judge what a failure goes back to where code rejects what was done and the user may
+    have misled the agent: one short request, without which nobody is named. It rejects nothing."""
     panel: PanelConfig = PanelConfig()
     """How several models of the judge's role decide together."""
 
 
 def trial_id_of(judge_role: RoleConfig, kinds: Kinds, config: JudgingConfig) -> str:
-    """What results of a trial belong to: the judge with its settings and server, or the panel, its
+    """What results of a trial belong to: the judge with its settings, or the panel, its
     prompt, the checks, and what of the rubrics decides."""
     rubric, panel, scored_only = config.rubric, config.panel, config.decision.scored_only
     return digest(

@@ -7,6 +7,7 @@ with is none. What nothing confirms is counted and tries no judge.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from records.errors import ItemError
@@ -87,10 +88,9 @@ class Attempts:
     async def negatives(self, start: int, most: int) -> list[Attempt]:
         """Of the perturbations that the episode has a place for by code, so many from a place in
         their order on, up to the first that is confirmed."""
-        places = [name for name in order_for(self._id) if self._has_place(name)]
-        names = places[start : start + most]
+        places = filter(self._has_place, order_for(self._id))
         made: list[Attempt] = []
-        for name in names:
+        for name in islice(places, start, start + most):
             made.append(await self._negative(name))
             if made[-1].tried is not None:
                 break

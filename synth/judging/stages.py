@@ -22,6 +22,7 @@ from synth.judging.judge_rates import CONTROL, judge_rates, judge_status_of, war
 from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
+from synth.rubrics.standing import ECONOMY
 from synth.tasks.proof.extensions import load_extensions
 
 
@@ -34,6 +35,7 @@ def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded
         agents=RowBy(dataset, "agents", "agent_id"),
         tools=RowBy(dataset, "tools", "tool_id"),
         rubric=rubric,
+        personas=RowBy(dataset, "personas", "persona_id"),
     )
 
 
@@ -47,6 +49,7 @@ def grading_of(config: JudgedConfig) -> str:
             kinds,
             judging.rubric,
             judge_failed=judging.judge_failed,
+            ask_cause=judging.ask_cause,
             panel=judging.panel,
         )
 
@@ -107,6 +110,7 @@ class GradingStage(Judged):
             bench=self.bench,
             kinds=self.kinds,
             judge_failed=judging.judge_failed,
+            ask_cause=judging.ask_cause,
             rule=judging.panel.rule,
         )
 
@@ -254,11 +258,11 @@ SELECT DISTINCT unnest(json_extract_string(rubric, '$.criteria[*].id')) FROM tas
 
 _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
 
-_PASSED = """
+_PASSED = f"""
 SELECT trajectory_id FROM verdicts
 WHERE grading_id = $1 AND checked_by IN ('code', 'judge')
 GROUP BY ALL HAVING NOT bool_or(kind = 'test') AND bool_or(checked_by = 'judge')
-  AND bool_and(coalesce(passed, true) OR (checked_by = 'judge'
+  AND bool_and(coalesce(passed, true) OR kind = '{ECONOMY.kind}' OR (checked_by = 'judge'
     AND (NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))))
 ORDER BY 1"""
-"""Nothing fails by code, and nothing that decides fails by the judge."""
+"""Nothing but economy fails by code, and nothing that decides fails by the judge."""

@@ -180,14 +180,15 @@ def test_a_trial_belongs_to_judge_prompt_and_checks_and_not_to_a_grading() -> No
     warmer = judge.model_copy(update={"temperature": 0.7})
     renamed = judge.model_copy(update={"models": (ModelConfig(name="another"),)})
     elsewhere = judge.model_copy(update={"max_in_flight": 3, "timeout_s": 5.0})
-    servers = [judge.model_copy(update={"base_url": f"http://{n}/v1"}) for n in "ab"]
-    roles = (judge, warmer, renamed, *servers)
+    hosted, moved = (judge.model_copy(update={"base_url": f"http://{n}/v1"}) for n in "ab")
+    roles = (judge, warmer, renamed, hosted)
     trials = [trial_id_of(role, BUILT_IN, ALL) for role in roles]
     added = {"add": [{"id": "brief", "words": "It is brief."}]}
     for other in ({"rubric": added}, {"decision": {"scored_only": ["manners"]}}):
         trials.append(trial_id_of(judge, BUILT_IN, JudgingConfig.model_validate(other)))
     assert len(set(trials)) == len(trials)
     assert trial_id_of(elsewhere, BUILT_IN, ALL) == trials[0]
+    assert trial_id_of(moved, BUILT_IN, ALL) == trial_id_of(hosted, BUILT_IN, ALL)
     again = JudgingConfig(judge_failed=True, max_of_one=3)
     assert trial_id_of(judge, BUILT_IN, again) == trials[0]
 
