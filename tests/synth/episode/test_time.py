@@ -9,6 +9,7 @@ from synth.episode.replay import replay_rows
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.simulator import Question, SimulateConfig, SimulatedAnswer, checked_answer
 from synth.judging.transcript import changes_of
+from synth.render.transcript import turns_of
 from synth.rubrics.episode import own_changes
 from tests.synth.clinic import AGENT, PERSONA, QUIET, TASK, ScriptedUser, calls, says
 from tests.tool_specs.conftest import CANTEEN
@@ -104,6 +105,14 @@ def test_a_transcript_tells_who_changed_what() -> None:
         "2026-03-02T09:10:00",
         "lapsed",
     )
+
+
+def test_a_shown_call_names_the_jobs_that_ran_meanwhile() -> None:
+    state = episode()[0].state
+    rows = [record._asdict() for record in state.caller.records]
+    [waits, bakes] = [call for turn in turns_of(state.messages, rows, None) for call in turn.calls]
+    assert "meanwhile: hold_lapses on booking BK-1001 at 2026-03-02T09:10:00" in waits.marks
+    assert not any("OV-1003" in mark for mark in bakes.marks)
 
 
 def replayed(env: EpisodeEnvironment, reward: float, simulate: SimulateConfig) -> list[Any]:
