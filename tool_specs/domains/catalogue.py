@@ -9,18 +9,22 @@ from records.tables.schemas import Row
 from records.tables.splits import own_split, split_of
 from tool_specs.domains.domain import Domain
 from tool_specs.execution.programs import Program
-from tool_specs.language.domain_file import DomainFile, ToolSpec
+from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import names_in
 
 LICENSE = "Apache-2.0"
 """Of synthetic tools: they are part of this project, or made with it by its user."""
 
 
+_TIME = ("jobs", "slack", "user_turn")
+"""Of a domain file, what it says about time beside the durations of its tools."""
+
+
 def domain_id(domain: Domain) -> str:
     file = domain.file.model_dump(mode="json", by_alias=True, exclude={"tools"})
     if not file["user_tools"]:
         del file["user_tools"]  # a domain that has none is what it was before there were any
-    time = {name: file.pop(name) for name in ("jobs", "slack")}
+    time = {name: file.pop(name) for name in _TIME}
     if _time_of(domain) is not None:
         file |= time
     return digest("domain", file)
@@ -29,10 +33,11 @@ def domain_id(domain: Domain) -> str:
 def _time_of(domain: Domain) -> dict[str, Any] | None:
     """None for a domain of which the file says nothing about time."""
     file = domain.file
-    if not file.jobs and file.slack == DomainFile.model_fields["slack"].default:
+    said = file.model_dump(include=set(_TIME), exclude_defaults=True)
+    if not said:
         return None
     jobs = [job.model_dump(mode="json", by_alias=True, exclude_defaults=True) for job in file.jobs]
-    return {"jobs": jobs, "slack": file.slack}
+    return {"jobs": jobs, "slack": file.slack, "user_turn": file.user_turn}
 
 
 def spec_hash(spec: ToolSpec) -> str:

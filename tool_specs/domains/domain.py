@@ -102,7 +102,8 @@ class Domain:
     @cached_property
     def has_time(self) -> bool:
         """Whether the clock can move, or anything can change by itself."""
-        return bool(self.jobs) or any(program.takes for program in self.programs.values())
+        passes = self.file.user_turn or any(p.takes for p in self.programs.values())
+        return bool(self.jobs or passes)
 
     @property
     def name(self) -> str:

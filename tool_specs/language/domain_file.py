@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from tool_specs.language.jobs import Duration, JobSpec
+from tool_specs.language.jobs import Duration, JobSpec, seconds_in
 from tool_specs.language.lifecycles import Invariant, Lifecycle
 from tool_specs.language.statements import AnyStatement, Expr, Identifier, Spec
 from tool_specs.language.types import Type, list_of, nullable
@@ -287,6 +287,8 @@ class DomainFile(Spec):
     rules: tuple[Invariant, ...] = ()
     jobs: tuple[JobSpec, ...] = ()
     """What changes by itself when it falls due; by name where several are due at once."""
+    user_turn: Duration | None = None
+    """What passes while the user answers; nothing where it is left out."""
     slack: Duration = "30 minutes"
     """Where time passes: how much longer than the reference plan an agent may take in all."""
     seed: dict[str, list[dict[str, Any]]]
@@ -320,6 +322,9 @@ class DomainFile(Spec):
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             _need(not twice, f"{what} repeat {', '.join(twice)}")
+        shortest = self.user_turn or "0 seconds"
+        enough = (seconds_in(self.slack) or 0) >= (seconds_in(shortest) or 0)
+        _need(enough, f"slack {self.slack!r} is less than the user_turn {shortest!r}")
         tools = {tool.name for tool in self.tools}
         unknown = [name for name in self.user_tools if name not in tools]
         _need(not unknown, f"user_tools names {unknown}, which are not tools")

@@ -1,7 +1,10 @@
 """Episodes in which time passes: what jobs change is recorded beside calls, and never blamed."""
 
 import asyncio
+import json
 from typing import Any
+
+import pytest
 
 from records.tables.schemas import Row
 from synth.episode.environment import EpisodeEnvironment
@@ -14,8 +17,9 @@ from synth.rubrics.episode import own_changes
 from tests.synth.clinic import AGENT, PERSONA, QUIET, TASK, ScriptedUser, calls, says
 from tests.tool_specs.conftest import CANTEEN
 from tool_specs.domains.catalogue import domain_id, tool_rows
-from tool_specs.domains.domain import load_domain
+from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.domains.loading import read_yaml
 
 DOMAIN = load_domain(CANTEEN)
 TOOLS = tool_rows(DOMAIN)
@@ -143,6 +147,58 @@ def test_simulated_tools_take_the_same_time() -> None:
     assert diffs[0] == diffs[1]
     assert {record.executed_by for record in env.state.caller.records} == {"llm"}
     assert replayed(env, reward, played) == []
+
+
+TALKING = Domain.of(read_yaml(CANTEEN) | {"user_turn": "6 minutes"}, origin="canteen.yaml")
+
+
+def talked(domain: Domain, simulate: SimulateConfig = SimulateConfig()) -> EpisodeEnvironment:
+    """Two questions to the user, then the baking."""
+    task = BAKE | {"domain_id": domain_id(domain)}
+    rows = {tool["tool_id"]: tool for tool in tool_rows(domain)}
+    agents = {"agent": AGENT | {"tool_ids": list(rows)}}
+    domains = {domain_id(domain): domain}
+
+    async def play() -> EpisodeEnvironment:
+        env = EpisodeEnvironment(
+            Catalogue(agents, {"persona": PERSONA}, rows, domains, {}, simulate=simulate),
+            QUIET,
+            user=lambda *_: ScriptedUser("The deck oven.", "Yes."),
+            answers=Truthful(),
+        )
+        await env.reset(task, 1)
+        await env.step(says("Which oven?"))
+        snapshot = env.snapshot()
+        await env.step(says("I was never here."))
+        await env.restore(snapshot)
+        await env.step(says("Really?"))
+        await env.step(calls(BAKES))
+        await env.close()
+        return env
+
+    return asyncio.run(play())
+
+
+@pytest.mark.parametrize("tools", ["without_semantics", "all", ("find_ovens",)])
+def test_the_users_time_passes_once_a_turn(tools: Any) -> None:
+    """However many executors share the state, and a turn that is taken back takes its time with
+    it."""
+    [record] = talked(TALKING, SimulateConfig(tools=tools)).state.caller.records
+    assert json.loads(record.observation)["started_at"] == "2026-03-02T09:12:00"
+    made_by = [change.get("job") for change in record.state_diff][:5]
+    assert made_by == [
+        "trolley_charges",
+        "hold_lapses",
+        "trolley_charges",
+        "oven_gets_hot",
+        None,
+    ]
+    assert [change["id"] for change in own_changes(record.state_diff)] == ["OV-1003"]
+
+
+def test_without_a_setting_the_user_answers_at_once() -> None:
+    [record] = talked(DOMAIN).state.caller.records
+    assert json.loads(record.observation)["started_at"] == "2026-03-02T09:00:00"
 
 
 def test_a_restored_episode_has_the_clock_of_its_snapshot() -> None:

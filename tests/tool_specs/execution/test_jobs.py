@@ -206,6 +206,7 @@ BACK_IN_TIME = [
             "jobs[hold_lapses].due: booking 'BK-1001' of the seed is due at 2026-03-02T08:59:00",
         ),
         ("jobs.1.name", "oven_gets_hot", "jobs repeat oven_gets_hot"),
+        ("user_turn", "1 hour", "slack '20 minutes' is less than the user_turn '1 hour'"),
         ("slack", "half an hour", "slack: write a duration of at most a day, such as 30 minutes"),
         ("tools.find_ovens.takes", "2 days", "tools[find_ovens].takes: '2 days' is too long"),
         ("tools.find_ovens.takes", "args.name", "must be a number of minutes, got string"),
