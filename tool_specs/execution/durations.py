@@ -41,15 +41,15 @@ def compile_duration(spec: ToolSpec, entities: Entities, problems: Problems) -> 
         return lambda env: constant
     try:
         scope = Scope({"args": (ARGS, args_type(spec))}, entities.types)
-        run, type_ = compile_expression(parse(text), scope)
+        typed = compile_expression(parse(text), scope)
     except ExpressionError as error:
         problems.add(path, f"{text!r}: {error}; or write a duration such as 90 seconds")
         return None
-    if words := _no_minutes(type_):
+    if words := _no_minutes(typed.type):
         problems.add(path, f"{text!r} {words}")
 
     def seconds(env: Env) -> int:
-        minutes: Any = run(env)
+        minutes: Any = typed.run(env)
         if type(minutes) not in (int, float) or not 0 <= minutes * 60 <= most:
             shown = show_value(minutes)
             words = f"{spec.name} {name} 0 to {most // 60} minutes, got {shown}"
