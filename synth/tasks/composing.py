@@ -205,7 +205,7 @@ class DomainTasks:
     def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals on different tools, mostly ones that write, at least one that does."""
         used = {name for goal in builder.goals for name in (goal.tool, *goal.could_be)}
-        left = [tool for tool in self.tools.values() if tool.name not in used]
+        left = [t for t in self.tools.values() if t.name not in used and not t.waits]
         for number in range(count):
             wants_write = number == 0 or rng.random() < 0.65
             if count == 1 and rng.random() < 0.3:

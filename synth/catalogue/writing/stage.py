@@ -100,7 +100,13 @@ class WriteStage:
         made: dict[str, list[Row]] = {"proposals": [], "tools": []}
         domain, executor = plan.domain, self.run.executor
         if batch.groups:
-            making = Making(batch, shard.llm, executor, per_skeleton=config.per_skeleton)
+            making = Making(
+                batch,
+                shard.llm,
+                executor,
+                per_skeleton=config.per_skeleton,
+                described_together=0,
+            )
             outcomes = await making.outcomes()
             made = rows_of(batch, outcomes, config)
             domain = _with(domain, tools=[o.finding.spec for o in outcomes if o.finding.spec])

@@ -38,7 +38,8 @@ def seeded_state(
     patch: StatePatch = {}
     if grown is not None:
         patch[GROWN] = grown.named(domain.start(grown))
-    environment = DomainEnvironment.of(domain, patch)
+    timeless = domain.without_durations()  # an episode starts at its now
+    environment = DomainEnvironment.of(timeless, patch)
     writes = [name for name, tool in sorted(tools.items()) if not tool.read_only]
     diffs: list[dict[str, Any]] = []
     for _ in range(rng.randint(1, MAX_HISTORY) if writes else 0):
@@ -46,8 +47,13 @@ def seeded_state(
         drawn = draw_success(environment, name, rng, tries=TRIES)
         if drawn is not None and not policy_violations(environment, name, drawn.arguments):
             environment = drawn.environment
-            diffs += drawn.result.diff
+            diffs += [_of_nobody(change) for change in drawn.result.all_changes]
     for change in net_changes(diffs):
         row = environment.get(change["entity"], change["id"])
         patch.setdefault(change["entity"], {})[change["id"]] = dict(row) if row else None
     return patch
+
+
+def _of_nobody(change: dict[str, Any]) -> dict[str, Any]:
+    """What jobs changed at once is part of the state like all the rest."""
+    return {name: value for name, value in change.items() if name not in ("job", "at")}

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from records.errors import ConfigError
 from records.tables.columns import decode, encode
 from records.tables.schemas import TABLES
-from tests.tool_specs.conftest import BIKE_RENTAL
+from tests.tool_specs.conftest import BIKE_RENTAL, CANTEEN
 from tool_specs.domains.catalogue import (
     annotations,
     domain_id,
@@ -19,7 +20,7 @@ from tool_specs.domains.catalogue import (
     tool_ids,
     tool_rows,
 )
-from tool_specs.domains.domain import Domain, load_domains
+from tool_specs.domains.domain import Domain, load_domain, load_domains
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.domains.loading import read_yaml
 from tool_specs.validation.checking import check_domain
@@ -110,6 +111,26 @@ def read_back(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def rebuilt(domain: Domain) -> Domain:
     [row] = read_back("domains", [domain_row(domain)])
     return domain_of_rows(row, read_back("tools", tool_rows(domain)))
+
+
+def test_time_is_kept_in_the_rows_and_counts_for_the_ids() -> None:
+    domain = load_domain(CANTEEN)
+    again = rebuilt(domain)
+    assert (domain_id(again), tool_ids(again)) == (domain_id(domain), tool_ids(domain))
+    assert (again.file.jobs, again.file.slack) == (domain.file.jobs, "20 minutes")
+    ends = [DomainEnvironment.of(d) for d in (domain, again)]
+    for environment in ends:
+        environment.call("bake_in_oven", {"oven_id": "OV-1003", "minutes": 30})
+    assert ends[0].state_hash == ends[1].state_hash
+    timeless = domain.file.model_copy(update={"jobs": ()})
+    assert domain_id(replace(domain, file=timeless)) != domain_id(domain)
+
+
+def test_a_wait_is_no_read() -> None:
+    domain = load_domain(CANTEEN)
+    hints = annotations(domain.programs["wait_in_kitchen"])
+    assert (hints["readOnlyHint"], hints["idempotentHint"]) == (False, False)
+    assert annotations(domain.programs["find_ovens"])["readOnlyHint"]
 
 
 @pytest.mark.parametrize("name", ["clinic_desk", "web_shop", "parcel_depot"])

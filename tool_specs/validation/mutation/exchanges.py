@@ -156,7 +156,7 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
         return  # proved, and no lie about anything
     elif node.function in _ROWS and any(map(_reads_of, site.above[:1])):
         return  # examined with what is read of it
-    elif node.function == "pick":
+    elif node.function == "pick" and items:
         yield _without(node), (items[0], *_CONSTANTS), True
     else:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
