@@ -109,6 +109,17 @@ class NearValues:
         return (moment + moved).isoformat()
 
 
+def neighbours_of(value: Any) -> list[Any]:
+    """The number next to it on either side; of a date-time the minute."""
+    if type(value) in (int, float):
+        return [value + 1, value - 1]
+    moment = moment_of(value) if isinstance(value, str) else None
+    if moment is None or len(value) == 10:
+        return []
+    minute = timedelta(minutes=1)
+    return [(moment + minute).isoformat(), (moment - minute).isoformat()]
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:

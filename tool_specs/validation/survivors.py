@@ -7,6 +7,7 @@ that an author can act upon, with the number of cases in which it made no differ
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
@@ -24,6 +25,9 @@ from tool_specs.validation.mutation.mutants import Place, expressions_of, places
 
 NUM_GENERAL, NUM_AIMED = 60, 300
 """Made cases: about all that the tool mentions, and about what the survivors mention."""
+
+MAX_FLIPPED = 24
+"""Cases of different outcomes whose truths and members of enums are exchanged one by one."""
 
 
 class Examined(NamedTuple):
@@ -87,10 +91,17 @@ def _more(
         kept.append(case)
         yield case
     about = _mentioned([place for place, _ in alive])
-    for case in maker.cases(kept, NUM_AIMED, about) if alive else ():
+    different = list({_kind(case): case for case in kept}.values())[-MAX_FLIPPED:]
+    flips = islice(maker.flips(different, about), NUM_AIMED)
+    for case in chain(flips, maker.cases(kept, NUM_AIMED, about)) if alive else ():
         if not alive:
             return
         yield case
+
+
+def _kind(case: FuzzCase) -> tuple[Any, ...]:
+    result = case.result
+    return result.error_code, result.statement, len(result.diff), len(str(result.observation))
 
 
 def _directed(

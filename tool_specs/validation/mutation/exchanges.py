@@ -26,6 +26,7 @@ from tool_specs.validation.mutation.equivalences import (
     changes_nothing,
     implied_sides,
     is_idle_conversion,
+    is_refusing_fallback,
 )
 from tool_specs.validation.mutation.trees import Site, TreePath, sites_of
 from tool_specs.validation.mutation.vocabulary import Vocabulary
@@ -142,13 +143,13 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
     if node.function == "now":
         later = Call("add_days", (node, Literal(1)))
         yield "a day later", (later,), False
-    elif not items:
-        return
     elif node.function == "if" and len(items) == 3:
         yield f"without its case {show(items[1])!r}", (items[2],), True
         yield f"without its case {show(items[2])!r}", (items[1],), True
     elif node.function in _DROPPING and len(items) > 1:
         for i, item in enumerate(items):
+            if i and is_refusing_fallback(site):
+                continue
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
@@ -157,10 +158,10 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
     elif node.function in _ROWS and any(map(_reads_of, site.above[:1])):
         return  # examined with what is read of it
     elif node.function == "pick":
-        yield _without(node), (items[0], *_CONSTANTS), True
+        yield _without(node), (*items[:1], *_CONSTANTS), True
     else:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
-        own = items[1:] if node.function in _NAMING else items[:1]
+        own = items[node.function in _NAMING :][:1]
         yield f"without {node.function}()", (*own, *_CONSTANTS), False
 
 

@@ -129,6 +129,8 @@ class _Maker:
             return  # an expression that does not parse never compiled
         if path[0] == "limit" and isinstance(statement, Read) and self.settles(index, tree):
             return
+        if isinstance(statement, ForEach) and not self.reads(index, statement.bind):
+            return  # how often the body runs is examined with the loop; what with, nobody sees
         place = f"semantics[{index}].{'.'.join(path)}"
         reason = _REASONS.get(path[0], "dead_term")
         for exchange in exchanges_of(tree, known, condition=condition):
@@ -140,6 +142,9 @@ class _Maker:
                 mutants.append(self.with_statement(index, changes))
             words = f"{place} {exchange.words}"
             yield Place(index, words, reason, exchange.grave, tuple(mutants))
+
+    def reads(self, index: int, name: str) -> bool:
+        return _is_used(self.spec, index, name)
 
     def settles(self, index: int, limit: Node) -> bool:
         """Whether another limit does the same (proved): the read gives no more rows anyway, or
@@ -311,7 +316,9 @@ _FIRST_ONLY = frozenset({"first", "exists"})
 def _is_used(spec: ToolSpec, index: int, name: str) -> bool:
     """Whether a later statement mentions the binding."""
     later = spec.semantics[index + 1 :]
-    texts = " ".join(str(s.model_dump(by_alias=True, exclude_defaults=True)) for s in later)
+    texts = " ".join(
+        str(s.model_dump(by_alias=True, exclude_defaults=True, exclude={"inside"})) for s in later
+    )
     return name in texts.replace("'", " ").replace(".", " ").replace("(", " ").split()
 
 
