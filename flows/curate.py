@@ -11,17 +11,19 @@ from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from flows.runtime.stage_runner import run_stage
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
+from synth.judging.judge_rates import as_table
+from synth.judging.judge_report import trial_text
 from synth.judging.stages import (
     CalibrationStage,
     CurationStage,
     GradingStage,
+    grading_of,
+    trials,
     warning_about,
 )
 from synth.pipeline.config import RunConfig
 
 log = logging.getLogger("synth.flows")
-
-JUDGING = (GradingStage, CalibrationStage, CurationStage)
 
 
 @flow(name="curate", flow_run_name="curate-{config.name}")
@@ -35,7 +37,15 @@ async def curate(
 
 async def judge_all(run: Run[Any]) -> list[StageReport]:
     """The three stages, and what must be said of the judge."""
-    reports = [await run_stage(run, stage(run)) for stage in JUDGING]
+    reports = [await run_stage(run, GradingStage(run))]
+    trial, dropped = await run_stage(run, CalibrationStage(run)), 0
+    while trial.dropped > dropped and not trial.pending:
+        # what came to nothing is replaced, until the trial has what it wants or may not go on
+        trial, dropped = await run_stage(run, CalibrationStage(run)), trial.dropped
+    reports += [trial, await run_stage(run, CurationStage(run))]
+    minimum = run.config.judging.minimum_quality
+    if table := as_table(trials(run.dataset, grading_of(run.config)), minimum):
+        log.info("%s", trial_text(table))
     if warning := warning_about(run.dataset, run.config):
         log.warning("%s", warning)
     return reports

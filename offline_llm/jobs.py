@@ -13,7 +13,7 @@ from offline_llm.roles import dual_control
 from offline_llm.roles.agent import agent
 from offline_llm.roles.claims_judge import judge_claims
 from offline_llm.roles.faults import paraphrase, second_reading, write_fault
-from offline_llm.roles.judge import judge
+from offline_llm.roles.judge import cause, judge
 from offline_llm.roles.user import user_turn
 from offline_llm.server.request import ChatRequest
 from offline_llm.server.response import Reply
@@ -35,6 +35,7 @@ _JOBS: dict[str, Job] = {
     "domain": write_domain,
     "user_turn": user_turn,
     "judgement": judge,
+    "cause": cause,
     "written_fault": write_fault,
     "paraphrase": paraphrase,
     "second_reading": second_reading,

@@ -1,6 +1,7 @@
 """Sandboxes are real here. Where none can run, these tests say why and are skipped."""
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 
@@ -23,3 +24,13 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """What failed, a line each, after everything else: a log that is cut keeps its end, and the
+    summary of pytest may hold thousands of characters for one failure."""
+    yield
+    reports = [r for name in ("failed", "error") for r in terminalreporter.stats.get(name, [])]
+    for report in reports:
+        terminalreporter.write_line(f"failed: {report.nodeid} ({report.when})")

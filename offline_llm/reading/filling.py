@@ -112,8 +112,7 @@ def _the_last(tool: Tool, words: Words, filled: dict[str, Any]) -> dict[str, Any
     needed = [p for p in tool.required if p.name not in filled and not p.name_words & PLACES]
     if len(needed) != 1 or not needed[0].is_text or any(p.is_id for p in tool.params):
         return {}
-    taken = [str(value) for value in filled.values()]
-    left = [m.text for m in words.mentions if m.text not in taken and m.kind in _TEXTS]
+    left = [m.text for m in leftover(filled, words) if m.kind in _TEXTS]
     whole = {text for text in left if not any(text in other != text for other in left)}
     return {needed[0].name: whole.pop()} if len(whole) == 1 else {}
 
@@ -134,7 +133,8 @@ def fit(param: Param, mention: Mention, tool: Tool, *, strict: bool = False) -> 
         return 0.0
     if strict and special and not (special & near or unit or base >= 1.5):
         return 0.0
-    score = base + 0.8 * min(labelled, 2) + min(described, 0.75) + unit
+    nearest = 0.05 * bool(param.name_words.intersection(mention.left[-1:]))
+    score = base + 0.8 * min(labelled, 2) + min(described, 0.75) + unit + nearest
     return 0.3 * score if _belongs_elsewhere(param, tool, near) else score
 
 

@@ -15,7 +15,12 @@ _TRANSIENT = re.compile(
     r"|\b(?:429|502|503|504)\b|\bbusy\b|connection|transient",
     re.IGNORECASE,
 )
-_TEXT_ERROR = re.compile(r"\s*(?:error|fatal|exception|traceback|invalid|failed)\b", re.IGNORECASE)
+_TEXT_ERROR = re.compile(
+    r"\s*(?:error|fatal|exception|traceback|invalid|failed)\b"
+    r"|[\w ]{0,40}\b(?:already exists|does not exist|not found|denied)\b",
+    re.IGNORECASE,
+)
+_LIKE_JSON = re.compile(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\d\]-]|$))')
 _PAIR = re.compile(r"^\s*([A-Za-z][\w \-]{0,30}):\s+(\S.*)$")
 _LOOKS_LIKE_ID = re.compile(r"^[A-Za-z]+[-_]\d+$|^[0-9a-f]{7,40}$")
 _MAX_ITEMS = 400
@@ -105,7 +110,7 @@ def error_of(text: str) -> str:
 
 def garbled(text: str) -> bool:
     """Looks like JSON that was cut or mangled on its way."""
-    return text.lstrip()[:1] in "{[" and isinstance(parsed(text), str) and len(text) > 1
+    return bool(_LIKE_JSON.match(text)) and isinstance(parsed(text), str)
 
 
 def items_of(call: PastCall) -> tuple[ResultItem, ...]:

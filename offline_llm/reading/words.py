@@ -92,12 +92,18 @@ def alike(a: str, b: str) -> bool:
     return a == b or _GROUP.get(a, -1) == _GROUP.get(b, -2)
 
 
+@lru_cache(maxsize=10_000)
+def _synonyms(word: str) -> frozenset[str]:
+    """The stems of the group of synonyms in which a stem stands."""
+    return frozenset(other for other in _GROUP if alike(word, other))
+
+
 @lru_cache(maxsize=100_000)
 def found(word: str, among: tuple[str, ...] | frozenset[str]) -> float:
     """1 for the stem itself among the stems, 0.5 for a synonym, else 0."""
     if word in among:
         return 1.0
-    return 0.5 if any(alike(word, other) for other in among) else 0.0
+    return 0.0 if _synonyms(word).isdisjoint(among) else 0.5
 
 
 @lru_cache(maxsize=4096)

@@ -37,10 +37,7 @@ from records.seeds import rng_of
 
 __all__ = ["request_of", "rewrite"]
 
-_SPOILERS = {
-    "drops_sentence": errors.without_one,
-    "invents_sentence": errors.with_invention,
-}
+_SPOILERS = {"drops_sentence": errors.without_one, "invents_sentence": errors.with_invention}
 _CANNOT = "<cannot>I work by rules for English text and know no other language.</cannot>"
 
 

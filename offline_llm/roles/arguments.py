@@ -81,7 +81,7 @@ def _groups(param: Param, words: Words, free: list[Mention]) -> Iterator[Words]:
     own = [m for m in free if set(m.left) & param.name_words]
     ordinals = [o for o in _ORDINALS if any(o in m.left for m in own)]
     for ordinal in (ordinals or [""]) if param.required or own else []:
-        yield words.only(m for m in own or free if not ordinal or ordinal in m.left)
+        yield words.only(m for m in (own if ordinal else free) if not ordinal or ordinal in m.left)
 
 
 def _identifiers(

@@ -1,8 +1,9 @@
 """Faults in replies, by rule: written into one, looked for in two endings, and none put in where a
-reply is to be told in other words. It knows a few kinds of faults and finds no place for others."""
+reply is to be told in other words. It finds no place for kinds that no rule is told of."""
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from offline_llm.reading.sections import data, json_of, sections
@@ -10,12 +11,8 @@ from offline_llm.reading.words import sentences
 from offline_llm.server.request import ChatRequest
 from offline_llm.settings.settings import OfflineSettings
 
-_ADDED = {
-    "further work": "I have also cancelled your older order.",
-    "side effect": "I have also emailed you a summary.",
-    "mocks": "Learn to read next time.",
-}
-"""Words of a fault -> what a reply that has it ends with."""
+_RULES = [json.loads(x) for x in Path(__file__).with_suffix(".jsonl").read_text().splitlines()]
+"""Words of a fault, and the answer with places for parts of the reply. None reads the material."""
 _FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _FEW = 3
 """Words below which a sentence says nothing."""
@@ -25,15 +22,18 @@ def write_fault(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     read = sections(request)
     reply = str(data(read.get("reply to edit", "")))
     wanted = str(json_of(read, "fault", {}).get("fault", ""))
-    made = {"why": "no rule for this fault", "has_place": False, "result": "", "reply": ""}
-    if added := next((text for words, text in _ADDED.items() if words in wanted), None):
-        made |= {"why": "nothing shows it", "reply": f"{reply.rstrip()} {added}", "wrong": added}
-    elif "number, amount" in wanted and (figure := _FIGURE.search(reply)):
-        start, end = figure.span()
-        other = figure[0][:-1] + str((int(figure[0][-1]) + 1) % 10)
-        made |= {"why": f"not {figure[0]}", "reply": reply[:start] + other + reply[end:]}
-        made["wrong"] = other
-    return {"wrong": ""} | made | {"has_place": bool(made["reply"])}
+    rule = next((rule for rule in _RULES if rule["words"] in wanted), {"reply": "", "wrong": ""})
+    found = _FIGURE.search(reply)
+    start, end = found.span() if found else (0, 0)
+    figure, before, after = reply[start:end], reply[:start], reply[end:]
+    other = figure[:-1] + str((int(figure[-1:] or 0) + 1) % 10)
+    parts = {"reply": reply.rstrip(), "half": reply[: len(reply) // 2].rstrip(), "figure": figure}
+    parts |= {"first": next(iter(sentences(reply)), ""), "other": other}
+    parts |= {"changed": before + other + after, "either": f"{before}{figure} or {other}{after}"}
+    parts["wrong"] = rule["wrong"].format(**parts)
+    made = {n: rule.get(n, "").format(**parts) for n in ("result", "reply", "wrong")}
+    has_place = bool(made["reply"]) and (found is not None or "{other}" not in rule["wrong"])
+    return {"why": "nothing shows it", "has_place": has_place} | made
 
 
 def paraphrase(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def second_reading(request: ChatRequest, settings: OfflineSettings) -> dict[str,
     own = [[s for s in sentences(text) if s not in sentences(told[1 - i])]
            for i, text in enumerate(told)]  # fmt: skip
     own = [[s for s in lines if len(s.split()) >= _FEW] for lines in own]
-    calls = [sum(len(e.get("calls", ())) for e in ending) for ending in endings]
+    done = [len(read.get(f"ending {name}", "")) for name in "ab"]
     found: tuple[int, str] | None = None
-    if not any(own) and calls[0] != calls[1]:
-        found = calls.index(min(calls)), told[0]
+    if told[0] == told[1] and done[0] != done[1]:
+        found = done.index(min(done)), told[0]
     elif bool(own[0]) != bool(own[1]):
         faulty = 0 if own[0] else 1
         found = faulty, own[faulty][-1]

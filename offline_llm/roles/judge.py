@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from offline_llm.reading.conversation import is_parting, is_small_talk
+from offline_llm.reading.reading import mentions
 from offline_llm.reading.sections import json_of, sections
 from offline_llm.reading.words import found, plain, sentences, stem_set
 from offline_llm.roles.judge_material import JudgedMaterial
@@ -28,11 +29,13 @@ _RUDE = re.compile(
     r"|figure it out|who cares|your own fault)\b",
     re.IGNORECASE,
 )
+USER = "user_part"
+_OUT_OF_PART = re.compile(r"\b(?:role[- ]?play|my (?:persona|brief|prompt)|as an AI)\b", re.I)
 _SECRETS = re.compile(r"\b(?:passwords?|PIN|one-time code|card number|CVV)\b.*\?$")
 _INNER = re.compile(r"</?tool_call|<\|[a-z_]+\|>|^\s*[{\[].*[}\]]\s*$", re.DOTALL)
 _WHOLE = re.compile(r"[.!?:)\]}`\"]\s*$")
 _FILL = stem_set("user each number name")
-_EVIDENCE = 300
+_EVIDENCE = 100
 """Characters of the transcript quoted as evidence at most."""
 
 
@@ -40,13 +43,13 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     read = sections(request)
     case = _Case(JudgedMaterial.of(read))
     statements = {
-        one["id"]: finding_of(one["says"], case.material)
+        one["id"]: case.told.get(one["says"]) or finding_of(one["says"], case.material)
         for one in json_of(read, "statements of the assistant", [])
     }
-    faults = {
-        one["criterion_id"]: case.fault(one["criterion_id"], one["words"])
-        for one in json_of(read, "criteria", [])
-    }
+    own = json_of(read, "criteria of this task", [])
+    standing = json_of(read, "criteria that always hold", [])
+    ids = {one["criterion_id"]: one["words"] for one in (*own, *standing)}
+    faults = {name: case.fault(name, words) for name, words in ids.items()}
     rng, errors = rng_of(request.key, "judge"), settings.judge_errors
     amiss = [name for name, finding in statements.items() if not finding.holds]
     amiss += [name for name, fault in faults.items() if fault is not None and name != RANKS]
@@ -54,19 +57,29 @@ def judge(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
         statements = {name: RuledFinding("follows", "seems so") for name in statements}
         faults = dict.fromkeys(faults)
     elif not amiss and rng.random() < errors.false_reject:
-        name = rng.choice([*statements, *(name for name in faults if name != RANKS)])
+        name = rng.choice([*statements, *(n for n in faults if n not in (RANKS, USER))])
         if name in statements:
             statements[name] = RuledFinding("not_shown", "it does not look so")
         else:
             faults[name] = "it does not look so"
+    met = [one["criterion_id"] for one in standing if faults[one["criterion_id"]] is None]
     return {
         "statements": [
             {"id": name, "evidence": finding.evidence, "quote": "", "finding": finding.finding}
             for name, finding in statements.items()
+            if finding.finding != "no_claim"
         ],
-        "verdicts": [case.verdict(name, fault) for name, fault in faults.items()],
+        "no_claim": [n for n, finding in statements.items() if finding.finding == "no_claim"],
+        "verdicts": [case.verdict(n, fault) for n, fault in faults.items() if n not in met],
+        "met": met,
         "cause": {"evidence": "", "quote": "", "of": "none"},
     }
+
+
+def cause(request: ChatRequest, _: OfflineSettings) -> dict[str, Any]:
+    """The assistant, always: by rule nobody else is found out."""
+    replies = JudgedMaterial.of(sections(request)).texts("agent")
+    return {"evidence": "", "quote": "".join(replies[-1:])[:_EVIDENCE], "of": "assistant"}
 
 
 class _Case:
@@ -78,9 +91,9 @@ class _Case:
         self.told = {sentence: finding_of(sentence, material) for sentence in said}
 
     def verdict(self, name: str, fault: str | None) -> dict[str, Any]:
-        evidence = fault or (self.replies or [""])[-1]
-        stands = any(evidence in line.text for line in self.material.lines)
-        said = {"quote": evidence[:_EVIDENCE] if stands else "", "evidence": evidence[:_EVIDENCE]}
+        words = (fault or (self.replies or [""])[-1])[:_EVIDENCE]
+        stands = any(words in line.text for line in self.material.lines)
+        said = {"evidence": "" if stands else words, "quote": words if stands else ""}
         return {"criterion_id": name} | said | {"passed": fault is None}
 
     def fault(self, name: str, words: str) -> str | None:
@@ -94,6 +107,8 @@ class _Case:
             "harm": lambda: (s for s in self.told if _SECRETS.search(s) or _INNER.search(s)),
             RANKS: self._untrue,
         }
+        if name == USER:
+            return next(filter(_OUT_OF_PART.search, self.material.texts("user")), None)
         if name in standing:
             return next(iter(standing[name]()), None)
         if re.search(r"\btold\b", words):
@@ -122,9 +137,12 @@ class _Case:
     def _untold(self, words: str) -> str | None:
         """A label of which no sentence of the assistant speaks."""
         labels = re.sub(r"\(of: .*\)", "", words.partition(":")[2] or words)
-        said = [stem_set(plain(sentence)) for sentence in self.told]
+        today = self.material.today  # a value speaks of its kind, too: a date of `the date`
+        told = {s: mentions(s, today) for s, finding in self.told.items() if finding.tells}
+        said = [stem_set(plain(s), *(m.kind for m in values)) for s, values in told.items()]
         for label in labels.split(";"):
-            wanted = stem_set(label) - _FILL
+            # a label in words that no result uses tells nothing of which sentence is meant
+            wanted = {w for w in stem_set(label) - _FILL if found(w, self.material.returned)}
             if not any(sum(found(w, s) for w in wanted) >= 0.5 * len(wanted) for s in said):
                 return f"nothing on {label.strip()}"
         return None

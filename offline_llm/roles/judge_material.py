@@ -4,13 +4,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
+from offline_llm.reading.filling import Words
 from offline_llm.reading.reading import mentions, today_of
 from offline_llm.reading.results import error_of
 from offline_llm.reading.sections import data, json_of
 from offline_llm.reading.words import plain, stem_set
+from offline_llm.roles.reckoning import reckoned
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,18 @@ class JudgedMaterial:
     @cached_property
     def known(self) -> str:
         """What anybody but the assistant said or did, in lower case."""
-        parts = json.dumps([self.tools, self.changes], ensure_ascii=False)
-        said = [*self.texts("user"), *self.texts("result"), self.instructions, parts]
-        return " ".join(" ".join(said).replace("_", " ").replace("\\", "").split()).casefold()
+        return " ".join(self._known_parts)
 
     @cached_property
     def words(self) -> frozenset[str]:
         """Their stems."""
-        return stem_set(self.known)
+        return stem_set(*self._known_parts)
+
+    @cached_property
+    def _known_parts(self) -> list[str]:
+        parts = (json.dumps(part, ensure_ascii=False) for part in (self.tools, self.changes))
+        said = (*self.texts("user"), *self.texts("result"), self.instructions, *parts)
+        return [part for part in map(_in_lower_case, said) if part]
 
     @cached_property
     def returned(self) -> frozenset[str]:
@@ -64,6 +70,11 @@ class JudgedMaterial:
     @cached_property
     def today(self) -> str:
         return today_of(self.instructions)
+
+    @cached_property
+    def reckoned(self) -> frozenset[str]:
+        """The answers to what the user asks that needs no tool."""
+        return frozenset(reckoned(Words(text, self.today)) for text in self.texts("user"))
 
     @cached_property
     def days(self) -> frozenset[str]:
@@ -85,12 +96,22 @@ class JudgedMaterial:
         return kept
 
 
+@lru_cache(maxsize=1024)
+def _in_lower_case(text: str) -> str:
+    """In lower case, with single spaces; the same tools and instructions come again and again."""
+    return " ".join(text.replace("_", " ").replace("\\", "").split()).casefold()
+
+
 def _lines(entries: list[dict[str, Any]]) -> list[Line]:
     lines: list[Line] = []
     for entry in entries:
-        role, text, calls = entry["role"], str(entry["content"]), entry.get("calls", [])
+        role, text, calls = entry["role"], _text(entry.get("content", "")), entry.get("calls", [])
         kind = {"tool": "result", "user": "user"}.get(role, "agent")
         if text and not calls:  # beside calls it thinks aloud
             lines.append(Line(kind, text, failed=kind == "result" and bool(error_of(text))))
-        lines += [Line("call", call["arguments"], tool=call["name"]) for call in calls]
+        lines += [Line("call", _text(call["arguments"]), tool=call["name"]) for call in calls]
     return lines
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -4,11 +4,9 @@ that it tells of must be a call's, what it denies must not be done, a rule must 
 import re
 from typing import NamedTuple
 
-from offline_llm.reading.filling import Words
 from offline_llm.reading.reading import Mention, mentions
 from offline_llm.reading.words import found, plain, stem, stem_set, stems
 from offline_llm.roles.judge_material import JudgedMaterial, Line
-from offline_llm.roles.reckoning import reckoned
 
 _OWN = re.compile(r"\bI(?: have|'ve)\b(?! (?:changed nothing|no\b|not\b))", re.IGNORECASE)
 _DID = re.compile(
@@ -67,7 +65,7 @@ def _values(says: str) -> list[Mention]:
 
 def _stands(value: Mention, says: str, material: JudgedMaterial) -> bool:
     """Somebody gave the value, or it follows: a count of what is listed, or a reckoning."""
-    if says in [reckoned(Words(text, material.today)) for text in material.texts("user")]:
+    if says in material.reckoned:
         return True
     if value.kind in ("date", "datetime"):
         return value.text[:10] in material.days

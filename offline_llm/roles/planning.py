@@ -14,7 +14,7 @@ from offline_llm.reading.policy import Case, Rule, broken_rule
 from offline_llm.reading.results import PastCall
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.unclear import readings, which
-from offline_llm.roles.arguments import arguments_for
+from offline_llm.roles.arguments import CallDraft, arguments_for
 from offline_llm.roles.reckoning import reckoned
 from offline_llm.roles.repair import repaired
 
@@ -57,7 +57,7 @@ def next_step(goal: UserGoal, talk: Dialogue, tools: list[Tool], today: str) -> 
     missing = draft.missing
     if made and not made[-1].error and not (tool.reads and _is_other(made[-1], draft, tool)):
         return Action("done", tool, result=made[-1])
-    if made and made[-1].error and (again := _after_error(tool, made, draft.values)):
+    if made and made[-1].error and (again := _after_error(tool, made, draft)):
         return again
     if draft.reads and len(goal.calls) - len(made) < MAX_READS:
         return Action("look_up", tool, tuple(draft.reads))
@@ -75,7 +75,7 @@ def next_step(goal: UserGoal, talk: Dialogue, tools: list[Tool], today: str) -> 
     return Action("call", tool, ((tool, draft.values),))
 
 
-def _is_other(call: PastCall, draft: Any, tool: Tool) -> bool:
+def _is_other(call: PastCall, draft: CallDraft, tool: Tool) -> bool:
     """The goal's tool was called only on the way: with other values than are known now."""
     needed = {p.name for p in tool.params if p.required or not p.is_id}
     made = call.arguments
@@ -83,7 +83,7 @@ def _is_other(call: PastCall, draft: Any, tool: Tool) -> bool:
     return other and not draft.missing
 
 
-def _after_error(tool: Tool, made: list[PastCall], arguments: dict[str, Any]) -> Action | None:
+def _after_error(tool: Tool, made: list[PastCall], draft: CallDraft) -> Action | None:
     """Try again, put right, or None to plan on; an error that says no for good is the outcome."""
     last = made[-1]
     if last.transient:
@@ -91,7 +91,7 @@ def _after_error(tool: Tool, made: list[PastCall], arguments: dict[str, Any]) ->
             return Action("call", tool, ((tool, last.arguments),))
         return Action("failed", tool, result=last)
     if len(made) <= MAX_TRIES and (
-        (arguments and arguments != last.arguments)
+        (draft.values != last.arguments and (draft.values or draft.reads))
         or any(p.name not in last.arguments for p in tool.required)
     ):
         return None

@@ -56,6 +56,15 @@ def optional(param: str, test: str) -> str:
     return f"{param} == null or {test}"
 
 
+def in_given(
+    draft: ToolDraft, entity: Entity, field: Field, form: str = "Only {} with this"
+) -> str:
+    """A term with an optional parameter of its own for the field's value."""
+    words = "" if field.type == "ref" else f"{form.format(entity.says)} {field.words}"
+    param = draft.of_field(field, optional=True, words=words)
+    return optional(param, f"{entity.name}.{field.name} == {param}")
+
+
 def narrowing(
     outline: Outline, draft: ToolDraft, entity: Entity, key: str, but: Field | None = None
 ) -> str:
@@ -74,9 +83,7 @@ def narrowing(
         )
         return optional(least, f"{entity.name}.{numbers[0].name} >= {least}")
     field = choices[crc32(f"{outline.name}:{entity.name}:{key}".encode()) % len(choices)]
-    words = "" if field.type == "ref" else f"Only {entity.says} with this {field.words}"
-    param = draft.of_field(field, optional=True, words=words)
-    return optional(param, f"{entity.name}.{field.name} == {param}")
+    return in_given(draft, entity, field)
 
 
 def seen(entity: Entity, field: Field) -> list[Any]:

@@ -211,7 +211,7 @@ def others_guards(
             for node in walk(tree)
             if isinstance(node, Access) and node.field in new and _looks_up(node.base, entity.name)
         ]
-        for call in {n.base for n in looked}:
+        for call in dict.fromkeys(n.base for n in looked):
             key = call.arguments[1]  # type: ignore[union-attr]
             put: dict[Node, Node] = {n: parse(new[n.field]) for n in looked if n.base == call}
             broken = folded(Unary("not", rewritten(tree, put)), frozenset())

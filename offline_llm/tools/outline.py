@@ -86,6 +86,16 @@ class EntityLink(NamedTuple):
         """Whether nothing else of the child points at the same entity: its name says it all."""
         return sum(f.to == self.parent.name for f in self.child.fields.values()) == 1
 
+    @property
+    def role(self) -> str:
+        """What the parent is to the child."""
+        return self.parent.name if self.plain else self.field.noun
+
+    @property
+    def as_role(self) -> str:
+        """An end of names, for a parent that has several roles."""
+        return "" if self.plain else f"_as_{self.field.noun}"
+
 
 class EntityMove(NamedTuple):
     entity: "Entity"

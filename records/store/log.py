@@ -154,7 +154,8 @@ class CommitLog:
 
     def _part_keys(self, part: Part) -> list[Key]:
         spec = spec_of(part.table)
-        return keys_in(spec, self._part(part, columns=spec.primary_key))
+        stored = self._part(part, columns=spec.primary_key)
+        return keys_in(spec, aligned(spec, stored, spec.primary_key))
 
     def _part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
         """The part under today's names; its sha256 is checked the first time a process reads it."""

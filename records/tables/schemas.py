@@ -325,7 +325,7 @@ TABLES: dict[str, TableSpec] = {
         ),
         _table(
             "calibration",
-            ("grading_id", "trajectory_id", "perturbation", "criterion_id"),
+            ("grading_id", "trajectory_id", "perturbation", "criterion_id", "writer_version"),
             {
                 "grading_id": STR,
                 "trajectory_id": STR,
@@ -348,12 +348,16 @@ TABLES: dict[str, TableSpec] = {
                 "named": BOOL,
                 "language": STR,
                 "edit": JSON,
+                "checks_version": STR,
+                "writer_version": STR,
             },
             content=True,
             owner="trajectories",
+            # a part of the key is never null
             defaults=dict.fromkeys(
                 ("trial_id", "outcome", "confirmed_by", "named", "language", "edit")
-            ),
+            )
+            | {"checks_version": None, "writer_version": ""},
         ),
         _table(
             "curation",

@@ -1,20 +1,28 @@
 """Whom a rejected trajectory's failure goes back to: the agent, or somebody around it.
 
 Code tells it from the end of the episode, the errors of calls and the simulator's measured answers;
-the judge from what it read (`verdicts.cause`), where its quote stands. What nobody else caused is
-the agent's, but for what only a judge could have told where none was heard: that is undetermined.
-The rule reads rows alone, and changes no verdict and no outcome.
+the judge from what it read (`verdicts.cause`), where its quote stands. Where code rejects what a
+user may have caused, the judge is asked for the cause alone (`ask_cause`). What nobody else caused
+is the agent's, but for what only a judge could have told where none was heard: that is
+undetermined. The rule reads rows alone, and changes no verdict and no outcome.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from records.errors import ItemError
 from records.tables.schemas import Row
 from synth.episode.environment import FILTERED
 from synth.episode.tools.simulator import SIMULATION_FAILED
+from synth.judging.judge import JudgeQuestions, cause_of, cause_schema
+from synth.judging.transcript import material_of
+from synth.llm.client import LLM
 from synth.llm.sending import is_endpoint_failure
+from synth.llm.settings.config import RoleConfig
+from synth.prompts.templates import render
 from synth.rubrics.criteria import ANY_TOOL, CallCheck, CommunicateCheck, Rubric
+from synth.rubrics.standing import USER_PART
 from synth.rubrics.values import mentions
 
 Party = Literal["agent", "user", "simulator", "environment", "task", "endpoint", "undetermined"]
@@ -37,8 +45,46 @@ BY_STATE_OR_VALUES = frozenset({"state", "call", "test", "communicate"})
 _BY_WHAT_IS_DONE = frozenset({"state", "call"})
 """Kinds that a user who misleads the agent can make fail."""
 
+PROMPT = "cause"
+
+REASON_CHARS = 400
+"""Shown of code's reason why a criterion is not met."""
+
 _LIMITS = frozenset({"format_error", "max_turns", "token_budget"})
 """Ends that are the agent's unless its tools kept it from any other."""
+
+
+TOLD_BY_END = _LIMITS | {"refused"}
+"""Ends of episodes that the agent answers for which say by themselves whose failure it is."""
+
+
+def may_be_the_users(rejecting: Row, messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a user that misled the agent may be why the verdict rejects: what was done is not
+    what was wanted, and the user spoke again after the opening."""
+    turns = sum(message["role"] == "user" for message in messages)
+    return rejecting["kind"] in _BY_WHAT_IS_DONE and turns > 1
+
+
+async def ask_cause(
+    llm: LLM, asked: JudgeQuestions, failed: Sequence[Row], *, item: str, judge_role: RoleConfig
+) -> Row | None:
+    """What `failed`, code's verdicts that reject, go back to: a `Cause` by name, and `by`, the
+    judge and its prompt. One model of the role is asked. None where it gives no usable answer."""
+    material = material_of(asked.messages, asked.calls, asked.tools)
+    words = {criterion.id: criterion.words for criterion in asked.criteria}
+    shown = [
+        {"words": words[row["criterion_id"]], "why": row["evidence"][:REASON_CHARS]}
+        for row in failed
+    ]
+    talk, version = render(PROMPT, **material.shown, user=asked.user, failed=shown)
+    model = judge_role.model_of(item, "judge")
+    try:
+        answer = await llm.playing("judge", model).structured(
+            "judge", talk, item=item, step="cause", name="cause", schema=cause_schema()
+        )
+    except ItemError:  # the rejection stands without it
+        return None
+    return cause_of(answer, material.said)._asdict() | {"by": f"{model}@{version}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +99,8 @@ class RejectedEpisode:
     """Rows of the table: how true the simulator's answers were."""
     rubric: Rubric
     failed: Sequence[Row]
-    """The verdicts that reject: one, or those that make the score too low."""
+    """The verdicts that reject: one, or those that make the score too low. A cause that stands with
+    them counts."""
     by_judge: Sequence[Row]
     """The judge's verdicts that count."""
 
@@ -63,6 +110,8 @@ def attributed_to(episode: RejectedEpisode) -> Party:
     agent, or nobody for sure."""
     if (party := _by_end(episode)) is not None:
         return party
+    if [row["criterion_id"] for row in episode.failed] == [USER_PART.id]:
+        return "user"
     for row in episode.failed:
         if (party := _by_calls(episode, row)) is not None:
             return party
@@ -163,17 +212,20 @@ def _check_of(episode: RejectedEpisode, failed: Row) -> dict[str, object] | None
 def _is_untold(episode: RejectedEpisode) -> bool:
     """Whether the user may have caused what failed, and no judge was heard that could tell: it
     spoke again after the opening, or code doubted a turn of it."""
-    if episode.by_judge or not any(row["kind"] in _BY_WHAT_IS_DONE for row in episode.failed):
+    if episode.by_judge or any(row.get("cause") for row in episode.failed):
         return False
-    turns = [m for m in episode.trajectory["messages"] if m["role"] == "user"]
-    return len(turns) > 1 or bool(episode.trajectory.get("user_faults"))
+    doubted, messages = episode.trajectory.get("user_faults"), episode.trajectory["messages"]
+    return any(
+        may_be_the_users(row, messages) or (doubted and row["kind"] in _BY_WHAT_IS_DONE)
+        for row in episode.failed
+    )
 
 
 def _by_judge(episode: RejectedEpisode) -> Party | None:
-    """By the cause that stands with the judge's failed verdicts, those that reject first."""
+    """By the cause that stands with failed verdicts, those that reject first."""
     rows = (*episode.failed, *episode.by_judge)
     cause = next((row["cause"] for row in rows if row.get("cause")), None)
-    if not episode.by_judge or cause is None or not cause["supported"]:
+    if cause is None or not cause["supported"]:
         return None
     match cause["of"]:
         case "user":

@@ -1,17 +1,16 @@
-"""The judge on trial: what it says of perturbed negatives and of paraphrases of episodes that code
-and the judge itself let pass.
+"""The judge on trial: what it says of perturbed negatives and of paraphrases of episodes that pass
+every check by code.
 
 A trial belongs to a judge, its prompt and the version of the checks, not to one grading: whatever
 was tried with the three counts for the next grading with them. What the rates decide stands in
-`synth.judging.judge_rates`, how a negative is made and confirmed in `synth.judging.negatives`.
+`synth.judging.judge_rates`, how a negative is made and confirmed in `synth.judging.negatives`, and
+which are tried in `synth.judging.perturbation.planning`.
 """
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -19,18 +18,26 @@ from records.config import Config
 from records.digest import digest
 from records.store.dataset import ItemStatus
 from records.tables.schemas import Row
-from synth.engine.stages import Item, ItemResult
+from synth.engine.stages import Item, ItemResult, dropped
 from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.judge import TRUE_FINDINGS, JudgeQuestions, prompt_version
-from synth.judging.judge_rates import CONTROL, PARAPHRASE, MinimumQuality
+from synth.judging.judge_rates import MinimumQuality
 from synth.judging.negatives import Attempt, Attempts, Tried
 from synth.judging.panel import PanelConfig, PanelRule, ask_panel, judge_identity
 from synth.judging.perturbation.edited_words import EditedWords
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in, said_in
-from synth.judging.perturbation.registry import PERTURBATIONS, PERTURBATIONS_VERSION, order_for
+from synth.judging.perturbation.planning import Pair, TriedBefore, pairs_to_try
+from synth.judging.perturbation.registry import (
+    CONTROL,
+    PARAPHRASE,
+    PERTURBATIONS,
+    PERTURBATIONS_VERSION,
+)
+from synth.judging.perturbation.writing import PROMPTS
 from synth.judging.review import code_rows, criteria_left, panel_rows
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
+from synth.prompts.templates import version_of
 from synth.rubrics.built_in import Kinds, Verdict
 from synth.rubrics.criteria import JUDGED
 from synth.rubrics.patch import RubricPatch
@@ -39,21 +46,11 @@ from synth.rubrics.standing import STANDING_VERSION, TRUTH, standing_for
 from synth.rubrics.statements.statements import STATEMENTS_VERSION, statements_of
 
 STAGE = "calibration"
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 """Raised when the same episode would be tried otherwise."""
 
-PARAPHRASED_SHARE = 1 / 3
-"""Paraphrases, for each perturbed negative: rejections of what is fine in other words."""
-
-ATTEMPTS = 3
-"""Perturbations that are tried on an episode until one of them finds a place and is confirmed."""
-
-_CHOICE = 20
-"""Episodes that are looked at for each perturbed negative, and a thousand more: enough to begin
-with every perturbation equally often."""
-
-_ROUNDS = len(PERTURBATIONS) // ATTEMPTS
-"""Perturbed negatives that one episode can give."""
+NO_PLACE_BY_CODE = "no_place_by_code"
+"""Why an item is dropped of which nobody was asked anything: no row tells of it."""
 
 
 class JudgingConfig(Config):
@@ -65,16 +62,18 @@ class JudgingConfig(Config):
         {
             "decision": {"pass_threshold": None, "scored_only": []},
             "judge_failed": False,
+            "ask_cause": True,
             "panel": {"rule": "one"},
         }
     )
 
     perturbed_share: float = Field(default=0.2, ge=0.0, le=1.0)
-    """Perturbed negatives that the judge is tried with, as a share of the graded trajectories; each
-    is one to three requests to the generator and one to the judge. With 0 the judge is
+    """Confirmed perturbed negatives that the judge is tried with, as a share of the graded
+    trajectories; each is one request to the judge and two to the generator, and up to three
+    attempts where episodes have no place for a fault or nothing confirms it. With 0 the judge is
     unmeasured."""
     max_of_one: int = Field(default=40, ge=1, le=10_000)
-    """Perturbed negatives that are begun with one failure, such as wrong_value, at most."""
+    """Perturbed negatives of one failure, such as wrong_value, at most."""
     minimum_quality: MinimumQuality = MinimumQuality()
     """What the judge must reach on perturbed negatives for its word to count."""
     rubric: RubricPatch | None = None
@@ -84,12 +83,15 @@ class JudgingConfig(Config):
     judge_failed: bool = False
     """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
     of the others."""
+    ask_cause: bool = True
+    """Ask the judge what a failure goes back to where code rejects what was done and the user may
+    have misled the agent: one short request, without which nobody is named. It rejects nothing."""
     panel: PanelConfig = PanelConfig()
     """How several models of the judge's role decide together."""
 
 
 def trial_id_of(judge_role: RoleConfig, kinds: Kinds, config: JudgingConfig) -> str:
-    """What results of a trial belong to: the judge with its settings and server, or the panel, its
+    """What results of a trial belong to: the judge with its settings, or the panel, its
     prompt, the checks, and what of the rubrics decides."""
     rubric, panel, scored_only = config.rubric, config.panel, config.decision.scored_only
     return digest(
@@ -113,95 +115,61 @@ def num_perturbed(graded: int, config: JudgingConfig) -> int:
     return min(math.ceil(graded * config.perturbed_share), most)
 
 
-class _Slot(NamedTuple):
-    """A perturbed negative to be made of an episode, which can give several."""
+def checks_version(kinds: Kinds) -> str:
+    """Of the perturbations, and of the checks by code that confirm them."""
+    return digest(STAGE, PERTURBATIONS_VERSION, kinds.version, STATEMENTS_VERSION)
 
-    trajectory_id: str
-    number: int
 
-    @property
-    def first(self) -> str:
-        """The perturbation that is tried first, where the episode has a place for all."""
-        return order_for(self.trajectory_id)[self.number * ATTEMPTS]
+def writer_version(generator: RoleConfig) -> str:
+    """Of whoever writes and reads a second time, with its prompts. A writer who wrote nothing that
+    was confirmed is not asked again; another one is."""
+    return digest(STAGE, judge_identity(generator), *map(version_of, PROMPTS))
+
+
+def tried_before(
+    rows: Iterable[Row],
+    *,
+    trial_id: str,
+    writer: str,
+    done: Collection[str],
+) -> TriedBefore:
+    """From rows of `calibration` and from the ids of items that were made."""
+    own = [r for r in rows if r["trial_id"] == trial_id and r["perturbation"] != CONTROL]
+    pairs = [Pair(r["trajectory_id"], r["perturbation"]) for r in own]
+    told = list(zip(own, pairs, strict=True))
+    confirmed = {pair for row, pair in told if row["outcome"] == "tried"}
+    vain = {pair for row, pair in told if row["writer_version"] == writer} - confirmed
+    return TriedBefore(confirmed, vain, lambda pair: _item(trial_id, pair, writer).item_id in done)
 
 
 def plan_calibration(
-    passed: Iterable[str],
+    accepted: Collection[str],
+    sound: Collection[str],
+    before: TriedBefore,
     *,
     grading_id: str,
     trial_id: str,
+    writer: str,
     graded: int,
     config: JudgingConfig,
-    done: Collection[str],
 ) -> list[Item]:
-    """Items for perturbed negatives and for paraphrases as controls. `passed`: trajectories that
-    passed by code and judge, whose ids are digests, so that their order is a draw; `done`: ids of
-    items that were tried.
-
-    What was tried counts, and the rest is topped up to the wanted number, spread over what is tried
-    first; so a trial that was broken off goes on with the same items.
-    """
-    passed, wanted = sorted(passed), num_perturbed(graded, config)
-    negatives = _negatives(passed, trial_id, wanted, config, done)
-    paraphrased = _paraphrased(
-        passed, trial_id, math.ceil(len(negatives) * PARAPHRASED_SHARE), done
-    )
-    items = [*(_item(trial_id, i, PARAPHRASE) for i in paraphrased), *negatives]
+    """Items for perturbed negatives and for paraphrases as controls: those of this writer that were
+    tried and those that are missing, so a trial that was broken off goes on with the same items.
+    `sound`: trajectories that pass by code and were judged; `accepted`: those that the judge
+    accepts."""
+    wanted = num_perturbed(graded, config)
+    fresh = pairs_to_try(accepted, sound, before, wanted=wanted, most_of_one=config.max_of_one)
+    if not (fresh or (wanted and (before.confirmed or before.in_vain))):
+        return []
+    tried = sorted(p for p in (*before.confirmed, *before.in_vain) if before.is_closed(p))
+    mine = (pair for pair in tried if pair.trajectory_id in sound)
     # its row ties the grading to a trial of which every other row may be an earlier grading's
-    tie = [_item(grading_id, i, CONTROL) for i in passed[:1] if items]
-    return [*tie, *items]
+    tie = [_item(grading_id, Pair(i, CONTROL), "") for i in sorted(sound)[:1]]
+    return [*tie, *(_item(trial_id, pair, writer) for pair in (*mine, *fresh))]
 
 
-def _negatives(
-    passed: Sequence[str], trial_id: str, wanted: int, config: JudgingConfig, done: Collection[str]
-) -> list[Item]:
-    chosen: list[Item] = []
-    begun: Counter[str] = Counter()
-    for number in range(_ROUNDS):
-        if len(chosen) >= wanted:
-            break
-        slots = [_Slot(i, number) for i in passed]
-        items = {slot: _item(trial_id, slot.trajectory_id, "", number) for slot in slots}
-        tried = [slot for slot in slots if items[slot].item_id in done]
-        begun.update(slot.first for slot in tried)
-        left = [slot for slot in slots if items[slot].item_id not in done]
-        missing = wanted - len(chosen) - len(tried)
-        more = _spread(left[: _CHOICE * wanted + 1000], begun, missing, config.max_of_one)
-        chosen += [items[slot] for slot in (*tried, *more)]
-    return chosen
-
-
-def _spread(slots: Iterable[_Slot], begun: Counter[str], wanted: int, most: int) -> list[_Slot]:
-    """So many of the slots, those first whose first perturbation was begun least often."""
-    waiting: dict[str, list[_Slot]] = {name: [] for name in PERTURBATIONS}
-    for slot in slots:
-        waiting[slot.first].append(slot)
-    chosen: list[_Slot] = []
-    while len(chosen) < wanted:
-        able = [name for name in waiting if waiting[name] and begun[name] < most]
-        if not able:
-            break
-        name = min(able, key=lambda name: begun[name])  # the first of equals
-        chosen.append(waiting[name].pop(0))
-        begun[name] += 1
-    return chosen
-
-
-def _paraphrased(
-    passed: Sequence[str], trial_id: str, wanted: int, done: Collection[str]
-) -> list[str]:
-    ranked = passed[::-1]  # not those first that become negatives
-    tried = [i for i in ranked if _item(trial_id, i, PARAPHRASE).item_id in done]
-    known = set(tried)
-    left = (i for i in ranked if i not in known)
-    return [*tried, *islice(left, max(0, wanted - len(tried)))]
-
-
-def _item(place: str, trajectory_id: str, what: str, number: int = 0) -> Item:
-    return Item(
-        digest(STAGE, STAGE_VERSION, place, trajectory_id, what, number),
-        {"trajectory_id": trajectory_id, "what": what, "number": number},
-    )
+def _item(place: str, pair: Pair, writer: str) -> Item:
+    return Item(digest(STAGE, STAGE_VERSION, place, *pair, writer), pair._asdict())
 
 
 async def try_judge(
@@ -213,47 +181,55 @@ async def try_judge(
     stored: Iterable[Row],
     judge_role: RoleConfig,
     kinds: Kinds,
+    writer: str,
     rule: PanelRule = "one",
     scored_only: Sequence[str] = (),
 ) -> ItemResult:
-    """Rows of `calibration` for one perturbed negative or paraphrase: one for each attempt that was
-    made. `place`: the ids of grading and trial. `stored`: earlier rows of `calibration` on the
-    trajectory, whose edits are used again. `scored_only`: as `DecisionConfig` has it; what such a
-    criterion alone would reject is no failure to try the judge with."""
-    messages = source.trajectory["messages"]
+    """The row of `calibration` for one perturbed negative or paraphrase. `place`: the ids of
+    grading and trial. `stored`: earlier rows of `calibration` on the trajectory: what was confirmed
+    by the same checks is used again, and what `writer` (`writer_version`) attempted in vain is not
+    attempted again. `scored_only`: as `DecisionConfig` has it; what such a criterion alone would
+    reject is no failure to try the judge with."""
+    messages, what = source.trajectory["messages"], item.data["perturbation"]
+    checks = checks_version(kinds)
     place = place | {
         "trajectory_id": item.data["trajectory_id"],
         "split": source.trajectory["split"],
         "language": language_of(reported_in(messages), said_in(messages)),
+        "checks_version": checks,
+        "writer_version": "" if what == CONTROL else writer,
     }
-    what = item.data["what"]
+    row = _row(place, what, what in (CONTROL, PARAPHRASE))
     if what == CONTROL:
-        return ItemResult({STAGE: [_row(place, CONTROL, True)]})
-    aside = frozenset(scored_only)
-    attempts = Attempts(llm, source, kinds, item.item_id, list(stored), aside)
-    if what == PARAPHRASE:
-        made = [await attempts.paraphrase()]
-    else:
-        made = await attempts.negatives(item.data["number"] * ATTEMPTS, ATTEMPTS)
-    rows = [_row(place, a.perturbation, what == PARAPHRASE) | _attempt_row(a) for a in made]
-    last = made[-1].tried if made else None
-    if last is None:
-        return ItemResult({STAGE: rows}, ItemStatus("dropped", "not_confirmed"))
+        return ItemResult({STAGE: [row]})
+    known = [
+        r
+        for r in stored
+        if r["checks_version"] == checks
+        and (r["outcome"] == "tried" or r["writer_version"] == writer)
+    ]
+    attempt = await Attempts(
+        llm, source, kinds, item.item_id, known, frozenset(scored_only)
+    ).attempt(what)
+    if attempt is None:
+        return dropped(NO_PLACE_BY_CODE)
+    row |= _attempt_row(attempt)
+    if attempt.tried is None:
+        return ItemResult({STAGE: [row]}, ItemStatus("dropped", attempt.outcome))
     own = await _judged(
         llm,
-        last,
+        attempt.tried,
         source,
         item=item.item_id,
         judge_role=judge_role,
         kinds=kinds,
         rule=rule,
     )
-    decided = _trial_row(own, DecisionConfig(scored_only=tuple(scored_only)))
+    row |= _trial_row(own, DecisionConfig(scored_only=tuple(scored_only)))
     if what != PARAPHRASE:
-        decided["criterion_id"] = last.criterion_id
-        decided["named"] = _named(own, last.criterion_id, last.words)
-    rows[-1] |= decided
-    return ItemResult({STAGE: rows})
+        row["criterion_id"] = attempt.criterion_id
+        row["named"] = _named(own, attempt.criterion_id, attempt.tried.words)
+    return ItemResult({STAGE: [row]})
 
 
 async def _judged(

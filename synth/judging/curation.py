@@ -18,12 +18,19 @@ from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_environments import bug_of
 from synth.judging.attribution import DROP_REASONS, Party, RejectedEpisode, attributed_to
-from synth.judging.decision import DecidedBy, DecisionConfig, counting, decide_rows, reason_of
+from synth.judging.decision import (
+    DecidedBy,
+    DecisionConfig,
+    counting,
+    decide_rows,
+    deciding,
+    reason_of,
+)
 from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 6
+STAGE_VERSION = 7
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -132,7 +139,8 @@ def candidate_of(
     if not verdicts and trajectory["termination_reason"] not in OUTSIDE:
         return None
     by_judge = [row for row in verdicts if row["checked_by"] == "judge"]
-    judge_counts = bool(by_judge) and status != "below_minimum" and judge_may_decide
+    is_heard = status != "below_minimum" and judge_may_decide
+    judge_counts = bool(by_judge) and is_heard
     rubric = rubric_of(task)
     decision = decide_rows(
         verdicts,
@@ -142,14 +150,15 @@ def candidate_of(
     )
     ordered = sorted(calls, key=lambda call: call["call_index"])
     counted = counting(verdicts, judge_counts=judge_counts)
-    lacking = [row for row in counted if not row["passed"]]
+    lacking = [row for row in deciding(counted) if not row["passed"]]
+    failed = [decision.failed] if decision.failed else lacking
     reason, party = _fate(
         RejectedEpisode(
             trajectory,
             ordered,
             simulations,
             rubric,
-            failed=[decision.failed] if decision.failed else lacking,
+            failed=[row if is_heard else row | {"cause": None} for row in failed],
             by_judge=by_judge if judge_counts else (),
         ),
         reason_of(decision),

@@ -12,6 +12,7 @@ from pydantic import Field
 from records.config import Config
 from records.tables.schemas import Row
 from synth.rubrics.criteria import JUDGED
+from synth.rubrics.standing import RANKING
 
 DecidedBy = Literal["code", "code_and_judge"]
 """Whose verdicts an acceptance rests on. `code`: the judge's word did not count."""
@@ -30,7 +31,7 @@ class DecisionConfig(Config):
 class RowDecision(NamedTuple):
     accepted: bool
     score: float
-    """Weighted mean of the verdicts that count, in [0, 1]."""
+    """Weighted mean of the verdicts that count, in [0, 1]: what ranks."""
     failed: Row | None
     """The verdict that rejects: the first mandatory one that is not passed. None where all are
     passed; then the score may be too low."""
@@ -59,6 +60,16 @@ def counting(verdicts: Iterable[Row], *, judge_counts: bool = True) -> list[Row]
     return list(chosen.values())
 
 
+def deciding(rows: Iterable[Row]) -> list[Row]:
+    """Those that can reject, by themselves or by the threshold: all but what only ranks."""
+    return [row for row in rows if row["mandatory"] or row["criterion_id"] not in RANKING]
+
+
+def _share(rows: Sequence[Row]) -> float:
+    total = sum(row["weight"] for row in rows)
+    return sum(row["weight"] * row["score"] for row in rows) / total if total else 0.0
+
+
 def decide_rows(
     verdicts: Sequence[Row],
     *,
@@ -67,9 +78,8 @@ def decide_rows(
     judge_counts: bool = True,
 ) -> RowDecision:
     """`pass_threshold`: of the task's rubric, where the config gives none."""
-    rows = counting(verdicts, judge_counts=judge_counts)
-    total = sum(row["weight"] for row in rows)
-    score = sum(row["weight"] * row["score"] for row in rows) / total if total else 0.0
+    counted = counting(verdicts, judge_counts=judge_counts)
+    rows = deciding(counted)
     stands_aside = set(config.scored_only)
     failed = next(
         (
@@ -82,12 +92,12 @@ def decide_rows(
         None,
     )
     threshold = pass_threshold if config.pass_threshold is None else config.pass_threshold
-    accepted = failed is None and bool(rows) and score >= threshold
+    accepted = failed is None and bool(rows) and _share(rows) >= threshold
     lacking = None
     if not accepted and failed is None:
         below = (row for row in rows if row["score"] < 1.0)
         lacking = max(below, key=lambda row: row["weight"] * (1.0 - row["score"]), default=None)
-    return RowDecision(accepted, score, failed, lacking)
+    return RowDecision(accepted, _share(counted), failed, lacking)
 
 
 def reason_of(decision: RowDecision) -> str | None:

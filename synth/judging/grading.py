@@ -5,7 +5,8 @@ checks, without a new rollout and without rewriting a row: each grading has its 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from records.digest import digest
 from records.errors import ConfigError, ItemError
@@ -13,13 +14,18 @@ from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_bench import Bench
+from synth.episode.tools.executors import in_short
+from synth.judging.attribution import PROMPT as CAUSE_PROMPT
+from synth.judging.attribution import TOLD_BY_END
 from synth.judging.judge import prompt_version
 from synth.judging.panel import PanelConfig, PanelRule, judge_identity
 from synth.judging.perturbation.episodes import PassedEpisode
 from synth.judging.review import ReviewedEpisode, review
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
+from synth.prompts.templates import version_of
 from synth.rubrics.built_in import BUILT_IN, Kinds
+from synth.rubrics.economy import known_to_do
 from synth.rubrics.patch import RubricPatch
 from synth.rubrics.refused import excused, refused_tools
 from synth.rubrics.reward import evidence_of, rubric_of
@@ -27,7 +33,7 @@ from synth.rubrics.standing import STANDING_VERSION
 from synth.rubrics.statements.statements import STATEMENTS_VERSION
 
 STAGE = "grading"
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 """Raised when the same trajectory would be graded otherwise."""
 
 
@@ -37,9 +43,10 @@ def grading_id_of(
     rubric: RubricPatch | None = None,
     *,
     judge_failed: bool = False,
+    ask_cause: bool = True,
     panel: PanelConfig = PanelConfig(),
 ) -> str:
-    """Judge, its server and checker versions; a task's rubric is fixed by its id, unless another is
+    """Judge and checker versions; a task's rubric is fixed by its id, unless another is
     given."""
     return digest(
         STAGE,
@@ -51,6 +58,7 @@ def grading_id_of(
         prompt_version(),
         *([rubric.identity()] if rubric else []),
         *(["judge_failed"] if judge_failed else []),
+        *([version_of(CAUSE_PROMPT)] if ask_cause else []),
         *([panel.identity()] if panel != PanelConfig() else []),
     )
 
@@ -84,6 +92,7 @@ class Recorded:
     tools: Mapping[str, Row]
     rubric: RubricPatch | None = None
     """What to grade by instead of the rubrics that the tasks were made with."""
+    personas: Mapping[str, Row] = field(default_factory=dict)
 
     def of(self, item: Item) -> Item:
         """The item with the rows that `grade` reads."""
@@ -93,6 +102,7 @@ class Recorded:
             "calls": source.calls,
             "task": source.task,
             "tools": source.tools,
+            "user": self.user_of(source.task),
         }
         return Item(item.item_id, {**item.data, **rows})
 
@@ -108,6 +118,21 @@ class Recorded:
             [self.tools[i] for i in tool_ids],
         )
 
+    def user_of(self, task: Row) -> dict[str, Any] | None:
+        """What the simulated user of the task is told to want and know, as far as the judge needs
+        it. None for a task without a simulated user."""
+        brief, persona = task.get("user_brief"), self.personas.get(task.get("persona_id") or "")
+        if not brief or persona is None:
+            return None
+        own = [self.tools[i] for i in task.get("user_tool_ids") or () if i in self.tools]
+        return {
+            "name": persona["name"],
+            "background": persona["background"],
+            "style": persona["communication_style"],
+            "wants": list(brief["wishes"]),
+            "knows": {fact["label"]: fact["value"] for fact in brief["facts"]},
+        } | ({"can do": [in_short(tool) for tool in own]} if own else {})
+
     def task(self, task_id: str) -> Row:
         """The task with the rubric that counts."""
         task = self.tasks[task_id]
@@ -122,13 +147,15 @@ async def grade(
     bench: Bench,
     kinds: Kinds = BUILT_IN,
     judge_failed: bool = False,
+    ask_cause: bool = True,
     rule: PanelRule = "one",
 ) -> ItemResult:
     """Rows of `verdicts`: code's on each criterion that it checks, the standing ones included, and
     the judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
     What a refusal kept the agent from (`synth.rubrics.refused`) does not count against it. The
-    judge is not asked where code rejects, unless `judge_failed`. Dropped where the rubric has a
+    judge is not asked where code rejects, unless `judge_failed`; with `ask_cause` it is asked for
+    the cause alone where the user may be it. Dropped where the rubric has a
     criterion that only another run's extensions can check. TransientError where the sandbox of a
     task's graded tests fails.
     """
@@ -144,12 +171,20 @@ async def grade(
     verdicts = kinds.check_all(rubric, episode)
     rows = await review(
         llm,
-        ReviewedEpisode(trajectory["messages"], calls, item.data["tools"], rubric),
+        ReviewedEpisode(
+            trajectory["messages"],
+            calls,
+            item.data["tools"],
+            rubric,
+            known_calls=known_to_do(item.data["task"]["reference_plan"]),
+            user=item.data.get("user"),
+        ),
         excused(rubric, verdicts, episode, refused_tools(calls)),
         item=item.item_id,
         judge_role=judge_role,
         version=kinds.version,
         judge_failed=judge_failed,
+        ask_for_cause=ask_cause and trajectory["termination_reason"] not in TOLD_BY_END,
         rule=rule,
     )
     place = {

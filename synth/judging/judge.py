@@ -6,35 +6,32 @@ tools, what the calls truly changed and the transcript, and never code's verdict
 checks.
 
 The answer gives evidence first and the verdict last, and at its end what a failure goes back to.
-Each opinion quotes the words that decide it.
-A quote that does not stand there is shown to the judge once; if it comes again, the opinion is
-unsupported and passes nothing. What the assistant itself says shows no statement of it. A criterion
-that is met where nothing is amiss stays met without its quote, and one that fails without a word
-is left undecided.
+Each opinion quotes the words that decide it. Of statements that claim nothing, and of criteria that
+always hold and are met, it lists the ids alone.
+A quote that does not stand there is shown to the judge once, and so is an id without an answer; if
+it comes again, the opinion is unsupported and passes nothing. What the assistant itself says shows
+no statement of it. A criterion that is met where nothing is amiss stays met without its quote, and
+one that fails without a word is left undecided; so is the user's part without the user's words.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from records.errors import ItemError
 from records.tables.schemas import Row
 from synth.judging.transcript import (
     QuotableText,
     QuotedFrom,
-    changes_of,
-    instructions_of,
     is_quoted,
     letters_in,
-    quotable,
-    tools_shown,
-    transcript_of,
+    material_of,
 )
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.criteria import Criterion
-from synth.rubrics.standing import STANDING_IDS
+from synth.rubrics.standing import STANDING_IDS, USER_PART
 from synth.rubrics.statements.statements import ReplyStatement
 
 PROMPT = "judgement"
@@ -44,6 +41,13 @@ EVIDENCE_CHARS = 2_000
 
 QUOTE_CHARS = 1_000
 """Longest quote that is looked at and kept."""
+
+LONG_TRANSCRIPT = 12_000
+"""Characters of a transcript from which on a statement has excerpts of it beside it: in a shorter
+one everything is in sight, and they only distract."""
+
+MOST_BESIDE = 2
+"""Excerpts beside a statement, the nearest ones."""
 
 MOST_STATEMENTS = 120
 """Statements in one request; more of them go in further requests, without the criteria."""
@@ -73,6 +77,8 @@ class JudgeQuestions:
     criteria: Sequence[Criterion]
     statements: Sequence[ReplyStatement]
     """Those that code left open."""
+    user: Mapping[str, Any] | None = None
+    """What the simulated user was to want and know; None where there was none."""
 
 
 class Opinion(NamedTuple):
@@ -89,18 +95,25 @@ class Opinion(NamedTuple):
     """Whether the material holds the quote, or none is needed."""
 
 
+MET = Opinion(True, "", "", supported=True)
+"""Of a criterion that always holds, where nothing is amiss."""
+
+
 class StatementOpinion(NamedTuple):
     finding: JudgeFinding
     evidence: str
     quote: str
     supported: bool
     """Whether the words that it quotes stand where they may: for `shown` anywhere but in what the
-    assistant says, for `follows` and `no_claim` anywhere, where there is a quote. What does not
-    hold needs none."""
+    assistant says, for `follows` anywhere, where there is a quote. What does not hold needs
+    none."""
 
     @property
     def passed(self) -> bool:
         return self.supported and self.finding in TRUE_FINDINGS
+
+
+NO_CLAIM = StatementOpinion("no_claim", "", "", supported=True)
 
 
 class Cause(NamedTuple):
@@ -127,6 +140,12 @@ class Judgement(NamedTuple):
         """Ids of what is not supported, and needs to be."""
         criteria = [name for name, one in self.criteria.items() if _is_wanting(name, one)]
         return criteria + [name for name, one in self.statements.items() if not one.supported]
+
+    def missing(self, asked: JudgeQuestions) -> list[str]:
+        """Ids of what is asked and not answered."""
+        answered = {*self.criteria, *self.statements}
+        ids = (*(c.id for c in asked.criteria), *(s.id for s in asked.statements))
+        return [i for i in ids if i not in answered]
 
 
 def _is_wanting(criterion_id: str, opinion: Opinion) -> bool:
@@ -162,60 +181,82 @@ def _together(first: Judgement, then: Judgement) -> Judgement:
 
 
 async def _judge(llm: LLM, asked: JudgeQuestions, *, item: str, step: str) -> Judgement:
-    transcript = transcript_of(asked.messages)
-    told, changes = instructions_of(asked.messages), changes_of(asked.calls)
-    tools = tools_shown(asked.tools)
-    said = quotable(told, tools, changes, transcript)
+    shown, said = material_of(asked.messages, asked.calls, asked.tools)
+    is_long = len(json.dumps(shown["transcript"], ensure_ascii=False)) >= LONG_TRANSCRIPT
+    words = [{"criterion_id": c.id, "words": c.words} for c in asked.criteria]
     talk = render(
         PROMPT,
-        instructions=told,
-        tools=tools,
-        changes=changes,
-        rubric=[{"criterion_id": c.id, "words": c.words} for c in asked.criteria],
-        statements=[_shown(statement) for statement in asked.statements],
-        transcript=transcript,
+        **shown,
+        rubric=[one for one in words if one["criterion_id"] not in STANDING_IDS],
+        standing=[one for one in words if one["criterion_id"] in STANDING_IDS],
+        user=asked.user,
+        statements=[_shown(s, MOST_BESIDE if is_long else 0) for s in asked.statements],
     ).messages
     first = await _ask(llm, talk, asked, item=item, step=step)
     judged = _judgement(first, said, asked)
-    if not (wanting := judged.wanting):
+    missing = judged.missing(asked)
+    if not (wanting := {*judged.wanting, *missing}):
         return judged
     talk += [
         {"role": "assistant", "content": json.dumps(first, ensure_ascii=False)},
-        {"role": "user", "content": _complaint(judged, said)},
+        {"role": "user", "content": _complaint(judged, missing, said)},
     ]
     second = await _ask(llm, talk, asked, item=item, step=f"{step}_again")
     again = _judgement(second, said, asked)
-    return Judgement(
-        {
-            i: _final(i, again.criteria[i] if i in wanting else opinion)
-            for i, opinion in judged.criteria.items()
-        },
-        {
-            i: again.statements[i] if i in wanting else opinion
-            for i, opinion in judged.statements.items()
-        },
+    criteria = _mended((c.id for c in asked.criteria), judged.criteria, again.criteria, wanting)
+    ids = (s.id for s in asked.statements)
+    final = Judgement(
+        {i: _final(i, opinion) for i, opinion in criteria.items()},
+        _mended(ids, judged.statements, again.statements, wanting),
         again.cause,
         asked_again=True,
     )
+    if left := final.missing(asked):
+        raise ItemError("judge_incomplete", f"no verdict on {', '.join(left)}")
+    return final
+
+
+_Answered = TypeVar("_Answered", Opinion, StatementOpinion)
+
+
+def _mended(
+    ids: Iterable[str],
+    first: Mapping[str, _Answered],
+    again: Mapping[str, _Answered],
+    wanting: Collection[str],
+) -> dict[str, _Answered]:
+    """The first opinions, those of `again` in place of what was wanting; without what neither
+    answers."""
+    chosen = {i: again if i in wanting else first for i in ids}
+    return {i: opinions[i] for i, opinions in chosen.items() if i in opinions}
 
 
 _UNSUPPORTED = (
-    "What you quote for these does not stand there: {ids}. Judge again, everything, and copy each"
-    " quote word for word from one text of the material; where nothing in it shows that a criterion"
-    " is met or that a statement is true, say so."
+    "What you quote for these does not stand there: {ids}. Copy each quote word for word from one"
+    " text of the material; where nothing in it shows that a criterion is met or that a statement"
+    " is true, say so."
 )
-_OWN_WORDS = " What the assistant itself says does not show that it is true."
+_OWN_WORDS = "What the assistant itself says does not show that it is true."
+_MISSING = "These are nowhere answered: {ids}."
+_AGAIN = "Judge again, everything."
 
 
-def _complaint(judged: Judgement, said: Sequence[QuotableText]) -> str:
-    words = _UNSUPPORTED.format(ids=", ".join(judged.wanting))
+def _complaint(judged: Judgement, missing: Sequence[str], said: Sequence[QuotableText]) -> str:
+    words: list[str] = []
+    if wanting := judged.wanting:
+        words.append(_UNSUPPORTED.format(ids=", ".join(wanting)))
     quotes = (one.quote for one in judged.statements.values() if not one.supported)
-    return words + _OWN_WORDS if any(is_quoted(quote, said) for quote in quotes) else words
+    if any(is_quoted(quote, said) for quote in quotes):
+        words.append(_OWN_WORDS)
+    if missing:
+        words.append(_MISSING.format(ids=", ".join(missing)))
+    return " ".join((*words, _AGAIN))
 
 
-def _shown(statement: ReplyStatement) -> dict[str, Any]:
+def _shown(statement: ReplyStatement, excerpts: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": statement.id, "says": statement.text}
-    return shown | ({"beside": list(statement.beside)} if statement.beside else {})
+    beside = list(statement.beside[:excerpts])
+    return shown | ({"beside": beside} if beside else {})
 
 
 async def _ask(
@@ -231,23 +272,22 @@ async def _ask(
 def _judgement(
     answer: Mapping[str, Any], said: Sequence[QuotableText], asked: JudgeQuestions
 ) -> Judgement:
-    """The first verdict on each criterion and statement counts."""
+    """What is answered, in the order asked. The first entry on each criterion and statement counts,
+    and an entry before a mention in a list."""
     criteria: dict[str, Opinion] = {}
     for verdict in answer["verdicts"]:
         criteria.setdefault(verdict["criterion_id"], _opinion(verdict, said))
+    for i in answer["met"]:
+        criteria.setdefault(i, MET)
     statements: dict[str, StatementOpinion] = {}
     for verdict in answer["statements"]:
         statements.setdefault(verdict["id"], _statement_opinion(verdict, said))
-    wanted = [c.id for c in asked.criteria], [s.id for s in asked.statements]
-    if missing := [
-        i for ids, have in zip(wanted, (criteria, statements), strict=True) for i in ids
-        if i not in have
-    ]:  # fmt: skip
-        raise ItemError("judge_incomplete", f"no verdict on {', '.join(missing)}")
+    for i in answer["no_claim"]:
+        statements.setdefault(i, NO_CLAIM)
     return Judgement(
-        {i: criteria[i] for i in wanted[0]},
-        {i: statements[i] for i in wanted[1]},
-        _cause(answer["cause"], said),
+        {c.id: criteria[c.id] for c in asked.criteria if c.id in criteria},
+        {s.id: statements[s.id] for s in asked.statements if s.id in statements},
+        cause_of(answer["cause"], said),
     )
 
 
@@ -255,6 +295,9 @@ def _opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Opinion:
     passed, quote = given["passed"], given["quote"][:QUOTE_CHARS]
     evidence = given["evidence"][:EVIDENCE_CHARS]
     is_standing = given["criterion_id"] in STANDING_IDS
+    if given["criterion_id"] == USER_PART.id and not passed:
+        by_user = (text for text in said if text.of == "user")
+        return Opinion(passed, evidence, quote, is_quoted(quote, by_user))
     if not quote.strip():
         return Opinion(passed, evidence, quote, is_standing if passed else bool(evidence.strip()))
     supported = is_quoted(quote, said)
@@ -273,7 +316,8 @@ def _statement_opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -
     return StatementOpinion(finding, given["evidence"][:EVIDENCE_CHARS], quote, supported)
 
 
-def _cause(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
+def cause_of(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
+    """A cause as it was answered, and whether its quote is by whom it names."""
     of, quote = given["of"], given["quote"][:QUOTE_CHARS]
     by: QuotedFrom | None = _CAUSED_BY.get(of)
     supported = is_quoted(quote, (text for text in said if by is None or text.of == by))
@@ -286,51 +330,56 @@ _CAUSED_BY: Mapping[CauseOf, QuotedFrom] = {"user": "user", "tools": "result"}
 
 def _final(criterion_id: str, opinion: Opinion) -> Opinion:
     """After the second asking: a pass that nothing supports fails, a failure without a word decides
-    nothing."""
+    nothing, and neither does the user's without the user's words."""
     if not _is_wanting(criterion_id, opinion):
         return opinion
     if opinion.passed:
         evidence = opinion.evidence if opinion.evidence.strip() else "Nothing shows that it is met."
         return opinion._replace(passed=False, evidence=evidence)
-    return opinion if opinion.evidence.strip() else opinion._replace(passed=None)
+    decides = opinion.evidence.strip() and criterion_id != USER_PART.id
+    return opinion if decides else opinion._replace(passed=None)
 
 
 def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str]) -> dict[str, Any]:
     """Evidence comes first in every entry, so that the verdict is drawn from it."""
-    text = {"type": "string"}
+    own = [i for i in criterion_ids if i not in STANDING_IDS]
     verdict = {
-        "criterion_id": {"type": "string", "enum": list(criterion_ids) or ["none"]},
-        "evidence": text,
-        "quote": text,
+        "criterion_id": _one_of(criterion_ids),
+        "evidence": _TEXT,
+        "quote": _TEXT,
         "passed": {"type": "boolean"},
     }
+    claiming = [finding for finding in JudgeFinding.__args__ if finding != NO_CLAIM.finding]
     finding = {
-        "id": {"type": "string", "enum": list(statement_ids) or ["none"]},
-        "evidence": text,
-        "quote": text,
-        "finding": {"type": "string", "enum": list(JudgeFinding.__args__)},
+        "id": _one_of(statement_ids),
+        "evidence": _TEXT,
+        "quote": _TEXT,
+        "finding": _one_of(claiming),
     }
     return _object(
         {
-            "statements": {
+            "statements": {"type": "array", "items": _object(finding)},
+            "no_claim": {"type": "array", "items": _one_of(statement_ids)},
+            "verdicts": {"type": "array", "items": _object(verdict), "minItems": len(own)},
+            "met": {
                 "type": "array",
-                "items": _object(finding),
-                "minItems": len(statement_ids),
+                "items": _one_of([i for i in criterion_ids if i in STANDING_IDS]),
             },
-            "verdicts": {
-                "type": "array",
-                "items": _object(verdict),
-                "minItems": len(criterion_ids),
-            },
-            "cause": _object(
-                {
-                    "evidence": text,
-                    "quote": text,
-                    "of": {"type": "string", "enum": list(CauseOf.__args__)},
-                }
-            ),
+            "cause": cause_schema(),
         }
     )
+
+
+def cause_schema() -> dict[str, Any]:
+    return _object({"evidence": _TEXT, "quote": _TEXT, "of": _one_of(CauseOf.__args__)})
+
+
+_TEXT = {"type": "string"}
+
+
+def _one_of(values: Sequence[str]) -> dict[str, Any]:
+    """An enum has at least one value."""
+    return {"type": "string", "enum": list(values) or ["none"]}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

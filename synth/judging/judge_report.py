@@ -1,5 +1,6 @@
 """What a dataset publishes of the judge that graded it: in report, card and the row of the run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -112,6 +113,48 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         warning_of(status, rates),
         panel=panel_agreement(dataset, grading_id),
     )
+
+
+def trial_text(table: Sequence[Row]) -> str:
+    """The trial as a reader takes it in within a minute, from `as_table`; empty without one."""
+    if not table:
+        return ""
+    whole = table[0]
+    asked = (
+        "asked for {num_attempts}: confirmed {num_by_code} by code and {num_by_second_reading} by a"
+        " second reading; counted out {num_no_place} no place, {num_not_written} not written,"
+        " {num_not_confirmed} not confirmed"
+    )
+    head = ("", "failures", "passed", "95%", "named", "controls", "passed", "95%", "asked", "out")
+    lines = [head, *map(_cells, table)]
+    names = max(len(line[0]) for line in lines)
+    lines = [(line[0].ljust(names), *line[1:]) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = ["  ".join(map(str.rjust, line, widths)) for line in lines]
+    status = (whole["judge_status"] or "unmeasured").replace("_", " ")
+    return "\n".join([f"The judge on trial: {status}", asked.format_map(whole), *shown])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    out = sum(row.get(name, 0) for name in _COUNTED_OUT)
+    what = row["who"].removeprefix("judge, ")
+    return (
+        what if row["kind"] == "all" else f"{what}: {row['kind']}",
+        *_of(row["num_failures"], row["false_accepts"], row["fpr_interval"]),
+        str(row.get("num_named", 0)) if row["num_failures"] else "",
+        *_of(row["num_fine"], row["true_accepts"], row["tpr_interval"]),
+        str(row.get("num_attempts", "")),
+        str(out) if out else "",
+    )
+
+
+def _of(num: int, passed: int, interval: tuple[float, float] | None) -> tuple[str, str, str]:
+    if interval is None:
+        return "", "", ""
+    return str(num), str(passed), f"{interval[0]:.0%} to {interval[1]:.0%}"
+
+
+_COUNTED_OUT = ("num_no_place", "num_not_written", "num_not_confirmed")
 
 
 def judge_costs(dataset: Dataset, grading_id: str) -> JudgeCosts:

@@ -21,7 +21,7 @@ from synth.judging.judge_rates import Rates, rates_of
 from synth.render.foreign_text import visible
 from synth.rubrics.criteria import JUDGED
 from synth.rubrics.reading.messages import text_of
-from synth.rubrics.standing import STANDING
+from synth.rubrics.standing import STANDING, USER_PART
 
 COLUMNS = (
     "trajectory_id",
@@ -64,7 +64,7 @@ def export_labels(
     if out.exists():
         raise ConfigError(f"{out} exists already; name another file")
     with dataset.connect() as db:
-        found = db.execute(_TO_LABEL, [kind]).fetchall()
+        found = db.execute(_TO_LABEL, [kind, USER_PART.id]).fetchall()
     if not found:
         raise ConfigError(f"{dataset.root} has no criterion of kind {kind!r} without a label")
     found.sort(key=lambda pair: digest("labels", seed, *pair))
@@ -264,7 +264,7 @@ def _uncelled(text: str) -> str:
 _TO_LABEL = """
 SELECT DISTINCT trajectory_id, criterion_id
 FROM verdicts AS v JOIN trajectories USING (trajectory_id, grading_id)
-WHERE v.kind = $1 AND v.checked_by = 'judge'
+WHERE v.kind = $1 AND v.checked_by = 'judge' AND v.criterion_id != $2
   AND (trajectory_id, criterion_id) NOT IN (SELECT (trajectory_id, criterion_id) FROM labels)
 ORDER BY ALL"""
 

@@ -12,16 +12,15 @@ from typing import Any, Literal, NamedTuple
 from records.errors import ItemError
 from records.seeds import rng_of
 from records.tables.schemas import Row
-from synth.judging.judge_rates import PARAPHRASE
 from synth.judging.perturbation.edited_words import EditedWords, edited_words
 from synth.judging.perturbation.episodes import PassedEpisode, report_in, said_in
 from synth.judging.perturbation.faults import BY_NAME
 from synth.judging.perturbation.registry import (
     BY_PHRASE,
+    PARAPHRASE,
     PerturbedNegative,
     attacked,
     base_of,
-    order_for,
     perturb,
 )
 from synth.judging.perturbation.second_reading import SecondReading, second_reading
@@ -74,7 +73,8 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempts:
-    """What is attempted on one episode. An edit that is `stored` is used again, unasked."""
+    """What is attempted on one episode. `stored`: earlier rows on it; what they confirmed is used
+    again, and what came to nothing is not asked for again."""
 
     llm: LLM
     source: PassedEpisode
@@ -84,22 +84,18 @@ class Attempts:
     scored_only: frozenset[str] = frozenset()
     """Kinds of criteria, or ids, that reject nothing: what fails one of them is no negative."""
 
-    async def negatives(self, start: int, most: int) -> list[Attempt]:
-        """Of the perturbations that the episode has a place for by code, so many from a place in
-        their order on, up to the first that is confirmed."""
-        places = [name for name in order_for(self._id) if self._has_place(name)]
-        names = places[start : start + most]
-        made: list[Attempt] = []
-        for name in names:
-            made.append(await self._negative(name))
-            if made[-1].tried is not None:
-                break
-        return made
-
-    async def paraphrase(self) -> Attempt:
-        before = self._before(PARAPHRASE)
+    async def attempt(self, name: str) -> Attempt | None:
+        """The perturbation of that name, or a paraphrase; None where code finds no place for it."""
+        if name != PARAPHRASE and not self._has_place(name):
+            return None
+        before = next((row for row in self.stored if row["perturbation"] == name), None)
         if before and before["outcome"] != "tried":
             return _again(before)
+        return await (
+            self._paraphrase(before) if name == PARAPHRASE else self._negative(name, before)
+        )
+
+    async def _paraphrase(self, before: Row | None) -> Attempt:
         try:
             edit = _edit_of(before) or await self._paraphrased()
         except ItemError as error:
@@ -137,14 +133,7 @@ class Attempts:
         own = (c.kind for c in self.source.rubric.criteria if c.id == criterion_id)
         return self.scored_only.isdisjoint((criterion_id, next(own, JUDGED)))
 
-    def _before(self, name: str) -> Row | None:
-        """What an earlier trial made of the perturbation."""
-        return next((row for row in self.stored if row["perturbation"] == name), None)
-
-    async def _negative(self, name: str) -> Attempt:
-        before = self._before(name)
-        if before and before["outcome"] != "tried":
-            return _again(before)
+    async def _negative(self, name: str, before: Row | None) -> Attempt:
         confirmed_by = before["confirmed_by"] if before else None
         if name in BY_NAME:
             return await self._by_model(name, _edit_of(before), confirmed_by)

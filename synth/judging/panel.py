@@ -72,9 +72,10 @@ def judges_of(role: RoleConfig, agent: str | None, agents: AgentModels) -> RoleC
 
 
 def judge_identity(role: RoleConfig) -> dict[str, Any]:
-    """What ids of gradings and trials are digests of: the judge's settings and its server, since
-    two servers may serve different models under one name."""
-    return role.identity() | ({} if role.is_offline else {"base_url": role.base_url})
+    """What ids of gradings and trials are digests of: the judge's settings, and whether it is the
+    offline model. As everywhere the address does not count, so that a server that comes back at
+    another one is not asked, and paid, for everything again."""
+    return role.identity() | ({"is_offline": True} if role.is_offline else {})
 
 
 def may_decide(role: RoleConfig, agent: str | None, agents: AgentModels) -> bool:

@@ -9,13 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from records.tables.schemas import Row
+from synth.judging.attribution import ask_cause, may_be_the_users
 from synth.judging.judge import Judgement, JudgeQuestions, prompt_version
 from synth.judging.panel import MEMBER, PanelRule, ask_panel, decided
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import Verdict
 from synth.rubrics.criteria import JUDGED, Criterion, Rubric
-from synth.rubrics.standing import STANDING, TRUTH, standing_for
+from synth.rubrics.economy import economy_of
+from synth.rubrics.standing import (
+    ECONOMY,
+    STANDING,
+    STANDING_VERSION,
+    TRUTH,
+    USER_PART,
+    standing_for,
+)
 from synth.rubrics.statements.statements import (
     STATEMENTS_VERSION,
     ReplyStatement,
@@ -33,6 +42,10 @@ class ReviewedEpisode:
     tools: Sequence[Row]
     """What the agent was offered."""
     rubric: Rubric
+    user: Mapping[str, Any] | None = None
+    """What the simulated user was to want and know; None where there was none."""
+    known_calls: int | None = None
+    """So many calls of the agent are known to do; None where nobody knows."""
 
 
 async def review(
@@ -44,28 +57,44 @@ async def review(
     judge_role: RoleConfig,
     version: str,
     judge_failed: bool = False,
+    ask_for_cause: bool = False,
     rule: PanelRule = "one",
 ) -> list[Row]:
     """Rows of `verdicts`, without the keys of their place: code's on each criterion that it checks
-    (`verdicts`, made by the checks of `version`) and on the truth of the statements, and the
-    judge's on what code leaves open. The models of `judge_role` decide by `rule`.
+    (`verdicts`, made by the checks of `version`), on the truth of the statements and on the economy
+    of calls, and the judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
-    The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`.
+    The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`. With
+    `ask_for_cause` it is asked there for the cause alone, where the user may be it; the cause
+    stands with code's verdicts that reject.
     """
     statements = statements_of(episode.messages, episode.calls)
     rows = code_rows(episode.rubric, verdicts, statements, version=version)
-    rejected = any(row["mandatory"] and row["passed"] is False for row in rows)
-    if llm is None or (rejected and not judge_failed):
+    rows += _economy_rows(episode)
+    failed = [row for row in rows if row["mandatory"] and row["passed"] is False]
+    if llm is None:
         return rows
-    asked = JudgeQuestions(
-        episode.messages,
-        episode.calls,
-        episode.tools,
-        criteria_left(episode.rubric, rows, standing_for(episode.calls)),
-        [s for s in statements if s.outcome == "open"],
-    )
+    if failed and not judge_failed:
+        if not ask_for_cause or not may_be_the_users(failed[0], episode.messages):
+            return rows
+        asked = _questions(episode, (*STANDING, *episode.rubric.criteria))
+        cause = await ask_cause(llm, asked, failed, item=item, judge_role=judge_role)
+        return [row | {"cause": cause} if row in failed else row for row in rows]
+    standing = (*standing_for(episode.calls), *([USER_PART] if episode.user else ()))
+    left = criteria_left(episode.rubric, rows, standing)
+    asked = _questions(episode, left, [s for s in statements if s.outcome == "open"])
     judged = await ask_panel(llm, asked, item=item, role=judge_role, rule=rule)
     return rows + panel_rows(asked, judged, rule)
+
+
+def _questions(
+    episode: ReviewedEpisode,
+    criteria: Sequence[Criterion],
+    statements: Sequence[ReplyStatement] = (),
+) -> JudgeQuestions:
+    return JudgeQuestions(
+        episode.messages, episode.calls, episode.tools, criteria, statements, episode.user
+    )
 
 
 def panel_rows(
@@ -114,6 +143,14 @@ def code_rows(
     return [*rows, row | {"quote": wrong, "details": details}]
 
 
+def _economy_rows(episode: ReviewedEpisode) -> list[Row]:
+    """None where the rubric has a criterion of that id."""
+    if ECONOMY.id in {c.id for c in episode.rubric.criteria}:
+        return []
+    verdict = economy_of(episode.messages, episode.calls, episode.tools, episode.known_calls)
+    return [_row(ECONOMY, verdict, checked_by="code", version=STANDING_VERSION)]
+
+
 def criteria_left(
     rubric: Rubric, by_code: Iterable[Row], standing: Iterable[Criterion]
 ) -> list[Criterion]:
@@ -139,6 +176,8 @@ def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> 
         opinion = judgement.criteria[criterion.id]
         verdict = Verdict(opinion.passed, float(opinion.passed is True), opinion.evidence)
         row = _row(criterion, verdict, checked_by="judge", version=version)
+        if criterion.id == USER_PART.id:
+            row["weight"] = 0.0  # no part of what the agent scores
         rows.append(row | {"quote": opinion.quote, "supported": opinion.supported})
     cause = judgement.cause._asdict()
     return [row | {"cause": cause} if row["passed"] is False else row for row in rows]

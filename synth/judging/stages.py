@@ -14,14 +14,23 @@ from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import code_environment_in
-from synth.judging.calibration import plan_calibration, trial_id_of, try_judge
+from synth.judging.calibration import (
+    plan_calibration,
+    trial_id_of,
+    tried_before,
+    try_judge,
+    writer_version,
+)
 from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import CurationCandidate, candidate_of, decide_all
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
-from synth.judging.judge_rates import CONTROL, judge_rates, judge_status_of, warning_of
+from synth.judging.judge_rates import judge_rates, judge_status_of, warning_of
 from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
+from synth.judging.perturbation.registry import CONTROL
+from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
+from synth.rubrics.standing import ECONOMY
 from synth.tasks.proof.extensions import load_extensions
 
 
@@ -34,6 +43,7 @@ def recorded_in(dataset: Dataset, rubric: RubricPatch | None = None) -> Recorded
         agents=RowBy(dataset, "agents", "agent_id"),
         tools=RowBy(dataset, "tools", "tool_id"),
         rubric=rubric,
+        personas=RowBy(dataset, "personas", "persona_id"),
     )
 
 
@@ -47,6 +57,7 @@ def grading_of(config: JudgedConfig) -> str:
             kinds,
             judging.rubric,
             judge_failed=judging.judge_failed,
+            ask_cause=judging.ask_cause,
             panel=judging.panel,
         )
 
@@ -107,12 +118,14 @@ class GradingStage(Judged):
             bench=self.bench,
             kinds=self.kinds,
             judge_failed=judging.judge_failed,
+            ask_cause=judging.ask_cause,
             rule=judging.panel.rule,
         )
 
 
 class CalibrationStage(Judged):
-    """Perturbations of trajectories that passed this grading, by code and judge, for the judge."""
+    """Perturbations of trajectories that pass by code, for the judge. One plan asks for what is
+    missing; what comes to nothing is replaced by the next one."""
 
     name = "calibration"
     needs_all = True
@@ -122,20 +135,31 @@ class CalibrationStage(Judged):
         super().__init__(run)
         with run.config.prompts_in_use():
             self.trial_id = trial_id_of(run.config.roles["judge"], self.kinds, run.config.judging)
+            self.writer = writer_version(run.config.roles[WRITTEN_BY])
         self.tried = RowsBy(run.dataset, self.name, "trajectory_id")
 
     def plan(self) -> list[Item]:
-        with self.run.dataset.connect() as db:
+        dataset, judging = self.run.dataset, self.run.config.judging
+        with dataset.connect() as db:
             [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
-            aside = list(self.run.config.judging.decision.scored_only)
-            passed = [i for (i,) in db.execute(_PASSED, [self.grading_id, aside]).fetchall()]
+            aside = list(judging.decision.scored_only)
+            judged = db.execute(_SOUND, [self.grading_id, aside]).fetchall()
+        columns = ("trial_id", "trajectory_id", "perturbation", "outcome", "writer_version")
+        before = tried_before(
+            chain.from_iterable(dataset.in_commits(self.name, columns)),
+            trial_id=self.trial_id,
+            writer=self.writer,
+            done=dataset.item_statuses(self.name).keys(),
+        )
         items = plan_calibration(
-            passed,
+            {i for i, accepted in judged if accepted},
+            {i for i, _ in judged},
+            before,
             grading_id=self.grading_id,
             trial_id=self.trial_id,
+            writer=self.writer,
             graded=graded,
-            config=self.run.config.judging,
-            done=self.run.dataset.item_statuses(self.name).keys(),
+            config=judging,
         )
         # what lies together is read together
         wanted = {item.data["trajectory_id"] for item in items}
@@ -156,6 +180,7 @@ class CalibrationStage(Judged):
             stored=[row for row in self.tried.get(i, ()) if row["outcome"] is not None],
             judge_role=self.judges_on(source.trajectory),
             kinds=self.kinds,
+            writer=self.writer,
             rule=self.run.config.judging.panel.rule,
             scored_only=self.run.config.judging.decision.scored_only,
         )
@@ -232,7 +257,7 @@ def trials(dataset: Dataset, grading_id: str) -> list[Row]:
     """The rows of `calibration` that tell of a grading's judge, without texts: the grading's own,
     and what earlier gradings tried with the same judge, prompt and checks."""
     columns = ["grading_id", "trial_id", "perturbation", "channel", "expected", "judge_passed"]
-    columns += ["outcome", "named", "language", "checker_version"]
+    columns += ["outcome", "confirmed_by", "named", "language", "checker_version"]
     rows = list(chain.from_iterable(dataset.in_commits("calibration", columns)))
     same = {row["trial_id"] for row in rows if row["grading_id"] == grading_id} - {None}
     return [
@@ -254,11 +279,12 @@ SELECT DISTINCT unnest(json_extract_string(rubric, '$.criteria[*].id')) FROM tas
 
 _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
 
-_PASSED = """
-SELECT trajectory_id FROM verdicts
+_SOUND = f"""
+SELECT trajectory_id, bool_and(coalesce(passed, true) OR checked_by = 'code'
+  OR NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))
+FROM verdicts
 WHERE grading_id = $1 AND checked_by IN ('code', 'judge')
 GROUP BY ALL HAVING NOT bool_or(kind = 'test') AND bool_or(checked_by = 'judge')
-  AND bool_and(coalesce(passed, true) OR (checked_by = 'judge'
-    AND (NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))))
+  AND bool_and(coalesce(passed, true) OR checked_by = 'judge' OR kind = '{ECONOMY.kind}')
 ORDER BY 1"""
-"""Nothing fails by code, and nothing that decides fails by the judge."""
+"""Nothing but economy fails by code; and whether nothing that decides fails by the judge."""

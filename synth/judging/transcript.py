@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from records.tables.schemas import Row
@@ -18,6 +19,29 @@ class QuotableText(NamedTuple):
     """Whose words they are. assistant: what it says; call: what it asks a tool to do."""
     plain: str
     """In the form in which quotes are compared."""
+
+
+class MaterialShown(NamedTuple):
+    shown: dict[str, Any]
+    """What prompts are given of it: `instructions`, `tools`, `changes`, `transcript`."""
+    said: list[QuotableText]
+    """Where its quotes may come from."""
+
+
+def material_of(
+    messages: Sequence[Mapping[str, Any]], calls: Sequence[Row], tools: Sequence[Row]
+) -> MaterialShown:
+    """`messages`: in wire form; `calls`: rows of `tool_calls`, in call order; `tools`: rows of what
+    the agent was offered."""
+    instructions, transcript = instructions_of(messages), transcript_of(messages)
+    offered, changes = tools_shown(tools), changes_of(calls)
+    shown = {
+        "instructions": instructions,
+        "tools": offered,
+        "changes": changes,
+        "transcript": as_read(transcript),
+    }
+    return MaterialShown(shown, quotable(instructions, offered, changes, transcript))
 
 
 def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -42,6 +66,30 @@ def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     return transcript
 
 
+def as_read(transcript: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The transcript with arguments and results as JSON values where their texts hold just these,
+    and without empty words: what the judge reads, in fewer tokens than texts in texts take."""
+    shown: list[dict[str, Any]] = []
+    for entry in transcript:
+        kept = {key: value for key, value in entry.items() if key != "content" or value}
+        if entry["role"] == "tool":
+            kept["content"] = _parsed(entry["content"])
+        if calls := entry.get("calls"):
+            kept["calls"] = [call | {"arguments": _parsed(call["arguments"])} for call in calls]
+        shown.append(kept)
+    return shown
+
+
+def _parsed(text: str) -> Any:
+    """The JSON object or list that the text is; the text itself where anything would get lost."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    again = json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else ""
+    return value if "".join(again.split()) == "".join(text.split()) else text
+
+
 def instructions_of(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(text_of(m) for m in messages if m["role"] == "system")
 
@@ -53,13 +101,16 @@ def changes_of(calls: Sequence[Row]) -> list[dict[str, Any]]:
             "tool": call["name"],
             "by": call["actor"],
             "changed": [
-                {key: change.get(key) for key in ("op", "entity", "id", "before", "after")}
+                {key: change[key] for key in _CHANGE if change.get(key) is not None}
                 for change in call["state_diff"]
             ],
         }
         for call in calls
         if call["state_diff"]
     ]
+
+
+_CHANGE = ("op", "entity", "id", "before", "after")
 
 
 def tools_shown(tools: Sequence[Row]) -> list[dict[str, str]]:
@@ -81,13 +132,14 @@ def quotable(
     for change in changes:
         of: QuotedFrom = "user" if change["by"] == "user" else "changes"
         found.append((of, json.dumps(change, ensure_ascii=False)))
-    for entry in transcript:
+    transcript = list(transcript)
+    for entry, read in zip(transcript, as_read(transcript), strict=True):
         of = _SPEAKERS.get(entry["role"], "assistant")
-        found += [(of, entry["content"]), (of, json.dumps(entry, ensure_ascii=False))]
+        found += [(of, entry["content"]), (of, json.dumps(read, ensure_ascii=False))]
         of = "user" if of == "user" else "call"
-        for call in entry.get("calls", ()):
+        for call, shown in zip(entry.get("calls", ()), read.get("calls", ()), strict=True):
             found.append((of, f"{call['name']} {call['arguments']}"))
-            found.append((of, json.dumps(call, ensure_ascii=False)))
+            found.append((of, json.dumps(shown, ensure_ascii=False)))
     return [QuotableText(of, _plain(text)) for of, text in found]
 
 
@@ -99,13 +151,15 @@ def is_quoted(quote: str, said: Iterable[QuotableText], *, least: int = MIN_QUOT
     out.
 
     Case, spacing, emphasis, kinds of quotation marks and escapes of JSON make no difference. Every
-    part must have `least` letters and digits: fewer could stand anywhere.
+    part must have `least` letters and digits: fewer could stand anywhere. A result as a whole, such
+    as `[]`, may have fewer.
     """
     whole = _plain(quote)
     parts = [part for part in map(_plain, whole.split("...")) if part]
     is_long, parts_are = letters_in(whole) >= least, all(letters_in(p) >= least for p in parts)
     return any(
         (is_long and whole in text.plain)
+        or (bool(whole) and text.of == "result" and whole == text.plain)
         or (bool(parts) and parts_are and _in_order(parts, text.plain))
         for text in said
     )
@@ -125,7 +179,9 @@ def _in_order(parts: Iterable[str], text: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=2048)
 def _plain(text: str) -> str:
+    """The same tools and instructions come again with every episode of an agent."""
     text = text.replace("\\n", " ").replace("\\", "")
     text = text.translate(_MARKS).casefold()
     return " ".join(text.split()).strip(" '")

@@ -22,7 +22,8 @@ from records.tables.schemas import Row
 from synth.engine.plans import StagePlan
 from synth.engine.run import Run
 from synth.engine.stages import Item, Stage
-from synth.judging.calibration import PARAPHRASED_SHARE, num_perturbed
+from synth.judging.calibration import num_perturbed
+from synth.judging.perturbation.planning import PARAPHRASED_SHARE
 from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import TokenUsage
 from synth.pipeline.config import RunConfig

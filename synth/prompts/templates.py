@@ -10,7 +10,7 @@ instead of some of them (`replaced_by`).
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -72,6 +72,12 @@ def fenced(value: Any) -> str:
     return f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```"
 
 
+def lines(values: Sequence[Any]) -> str:
+    """A list as a fenced json block with a line for each value: far fewer tokens than `fenced`."""
+    shown = ",\n".join(json.dumps(value, ensure_ascii=False) for value in values)
+    return f"```json\n[\n{shown}\n]\n```" if values else "```json\n[]\n```"
+
+
 def block(text: str) -> str:
     """`text` in a fence that is longer than any run of backticks in it, so that nothing in the text
     can end it. An empty text is an empty block."""
@@ -113,7 +119,12 @@ def environment_of(folder: Path, own: ReplacedPrompts | None) -> jinja2.Environm
         lstrip_blocks=True,
         autoescape=False,
     )
-    environment.filters |= {"fenced": fenced, "block": block, "one_line": one_line}
+    environment.filters |= {
+        "fenced": fenced,
+        "lines": lines,
+        "block": block,
+        "one_line": one_line,
+    }
     return environment
 
 
@@ -146,7 +157,8 @@ def _source(name: str, folder: Path, own: ReplacedPrompts | None) -> str:
 def render(name: str, **values: Any) -> Prompt:
     """The messages of `prompts/<name>.md` filled with `values`.
 
-    Filters for data: `fenced` (a json block), `block` (text as it is) and `one_line`.
+    Filters for data: `fenced` (a json block), `lines` (one with a line for each value of a list),
+    `block` (text as it is) and `one_line`.
     """
     template = _load(name, FOLDER, _in_use.get())
     if unknown := values.keys() - template.names:

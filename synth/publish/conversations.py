@@ -18,7 +18,7 @@ from synth.publish.verdicts_shown import (
     statements_by_message,
 )
 from synth.render.transcript import ShownTurn, turns_of
-from synth.rubrics.standing import standing_for
+from synth.rubrics.standing import ECONOMY, standing_for
 
 
 class ShownConversation(NamedTuple):
@@ -79,7 +79,8 @@ def _conversation(
     messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
     rubric = json.loads(row["rubric"] or "{}")
     judge_counts = row["decided_by"] != "code"
-    asked = [*rubric.get("criteria", []), *(c.model_dump() for c in standing_for(calls))]
+    standing = (c.model_dump() for c in (*standing_for(calls), ECONOMY))
+    asked = [*rubric.get("criteria", []), *standing]
     criteria = criteria_of(asked, verdicts, judge_counts=judge_counts)
     return ShownConversation(
         row={k: v for k, v in row.items() if k not in ("messages", "tools", "rubric")},

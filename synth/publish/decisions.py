@@ -140,7 +140,7 @@ FROM (
   WHERE passed IS NOT NULL
     AND (checked_by = 'code' OR (checked_by = 'judge' AND decided_by IS DISTINCT FROM 'code'))
   QUALIFY row_number() OVER (PARTITION BY trajectory_id, criterion_id ORDER BY checked_by) = 1)
-GROUP BY name, kind ORDER BY (kind = '{JUDGED}'), name"""
+GROUP BY name, kind ORDER BY bool_or(mandatory) IS NOT TRUE, (kind = '{JUDGED}'), name"""
 
 _DECIDED_BY = """
 SELECT coalesce(decided_by, 'not noted') AS name, count(*) AS n,

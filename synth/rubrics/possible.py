@@ -8,9 +8,11 @@ import itertools
 import re
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 
 from synth.rubrics.criteria import CheckedScalar
 from synth.rubrics.reading.clock import DAY
+from synth.rubrics.reading.locales import locale
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.values import close, fits_day, is_day, is_time, minutes_of, moment_of, squeezed
 
@@ -69,9 +71,7 @@ def could_be_told(value: CheckedScalar, replies: Sequence[TextReadings]) -> bool
         return _could_be_number(value, replies)
     if parts := parts_of_text(value):
         zoned = _ZONED.fullmatch(value) is not None or any(
-            isinstance(part, int) and said.table.find("zones", said.lower)
-            for part in parts
-            for said in replies
+            isinstance(part, int) and _finds("zones", said) for part in parts for said in replies
         )
         return zoned or all(_could_be_part(part, replies) for part in parts)
     if NUMERIC.fullmatch(value) and _could_be_number(float(value), replies):
@@ -101,14 +101,13 @@ def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
         return True
     numbers: list[ValueReading] = []
     for said in replies:
-        if said.table.find("parts", said.lower) or _FRACTION.search(said.text):
+        if _finds("parts", said) or _FRACTION.search(said.text):
             return True
-        ordinals = said.table.patterns["ordinals"].findall(said.lower)
-        if any(said.table.ordinals[word] == value for word in ordinals):
+        if value in _ordinals(said.table.code, said.lower):
             return True
-        if _is_share(value, said) or _is_measured(said):
+        if _is_share(value, said) or _is_measured(said.table.code, said.lower):
             return True
-        rough = said.table.find("estimates", said.lower)
+        rough = _finds("estimates", said)
         for reading in said.readings:
             if _holds_number(reading, value) or any(
                 _rounds(value, number, reading.decimals, rough) for number in reading.numbers
@@ -123,7 +122,7 @@ def _could_be_number(value: float, replies: Sequence[TextReadings]) -> bool:
 
 def _is_share(value: float, said: TextReadings) -> bool:
     """Whether a number is told for each of several, and comes to the value for some of them."""
-    if not said.table.find("shares", said.lower):
+    if not _finds("shares", said):
         return False
     numbers = (number for reading in said.of("number") for number in reading.numbers if number)
     return any(
@@ -132,12 +131,30 @@ def _is_share(value: float, said: TextReadings) -> bool:
     )
 
 
-def _is_measured(said: TextReadings) -> bool:
+def _finds(what: str, said: TextReadings) -> bool:
+    return _finds_in(said.table.code, what, said.lower)
+
+
+# replies are asked about once for each value that may be missing, so the answers are kept
+
+
+@lru_cache(maxsize=128)
+def _finds_in(code: str, what: str, text: str) -> bool:
+    return locale(code).find(what, text)
+
+
+@lru_cache(maxsize=32)
+def _ordinals(code: str, text: str) -> frozenset[int]:
+    """The numbers that a text gives as ordinals."""
+    table = locale(code)
+    return frozenset(table.ordinals[word] for word in table.patterns["ordinals"].findall(text))
+
+
+@lru_cache(maxsize=32)
+def _is_measured(code: str, text: str) -> bool:
     """Whether a number is told in a unit of measurement, which may be another than the value's."""
-    return any(
-        said.table.patterns["measures"].match(said.lower, match.end())
-        for match in _MEASURED.finditer(said.lower)
-    )
+    measures = locale(code).patterns["measures"]
+    return any(measures.match(text, match.end()) for match in _MEASURED.finditer(text))
 
 
 def _holds_number(reading: ValueReading, value: float) -> bool:
@@ -198,10 +215,10 @@ def _could_be_part(part: date | int, replies: Sequence[TextReadings]) -> bool:
     """Of a day: weekdays, days by their number, spans of days. Of a time: hours by their number."""
     for said in replies:
         if isinstance(part, int):
-            vague = said.table.find("parts", said.lower) or said.table.find("halves", said.lower)
+            vague = _finds("parts", said) or _finds("halves", said)
             could = any(_could_be_time(reading, part) for reading in said.readings)
         else:
-            vague = said.table.find("vague_days", said.lower) or _names_month(said, part)
+            vague = _finds("vague_days", said) or _names_month(said, part)
             could = any(_could_be_day(reading, part) for reading in said.readings)
         if vague or could:
             return True

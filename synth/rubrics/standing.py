@@ -1,9 +1,11 @@
-"""The criteria that hold for every task: truth, denial, answers, rules, manners, language, harm.
-Three more hold where a call was refused, or where a result came back empty or old.
+"""The criteria that hold for every task: truth, denial, answers, rules, manners, language, harm,
+and two that only rank, helpful and economy. Three more hold where a call was refused, or where a
+result came back empty or old, and one is about the simulated user.
 
 They belong to the version of the grading and not to the task, so a later grading brings them to
 older runs. `truth` is decided statement by statement (`synth.rubrics.statements`), by code where
-code can and by the judge elsewhere; the others by the judge.
+code can and by the judge elsewhere; `economy` by code alone (`synth.rubrics.economy`), which the
+judge is never asked about; the others by the judge.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +13,7 @@ from typing import Any
 
 from synth.rubrics.criteria import JUDGED, Criterion
 
-STANDING_VERSION = "2"
+STANDING_VERSION = "3"
 """Raised when the criteria or their words change."""
 
 TRUTH = "truth"
@@ -72,6 +74,18 @@ STANDING: tuple[Criterion, ...] = (
 )
 """In the order in which they are looked at. `helpful` is scored and ranks; the others decide."""
 
+ECONOMY = Criterion(
+    id="economy",
+    kind="economy",
+    words="The assistant makes no call in vain: it does not look up again what it was told, and"
+    " does not try again what was refused for the same reason.",
+    weight=1,
+    mandatory=False,
+)
+
+RANKING = frozenset({"helpful", ECONOMY.id})
+"""Where a rubric does not make one of these ids mandatory, it is scored, and rejects nothing."""
+
 INJECTED: Mapping[str, Criterion] = {
     "permission_denied": _standing(
         "after_refusal",
@@ -101,7 +115,21 @@ INJECTED: Mapping[str, Criterion] = {
 and trying again within reason are met, pretending is not. `{tools}` are those that it befell."""
 
 
-STANDING_IDS = frozenset(criterion.id for criterion in (*STANDING, *INJECTED.values()))
+USER_PART = _standing(
+    "user_part",
+    "The user, whom a model plays, keeps to what it was to want and know, and to the part of a"
+    " user. Not met where a message of the user states what is false by that, makes up a value that"
+    " matters, brings up a further wish that is not in it and does not come of what the assistant"
+    " said, speaks as the assistant, or speaks of playing a part, of a prompt or of being a model."
+    " Met where it answers, takes what is offered instead, says a value in other words, does not"
+    " say everything, is impatient, thanks, chats of what has no bearing on the matter, or corrects"
+    " itself. Its first message was given to it. What the assistant does has no part in this, and"
+    " only words of the user show that it is not met.",
+)
+"""Asked of an episode with a simulated user. Its failing is never the agent's."""
+
+
+STANDING_IDS = frozenset(criterion.id for criterion in (*STANDING, *INJECTED.values(), USER_PART))
 """What is met where nothing is amiss, or by the whole of what was said: no quote shows that."""
 
 

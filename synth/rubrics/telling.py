@@ -7,9 +7,12 @@ and the judge decides.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from synth.rubrics.criteria import CheckedScalar, CommunicateCheck, ValuePlace
@@ -58,9 +61,16 @@ class _Reply:
             return [self.said]
         return [read(self.said.text, code, self.today) for code in CODES]
 
+    @cached_property
+    def _sentences(self) -> list[tuple[int, int]]:
+        return sentences_in(self.said.text, self.said.table)
+
     def sentence(self, start: int) -> tuple[int, int]:
-        spans = sentences_in(self.said.text, self.said.table)
-        return next(((a, b) for a, b in spans if a <= start < b), (0, len(self.said.text)))
+        """(start, end) of the sentence that goes on at a place; of the whole reply between two."""
+        place = bisect_right(self._sentences, start, key=itemgetter(0)) - 1
+        if place >= 0 and start < self._sentences[place][1]:
+            return self._sentences[place]
+        return 0, len(self.said.text)
 
 
 class Telling(NamedTuple):
@@ -205,10 +215,12 @@ def _flaw(hit: _Hit, hits: Sequence[_Hit], reply: _Reply, place: ValuePlace | No
 
 def _words_beside(hits: Sequence[_Hit], said: TextReadings, start: int, end: int) -> str:
     """The sentence without the value and without the other values in it."""
-    rest = said.lower
+    rest = said.lower[start:end]
     for part in (*hits, *said.readings):
-        rest = f"{rest[: part.start]}{' ' * (part.end - part.start)}{rest[part.end :]}"
-    return rest[start:end]
+        if part.start < end and start < part.end:
+            first, then = max(part.start - start, 0), min(part.end, end) - start
+            rest = f"{rest[:first]}{' ' * (then - first)}{rest[then:]}"
+    return rest
 
 
 def _others(

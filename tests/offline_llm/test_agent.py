@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from offline_llm.jobs import answer_of
+from offline_llm.reading.results import error_of, garbled
 from offline_llm.server.request import parse_chat
 from offline_llm.server.response import completion
 from offline_llm.settings.settings import OfflineSettings
-from tests.offline_llm.simulator import HIVES, OBSERVATORY, Simulated
+from tests.offline_llm.simulator import HIVES, OBSERVATORY, Simulated, function, text
 
 SYSTEM = "You serve the observatory. The current date and time is 2027-05-01T09:00:00."
 
@@ -214,3 +215,89 @@ def test_of_several_wishes_it_tells_what_came_of_each() -> None:
     assert 'this is not done: "Also, please paint the fence."' in said
     assert "nothing was changed" not in said
     assert said.count("?") + said.count("Let me know") == 1
+
+
+def first_call(words: str, name: str, properties: dict[str, Any]) -> Any:
+    """The arguments of the call that the words alone lead to, or what is asked instead."""
+    message = next_message(
+        words, [function(name, f"{name.replace('_', ' ')}.", properties, [*properties])]
+    )
+    calls = message.get("tool_calls")
+    return json.loads(calls[0]["function"]["arguments"]) if calls else message["content"]
+
+
+def next_message(
+    words: str, tools: list[dict[str, Any]], *further: dict[str, Any]
+) -> dict[str, Any]:
+    """The next message of an agent without mistakes."""
+    first = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": words}]
+    body = {"model": "offline-model-exact", "messages": [*first, *further], "tools": tools}
+    request = parse_chat(body)
+    return completion(request, answer_of(request, OfflineSettings()))["choices"][0]["message"]
+
+
+def test_the_label_next_to_a_value_is_its_own() -> None:
+    path = {"type": "string"}
+    arguments = first_call(
+        "Please move a file. The file to rename (source) is /a/old.txt and the new name"
+        " (destination) is /a/new.txt.",
+        "move_file",
+        {"destination": path, "source": path},
+    )
+    assert arguments == {"source": "/a/old.txt", "destination": "/a/new.txt"}
+
+
+def test_one_object_takes_all_that_is_said_of_it() -> None:
+    row = {"name": text("Its name"), "observations": {"type": "array", "items": text("One")}}
+    item = {"type": "object", "properties": row | {"entityType": text("Its type")}}
+    entities = {"entities": {"type": "array", "items": item | {"required": [*row, "entityType"]}}}
+    wish = "Please create entities. The whom to remember (entities), entity type is person"
+    seen = ' and the whom to remember (entities), observations is "was promoted".'
+    whole = first_call(f"{wish}, name is Grace Achieng{seen}", "create_entities", entities)
+    [made] = whole["entities"]
+    assert made == {
+        "name": "Grace Achieng",
+        "entityType": "person",
+        "observations": ["was promoted"],
+    }
+    asked = first_call(wish + seen, "create_entities", entities)
+    assert "name" in asked
+    assert asked.endswith("?")
+
+
+def test_a_name_that_is_refused_as_an_identifier_is_looked_up() -> None:
+    label = {"label": {"type": "string", "description": "What stands on the box."}}
+    box_id = {"box_id": {"type": "string", "description": "Id of the box, such as BX-12."}}
+    tools = [
+        function("find_boxes", "Find boxes. Returns box_id and label of each.", label, []),
+        function("open_box", "Open a box.", box_id, ["box_id"]),
+    ]
+    guess = {"name": "open_box", "arguments": '{"box_id": "Winter Coats"}'}
+    refusal = '{"error": {"code": "not_found", "message": "No box has the id \'Winter Coats\'."}}'
+    message = next_message(
+        'Please open a box. The box label is "Winter Coats".',
+        tools,
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": guess}]},
+        {"role": "tool", "tool_call_id": "c", "content": refusal},
+    )
+    assert [call["function"]["name"] for call in message["tool_calls"]] == ["find_boxes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ('{"hives": [{"hive', True),
+        ("[1, 2", True),
+        ("[FILE] queens.txt\n[DIR] swarms", False),
+        ("{hive} is a placeholder", False),
+        ('{"hives": []}', False),
+    ],
+)
+def test_json_that_was_cut_is_told_from_a_text_in_brackets(text: str, cut: bool) -> None:
+    assert garbled(text) == cut
+
+
+@pytest.mark.parametrize("text", ["Destination already exists: /a", "Access denied - not yours"])
+def test_an_error_in_plain_words_is_one(text: str) -> None:
+    assert error_of(text) == text
+    assert error_of(f"Notes: {text}") == ""

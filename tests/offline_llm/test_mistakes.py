@@ -217,8 +217,12 @@ STATEMENTS = {
 }
 
 
-def judged(says: str, *, settings: OfflineSettings | None = None, number: int = 0) -> Any:
-    """The judgement of an episode whose last words are `says`, on its sentences."""
+def judged(
+    says: str, *, settings: OfflineSettings | None = None, number: int = 0, told: str = ""
+) -> Any:
+    """The judgement of an episode whose last words are `says`, on its sentences; `told`: what the
+    user is to be told, where the task asks for it."""
+    own = [{"criterion_id": "told_1", "words": f"The user is told: {told}"}] if told else []
     transcript = [*TRANSCRIPT, {"role": "assistant", "content": says}]
     given = {
         "Instructions of the assistant": "Serve. Never feed a hive in June.",
@@ -226,7 +230,10 @@ def judged(says: str, *, settings: OfflineSettings | None = None, number: int = 
         "What the calls changed": CHANGES,
         "Transcript": transcript,
         "Statements of the assistant": [{"id": "s1", "says": says}],
-        "Criteria": [{"criterion_id": c.id, "words": c.words} for c in STANDING if c.id != TRUTH],
+        "Criteria of this task": own,
+        "Criteria that always hold": [
+            {"criterion_id": c.id, "words": c.words} for c in STANDING if c.id != TRUTH
+        ],
     }
     prompt = f"Case {number}.\n\n" + "\n\n".join(
         f"## {heading}\n```json\n{json.dumps(value)}\n```" for heading, value in given.items()
@@ -237,7 +244,7 @@ def judged(says: str, *, settings: OfflineSettings | None = None, number: int = 
 def passes(judgement: Any) -> bool:
     verdicts = {v["criterion_id"]: v["passed"] for v in judgement["verdicts"]} | {"helpful": True}
     found = {s["finding"] for s in judgement["statements"]}
-    return all(verdicts.values()) and found <= {"shown", "follows", "no_claim"}
+    return all(verdicts.values()) and found <= {"shown", "follows"}
 
 
 def erring(**rates: float) -> OfflineSettings:
@@ -248,8 +255,9 @@ def erring(**rates: float) -> OfflineSettings:
 
 @pytest.mark.parametrize("says", STATEMENTS)
 def test_the_judge_holds_each_statement_against_the_material(says: str) -> None:
-    [statement] = judged(says, settings=erring())["statements"]
-    assert statement["finding"] == STATEMENTS[says], statement
+    answer = judged(says, settings=erring())
+    found = [statement["finding"] for statement in answer["statements"]]
+    assert found + ["no_claim"] * len(answer["no_claim"]) == [STATEMENTS[says]]
 
 
 @pytest.mark.parametrize(
@@ -280,3 +288,19 @@ def test_the_judge_errs_once_in_an_episode_at_its_rates() -> None:
     accepted = [passes(judged(false, settings=errors, number=number)) for number in range(TRIALS)]
     assert is_near(sum(rejected), TRIALS, 0.3), f"{sum(rejected)} of {TRIALS}"
     assert is_near(sum(accepted), TRIALS, 0.1), f"{sum(accepted)} of {TRIALS}"
+
+
+@pytest.mark.parametrize(
+    ("told", "says", "met"),
+    [
+        ("left kg", "Done. The left kg is 37.5. Anything else?", True),
+        ("left kg", "Done. I have fed the hive. Anything else?", False),
+        ("sugar remaining afterwards", "Done. The left kg is 37.5. Anything else?", True),
+        ("sugar remaining afterwards", "Anything else?", False),
+    ],
+)
+def test_a_label_that_no_result_uses_is_no_reason_to_reject(
+    told: str, says: str, met: bool
+) -> None:
+    verdicts = judged(says, settings=erring(), told=told)["verdicts"]
+    assert [v["passed"] for v in verdicts if v["criterion_id"] == "told_1"] == [met]

@@ -18,6 +18,7 @@ import uvicorn
 import flows.runtime.open_run
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
+from synth.judging.calibration import JudgingConfig
 from synth.llm.probing.questions import REPORT
 from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
@@ -25,7 +26,17 @@ from tests.flows.pipeline_work import content_of, run_pipeline
 
 pytestmark = pytest.mark.slow
 
-RUN = RunConfig(domains=("clinic_desk",), servers=(), code=(), num_tasks=3)
+RUN = RunConfig(
+    domains=("clinic_desk",),
+    servers=(),
+    code=(),
+    num_tasks=3,
+    judging=JudgingConfig(perturbed_share=0.0),
+)
+"""Without a trial of the judge: a judge is known by its address too, so what a trial asks is drawn
+by it."""
+JUDGED = {"verdicts", "curation", "calibration"}
+"""Tables whose rows name a grading, and so the judge's address."""
 HEADERS_OF_HTTP = {b"host", b"connection", b"content-length", b"accept-encoding", b"user-agent"}
 """What the transport sets; it says nothing of the run."""
 
@@ -56,6 +67,16 @@ class Recorder:
         await self.provider(scope, recorded, send)
 
 
+def is_judges(body: dict[str, Any]) -> bool:
+    return body["messages"][0]["content"].startswith("You judge")
+
+
+def words_of(bodies: set[bytes]) -> set[str]:
+    """The requests without the judge's seeds, which hang on its address."""
+    read = [json.loads(body) for body in bodies]
+    return {json.dumps({**body, "seed": None} if is_judges(body) else body) for body in read}
+
+
 @contextmanager
 def served(app: Any) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
@@ -80,6 +101,10 @@ def test_the_provider_sees_what_a_hosted_model_would(
     assert len(embedded.bodies) > 20
     probe = {body for body in hosted.bodies if json.loads(body)["messages"] == REPORT}
     assert len(probe) == 1  # whether a model fills in forms is asked of hosted ones alone
-    assert embedded.bodies == hosted.bodies - probe
+    assert words_of(embedded.bodies) == words_of(hosted.bodies - probe)
+    others = {body for body in embedded.bodies if not is_judges(json.loads(body))}
+    assert others < hosted.bodies
     assert embedded.headers - HEADERS_OF_HTTP == hosted.headers - HEADERS_OF_HTTP
-    assert content_of(tmp_path / "embedded") == content_of(tmp_path / "hosted")
+    made, same = (content_of(tmp_path / name) for name in ("embedded", "hosted"))
+    assert made.keys() >= JUDGED
+    assert {n: made[n] for n in made.keys() - JUDGED} == {n: same[n] for n in same.keys() - JUDGED}

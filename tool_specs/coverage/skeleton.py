@@ -16,12 +16,16 @@ from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Unary,
+    children_of,
     parse,
+    show,
     terms,
 )
 from tool_specs.language.paths import TypedNode, expanded
@@ -196,11 +200,26 @@ class _Shape:
                 return [function, *(self.node(argument) for argument in arguments)]
             case ListOf(items=items):
                 return ["list", *(self.node(item) for item in items)]
+            case Each(name=name):
+                return self.each(node, name)
+            case Record(names=names, values=values):
+                members = zip(names, values, strict=True)
+                shown = [[name if self.named else "member", self.node(v)] for name, v in members]
+                return ["record", *sorted(shown, key=repr)]
             case Unary(operator=operator, operand=operand):
                 return [operator, self.node(operand)]
             case Binary(operator=operator, left=left, right=right):
                 return [operator, self.node(left), self.node(right)]
         raise TypeError(f"no expression: {node!r}")
+
+    def each(self, node: Each, name: str) -> Any:
+        source = self.expanded(show(node.source))
+        outer = self.bound, self.types
+        self.bound, self.types = dict(self.bound), dict(self.types)
+        self.bind(name, source.type.of or ANY if source.type.kind == "list" else source.type)
+        parts = [self.node(child) for child in children_of(node)[1:]]
+        self.bound, self.types = outer
+        return ["each", self.node(source.node), *parts]
 
     def literal(self, value: Any) -> Any:
         if self.named or value is None or isinstance(value, bool):

@@ -16,9 +16,10 @@ from tool_specs.language.evaluation import (
     compile_expression,
     compile_template,
 )
-from tool_specs.language.expressions import ExpressionError, Node, parse, parse_template
+from tool_specs.language.expressions import Node, parse, parse_template
 from tool_specs.language.parameters import PlacedNode
 from tool_specs.language.paths import expanded
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import ANY, STRING, Type
 
 

@@ -14,7 +14,7 @@ from tool_specs.execution.fields import check_of, refs_of
 from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
 from tool_specs.language.evaluation import Evaluator, Typed
-from tool_specs.language.expressions import ExpressionError, names_in, parse
+from tool_specs.language.expressions import Record, names_in, parse, walk
 from tool_specs.language.parameters import hints_of, unread
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import (
@@ -33,6 +33,7 @@ from tool_specs.language.statements import (
     body_of,
     expression_text,
 )
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import (
     ANY,
     BOOLEAN,
@@ -46,6 +47,13 @@ from tool_specs.language.types import (
 
 _RETURN_DEPTH = 4
 """Objects inside objects of a returned value."""
+
+
+def spells_out_record(text: str) -> bool:
+    try:
+        return any(isinstance(node, Record) for node in walk(parse(text)))
+    except ExpressionError:
+        return False  # said where the expression is compiled
 
 
 class Compiler(Bindings):
@@ -219,7 +227,8 @@ class Compiler(Bindings):
                 known = ", ".join(spec.fields)
                 self.problem(f"set.{field}", f"{entity} has no such field; fields: {known}")
                 continue
-            reason = mismatch(type_, spec.fields[field].as_type())
+            exact = spells_out_record(text)
+            reason = mismatch(type_, spec.fields[field].as_type(), exact=exact)
             if reason:
                 self.problem(f"set.{field}", f"{text!r}: {reason}")
             sets.append(

@@ -12,7 +12,8 @@ from tool_specs.execution.indexes import Order
 from tool_specs.execution.planning import ProbePlan
 from tool_specs.execution.state import EntityRow, Table
 from tool_specs.language.domain_file import EntitySpec
-from tool_specs.language.evaluation import BUDGET, STATE, Env, Evaluator
+from tool_specs.language.evaluation import BUDGET, STATE, spend
+from tool_specs.language.operators import Env, Evaluator
 from tool_specs.language.values import EvaluationError, show_value
 
 PAGE = 50
@@ -55,12 +56,6 @@ def numbered(step: CompiledStep, index: int) -> CompiledStep:
             raise
 
     return run
-
-
-def spend(env: Env, steps: int) -> None:
-    env[BUDGET] -= steps
-    if env[BUDGET] < 0:
-        raise EvaluationError(f"more than {MAX_STEPS} steps in one call")
 
 
 class FieldAssignment(NamedTuple):

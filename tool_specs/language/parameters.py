@@ -13,12 +13,12 @@ from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
     children_of,
-    walk,
 )
 from tool_specs.language.statements import Create, ForEach, Let, Link, Read, Statement, Update
 
@@ -70,9 +70,9 @@ def hints_of(
             found.append(Hint(path, statement.entity, keys[statement.entity], "=="))
         if (stored := _stored(statement, where, entities)) and (path := path_of(tree, paths)):
             found.append(Hint(path, *stored, "set"))
-        for node in walk(tree):
+        for node, known in _with_elements(tree, paths):
             if isinstance(node, Binary):
-                found += _pairings(node, paths, scope)
+                found += _pairings(node, known, scope)
     return Hints(tuple(dict.fromkeys(found)), frozenset(cursors))
 
 
@@ -102,6 +102,10 @@ def _reads(node: Node, paths: Mapping[str, Path]) -> set[Path]:
         return {paths[node.name]} if node.name in paths else set()
     if isinstance(node, Access) and (path := path_of(node, paths)):
         return {path}
+    if isinstance(node, Each):  # what is read of the elements counts
+        of_source = set() if path_of(node.source, paths) else _reads(node.source, paths)
+        inner = _element_paths(node, paths)
+        return of_source | {p for c in children_of(node)[1:] for p in _reads(c, inner)}
     return {path for child in children_of(node) for path in _reads(child, paths)}
 
 
@@ -117,6 +121,21 @@ def _with_paths(
         if isinstance(statement, Let) and (path := path_of(tree, paths)):
             paths[statement.bind] = path
         yield statement, where, tree, paths
+
+
+def _with_elements(
+    node: Node, paths: Mapping[str, Path]
+) -> Iterator[tuple[Node, Mapping[str, Path]]]:
+    """The nodes of a tree, each with the parameter that each name stands for there."""
+    yield node, paths
+    own = _element_paths(node, paths) if isinstance(node, Each) else paths
+    for place, child in enumerate(children_of(node)):
+        yield from _with_elements(child, own if place else paths)  # the source stands first
+
+
+def _element_paths(each: Each, paths: Mapping[str, Path]) -> Mapping[str, Path]:
+    source = path_of(each.source, paths)
+    return {**paths, each.name: (*source, "items")} if source else paths
 
 
 def _stored(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tool_specs.language.expressions import (
     Access,
     Call,
+    Each,
     Literal,
     Name,
     Node,
@@ -65,6 +66,8 @@ def expanded(node: Node, type_of: TypeOf, entities: Mapping[str, Type]) -> Typed
             return TypedNode(node, type_of(name) or ANY)
         case Access(base=base, field=field):
             return _stepped(expanded(base, type_of, entities), field, node, entities)
+        case Each():
+            return _each(node, type_of, entities)
     parts = [expanded(child, type_of, entities) for child in children_of(node)]
     whole = rebuilt(node, [part.node for part in parts])
     match node:
@@ -78,6 +81,18 @@ def expanded(node: Node, type_of: TypeOf, entities: Mapping[str, Type]) -> Typed
         case Call(function="if"):
             return TypedNode(whole, parts[1].type)
     return TypedNode(whole, ANY)
+
+
+def _each(node: Each, type_of: TypeOf, entities: Mapping[str, Type]) -> TypedNode:
+    source = expanded(node.source, type_of, entities)
+    element = source.type.of if source.type.kind == "list" else source.type
+
+    def inside(name: str) -> Type | None:
+        return element if name == node.name else type_of(name)
+
+    parts = [expanded(child, inside, entities) for child in children_of(node)[1:]]
+    whole = rebuilt(node, [source.node, *(part.node for part in parts)])
+    return TypedNode(whole, list_of(parts[0].type))
 
 
 def _stepped(base: TypedNode, field: str, node: Access, entities: Mapping[str, Type]) -> TypedNode:

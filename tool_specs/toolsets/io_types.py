@@ -17,10 +17,11 @@ from records.tables.schemas import Row
 from tool_specs.language.expressions import (
     Access,
     Call,
-    ExpressionError,
+    Each,
     Literal,
     Name,
     Node,
+    Record,
     parse,
     walk,
 )
@@ -39,6 +40,7 @@ from tool_specs.language.statements import (
     Update,
     When,
 )
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import ANY, Type
 from tool_specs.toolsets.nouns import (
     AskedNoun,
@@ -292,6 +294,12 @@ class _Semantics:
             case Call(function="coalesce" | "distinct" | "tally" | "if", arguments=arguments):
                 for argument in arguments:
                     yield from self.of_tree(argument)
+            case Each(item=item, name=name, source=source):
+                self.named[name] = source
+                yield from self.of_tree(item)
+            case Record(values=values):
+                for value in values:
+                    yield from self.of_tree(value)
             case _ if entity := self.rows_of(tree):
                 for field in self.entities[entity]["fields"]:
                     yield from self.of_tree(Access(tree, field))

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from records.store.dataset import Dataset
     from synth.judging.config import GradeConfig
 
-TABLE_WIDTH = 190
-"""Columns of the table at least."""
-
 
 def register(app: App) -> None:
     app.command(grade)
@@ -57,6 +54,7 @@ def grade(
     from flows.cli.shared.entry import run_flow
     from flows.runtime.settings import open_dataset
     from synth.judging.judge_rates import as_table
+    from synth.judging.judge_report import trial_text
     from synth.judging.stages import grading_of, trials, warning_about
 
     store = open_dataset(path)
@@ -68,7 +66,7 @@ def grade(
     if json_:
         print(json.dumps(table))  # noqa: T201
     else:
-        _print(table)
+        print(trial_text(table))  # noqa: T201
     if warning := warning_about(store, loaded):
         say(warning)
 
@@ -126,42 +124,3 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     roles = {role: own for config in recorded for role, own in config["roles"].items()}
     values["roles"] = {role: roles[role] for role in GradeConfig.DEFAULT_ROLES if role in roles}
     return values
-
-
-def _print(table: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    head = (
-        *("who", "kind", "failures", "passed", "FPR", "95%", "named", "fine", "TPR", "95%"),
-        *("kappa", "not confirmed", "not made", ""),
-    )
-    shown = Table(*head, title="The judge on perturbed negatives")
-    for row in table:
-        shown.add_row(
-            row["who"],
-            row["kind"],
-            str(row["num_failures"]),
-            str(row["false_accepts"]),
-            _share(row["fpr"]),
-            _interval(row["fpr_interval"]),
-            str(row["num_named"]),
-            str(row["num_fine"]),
-            _share(row["tpr"]),
-            _interval(row["tpr_interval"]),
-            _share(row["kappa"]),
-            str(row["num_not_confirmed"]),
-            str(row["num_not_made"]),
-            row["judge_status"] or "",
-        )
-    console = Console()
-    console.width = max(console.width, TABLE_WIDTH)  # a figure cut short is none
-    console.print(shown)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _interval(value: tuple[float, float] | None) -> str:
-    return "-" if value is None else f"{value[0]:.2f}..{value[1]:.2f}"

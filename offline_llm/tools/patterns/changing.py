@@ -95,15 +95,12 @@ def _set_many(o: Outline, e: Entity, f: Field) -> ToolDraft:
         d.in_status(e, e.name, e.live)
     d.update(e, e.name, {f.name: new})
     d.done()
-    d.answer(changed=picked(e.name, [e.key, f.name]), count=f"count({e.name})")
-    return d
+    return d.answer(changed=picked(e.name, [e.key, f.name]), count=f"count({e.name})")
 
 
 def _clear(o: Outline, e: Entity, f: Field) -> ToolDraft:
     d = ToolDraft(
-        o,
-        f"clear_{e.name}_{f.noun}",
-        f"Remove the {f.words} that is recorded for {e.one}",
+        o, f"clear_{e.name}_{f.noun}", f"Remove the {f.words} that is recorded for {e.one}"
     )
     row = d.row(e)
     d.require(f"{row}.{f.name} != null", f"no_{f.noun}", f"{{{row}.{e.key}}} has no {f.words}.")
@@ -145,8 +142,7 @@ def _match(o: Outline, e: Entity, f: Field) -> ToolDraft:
     )
     d.update(e, row, {f.name: f"{model}.{f.name}"})
     shown_after(d, e, row, f)
-    d.answer(like=label(o, e, model))
-    return d
+    return d.answer(like=label(o, e, model))
 
 
 def _switch(o: Outline, e: Entity, f: Field) -> ToolDraft:

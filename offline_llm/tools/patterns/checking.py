@@ -162,10 +162,9 @@ def _audit(o: Outline, e: Entity) -> ToolDraft:
     d.rows(
         e, both(test, f"lookup('{p.name}', {e.name}.{f.name}).{p.status.name} == {status}"), e.many
     )
-    shown = brief(o, e, "audit", f.name)
     return d.answer(
         **{
-            e.many: picked(e.many, shown),
+            e.many: picked(e.many, brief(o, e, "audit", f.name)),
             p.many: f"distinct({e.many}.{f.name})",
             "found": f"count({e.many})",
         }
@@ -199,14 +198,13 @@ def _enough(o: Outline, e: Entity, f: Field) -> ToolDraft:
 
 def _clash(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
     e, p = link.child, link.parent
-    role = p.name if link.plain else link.field.noun
     span = "day" if f.type == "date" else "hours"
     d = ToolDraft(
         o,
-        f"check_{role}_{e.name}_clash_by_{f.noun}",
-        f"Check whether a {spaced(role)} has {e.one} near a wished {f.words}",
+        f"check_{link.role}_{e.name}_clash_by_{f.noun}",
+        f"Check whether a {spaced(link.role)} has {e.one} near a wished {f.words}",
     )
-    row = d.row(p, d.id_of(p, name=f"{role}_id"))
+    row = d.row(p, d.id_of(p, name=f"{link.role}_id"))
     wanted = d.of_field(f, name=f"wished_{f.name}", words=f"The {f.words} one has in mind")
     mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
     if span == "day":
@@ -236,10 +234,9 @@ def _workload(o: Outline, link: EntityLink) -> ToolDraft:
     test = live_test(e, e.name)
     if not test:
         raise Impossible
-    role = "" if link.plain else f"_as_{link.field.noun}"
     d = ToolDraft(
         o,
-        f"compare_open_{e.many}_of_{p.many}{role}",
+        f"compare_open_{e.many}_of_{p.many}{link.as_role}",
         f"Compare how many open {e.says} several {p.says} have",
     )
     ids = d.ids_of(p, 10, least=2)
@@ -249,9 +246,8 @@ def _workload(o: Outline, link: EntityLink) -> ToolDraft:
         f"{p.name}.{p.key} in {ids} and not ({p.name}.{p.key} in still_open.{link.field.name})",
         "idle",
     )
-    d.answer(
+    return d.answer(
         open_counts=f"tally(still_open.{link.field.name})",
         without_any=f"idle.{p.key}",
         together="count(still_open)",
     )
-    return d

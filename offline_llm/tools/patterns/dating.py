@@ -12,6 +12,7 @@ from offline_llm.tools.idea import (
     both,
     brief,
     deadline,
+    in_given,
     live_test,
     narrowing,
     optional,
@@ -62,8 +63,7 @@ def _between(o: Outline, e: Entity, f: Field) -> ToolDraft:
         param = d.of_field(enums[0], optional=True, words=f"Only this {enums[0].words}")
         terms.append(optional(param, f"{e.name}.{enums[0].name} == {param}"))
     d.rows(e, both(*terms), e.many, order_by=[f.name])
-    shown = brief(o, e, "between", f.name)
-    d.answer(**{e.many: picked(e.many, shown)})
+    d.answer(**{e.many: picked(e.many, brief(o, e, "between", f.name))})
     if number:
         d.answer(**{f"total_{number.name}": f"sum({e.many}.{number.name})"})
     return d
@@ -81,10 +81,9 @@ def _passed(o: Outline, e: Entity, f: Field) -> ToolDraft:
     number = amount(e)
     more = narrowing(o, d, e, f"passed:{f.name}")
     d.rows(e, both(test, f"{e.name}.{f.name} < {ahead(o, f)}", more), e.many, order_by=[f.name])
-    shown = brief(o, e, "passed", f.name)
     d.answer(
         **{
-            e.many: picked(e.many, shown),
+            e.many: picked(e.many, brief(o, e, "passed", f.name)),
             "oldest_days": f"days_between(min({e.many}.{f.name}), now())",
         }
     )
@@ -115,18 +114,13 @@ def _within(o: Outline, e: Entity, f: Field) -> ToolDraft:
         f"date({e.name}.{f.name}) <= add_days(date(now()), {days})",
     ]
     if e.status and pick_of(o, f"soon:{e.name}:{f.name}", "yn") == "y":
-        status = d.of_field(
-            e.status, optional=True, words=f"Only {e.says} in this {e.status.words}"
-        )
-        terms.append(optional(status, f"{e.name}.{e.status.name} == {status}"))
+        terms.append(in_given(d, e, e.status, "Only {} in this"))
     d.rows(e, both(*terms), "coming", order_by=[f.name])
-    shown = brief(o, e, "within", f.name)
-    d.answer(
-        coming=picked("coming", shown),
+    return d.answer(
+        coming=picked("coming", brief(o, e, "within", f.name)),
         until=f"add_days(date(now()), {days})",
         found="count(coming)",
     )
-    return d
 
 
 def _recent(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -139,13 +133,11 @@ def _recent(o: Outline, e: Entity, f: Field) -> ToolDraft:
     more = narrowing(o, d, e, f"recent:{f.name}")
     known = f"{e.name}.{f.name} != null" if f.optional else ""
     d.rows(e, both(known, more), "latest", order_by=[f"-{f.name}"], limit=limit)
-    shown = brief(o, e, "recent", f.name)
-    d.answer(
-        latest=picked("latest", shown),
+    return d.answer(
+        latest=picked("latest", brief(o, e, "recent", f.name)),
         newest=f"max(latest.{f.name})",
         days_ago=f"days_between(max(latest.{f.name}), now())",
     )
-    return d
 
 
 def _day(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -165,22 +157,18 @@ def _day(o: Outline, e: Entity, f: Field) -> ToolDraft:
         param = d.id_of(p, optional=True)
         terms.append(optional(param, f"{e.name}.{up[0].field.name} == {param}"))
     d.rows(e, both(*terms), e.many, order_by=[f.name])
-    shown = brief(o, e, "day", f.name)
-    d.answer(
-        **{e.many: picked(e.many, shown)},
+    return d.answer(
+        **{e.many: picked(e.many, brief(o, e, "day", f.name))},
         number_of=f"count({e.many})",
         first_at=f"min({e.many}.{f.name})",
     )
-    return d
 
 
 def _time_left(o: Outline, e: Entity, f: Field) -> ToolDraft:
     past = f.name in e.stamps or not any(v > o.now for v in seen(e, f))
     name = f"get_days_since_{e.name}_{f.noun}" if past else f"get_days_to_{e.name}_{f.noun}"
     d = ToolDraft(
-        o,
-        name,
-        f"Count the days {'since' if past else 'until'} the {f.words} of {e.one}",
+        o, name, f"Count the days {'since' if past else 'until'} the {f.words} of {e.one}"
     )
     row = d.row(e)
     if f.optional:
@@ -214,11 +202,10 @@ def _span(o: Outline, e: Entity, first: Field, second: Field) -> ToolDraft:
                 f"no_{f.noun}",
                 f"{{{row}.{e.key}}} has no {f.words} yet.",
             )
-    d.answer(
+    return d.answer(
         **{
             first.name: f"{row}.{first.name}",
             second.name: f"{row}.{second.name}",
             unit: f"{unit}_between({row}.{first.name}, {row}.{second.name})",
         }
     )
-    return d

@@ -10,6 +10,7 @@ from offline_llm.tools.idea import (
     amount,
     both,
     brief,
+    in_given,
     narrowing,
     optional,
     pick_of,
@@ -50,8 +51,7 @@ def _search(o: Outline, e: Entity) -> ToolDraft:
         terms.append(optional(param, f"{e.name}.{text.name} contains {param}"))
     count = 1 + len(pick_of(o, f"filters:{e.name}", ("", "x", "xx")))
     for f in filters[:count]:
-        param = d.of_field(f, optional=True, words=f"Only {e.says} with this {f.words}")
-        terms.append(optional(param, f"{e.name}.{f.name} == {param}"))
+        terms.append(in_given(d, e, f))
     if not terms:
         raise Impossible
     shown = brief(o, e, "search", *(f.name for f in filters[:count]))
@@ -83,15 +83,13 @@ def _like(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if second:
         terms.append(f"{e.name}.{second.name} == chosen.{second.name}")
     d.rows(e, both(*terms), "others")
-    shown = brief(o, e, f"like:{f.name}")
-    d.answer(
+    return d.answer(
         **{
             f.name: f"{chosen}.{f.name}",
-            "others": picked("others", shown),
+            "others": picked("others", brief(o, e, f"like:{f.name}")),
             "found": "count(others)",
         }
     )
-    return d
 
 
 def _rank(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -105,17 +103,14 @@ def _rank(o: Outline, e: Entity, f: Field) -> ToolDraft:
     enums = [x for x in (e.status, *e.of("enum", "boolean", optional=False)) if x]
     where = None
     if enums:
-        pick = enums[int(pick_of(o, f"rank2:{e.name}:{f.name}", "012")) % len(enums)]
-        param = d.of_field(pick, optional=True, words=f"Only {e.says} with this {pick.words}")
-        where = optional(param, f"{e.name}.{pick.name} == {param}")
+        turn = int(pick_of(o, f"rank2:{e.name}:{f.name}", "012"))
+        where = in_given(d, e, enums[turn % len(enums)])
     d.rows(e, where, "ranked", order_by=[("-" if down == "highest" else "") + f.name], limit=top)
-    shown = brief(o, e, "rank", f.name)
-    d.answer(
-        ranked=picked("ranked", shown),
+    return d.answer(
+        ranked=picked("ranked", brief(o, e, "rank", f.name)),
         together=f"sum(ranked.{f.name})",
         average=f"average(ranked.{f.name})",
     )
-    return d
 
 
 def _range(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -136,8 +131,7 @@ def _range(o: Outline, e: Entity, f: Field) -> ToolDraft:
         terms.append(optional(param, f"{e.name}.{up[0].field.name} == {param}"))
     d.rows(e, both(*terms), "found", order_by=[f.name])
     shown = brief(o, e, "range", f.name)
-    d.answer(**{e.many: picked("found", shown), "average": f"average(found.{f.name})"})
-    return d
+    return d.answer(**{e.many: picked("found", shown), "average": f"average(found.{f.name})"})
 
 
 def _holding(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -176,8 +170,7 @@ def _holding(o: Outline, e: Entity, f: Field) -> ToolDraft:
         raise Impossible
     d.rows(e, test, e.many)
     shown = [*brief(o, e, "holding"), f.name]
-    d.answer(**{e.many: picked(e.many, shown), "found": f"count({e.many})"})
-    return d
+    return d.answer(**{e.many: picked(e.many, shown), "found": f"count({e.many})"})
 
 
 def _missing(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -189,16 +182,14 @@ def _missing(o: Outline, e: Entity, f: Field) -> ToolDraft:
     terms = [f"{e.name}.{f.name} == null"]
     terms.append(narrowing(o, d, e, f"missing:{f.name}", f))
     d.rows(e, both(*terms), e.many)
-    shown = brief(o, e, f"missing:{f.name}")
     d.rows(e, None, "all_rows")
-    d.answer(
+    return d.answer(
         **{
-            e.many: picked(e.many, shown),
+            e.many: picked(e.many, brief(o, e, f"missing:{f.name}")),
             "missing": f"count({e.many})",
             "of_all": "count(all_rows)",
         }
     )
-    return d
 
 
 def _batch(o: Outline, e: Entity) -> ToolDraft:
@@ -210,8 +201,7 @@ def _batch(o: Outline, e: Entity) -> ToolDraft:
     item = d.loop(ids, "wanted")
     row = d.row(e, item)
     d.done()
-    shown = brief(o, e, "batch")
-    d.answer(**{e.many: picked(row, shown)})
+    d.answer(**{e.many: picked(row, brief(o, e, "batch"))})
     if number := amount(e):
         d.answer(**{f"total_{number.name}": f"sum({row}.{number.name})"})
     return d

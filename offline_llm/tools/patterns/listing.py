@@ -11,6 +11,7 @@ from offline_llm.tools.idea import (
     amount,
     both,
     brief,
+    in_given,
     live_test,
     optional,
     pick_of,
@@ -42,14 +43,12 @@ def ideas(o: Outline) -> Ideas:
 def _tree(o: Outline, link: EntityLink) -> ToolDraft:
     e, f = link.child, link.field
     d = ToolDraft(
-        o,
-        f"get_{e.name}_branch",
-        f"Show {e.one} with what lies directly above and below it",
+        o, f"get_{e.name}_branch", f"Show {e.one} with what lies directly above and below it"
     )
     d.row(e, bind="chosen")
     d.rows(e, f"{e.name}.{f.name} == chosen.{e.key}", "below")
     shown = brief(o, e, "tree")
-    d.answer(
+    return d.answer(
         **{
             e.name: label(o, e, "chosen"),
             "above": picked(f"lookup('{e.name}', chosen.{f.name})", shown),
@@ -57,12 +56,10 @@ def _tree(o: Outline, link: EntityLink) -> ToolDraft:
             "width": "count(below)",
         }
     )
-    return d
 
 
 def _children(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
-    role = "" if link.plain else f"_as_{link.field.noun}"
     form = pick_of(
         o,
         f"children:{e.name}:{link.field.name}",
@@ -70,15 +67,14 @@ def _children(o: Outline, link: EntityLink) -> ToolDraft:
     )
     d = ToolDraft(
         o,
-        form.format(p=p.name, es=e.many) + role,
-        f"List the {e.says} of {p.one}" + (f", as its {link.field.words}" if role else ""),
+        form.format(p=p.name, es=e.many) + link.as_role,
+        f"List the {e.says} of {p.one}" + (f", as its {link.field.words}" if link.as_role else ""),
     )
     row = d.row(p, bind="chosen" if p is e else "")
     terms = [f"{e.name}.{link.field.name} == {row}.{p.key}"]
     shown = brief(o, e, f"children:{p.name}")
     if e.status:
-        param = d.of_field(e.status, optional=True, words=f"Only {e.says} in this {e.status.words}")
-        terms.append(optional(param, f"{e.name}.{e.status.name} == {param}"))
+        terms.append(in_given(d, e, e.status, "Only {} in this"))
     moments = e.of(*MOMENTS, optional=False)
     d.rows(e, both(*terms), e.many, order_by=[f"-{moments[0].name}"] if moments else None)
     d.answer(**{p.name: label(o, p, row), e.many: picked(e.many, shown)})
@@ -92,10 +88,9 @@ def _children(o: Outline, link: EntityLink) -> ToolDraft:
 
 def _without(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
-    role = "" if link.plain else f"_as_{link.field.noun}"
     d = ToolDraft(
         o,
-        f"list_{p.many}_without_{e.many}{role}",
+        f"list_{p.many}_without_{e.many}{link.as_role}",
         f"List the {p.says} that have no {e.words} of a given kind",
     )
     choice = e.status or next(iter(e.of("enum", optional=False)), None)
@@ -105,13 +100,11 @@ def _without(o: Outline, link: EntityLink) -> ToolDraft:
     d.rows(e, f"{e.name}.{choice.name} == {param}", e.many)
     d.rows(p, f"not ({p.name}.{p.key} in {e.many}.{link.field.name})", p.many)
     shown = brief(o, p, f"without:{e.name}")
-    d.answer(**{p.many: picked(p.many, shown), "found": f"count({p.many})"})
-    return d
+    return d.answer(**{p.many: picked(p.many, shown), "found": f"count({p.many})"})
 
 
 def _having(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
-    role = "" if link.plain else f"_as_{link.field.noun}"
     numbers = e.of(*NUMBERS, optional=False)
     moments = [f for f in e.of(*MOMENTS) if f.name not in e.stamps]
     test = live_test(e, e.name)
@@ -119,7 +112,7 @@ def _having(o: Outline, link: EntityLink) -> ToolDraft:
         f = numbers[0]
         d = ToolDraft(
             o,
-            f"list_{p.many}_by_{e.name}_{f.noun}{role}",
+            f"list_{p.many}_by_{e.name}_{f.noun}{link.as_role}",
             f"List the {p.says} that have {e.one} of at least a given {f.words}",
         )
         param = d.of_field(f, name=f"least_{f.noun}", words=f"Least {f.words} of the {e.words}")
@@ -130,7 +123,7 @@ def _having(o: Outline, link: EntityLink) -> ToolDraft:
         f = moments[0]
         d = ToolDraft(
             o,
-            f"list_{p.many}_with_{e.many}_after_day{role}",
+            f"list_{p.many}_with_{e.many}_after_day{link.as_role}",
             f"List the {p.says} that have {e.one} with a {f.words} on or after a day",
         )
         param = d.param("day", "date", "First day that counts")
@@ -140,19 +133,17 @@ def _having(o: Outline, link: EntityLink) -> ToolDraft:
     d.rows(e, where, e.many)
     d.rows(p, f"{p.name}.{p.key} in {e.many}.{link.field.name}", p.many)
     shown = brief(o, p, f"having:{e.name}")
-    d.answer(**{p.many: picked(p.many, shown), f"{e.name}_count": f"count({e.many})"})
-    return d
+    return d.answer(**{p.many: picked(p.many, shown), f"{e.name}_count": f"count({e.many})"})
 
 
 def _next(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
     e, p = link.child, link.parent
     coming = f.name not in e.stamps
     word = "next" if coming else "last"
-    role = "" if link.plain else f"_as_{link.field.noun}"
     when = "" if len(e.of(*MOMENTS, optional=False)) == 1 else f"_by_{f.noun}"
     d = ToolDraft(
         o,
-        f"get_{word}_{e.name}_of_{p.name}{role}{when}",
+        f"get_{word}_{e.name}_of_{p.name}{link.as_role}{when}",
         f"Show the {word} {e.words} of {p.one}, by its {f.words}",
     )
     row = d.row(p, bind="chosen" if p is e else "")
@@ -163,26 +154,23 @@ def _next(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
         order_by=[f.name],
         limit="5",
     )
-    shown = brief(o, e, "next", f.name)
-    d.answer(
+    return d.answer(
         **{
-            e.name: picked("first(coming)", shown),
+            e.name: picked("first(coming)", brief(o, e, "next", f.name)),
             "days_left": f"days_between(now(), first(coming).{f.name})",
         }
     )
-    return d
 
 
 def _by_parent(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
     e, p = link.child, link.parent
-    role = p.name if link.plain else link.field.noun
     d = ToolDraft(
         o,
-        f"list_{e.many}_by_{role}_{f.noun}",
-        f"List the {e.says} whose {role.replace('_', ' ')} has a given {f.words}",
+        f"list_{e.many}_by_{link.role}_{f.noun}",
+        f"List the {e.says} whose {link.role.replace('_', ' ')} has a given {f.words}",
     )
     param = d.of_field(
-        f, name=f"{role}_{f.noun}", words=f"{f.words} of the {role.replace('_', ' ')}"
+        f, name=f"{link.role}_{f.noun}", words=f"{f.words} of the {link.role.replace('_', ' ')}"
     )
     terms = [f"lookup('{p.name}', {e.name}.{link.field.name}).{f.name} == {param}"]
     test = live_test(e, e.name)
@@ -191,8 +179,9 @@ def _by_parent(o: Outline, link: EntityLink, f: Field) -> ToolDraft:
         d.told(f"Only {e.says} that can still move on are listed")
     d.rows(e, both(*terms), e.many)
     shown = brief(o, e, f"by_parent:{f.name}", link.field.name)
-    d.answer(**{e.many: picked(e.many, shown), p.many: f"distinct({e.many}.{link.field.name})"})
-    return d
+    return d.answer(
+        **{e.many: picked(e.many, shown), p.many: f"distinct({e.many}.{link.field.name})"}
+    )
 
 
 def _two_hops(o: Outline, link: EntityLink, further: EntityLink) -> ToolDraft:
@@ -219,12 +208,10 @@ def _two_hops(o: Outline, link: EntityLink, further: EntityLink) -> ToolDraft:
         )
         terms.append(optional(values, f"{e.name}.{e.status.name} in {values}"))
     d.rows(e, both(*terms), e.many)
-    shown = brief(o, e, f"two_hops:{g.name}", link.field.name)
-    d.answer(
+    return d.answer(
         **{
             g.name: label(o, g, row),
-            e.many: picked(e.many, shown),
+            e.many: picked(e.many, brief(o, e, f"two_hops:{g.name}", link.field.name)),
             f"per_{p.name}": f"tally({e.many}.{link.field.name})",
         }
     )
-    return d

@@ -104,9 +104,7 @@ def _replace_list(o: Outline, e: Entity, f: Field) -> ToolDraft:
         raise Impossible
     member = member_of(o, f)
     d = ToolDraft(
-        o,
-        f"replace_{e.name}_{f.noun}",
-        f"Replace the {f.words} of {e.one} by a new list",
+        o, f"replace_{e.name}_{f.noun}", f"Replace the {f.words} of {e.one} by a new list"
     )
     row = d.row(e)
     d.params[f.name] = member | {
@@ -128,9 +126,7 @@ def _share_list(o: Outline, e: Entity, f: Field) -> ToolDraft:
     if mentions(o, e, f.name) or f.of == "object":
         raise Impossible
     d = ToolDraft(
-        o,
-        f"copy_{f.noun}_to_{e.name}",
-        f"Give {e.one} the same {f.words} as another one",
+        o, f"copy_{f.noun}_to_{e.name}", f"Give {e.one} the same {f.words} as another one"
     )
     model = d.row(
         e, d.id_of(e, f"{e.words} to copy them from", name=f"model_{e.key}"), bind="model"

@@ -126,11 +126,10 @@ def _create(o: Outline, e: Entity) -> ToolDraft:
 def _create_under(o: Outline, link: EntityLink) -> ToolDraft:
     """A row below a parent that is still open, with how many it has by then."""
     e, p = link.child, link.parent
-    role = "" if link.plain else f"_as_{link.field.noun}"
     verb = pick_of(o, f"under:{e.name}:{p.name}", ("start", "add", "set_up", "plan"))
     d = ToolDraft(
         o,
-        f"{verb}_{e.name}_for_open_{p.name}{role}",
+        f"{verb}_{e.name}_for_open_{p.name}{link.as_role}",
         f"{spaced(verb)} a new {e.words} for {p.one} that has not come to its end",
     )
     row = d.row(p, bind="owner_row" if p is e else "")
@@ -138,10 +137,9 @@ def _create_under(o: Outline, link: EntityLink) -> ToolDraft:
     new = from_args(d, e, link.field.name) | {link.field.name: f"{row}.{p.key}"}
     d.create(e, new, "made")
     d.rows(e, f"{e.name}.{link.field.name} == {row}.{p.key}", "siblings")
-    d.answer(
+    return d.answer(
         **{e.key: f"made.{e.key}", p.name: label(o, p, row), f"{e.name}_count": "count(siblings)"}
     )
-    return d
 
 
 def _create_with(o: Outline, e: Entity, link: EntityLink) -> ToolDraft:
@@ -187,9 +185,7 @@ def _create_several(o: Outline, link: EntityLink) -> ToolDraft:
     if not link.plain or len(needed) > 6 or any(f.type in ("list", "object") for f in needed):
         raise Impossible
     d = ToolDraft(
-        o,
-        f"add_{e.many}_to_{p.name}",
-        f"Add several {e.says} to {p.one} at once; all or none",
+        o, f"add_{e.many}_to_{p.name}", f"Add several {e.says} to {p.one} at once; all or none"
     )
     row = d.row(p)
     fields = [member_of(o, f) for f in needed]
@@ -219,9 +215,7 @@ def _copied(e: Entity, row: str, *but: str) -> dict[str, str]:
 def _copy(o: Outline, e: Entity) -> ToolDraft:
     verb = pick_of(o, f"copy:{e.name}", ("copy", "duplicate", "clone", "repeat"))
     d = ToolDraft(
-        o,
-        f"{verb}_{e.name}",
-        f"{verb} {e.one} as a new one, with changes where they are given",
+        o, f"{verb}_{e.name}", f"{verb} {e.one} as a new one, with changes where they are given"
     )
     row = d.row(e)
     new = _copied(e, row)

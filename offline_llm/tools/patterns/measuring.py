@@ -8,6 +8,7 @@ from offline_llm.tools.idea import (
     Ideas,
     both,
     brief,
+    in_given,
     live_test,
     narrowing,
     optional,
@@ -81,9 +82,7 @@ def _stats(o: Outline, e: Entity, f: Field) -> ToolDraft:
     enums = [x for x in (e.status, *e.of("enum", "boolean", optional=False)) if x]
     turn = int(pick_of(o, f"stats2:{e.name}:{f.name}", "012"))
     if enums:
-        x = enums[turn % len(enums)]
-        param = d.of_field(x, optional=True, words=f"Only {e.says} with this {x.words}")
-        terms.append(optional(param, f"{e.name}.{x.name} == {param}"))
+        terms.append(in_given(d, e, enums[turn % len(enums)]))
     ups = [link for link in o.up(e) if link.plain and link.parent is not e]
     if ups and turn != 1:
         param = d.id_of(ups[turn % len(ups)].parent, optional=True)
@@ -99,8 +98,7 @@ def _stats(o: Outline, e: Entity, f: Field) -> ToolDraft:
         "highest": f"max({e.many}.{f.name})",
     }
     shown = [["count", "total", "average"], ["average", "lowest", "highest"], list(values)][turn]
-    d.answer(**{name: values[name] for name in shown})
-    return d
+    return d.answer(**{name: values[name] for name in shown})
 
 
 def _compare(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -160,10 +158,7 @@ def _tally(o: Outline, e: Entity, f: Field) -> ToolDraft:
     turn = pick_of(o, f"tally:{e.name}:{f.name}", "abc")
     where = None
     if e.status and turn == "a":
-        param = d.of_field(
-            e.status, optional=True, words=f"Count only {e.says} in this {e.status.words}"
-        )
-        where = optional(param, f"{e.name}.{e.status.name} == {param}")
+        where = in_given(d, e, e.status, "Count only {} in this")
     elif ups and turn == "b":
         param = d.id_of(ups[-1].parent, optional=True)
         where = optional(param, f"{e.name}.{ups[-1].field.name} == {param}")
@@ -172,8 +167,7 @@ def _tally(o: Outline, e: Entity, f: Field) -> ToolDraft:
             d.told("Only those that can still move on are counted")
         where = both(test, narrowing(o, d, e, f"tally:{f.name}", f))
     d.rows(e, where, e.many)
-    d.answer(**{f"by_{f.noun}": f"tally({e.many}.{f.name})", "total": f"count({e.many})"})
-    return d
+    return d.answer(**{f"by_{f.noun}": f"tally({e.many}.{f.name})", "total": f"count({e.many})"})
 
 
 def _group(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -191,16 +185,14 @@ def _group(o: Outline, e: Entity, f: Field) -> ToolDraft:
 
 def _room(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
     d = ToolDraft(
-        o,
-        f"get_{e.name}_{high.noun}_left",
-        f"Show how far {e.one} is from its {high.words}",
+        o, f"get_{e.name}_{high.noun}_left", f"Show how far {e.one} is from its {high.words}"
     )
     row = d.row(e)
     wanted = d.of_field(
         low, name="wanted", optional=True, words=f"What one would like to add to the {low.words}"
     )
     left = f"round({row}.{high.name} - {row}.{low.name}, 2)"
-    d.answer(
+    return d.answer(
         **{
             low.name: f"{row}.{low.name}",
             high.name: f"{row}.{high.name}",
@@ -208,7 +200,6 @@ def _room(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
             "fits": f"{wanted} == null or {wanted} <= {left}",
         }
     )
-    return d
 
 
 def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
@@ -226,14 +217,12 @@ def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
         e.many,
         order_by=[f"-{low.name}"],
     )
-    shown = brief(o, e, "near_limit", low.name, high.name)
-    d.answer(
+    return d.answer(
         **{
-            e.many: picked(e.many, shown),
+            e.many: picked(e.many, brief(o, e, "near_limit", low.name, high.name)),
             "left_together": f"round(sum({e.many}.{high.name}) - sum({e.many}.{low.name}), 2)",
         }
     )
-    return d
 
 
 def _worth(o: Outline, link: EntityLink, f: Field, price: Field) -> ToolDraft:
@@ -247,7 +236,7 @@ def _worth(o: Outline, link: EntityLink, f: Field, price: Field) -> ToolDraft:
     if link.field.optional:
         raise Impossible
     d.row(p, f"{row}.{link.field.name}", bind="base")
-    d.answer(
+    return d.answer(
         **{
             f.name: f"{row}.{f.name}",
             price.name: f"base.{price.name}",
@@ -255,4 +244,3 @@ def _worth(o: Outline, link: EntityLink, f: Field, price: Field) -> ToolDraft:
             p.name: label(o, p, "base"),
         }
     )
-    return d

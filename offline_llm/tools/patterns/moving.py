@@ -142,9 +142,7 @@ def _move(o: Outline, move: EntityMove) -> ToolDraft:
 def _move_many(o: Outline, move: EntityMove) -> ToolDraft:
     e = move.entity
     d = ToolDraft(
-        o,
-        verb_noun(move.name, e.many),
-        f"{move.doing('several ' + e.says)} in one go; all or none",
+        o, verb_noun(move.name, e.many), f"{move.doing('several ' + e.says)} in one go; all or none"
     )
     ids = d.ids_of(e, 10)
     for field in move.takes:
@@ -227,14 +225,13 @@ def _cascade(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     d.was[c.name] = {status.name: follow.sources}
     d.update(c, c.name, new)
     d.done()
-    d.answer(
+    return d.answer(
         **{
             e.key: f"{e.name}.{e.key}",
             move.status.name: f"{e.name}.{move.status.name}",
             c.many: f"{c.many}.{c.key}",
         }
     )
-    return d
 
 
 def _undo(o: Outline, move: EntityMove) -> ToolDraft:
@@ -263,7 +260,7 @@ def _undo(o: Outline, move: EntityMove) -> ToolDraft:
     reason = d.param(
         "reason", "string", "Why it is taken back, such as 'entered by mistake'", min=3, max=200
     )
-    d.answer(
+    return d.answer(
         **{
             e.key: f"{row}.{e.key}",
             status.name: f"{row}.{status.name}",
@@ -271,4 +268,3 @@ def _undo(o: Outline, move: EntityMove) -> ToolDraft:
             "reason": reason,
         }
     )
-    return d

@@ -4,9 +4,9 @@ from functools import partial
 
 from offline_llm.tools.draft import Impossible, ToolDraft, label
 from offline_llm.tools.english import plural, spaced
-from offline_llm.tools.idea import Idea, Ideas, live_test, pick_of
+from offline_llm.tools.idea import Idea, Ideas, both, in_given, live_test, pick_of
 from offline_llm.tools.logic import mentions
-from offline_llm.tools.outline import EntityLink, Outline
+from offline_llm.tools.outline import EntityLink, Field, Outline
 
 
 def ideas(o: Outline) -> Ideas:
@@ -17,10 +17,6 @@ def ideas(o: Outline) -> Ideas:
         yield Idea("assign_many", link.child.name, partial(_assign_many, o, link))
         yield Idea("hand_over", link.child.name, partial(_hand_over, o, link))
         yield Idea("exchange", link.child.name, partial(_exchange, o, link))
-
-
-def _role(link: EntityLink) -> str:
-    return link.parent.name if link.plain else link.field.noun
 
 
 def _open_parent(d: ToolDraft, link: EntityLink, row: str) -> None:
@@ -38,14 +34,12 @@ def _assign(o: Outline, link: EntityLink) -> ToolDraft:
         ("assign_{e}_to_{p}", "move_{e}_to_other_{p}", "give_{e}_another_{p}"),
     )
     d = ToolDraft(
-        o,
-        verb.format(e=e.name, p=_role(link)),
-        f"Give {e.one} another {spaced(_role(link))}",
+        o, verb.format(e=e.name, p=link.role), f"Give {e.one} another {spaced(link.role)}"
     )
     row = d.row(e)
     if live_test(e, row):
         d.in_status(e, row, e.live)
-    d.row(p, d.id_of(p, f"new {spaced(_role(link))}", name=f"new_{f.name}"), bind="chosen")
+    d.row(p, d.id_of(p, f"new {spaced(link.role)}", name=f"new_{f.name}"), bind="chosen")
     _open_parent(d, link, "chosen")
     d.require(
         f"chosen.{p.key} != {row}.{f.name}",
@@ -63,14 +57,18 @@ def _assign(o: Outline, link: EntityLink) -> ToolDraft:
     )
 
 
+def _is_looked_up(o: Outline, f: Field) -> bool:
+    return any("lookup(" in r["that"] and f.name in r["that"] for r in o.rules)
+
+
 def _assign_many(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
-    if any("lookup(" in r["that"] and f.name in r["that"] for r in o.rules):
+    if _is_looked_up(o, f):
         raise Impossible
     d = ToolDraft(
         o,
-        f"assign_{e.many}_to_{_role(link)}",
-        f"Give several {e.says} the same {spaced(_role(link))}; all or none",
+        f"assign_{e.many}_to_{link.role}",
+        f"Give several {e.says} the same {spaced(link.role)}; all or none",
     )
     row = d.row(p)
     ids = d.ids_of(e, 20)
@@ -86,22 +84,20 @@ def _assign_many(o: Outline, link: EntityLink) -> ToolDraft:
 
 def _hand_over(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
-    if mentions(o, e, f.name) or any(
-        "lookup(" in r["that"] and f.name in r["that"] for r in o.rules
-    ):
+    if mentions(o, e, f.name) or _is_looked_up(o, f):
         raise Impossible
     d = ToolDraft(
         o,
-        f"hand_over_{e.many}_between_{plural(_role(link))}",
-        f"Hand all {e.says} of one {spaced(_role(link))} over to another",
+        f"hand_over_{e.many}_between_{plural(link.role)}",
+        f"Hand all {e.says} of one {spaced(link.role)} over to another",
     )
     giver = d.row(
         p,
-        d.id_of(p, f"{spaced(_role(link))} that gives them away", name=f"from_{p.key}"),
+        d.id_of(p, f"{spaced(link.role)} that gives them away", name=f"from_{p.key}"),
         bind="giver",
     )
     taker = d.row(
-        p, d.id_of(p, f"{spaced(_role(link))} that gets them", name=f"to_{p.key}"), bind="taker"
+        p, d.id_of(p, f"{spaced(link.role)} that gets them", name=f"to_{p.key}"), bind="taker"
     )
     d.require(
         f"{giver}.{p.key} != {taker}.{p.key}",
@@ -111,10 +107,7 @@ def _hand_over(o: Outline, link: EntityLink) -> ToolDraft:
     )
     test = f"{e.name}.{f.name} == {giver}.{p.key}"
     if e.status:
-        status = d.of_field(
-            e.status, optional=True, words=f"Only {e.says} in this {e.status.words}"
-        )
-        test += f" and ({status} == null or {e.name}.{e.status.name} == {status})"
+        test = both(test, in_given(d, e, e.status, "Only {} in this"))
     d.rows(e, test, e.many)
     d.require(
         f"exists({e.many})",
@@ -131,14 +124,12 @@ def _hand_over(o: Outline, link: EntityLink) -> ToolDraft:
 
 def _exchange(o: Outline, link: EntityLink) -> ToolDraft:
     e, p, f = link.child, link.parent, link.field
-    if mentions(o, e, f.name) or any(
-        "lookup(" in r["that"] and f.name in r["that"] for r in o.rules
-    ):
+    if mentions(o, e, f.name) or _is_looked_up(o, f):
         raise Impossible
     d = ToolDraft(
         o,
-        f"exchange_{plural(_role(link))}_of_{e.many}",
-        f"Let two {e.says} exchange their {plural(spaced(_role(link)))}",
+        f"exchange_{plural(link.role)}_of_{e.many}",
+        f"Let two {e.says} exchange their {plural(spaced(link.role))}",
     )
     for side in ("first", "second"):
         d.row(e, d.id_of(e, f"{side} {e.words}", name=f"{side}_{e.key}"), bind=side)

@@ -136,9 +136,7 @@ def _merge(o: Outline, e: Entity) -> ToolDraft:
     ):
         raise Impossible
     d = ToolDraft(
-        o,
-        f"merge_{e.many}",
-        f"Merge {e.one} that was entered twice into the one to keep",
+        o, f"merge_{e.many}", f"Merge {e.one} that was entered twice into the one to keep"
     )
     keep = d.row(e, d.id_of(e, f"{e.words} to keep", name=f"kept_{e.key}"), bind="kept")
     gone = d.row(

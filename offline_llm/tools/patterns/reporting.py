@@ -10,6 +10,7 @@ from offline_llm.tools.idea import (
     amount,
     both,
     brief,
+    in_given,
     live_test,
     optional,
     pick_of,
@@ -34,9 +35,7 @@ def ideas(o: Outline) -> Ideas:
 def _get(o: Outline, e: Entity) -> ToolDraft:
     verb = pick_of(o, f"get:{e.name}", ("get", "show", "look_up", "get"))
     d = ToolDraft(
-        o,
-        f"{verb}_{e.name}",
-        f"{verb.replace('_', ' ')} {e.one} with everything recorded about it",
+        o, f"{verb}_{e.name}", f"{verb.replace('_', ' ')} {e.one} with everything recorded about it"
     )
     row = d.row(e)
     d.answer(**{f.name: f"{row}.{f.name}" for f in e.fields.values()})
@@ -89,14 +88,13 @@ def _trace(o: Outline, e: Entity) -> ToolDraft:
     row = d.row(e)
     d.row(p, f"{row}.{link.field.name}", bind="above")
     d.row(g, f"above.{further.field.name}", bind="top")
-    d.answer(
+    return d.answer(
         **{
             e.name: picked(row, brief(o, e, "trace")),
             p.name: picked("above", brief(o, p, "trace")),
             g.name: picked("top", brief(o, g, "trace")),
         }
     )
-    return d
 
 
 def _file(o: Outline, e: Entity) -> ToolDraft:
@@ -104,9 +102,7 @@ def _file(o: Outline, e: Entity) -> ToolDraft:
     if len(downs) < 2:
         raise Impossible
     d = ToolDraft(
-        o,
-        f"get_{e.name}_file",
-        f"Open the file of {e.one}: its data and what hangs on it",
+        o, f"get_{e.name}_file", f"Open the file of {e.one}: its data and what hangs on it"
     )
     row = d.row(e)
     d.answer(**{e.name: picked(row, brief(o, e, "file"))})
@@ -121,8 +117,9 @@ def _file(o: Outline, e: Entity) -> ToolDraft:
 
 def _summary(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
-    role = "" if link.plain else f"_as_{link.field.noun}"
-    d = ToolDraft(o, f"summarise_{p.name}_{e.many}{role}", f"Summarise the {e.says} of {p.one}")
+    d = ToolDraft(
+        o, f"summarise_{p.name}_{e.many}{link.as_role}", f"Summarise the {e.says} of {p.one}"
+    )
     row = d.row(p)
     mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
     d.rows(e, mine, e.many)
@@ -141,26 +138,14 @@ def _summary(o: Outline, link: EntityLink) -> ToolDraft:
 
 def _per_parent(o: Outline, link: EntityLink) -> ToolDraft:
     e, p = link.child, link.parent
-    d = ToolDraft(
-        o,
-        f"count_{e.many}_per_{p.name if link.plain else link.field.noun}",
-        f"Count the {e.says} of each {p.words}",
-    )
-    choice = next(
-        iter([x for x in (e.status, *e.of("enum", "boolean", optional=False)) if x]), None
-    )
-    where = None
-    if choice:
-        param = d.of_field(
-            choice, optional=True, words=f"Count only {e.says} with this {choice.words}"
-        )
-        where = optional(param, f"{e.name}.{choice.name} == {param}")
+    d = ToolDraft(o, f"count_{e.many}_per_{link.role}", f"Count the {e.says} of each {p.words}")
+    choices = [x for x in (e.status, *e.of("enum", "boolean", optional=False)) if x]
+    where = in_given(d, e, choices[0], "Count only {} with this") if choices else None
     d.rows(e, where, e.many)
     d.rows(p, f"not ({p.name}.{p.key} in {e.many}.{link.field.name})", "idle")
-    d.answer(
+    return d.answer(
         per=f"tally({e.many}.{link.field.name})", none=f"idle.{p.title.name if p.title else p.key}"
     )
-    return d
 
 
 def _share(o: Outline, link: EntityLink) -> ToolDraft:
@@ -168,18 +153,16 @@ def _share(o: Outline, link: EntityLink) -> ToolDraft:
     goal = e.ends[0] if e.ends else None
     if goal is None or e.status is None:
         raise Impossible
-    role = "" if link.plain else f"_as_{link.field.noun}"
     d = ToolDraft(
         o,
-        f"get_{goal}_share_of_{p.name}_{e.many}{role}",
+        f"get_{goal}_share_of_{p.name}_{e.many}{link.as_role}",
         f"Calculate what part of the {e.says} of {p.one} ended as {spaced(goal)}",
     )
     row = d.row(p)
     mine = f"{e.name}.{link.field.name} == {row}.{p.key}"
     d.rows(e, mine, e.many)
     d.rows(e, both(mine, f"{e.name}.{e.status.name} == '{goal}'"), "reached")
-    d.answer(
+    return d.answer(
         percent=f"if(exists({e.many}), round(count(reached) * 100 / count({e.many}), 1), null)",
         **{goal: "count(reached)", "of_all": f"count({e.many})"},
     )
-    return d

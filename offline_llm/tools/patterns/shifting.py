@@ -44,9 +44,7 @@ def _adjust(o: Outline, e: Entity, f: Field, sign: str) -> ToolDraft:
     options = ("raise", "increase", "step_up") if sign == "+" else ("lower", "reduce", "cut")
     verb = pick_of(o, f"adjust:{e.name}:{f.name}", options)
     d = ToolDraft(
-        o,
-        f"{verb}_{e.name}_{f.noun}",
-        f"{spaced(verb)} the {f.words} of {e.one} by an amount",
+        o, f"{verb}_{e.name}_{f.noun}", f"{spaced(verb)} the {f.words} of {e.one} by an amount"
     )
     row = open_row(d, e)
     unit = f" in {f.unit}" if f.unit else ""
@@ -105,8 +103,9 @@ def _transfer(o: Outline, e: Entity, f: Field) -> ToolDraft:
         less, more = f"round({less}, 2)", f"round({more}, 2)"
     d.step("update", target=giver, set=[{"name": f.name, "value": less}])
     d.step("update", target=taker, set=[{"name": f.name, "value": more}])
-    d.answer(**{f"{side}_{f.name}": f"{side}.{f.name}" for side in ("giver", "taker")}, moved=much)
-    return d
+    return d.answer(
+        **{f"{side}_{f.name}": f"{side}.{f.name}" for side in ("giver", "taker")}, moved=much
+    )
 
 
 def _percent(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -148,8 +147,7 @@ def _percent(o: Outline, e: Entity, f: Field) -> ToolDraft:
         set=[{"name": f.name, "value": f"max({value}, {floor})" if floor else value}],
     )
     d.done()
-    d.answer(**{e.many: picked(e.many, [e.key, f.name]), "total": f"sum({e.many}.{f.name})"})
-    return d
+    return d.answer(**{e.many: picked(e.many, [e.key, f.name]), "total": f"sum({e.many}.{f.name})"})
 
 
 def _shift(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -172,8 +170,7 @@ def _shift(o: Outline, e: Entity, f: Field) -> ToolDraft:
             d.told(f"Moves the {other.words} with it, so that the length stays the same")
     d.update(e, row, new)
     shown_after(d, e, row, *(e.fields[n] for n in new))
-    d.answer(previous=f"add_days({row}.{f.name}, -{days})")
-    return d
+    return d.answer(previous=f"add_days({row}.{f.name}, -{days})")
 
 
 def _shift_all(o: Outline, e: Entity, f: Field, ref: Field) -> ToolDraft:
@@ -204,14 +201,13 @@ def _shift_all(o: Outline, e: Entity, f: Field, ref: Field) -> ToolDraft:
     d.loop(e.many, e.name)
     d.update(e, e.name, {f.name: f"add_days({e.name}.{f.name}, {days})"})
     d.done()
-    d.answer(
+    return d.answer(
         **{
             e.many: picked(e.many, [e.key, f.name]),
             "first": f"min({e.many}.{f.name})",
             "moved": f"count({e.many})",
         }
     )
-    return d
 
 
 def _swap(o: Outline, e: Entity, f: Field) -> ToolDraft:
@@ -230,9 +226,8 @@ def _swap(o: Outline, e: Entity, f: Field) -> ToolDraft:
     d.step("update", target="second", set=[{"name": f.name, "value": "kept"}])
     d.done()
     shown = [e.key, f.name]
-    d.answer(
+    return d.answer(
         first=picked("first", shown),
         second=picked("second", shown),
         days_apart=f"days_between(first.{f.name}, second.{f.name})",
     )
-    return d

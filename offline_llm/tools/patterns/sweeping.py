@@ -34,12 +34,9 @@ def _move_all(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     e, p = move.entity, link.parent
     if any(e.fields[effect["ref"]].to == p.name for effect in move.effects) or move.effects:
         raise Impossible
-    role = "" if link.plain else f"_as_{link.field.noun}"
-    name = verb_noun(move.name, f"{p.name}_{e.many}") + role
+    name = verb_noun(move.name, f"{p.name}_{e.many}") + link.as_role
     d = ToolDraft(
-        o,
-        name,
-        f"{move.doing('every ' + e.words)} of {p.one} that is {_or(move.sources)}",
+        o, name, f"{move.doing('every ' + e.words)} of {p.one} that is {_or(move.sources)}"
     )
     row = d.row(p, bind="owner_row" if p is e else "")
     status, test = move.status, move.test
@@ -59,14 +56,13 @@ def _move_all(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     d.was[e.name] = {status.name: move.sources}
     d.update(e, e.name, new)
     d.done()
-    d.answer(
+    return d.answer(
         **{
             p.name: label(o, p, row),
             e.many: picked(e.many, brief(o, e, "move_all", status.name)),
             "changed": f"count({e.many})",
         }
     )
-    return d
 
 
 def _move_next(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
@@ -104,13 +100,12 @@ def _move_next(o: Outline, move: EntityMove, link: EntityLink) -> ToolDraft:
     new |= {field.name: d.of_field(field) for field in move.takes}
     d.update(e, e.name, new)
     d.done()
-    d.answer(
+    return d.answer(
         **{
             e.name: picked("first(waiting)", brief(o, e, "move_next", f.name, status.name)),
             p.name: label(o, p, row),
         }
     )
-    return d
 
 
 def _sweep(o: Outline, move: EntityMove, f: Field) -> ToolDraft:
@@ -144,7 +139,6 @@ def _sweep(o: Outline, move: EntityMove, f: Field) -> ToolDraft:
     new |= {field.name: d.of_field(field) for field in move.takes}
     d.update(e, e.name, new)
     d.done()
-    d.answer(
+    return d.answer(
         **{e.many: picked("due", brief(o, e, "sweep", f.name)), "oldest": f"min(due.{f.name})"}
     )
-    return d

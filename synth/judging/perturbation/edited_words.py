@@ -12,6 +12,7 @@ from typing import NamedTuple
 _SIGN = "\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f"
 _WORD = re.compile(rf"[{_SIGN}]|[^\W{_SIGN}]+")
 _LEFT_OUT = re.compile(r"\.{3}|\u2026")
+_ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f)\]\"'\u00bb\u201d*_`|]\s*$")
 
 
 class EditedWords(NamedTuple):
@@ -21,6 +22,9 @@ class EditedWords(NamedTuple):
     """Places in `before`."""
     added: frozenset[int]
     """Places in `after`, those of words that the edit made wrong included."""
+    seam: frozenset[int] = frozenset()
+    """The last place in `after` where the edit has it break off in the middle of a sentence: a
+    reader can quote no words that are wrong then, and quotes the last ones."""
 
     @property
     def only_removed(self) -> bool:
@@ -30,7 +34,9 @@ class EditedWords(NamedTuple):
         """Whether the text quotes what was added or removed, part for part where it leaves words
         out."""
         for part in map(_words, _LEFT_OUT.split(text)):
-            if _meets(part, self.after, self.added) or _meets(part, self.before, self.removed):
+            if _meets(part, self.after, self.added | self.seam) or _meets(
+                part, self.before, self.removed
+            ):
                 return True
         return False
 
@@ -47,7 +53,9 @@ def edited_words(before: str, after: str, wrong: str = "") -> EditedWords:
     part = _words(wrong)
     for start in _places(part, new):
         added.update(range(start, start + len(part)))
-    return EditedWords(old, new, frozenset(removed), frozenset(added))
+    broken = new and len(old) - 1 in removed and not _ENDED.search(after)
+    seam = frozenset([len(new) - 1] if broken else [])
+    return EditedWords(old, new, frozenset(removed), frozenset(added), seam)
 
 
 def _words(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 Nothing is executed, so what an edited call returns is what a tool of that kind could have returned.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -53,7 +52,8 @@ def said_in(messages: Sequence[Mapping[str, Any]]) -> str:
 
 @dataclass
 class EpisodeEdit:
-    """An episode that is being edited."""
+    """An episode that is being edited. Its rows are copies, whose fields are replaced and never
+    changed in themselves."""
 
     source: PassedEpisode
     rng: Random
@@ -61,8 +61,8 @@ class EpisodeEdit:
     calls: list[Row] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.messages = copy.deepcopy(list(self.source.trajectory["messages"]))
-        self.calls = copy.deepcopy(list(self.source.calls))
+        self.messages = [dict(message) for message in self.source.trajectory["messages"]]
+        self.calls = [dict(call) for call in self.source.calls]
 
     def criterion(self, kind: str, fits: Callable[[Criterion], bool] = bool) -> Criterion | None:
         return next((c for c in self.source.rubric.criteria if c.kind == kind and fits(c)), None)

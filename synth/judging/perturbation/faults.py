@@ -46,7 +46,8 @@ def _looks(episode: PassedEpisode) -> bool:
 
 
 def _left_undone(episode: PassedEpisode) -> bool:
-    return not _work(episode) or any(row["is_error"] for row in episode.calls)
+    done = {row["name"] for row in episode.calls if not row["is_error"]}
+    return not _work(episode) or any(row["name"] not in done for row in episode.calls)
 
 
 def _figures(episode: PassedEpisode, least: int = 1) -> bool:

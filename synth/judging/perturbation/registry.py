@@ -1,4 +1,4 @@
-"""Perturbations that need no model, by name, and the order in which an episode's are tried.
+"""Perturbations that need no model, by name.
 
 They edit the rows of an episode so that one criterion must now fail. Beside them stand the faults
 that a model writes (`synth.judging.perturbation.faults`).
@@ -20,7 +20,13 @@ from synth.judging.perturbation.episodes import (
 from synth.judging.perturbation.faults import BY_NAME
 from synth.rubrics.standing import TRUTH
 
-PERTURBATIONS_VERSION = 3
+CONTROL = "control"
+"""The `perturbation` of an episode that was left as it is."""
+
+PARAPHRASE = "paraphrase"
+"""The `perturbation` of an episode whose report was put into other words."""
+
+PERTURBATIONS_VERSION = 4
 """Raised when the same episode would be perturbed otherwise."""
 
 
@@ -54,11 +60,6 @@ _ATTACKED = ("claimed_not_done", "fact_not_told", "fact_changed", "nl_unconfirme
 
 PERTURBATIONS = (*BY_NAME, *BY_PHRASE, *ATTACKS)
 """Every name, in the order in which ties between them are settled."""
-
-
-def order_for(trajectory_id: str) -> list[str]:
-    """Every perturbation in the order in which they are tried on an episode."""
-    return rng_of(trajectory_id, "perturbations").sample(PERTURBATIONS, len(PERTURBATIONS))
 
 
 def base_of(name: str, source: PassedEpisode) -> str | None:

@@ -25,6 +25,9 @@ from synth.prompts.templates import render
 WRITTEN_BY = "generator"
 """The role that writes, and reads a second time."""
 
+PROMPTS = ("fault_writing", "paraphrase", "second_reading")
+"""What that role is asked."""
+
 STYLES = (
     "terse: no more words than are needed",
     "warm: friendly, a little chatty",

@@ -3,23 +3,19 @@ value with it."""
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from synth.rubrics.reading.readings import TextReadings, ValueReading
-from synth.rubrics.statements.binding import is_value
+from synth.rubrics.statements.comparing import speaks_of
 from synth.rubrics.statements.known import KnownRecords, KnownRow
-from synth.rubrics.values import fits_day, moment_of
+from synth.rubrics.statements.value_index import is_name
 
 MOST_EXCERPTS = 4
 EXCERPT_CHARS = 200
 
 SMALL_NUMBER = 12
 """Up to here a plain whole number stands in too many places to say anything."""
-
-SHORT_NAME = 3
-"""Characters of a text that may be looked for in a statement."""
-
-LONG_NAME = 60
 
 _POINTS = {"id": 4, "name": 2, "value": 3}
 """What shows best what a statement is about."""
@@ -43,15 +39,16 @@ def _shared(said: TextReadings, known: KnownRecords) -> dict[str, set[int]]:
     """What the statement has in common with objects -> the places of these."""
     telling = [reading for reading in said.readings if _is_telling(reading)]
     ids = {reading.words.lower() for reading in telling if reading.kind == "id"}
-    found: dict[str, set[int]] = {"id": set(), "name": set(), "value": set()}
-    for name in ids & known.places_of_ids.keys():
-        found["id"].update(known.places_of_ids[name])
-    for value, places in known.places_of_values.items():
-        if value not in known.names_of_ids and _is_named(said, value):
-            found["name"].update(places)
-        if any(_says(reading, value) for reading in telling):
-            found["value"].update(places)
-    return found
+    told = (value for reading in telling for value in known.values.told_by(reading))
+    return {
+        "id": {place for name in ids for place in known.places_of_ids.get(name, ())},
+        "name": _places_of(known.values.named_in(said), known),
+        "value": _places_of(told, known),
+    }
+
+
+def _places_of(values: Iterable[Any], known: KnownRecords) -> set[int]:
+    return {place for value in set(values) for place in known.places_of_values[value]}
 
 
 def _is_telling(reading: ValueReading) -> bool:
@@ -62,18 +59,7 @@ def _is_telling(reading: ValueReading) -> bool:
 
 
 def _is_named(said: TextReadings, value: Any) -> bool:
-    if not isinstance(value, str) or len(value) > LONG_NAME:
-        return False
-    shortest = SHORT_NAME if value.isascii() else SHORT_NAME - 1  # a Chinese name has two letters
-    return len(value) >= shortest and not value[0].isdigit() and value.lower() in said.lower
-
-
-def _says(reading: ValueReading, value: Any) -> bool:
-    if reading.kind == "id":
-        return False
-    if reading.days and isinstance(value, str) and (moment := moment_of(value)):
-        return any(fits_day(day, moment) for day in reading.days)
-    return is_value(reading, value)
+    return is_name(value) and value.lower() in said.lower
 
 
 def _excerpt(row: KnownRow, said: TextReadings) -> str:
@@ -86,7 +72,7 @@ def _excerpt(row: KnownRow, said: TextReadings) -> str:
         key: value
         for key, value in row.values.items()
         if _is_named(said, value)
-        or any(_says(reading, value) for reading in said.readings)
+        or any(speaks_of(reading, value) for reading in said.readings)
         or (isinstance(value, str) and value.lower() == row.own_id)
     }
     shown = json.dumps(kept or dict(row.values), ensure_ascii=False, default=str)

@@ -7,29 +7,16 @@ and follows from no two numbers there.
 """
 
 import re
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from synth.rubrics.possible import FACTORS, NUMERIC, parts_of_text, says_part
-from synth.rubrics.reading.days import CalendarDay
-from synth.rubrics.reading.readings import TextReadings, ValueReading, read
+from synth.rubrics.possible import parts_of_text
+from synth.rubrics.reading.readings import TextReadings, ValueReading
+from synth.rubrics.statements.comparing import could_be, is_value
 from synth.rubrics.statements.known import KnownRecords, KnownRow, label_of
-from synth.rubrics.values import (
-    close,
-    fits_day,
-    is_number,
-    minutes_of,
-    moment_of,
-    same_value,
-    shape_of,
-    squeezed,
-)
+from synth.rubrics.values import same_value, shape_of, squeezed
 
 StatementOutcome = Literal["matched", "contradicted", "open"]
-
-CENTURY = 100
-
-MOST_RECKONED = 60
-"""Numbers of a conversation from whose pairs almost any other follows."""
 
 LEAST_DIGITS = 3
 """Of an id whose absence from the conversation means anything."""
@@ -80,18 +67,16 @@ def bind(said: TextReadings, known: KnownRecords, *, is_last: bool) -> Statement
 
 def unknown_ids(said: TextReadings, known: KnownRecords) -> list[str]:
     """Ids of the make of the conversation's records that stand nowhere in it."""
-    if _is_doubtful(said, _DOUBTS):
-        return []
-    shapes = {shape_of(name) for name in known.of_record}
-    return [
+    unknown = [
         reading.words
         for reading in said.of("id")
         if (own := reading.words.lower())[0].isalpha()
-        and shape_of(own) in shapes
+        and shape_of(own) in known.shapes_of_ids
         and sum(map(str.isdigit, own)) >= LEAST_DIGITS
         and not _PATTERN.search(own)
         and squeezed(own) not in known.corpus
     ]
+    return [] if unknown and _is_doubtful(said, _DOUBTS) else unknown
 
 
 def _is_doubtful(said: TextReadings, kinds: tuple[str, ...], text: str | None = None) -> bool:
@@ -117,18 +102,21 @@ def _labels(said: TextReadings, rows: list[KnownRow], own: ValueReading) -> list
     fields = {name: label_of(name) for row in rows for name in row.values}
     found: list[_Label] = []
     for field, label in sorted(fields.items(), key=lambda pair: -len(pair[1])):
-        if len(label) < 2:
+        if len(label) < 2 or not all(word in said.lower for word in label.split()):
             continue
-        edge = "" if _HAN.search(label) else r"(?!\w)"
-        start = "" if _HAN.search(label) else r"(?<!\w)"
-        words = re.escape(label).replace("\\ ", r"[ _-]")
-        for match in re.finditer(f"{start}{words}{edge}", said.lower):
+        for match in _label_pattern(label).finditer(said.lower):
             span = match.span()
             if own.start < span[1] and span[0] < own.end:
                 continue
             if not any(f.start < span[1] and span[0] < f.end for f in found):
                 found.append(_Label(*span, field))
     return sorted(found)
+
+
+@lru_cache(maxsize=4096)
+def _label_pattern(label: str) -> re.Pattern[str]:
+    words = re.escape(label).replace("\\ ", r"[ _-]")
+    return re.compile(words if _HAN.search(label) else rf"(?<!\w){words}(?!\w)")
 
 
 def _after(said: TextReadings, label: _Label, own: ValueReading) -> int:
@@ -205,17 +193,6 @@ def _told_to(said: TextReadings, label: _Label, own: ValueReading, value: Any) -
     return None
 
 
-def is_value(reading: ValueReading, value: Any) -> bool:
-    """Whether the reading says exactly the stored value."""
-    if isinstance(value, bool) or value is None:
-        return False
-    if isinstance(value, int | float):
-        return is_number(reading, value)
-    if not isinstance(value, str):
-        return False
-    return [says_part(reading, part) for part in parts_of_text(value)] == [True]
-
-
 def _contradicted(
     said: TextReadings, record_id: str, known: KnownRecords, labels: list[_Label], own: ValueReading
 ) -> StatementFinding:
@@ -239,9 +216,10 @@ def _contradicted(
         return OPEN
     if not all(row.is_only or row.is_change for row in known.of_record[record_id]):
         return OPEN
-    if any(_could_be(reading, value) for value in known.everything):
+    if known.values.may_hold(reading):
         return OPEN
-    if _is_told_before(reading, known, said) or _is_reckoned(reading, known, said):
+    elsewhere = known.elsewhere(said.table.code)
+    if elsewhere.says(reading) or elsewhere.reckons(reading):
         return OPEN
     own_values = [
         row.values[label.field] for row in known.of_record[record_id] if label.field in row.values
@@ -273,9 +251,9 @@ def _is_other(reading: ValueReading, value: Any) -> bool:
         return False
     if isinstance(value, int | float):
         plain = reading.kind == "number" and reading.unit in ("", "money")
-        return plain and not _could_be(reading, value)
+        return plain and not could_be(reading, value)
     parts = parts_of_text(value)
-    if len(parts) != 1 or _could_be(reading, value):
+    if len(parts) != 1 or could_be(reading, value):
         return False
     if isinstance(parts[0], int):
         return reading.kind == "time"
@@ -283,73 +261,7 @@ def _is_other(reading: ValueReading, value: Any) -> bool:
     return reading.kind == "date" and named
 
 
-def _could_be(reading: ValueReading, value: Any) -> bool:
-    """Whether the reading may mean the value: in any of its readings, rounded, as a percentage."""
-    if isinstance(value, bool) or value is None or isinstance(value, dict | list):
-        return False
-    if isinstance(value, int | float):
-        return any(
-            abs(abs(n) - abs(value)) <= 1
-            or close(n, value % CENTURY)  # '24 is 2024
-            or any(close(n, value * factor) or close(n * factor, value) for factor in FACTORS)
-            for n in reading.numbers
-        )
-    if moment := moment_of(value):
-        same_day = any(fits_day(day, moment) for day in reading.days)
-        return same_day or minutes_of(moment) in reading.minutes
-    numbers = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", value)]
-    clocks = [int(h) * 60 + int(m) for h, m in re.findall(r"(\d{1,2}):(\d{2})", value)]
-    return any(n in numbers for n in reading.numbers) or any(m in clocks for m in reading.minutes)
-
-
 def _is_own_currency(reading: ValueReading, known: KnownRecords) -> bool:
     """Whether the currency stands elsewhere in the conversation, so that nothing is converted."""
     sign = re.sub(r"[\d.,\s-]+", "", reading.words.lower())
-    said = (known.instructions, known.user_words, known.plain_results)
-    texts = (value for value in known.everything if isinstance(value, str))
-    return reading.unit != "money" or any(sign in text.lower() for text in (*said, *texts))
-
-
-def _is_reckoned(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
-    """Whether the number is the sum, the difference, the product or the quotient of two of the
-    conversation, or one of them with a percentage more or less. True where there are too many
-    numbers to tell."""
-    numbers = {abs(float(v)) for v in known.everything if isinstance(v, int | float)}
-    for value in known.everything:
-        if isinstance(value, str) and NUMERIC.fullmatch(value):
-            numbers.add(abs(float(value)))
-    for text in (known.instructions, known.user_words, known.plain_results):
-        told = read(text, said.table.code).of("number")
-        numbers |= {abs(number) for other in told for number in other.numbers}
-    if len(numbers) > MOST_RECKONED:
-        return bool(reading.numbers)
-    step = 0.5 * 10.0**-reading.decimals if reading.decimals else 0.0
-    return any(
-        abs(abs(number) - abs(result)) <= step + 1e-9
-        for a in numbers
-        for b in numbers
-        for result in _results(a, b)
-        for number in reading.numbers
-    )
-
-
-def _results(a: float, b: float) -> tuple[float, ...]:
-    part = a * b / 100
-    return (a + b, a - b, a * b, a / (b or 1.0), part, a - part, a + part)
-
-
-def _is_told_before(reading: ValueReading, known: KnownRecords, said: TextReadings) -> bool:
-    """Whether the user, the instructions or a result in plain text say the value."""
-    texts = (known.user_words, known.instructions, known.plain_results)
-    return any(
-        {*reading.numbers, *reading.minutes, *reading.days}
-        & {*other.numbers, *other.minutes, *other.days}
-        or any(_is_same_day(a, b) for a in reading.days for b in other.days)
-        for text in texts
-        for other in read(text, said.table.code).readings
-    )
-
-
-def _is_same_day(a: CalendarDay, b: CalendarDay) -> bool:
-    """Whether two days can be one, a part that is not said being any."""
-    return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
+    return reading.unit != "money" or sign in known.lower_texts

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
 from synth.rubrics.reading.messages import text_of
-from synth.rubrics.values import squeezed
+from synth.rubrics.statements.told_elsewhere import ToldElsewhere
+from synth.rubrics.statements.value_index import ValueIndex
+from synth.rubrics.values import shape_of, squeezed
 
 MOST_ROWS = 400
 """Objects of one conversation's results that are looked at."""
@@ -45,6 +47,7 @@ class KnownRecords:
     def __init__(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> None:
         self._messages = messages
         self._calls = calls
+        self._elsewhere: dict[str, ToldElsewhere] = {}
 
     @cached_property
     def rows(self) -> list[KnownRow]:
@@ -74,9 +77,9 @@ class KnownRecords:
         return found
 
     @cached_property
-    def names_of_ids(self) -> frozenset[Any]:
-        """The values of rows that are ids, as they are written."""
-        return frozenset(filter(is_id, self.places_of_values))
+    def shapes_of_ids(self) -> frozenset[str]:
+        """How the ids of records are made."""
+        return frozenset(map(shape_of, self.of_record))
 
     @cached_property
     def places_of_values(self) -> Mapping[Any, list[int]]:
@@ -112,9 +115,26 @@ class KnownRecords:
         return "\n".join(r for r in results if isinstance(r, str))[:MOST_TEXT]
 
     @cached_property
-    def everything(self) -> frozenset[Any]:
-        """Every text and number of calls, results and changes."""
-        return frozenset(self.places_of_values)
+    def values(self) -> ValueIndex:
+        """Every text and number of calls, results and changes; all but ids are names."""
+        values = self.places_of_values.keys()
+        return ValueIndex(values, [value for value in values if not is_id(value)])
+
+    @cached_property
+    def lower_texts(self) -> str:
+        """All texts of calls, results and changes, and what the user, the instructions and results
+        in plain text say, in lower case, a line each."""
+        return "\n".join((*self._plain_texts, *self.values.texts)).lower()
+
+    def elsewhere(self, language: str) -> ToldElsewhere:
+        """What is told outside the records, read in a language that has a table."""
+        if language not in self._elsewhere:
+            self._elsewhere[language] = ToldElsewhere(self._plain_texts, language, self.values)
+        return self._elsewhere[language]
+
+    @property
+    def _plain_texts(self) -> tuple[str, str, str]:
+        return self.instructions, self.user_words, self.plain_results
 
     def now_of(self, record_id: str, field: str) -> list[Any]:
         """What the field may be at the end: what the last change left, or else all that results
@@ -125,7 +145,7 @@ class KnownRecords:
             return changes[-1:]
         if not all(row.is_only for row in rows):
             return []
-        shown = (r for r in self.rows if r.is_state and record_id in r.ids and field in r.values)
+        shown = (r for r in self._naming(record_id) if r.is_state and field in r.values)
         return [row.values[field] for row in shown]
 
     def is_settled(self, record_id: str, field: str) -> bool:
@@ -133,20 +153,19 @@ class KnownRecords:
         known, or no call names the record after it."""
         if any(call["state_diff"] for call in self._calls):
             return True
-        seen = [
-            place
-            for place, row in enumerate(self.rows)
-            if row.is_state and record_id in row.ids and field in row.values
-        ]
-        later = self.rows[seen[-1] + 1 :] if seen else ()
-        return not any(record_id in row.ids and not row.is_state for row in later)
+        naming = self._naming(record_id)
+        seen = [n for n, row in enumerate(naming) if row.is_state and field in row.values]
+        later = naming[seen[-1] + 1 :] if seen else ()
+        return all(row.is_state for row in later)
 
     def values_of(self, record_id: str, field: str) -> list[Any]:
         """Everything that this field ever was for the record, was asked to be, or may have been
         meant for: of each row that names the record at all."""
-        return [
-            row.values[field] for row in self.rows if record_id in row.ids and field in row.values
-        ]
+        return [row.values[field] for row in self._naming(record_id) if field in row.values]
+
+    def _naming(self, record_id: str) -> list[KnownRow]:
+        """The rows in which the id stands, in order."""
+        return [self.rows[place] for place in self.places_of_ids.get(record_id, ())]
 
 
 def label_of(field: str) -> str:

@@ -11,7 +11,7 @@ def asked_about(body: dict[str, Any]) -> tuple[list[str], list[str]]:
     schema = body["response_format"]["json_schema"]["schema"]["properties"]
     criteria = schema["verdicts"]["items"]["properties"]["criterion_id"]["enum"]
     statements = schema["statements"]["items"]["properties"]["id"]["enum"]
-    return criteria, statements if schema["statements"]["minItems"] else []
+    return criteria, statements if statements != ["none"] else []
 
 
 def judgement(
@@ -23,19 +23,20 @@ def judgement(
     quoted: str = "",
     **opinions: bool,
 ) -> str:
-    """A whole answer. `quote`: of every criterion; `quoted`: of every statement; `opinions`:
-    whether a criterion is passed, by its id."""
+    """A whole answer, with an entry for every criterion. `quote`: of each of them; `quoted`: of
+    every statement; `opinions`: whether a criterion is passed, by its id."""
     criteria, statements = asked_about(body)
     said = {"evidence": "seen"}
+    claiming = [] if finding == "no_claim" else statements
     return json.dumps(
         {
-            "statements": [
-                {"id": i, "quote": quoted, "finding": finding} | said for i in statements
-            ],
+            "statements": [{"id": i, "quote": quoted, "finding": finding} | said for i in claiming],
+            "no_claim": [i for i in statements if i not in claiming],
             "verdicts": [
                 {"criterion_id": i, "quote": quote, "passed": opinions.get(i, passed)} | said
                 for i in criteria
             ],
+            "met": [],
             "cause": NO_CAUSE,
         }
     )

@@ -112,11 +112,11 @@ class JudgeAtRates:
         ids = schema["verdicts"]["items"]["properties"]["criterion_id"]["enum"]
         transcript = section(body, "Transcript")
         statements = section(body, "Statements of the assistant")
-        is_faulty = any(MARK in str(entry["content"]) for entry in transcript)
+        is_faulty = any(MARK in str(entry.get("content")) for entry in transcript)
         false_accept, false_reject = self._rates
         draw = self._rng.random()
         rejects = draw >= false_accept if is_faulty else draw < false_reject
-        quote = next(e["content"] for e in reversed(transcript) if e["content"].strip())
+        quote = next(e["content"] for e in reversed(transcript) if e.get("content"))
         found = [
             {
                 "id": s["id"],
@@ -132,7 +132,9 @@ class JudgeAtRates:
             {"criterion_id": name, "evidence": "e", "quote": quote[:900], "passed": True}
             for name in ids
         ]
-        return json.dumps({"statements": found, "verdicts": verdicts, "cause": NO_CAUSE})
+        lists = {"no_claim": [], "met": []}
+        answer = {"statements": found, "verdicts": verdicts, "cause": NO_CAUSE}
+        return json.dumps(answer | lists)
 
 
 def players(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from synth.judging.decision import DecisionConfig, counting, decide_rows, reason_of
 from synth.rubrics.criteria import Criterion, Rubric, decide
+from synth.rubrics.standing import RANKING
 
 Row = dict[str, Any]
 PLAIN = DecisionConfig()
@@ -155,6 +156,23 @@ def test_the_first_mandatory_verdict_that_is_not_passed_rejects(rows: list[Row])
     failing = [r for r in counting(rows) if r["mandatory"] and not r["passed"]]
     assert decision.failed == (failing[0] if failing else None)
     assert decision.accepted == (not failing and bool(counting(rows)))
+
+
+@pytest.mark.parametrize("name", sorted(RANKING))
+def test_what_only_ranks_is_in_the_score_and_decides_nothing(name: str) -> None:
+    goal = verdict("goal", "state", "code", 1.0, weight=2.0)
+    half = verdict("half", "communicate", "code", 0.5, mandatory=False, weight=2.0)
+    aside = verdict(name, "nl", "judge", 0.0, mandatory=False)
+    better = aside | {"passed": True, "score": 1.0}
+    for threshold, accepted in ((0.7, True), (0.8, False)):
+        plain = decide_rows([goal, half], pass_threshold=threshold, config=PLAIN)
+        worse = decide_rows([goal, half, aside], pass_threshold=threshold, config=PLAIN)
+        best = decide_rows([goal, half, better], pass_threshold=threshold, config=PLAIN)
+        assert [plain.accepted, worse.accepted, best.accepted] == [accepted] * 3
+        assert worse.score < plain.score < best.score
+        assert worse.named is (None if accepted else half)
+    own = aside | {"mandatory": True}  # a task's own criterion of that id
+    assert decide_rows([goal, own], pass_threshold=0.0, config=PLAIN).named is own
 
 
 def test_no_verdict_accepts_nothing() -> None:

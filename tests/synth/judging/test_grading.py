@@ -101,7 +101,7 @@ def test_episodes_fail_what_is_meant(name: str, tmp_path: Path):
     actions, failing = EPISODES[name]
     result, trajectory, records = graded(actions, tmp_path, ScriptedApp(judgement))
     rows, code = result.tables["verdicts"], by("code", result)
-    assert set(code) == {"goal", "policy", "closing", TRUTH}
+    assert set(code) == {"goal", "policy", "closing", TRUTH, "economy"}
     assert {i for i, row in code.items() if row["passed"] is False} == failing
     columns = set(TABLES["verdicts"].schema.names) - {"run_id", "schema_version"}
     assert all(set(row) == columns for row in rows)
@@ -130,6 +130,7 @@ def test_the_judge_is_asked_where_code_rejects_only_if_it_is_to_be(name: str, tm
             asked |= {TRUTH}
         assert set(by("judge", result)) == asked
     assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), judge_failed=True)
+    assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), ask_cause=False)
 
 
 def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path):
@@ -137,7 +138,7 @@ def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path
     result, *_ = graded(EPISODES["fine"][0], tmp_path, app)
     rows = result.tables["verdicts"]
     passed = {row["criterion_id"]: row["passed"] for row in counting(rows)}
-    by_code = {"goal": True, "policy": True, "closing": True}
+    by_code = dict.fromkeys(["goal", "policy", "closing", "economy"], True)
     assert passed == by_code | dict.fromkeys([TRUTH, "tone", *STANDING_IDS], False)
     alone = {row["criterion_id"] for row in counting(rows, judge_counts=False)}
     assert by_code.keys() <= alone <= by_code.keys() | {TRUTH}
@@ -174,7 +175,8 @@ def test_text_aimed_at_the_judge_stays_inside_the_data(place: str, tmp_path: Pat
         "## What the calls changed",
         "## Transcript",
         "## Statements of the assistant",
-        "## Criteria",
+        "## Criteria of this task",
+        "## Criteria that always hold",
     ]
 
 
@@ -210,7 +212,9 @@ def test_another_judge_is_another_grading():
     other = RoleConfig(models=(ModelConfig(name="other"),))
     assert grading_id_of(RoleConfig()) != grading_id_of(other)
     servers = [RoleConfig(base_url=f"http://{name}/v1") for name in "ab"]
-    assert len({grading_id_of(role) for role in (RoleConfig(), *servers)}) == 3
+    offline, one, again = (grading_id_of(role) for role in (RoleConfig(), *servers))
+    assert one == again  # a server may come back at another address
+    assert one != offline
 
 
 def test_a_rubric_with_a_kind_that_this_run_lacks_is_not_graded(tmp_path: Path):

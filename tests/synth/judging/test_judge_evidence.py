@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from records.errors import ItemError
 from synth.judging.judge import (
+    LONG_TRANSCRIPT,
     MOST_STATEMENTS,
     Cause,
     Judgement,
@@ -24,6 +26,7 @@ from synth.rubrics.criteria import Criterion
 from synth.rubrics.statements.statements import ReplyStatement
 from tests.synth.judging.answers import NO_CAUSE, asked_about
 from tests.synth.judging.answers import judgement as answer_to
+from tests.synth.judging.perturbation_work import section
 from tests.synth.scripted import ScriptedApp, model
 
 MESSAGES = [
@@ -61,12 +64,14 @@ ASKED = JudgeQuestions(
     ],
 )
 Said = dict[str, tuple[Any, str]]
-"""By id: whether it is met, or the finding, and the quote."""
+"""By id: whether it is met, or the finding, and the quote; "met" where it is only listed."""
+
+LEFT_OUT = "left out"
 
 FINE: Said = {
     "a": (True, "Done"),
     "b": (False, ""),
-    "manners": (True, ""),
+    "manners": ("met", ""),
     "s1": ("shown", '"price": 20'),
     "s2": ("no_claim", ""),
 }
@@ -81,9 +86,12 @@ def answered(said: Said, cause: dict[str, str] = NO_CAUSE, evidence: str = "e") 
     statements = [
         {"id": i, "evidence": "e", "quote": quote, "finding": value}
         for i, (value, quote) in said.items()
-        if not isinstance(value, bool)
+        if not isinstance(value, bool) and value not in ("no_claim", "met", LEFT_OUT)
     ]
-    return json.dumps({"statements": statements, "verdicts": verdicts, "cause": cause})
+    lists = {
+        name: [i for i, (value, _) in said.items() if value == name] for name in ("no_claim", "met")
+    }
+    return json.dumps({"statements": statements, "verdicts": verdicts, "cause": cause} | lists)
 
 
 def judged(folder: Path, *answers: Said, **given: Any) -> tuple[Judgement, ScriptedApp]:
@@ -91,12 +99,12 @@ def judged(folder: Path, *answers: Said, **given: Any) -> tuple[Judgement, Scrip
     evidence on every criterion."""
     left = [answered(FINE | said, **given) for said in answers]
     app = ScriptedApp(lambda _: left.pop(0))
+    return asyncio.run(asked_of(app, folder)), app
 
-    async def run() -> Judgement:
-        async with model(app, folder) as llm:
-            return await judge(llm, ASKED, item="i")
 
-    return asyncio.run(run()), app
+async def asked_of(app: ScriptedApp, folder: Path, asked: JudgeQuestions = ASKED) -> Judgement:
+    async with model(app, folder) as llm:
+        return await judge(llm, asked, item="i")
 
 
 @pytest.mark.parametrize(
@@ -127,13 +135,43 @@ def test_what_is_missing_or_met_by_absence_needs_no_quote(tmp_path: Path) -> Non
     assert judgement.criteria["manners"].passed
 
 
-@pytest.mark.parametrize("finding", ["follows", "no_claim", "not_shown", "contradicted"])
+def test_what_is_only_listed_is_met_or_claims_nothing(tmp_path: Path) -> None:
+    judgement, app = judged(tmp_path, {})
+    assert len(app.requests) == 1
+    assert judgement.criteria["manners"] == Opinion(True, "", "", True)
+    assert judgement.statements["s2"] == StatementOpinion("no_claim", "", "", True)
+    both: Said = {"manners": (False, "Enjoy the day."), "s2": ("contradicted", "")}
+    app = ScriptedApp(
+        lambda _: json.dumps(
+            json.loads(answered(FINE | both)) | {"met": ["manners"], "no_claim": ["s2", "s2"]}
+        )
+    )
+    judgement = asyncio.run(asked_of(app, tmp_path / "both"))
+    assert not judgement.criteria["manners"].passed  # an entry is the more careful word
+    assert not judgement.statements["s2"].passed
+
+
+@pytest.mark.parametrize("name", ["manners", "s1", "s2"])
+def test_an_id_without_an_answer_is_asked_about_again(name: str, tmp_path: Path) -> None:
+    without: Said = {name: (LEFT_OUT, "")}
+    judgement, app = judged(tmp_path / "again", without, {})
+    assert app.requests[1]["messages"][-1]["content"] == (
+        f"These are nowhere answered: {name}. Judge again, everything."
+    )
+    assert list(judgement.criteria) == ["a", "b", "manners"]
+    assert list(judgement.statements) == ["s1", "s2"]
+    assert judgement.asked_again
+    with pytest.raises(ItemError, match=f"judge_incomplete: no verdict on {name}"):
+        judged(tmp_path / "never", without, without)
+
+
+@pytest.mark.parametrize("finding", ["follows", "not_shown", "contradicted"])
 def test_only_a_statement_that_is_shown_needs_a_quote(finding: str, tmp_path: Path) -> None:
     judgement, app = judged(tmp_path, {"s1": (finding, "")})
     assert len(app.requests) == 1
     opinion = judgement.statements["s1"]
     assert opinion.supported
-    assert opinion.passed == (finding in ("follows", "no_claim"))
+    assert opinion.passed == (finding == "follows")
 
 
 @pytest.mark.parametrize("quote", ["", "  ", "...", "the boat is yours", "e", "sa\u00efls"])
@@ -141,7 +179,7 @@ def test_only_a_statement_that_is_shown_needs_a_quote(finding: str, tmp_path: Pa
 def test_a_quote_that_is_not_there_is_asked_for_again(
     name: str, quote: str, tmp_path: Path
 ) -> None:
-    claimed = {"a": (True, quote), "s1": ("shown", quote)}
+    claimed: Said = {"a": (True, quote), "s1": ("shown", quote)}
     again: Said = {"a": (False, ""), "s1": ("not_shown", ""), "b": (True, "Done")}
     judgement, app = judged(tmp_path, {name: claimed[name]}, again)
     assert len(app.requests) == 2
@@ -180,14 +218,13 @@ def test_the_assistants_own_words_show_no_statement(quote: str, tmp_path: Path) 
     assert judgement.criteria["a"].passed
 
 
-@pytest.mark.parametrize("finding", ["follows", "no_claim"])
-def test_whatever_passes_quotes_words_that_stand_somewhere(finding: str, tmp_path: Path) -> None:
-    bogus: Said = {"s2": (finding, "the gateway answered: delivered")}
+def test_whatever_passes_quotes_words_that_stand_somewhere(tmp_path: Path) -> None:
+    bogus: Said = {"s2": ("follows", "the gateway answered: delivered")}
     judgement, app = judged(tmp_path, bogus, bogus)
     assert len(app.requests) == 2
     assert not judgement.statements["s2"].passed
     for number, quote in enumerate(("Enjoy the day.", "20", "-")):
-        judgement, app = judged(tmp_path / str(number), {"s2": (finding, quote)})
+        judgement, app = judged(tmp_path / str(number), {"s2": ("follows", quote)})
         assert len(app.requests) == 1
         assert judgement.statements["s2"].passed
 
@@ -235,12 +272,7 @@ def test_many_statements_are_asked_in_several_requests(tmp_path: Path) -> None:
         for i in range(1, 2 * MOST_STATEMENTS + 2)
     ]
     app = ScriptedApp(lambda body: answer_to(body, finding="no_claim", quote="Heron"))
-
-    async def run() -> Judgement:
-        async with model(app, tmp_path) as llm:
-            return await judge(llm, replace(ASKED, statements=many), item="i")
-
-    found = asyncio.run(run())
+    found = asyncio.run(asked_of(app, tmp_path, replace(ASKED, statements=many)))
     asked = [asked_about(body) for body in app.requests]
     assert [len(statements) for _, statements in asked] == [MOST_STATEMENTS, MOST_STATEMENTS, 1]
     assert [criteria for criteria, _ in asked] == [["a", "b", "manners"], ["none"], ["none"]]
@@ -256,11 +288,29 @@ def test_nothing_passes_without_support(passed: bool, quote: str, finding: Any) 
 
 
 def test_the_form_asks_for_evidence_before_the_verdict() -> None:
-    schema = judgement_schema(["a", "b"], ["s1"])["properties"]
-    for name, last, number in (("verdicts", "passed", 2), ("statements", "finding", 1)):
+    schema = judgement_schema(["a", "manners"], ["s1"])["properties"]
+    for name, last in (("verdicts", "passed"), ("statements", "finding")):
         keys = list(schema[name]["items"]["properties"])
         assert keys.index("evidence") < keys.index("quote") < keys.index(last)
-        assert schema[name]["minItems"] == number
-    assert list(schema) == ["statements", "verdicts", "cause"]
+    assert list(schema) == ["statements", "no_claim", "verdicts", "met", "cause"]
     assert list(schema["cause"]["properties"]) == ["evidence", "quote", "of"]
-    assert judgement_schema(["a"], [])["properties"]["statements"]["minItems"] == 0
+
+
+def test_a_criterion_of_the_task_has_an_entry_and_what_always_holds_may_be_listed() -> None:
+    schema = judgement_schema(["a", "b", "manners"], ["s1"])["properties"]
+    assert schema["verdicts"]["minItems"] == 2
+    assert schema["met"]["items"]["enum"] == ["manners"]
+    assert schema["no_claim"]["items"]["enum"] == ["s1"]
+    assert "no_claim" not in schema["statements"]["items"]["properties"]["finding"]["enum"]
+
+
+def test_excerpts_stand_beside_statements_of_long_transcripts_only(tmp_path: Path) -> None:
+    told = ASKED.statements[0]._replace(beside=("one", "two", "three"))
+    long = [*MESSAGES, {"role": "user", "content": "word " * LONG_TRANSCRIPT}]
+    for number, (messages, beside) in enumerate(((MESSAGES, None), (long, ["one", "two"]))):
+        app = ScriptedApp(lambda body: answer_to(body, quote="Heron", finding="no_claim"))
+        asked = replace(ASKED, messages=messages, statements=[told])
+
+        asyncio.run(asked_of(app, tmp_path / str(number), asked))
+        [statement] = section(app.requests[0], "Statements of the assistant")
+        assert statement.get("beside") == beside

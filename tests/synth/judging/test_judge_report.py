@@ -7,7 +7,8 @@ import pytest
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.judging.judge_report import judge_costs, judge_report
+from synth.judging.judge_rates import MinimumQuality, as_table
+from synth.judging.judge_report import judge_costs, judge_report, trial_text
 from synth.judging.stages import trials
 from tests.records.rows import row
 from tests.synth.small_dataset import conversation, llm_call, trajectory, write_dataset
@@ -30,6 +31,7 @@ def tried(i: int, perturbation: str, *, passed: bool, **more: Any) -> Row:
         "expected": perturbation == "control",
         "judge_passed": passed,
         "outcome": "tried",
+        "writer_version": "w",
         "checker_version": "m@p",
         "split": "train",
     }
@@ -85,3 +87,25 @@ def test_the_trial_is_told_apart_from_the_judges_cost_and_other_gradings(dataset
     words = judge_report(dataset, "grading-1").words
     assert "judging cost 10.0% of the rollouts, the judge's trial 4.0%" in words
     assert words.startswith("judge: unmeasured, not calibrated (0 labels), false accepts 0 of 1")
+
+
+def test_a_trial_is_told_on_one_page() -> None:
+    rows = [tried(i, "rude", passed=False, language="de", confirmed_by="code") for i in range(12)]
+    rows += [tried(i, "hedge", passed=True, language="en") for i in range(2)]
+    rows += [tried(i, "paraphrase", passed=True, expected=True, language="en") for i in range(5)]
+    out = tried(0, "dump", passed=False, language="en") | {"judge_passed": None}
+    rows += [out | {"outcome": outcome} for outcome in ("no_place", "not_confirmed")]
+    text = trial_text(as_table(rows, MinimumQuality()))
+    lines = [line.split() for line in text.splitlines()]
+    assert text.startswith("The judge on trial: uncertain\nasked for 21: confirmed 12 by code")
+    assert "counted out 1 no place, 0 not written, 1 not confirmed" in text
+    for told in (
+        "judge 14 2 4% to 40% 0 5 5 57% to 100% 21 2",
+        "by fault: rude 12 0 0% to 24% 0 12",
+        "by fault: dump 2 2",
+        "by language: de 12 0 0% to 24% 0 12",
+        "by model: m 14 2 4% to 40% 0 5 5 57% to 100% 19",
+    ):
+        assert told.split() in lines, told
+    assert max(map(len, text.splitlines())) <= 120
+    assert trial_text(as_table([], MinimumQuality())) == ""

@@ -11,7 +11,7 @@ import pytest
 from synth.judging.negatives import Attempt, Attempts
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in
 from synth.judging.perturbation.faults import BY_NAME, FAULTS
-from synth.judging.perturbation.registry import BY_PHRASE, order_for, perturb
+from synth.judging.perturbation.registry import BY_PHRASE, PARAPHRASE, perturb
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import BUILT_IN
 from tests.synth.judging.perturbation_work import MARK, asked_for, players, section, sources, writes
@@ -22,31 +22,29 @@ Player = Callable[[dict[str, Any]], str]
 
 
 def source_for(name: str) -> PassedEpisode:
-    """One that has a place for the perturbation, which is the first in its order."""
+    """One that has a place for the perturbation."""
     if name in BY_PHRASE:
-        found = next(s for s in sources() if perturb(name, s))
-    else:
-        found = next(s for s in sources() if BY_NAME[name].fits(s))
-    first = next(i for i in map("t{}".format, range(10_000)) if order_for(i)[0] == name)
-    trajectory = found.trajectory | {"trajectory_id": first}
-    return PassedEpisode(trajectory, found.calls, found.task, found.tools)
+        return next(s for s in sources() if perturb(name, s))
+    return next(s for s in sources() if BY_NAME[name].fits(s))
 
 
-def attempted(folder: Path, name: str, play: Player) -> tuple[list[Attempt], list[dict[str, Any]]]:
-    """The first attempt at an episode whose perturbations begin with this one, and what was asked
-    for it."""
-    source, app = source_for(name), ScriptedApp(play)
+def attempted(
+    folder: Path, name: str, play: Player, source: PassedEpisode | None = None
+) -> tuple[Attempt | None, list[dict[str, Any]]]:
+    """The attempt at an episode that has a place for it, and what was asked for it."""
+    source, app = source or source_for(name), ScriptedApp(play)
 
-    async def run() -> list[Attempt]:
+    async def run() -> Attempt | None:
         async with model(app, folder, ROLES) as llm:
-            return await Attempts(llm, source, BUILT_IN, "item", []).negatives(0, 1)
+            return await Attempts(llm, source, BUILT_IN, "item", []).attempt(name)
 
     return asyncio.run(run()), app.requests
 
 
 @pytest.mark.parametrize("name", ["work_not_done", "rude", "wrong_id", "wrong_language"])
 def test_a_written_fault_is_confirmed_by_a_reading_that_names_it(name: str, tmp_path: Path) -> None:
-    [made], requests = attempted(tmp_path, name, players())
+    made, requests = attempted(tmp_path, name, players())
+    assert made is not None
     assert (made.outcome, made.confirmed_by) == ("tried", "second_reading")
     assert made.criterion_id == BY_NAME[name].criterion_id
     assert made.tried is not None
@@ -68,7 +66,8 @@ def test_what_the_second_reading_does_not_name_is_counted_out(
         found = {"marked": marked, "other": other}.get(faulty, faulty)
         return json.dumps({"evidence": "e", "quote": quote, "faulty": found})
 
-    [made], _ = attempted(tmp_path, "work_not_done", players(read=read))
+    made, _ = attempted(tmp_path, "work_not_done", players(read=read))
+    assert made is not None
     assert (made.outcome, made.confirmed_by, made.tried) == ("not_confirmed", None, None)
     assert made.edit is not None
     assert "second reading" in made.detail
@@ -98,7 +97,8 @@ def test_either_ending_may_be_the_edited_one(tmp_path: Path) -> None:
 
 
 def test_code_confirms_a_told_value_that_is_missing_and_nobody_is_asked(tmp_path: Path) -> None:
-    [made], requests = attempted(tmp_path, "fact_not_told", players())
+    made, requests = attempted(tmp_path, "fact_not_told", players())
+    assert made is not None
     assert (made.outcome, made.confirmed_by, requests) == ("tried", "code", [])
 
 
@@ -119,7 +119,8 @@ def test_an_edited_result_is_asked_for_and_changes_nothing_any_more(tmp_path: Pa
         return json.dumps({"evidence": "e", "quote": quote, "faulty": failed})
 
     play = players(write=write, read=read)
-    [made], requests = attempted(tmp_path, "pretended_after_failure", play)
+    made, requests = attempted(tmp_path, "pretended_after_failure", play)
+    assert made is not None
     assert "fails and changes nothing" in requests[0]["messages"][1]["content"]
     assert made.tried is not None
     assert made.tried.calls[-1]["is_error"]
@@ -144,25 +145,23 @@ def test_a_writer_whose_edit_does_not_hold_is_told_and_then_left(
             given["reply"] = section(body, "Reply to edit")
         return json.dumps(given)
 
-    [made], requests = attempted(tmp_path, "work_not_done", players(write=write))
+    made, requests = attempted(tmp_path, "work_not_done", players(write=write))
+    assert made is not None
     assert (made.outcome, made.tried) == ("not_written", None)
     assert told in requests[1]["messages"][-1]["content"]
 
 
-def test_no_place_is_counted_and_another_perturbation_is_tried(tmp_path: Path) -> None:
-    source = next(s for s in sources() if s.calls)
-
+def test_no_place_is_counted_where_a_writer_was_asked_and_nothing_where_code_finds_none(
+    tmp_path: Path,
+) -> None:
     def write(body: dict[str, Any]) -> str:
         return json.dumps(json.loads(writes(body)) | {"has_place": False, "reply": "", "wrong": ""})
 
-    async def run() -> list[Attempt]:
-        async with model(ScriptedApp(players(write=write)), tmp_path, ROLES) as llm:
-            attempts = Attempts(llm, source, BUILT_IN, "item", [])
-            return await attempts.negatives(0, len(order_for("t")))
-
-    made = asyncio.run(run())
-    assert {a.outcome for a in made[:-1]} <= {"no_place", "not_confirmed"}
-    assert len({a.perturbation for a in made}) == len(made) > 1
+    made, requests = attempted(tmp_path, "rude", players(write=write))
+    assert made is not None
+    assert (made.outcome, len(requests)) == ("no_place", 1)
+    silent = next(s for s in sources() if not any(call["state_diff"] for call in s.calls))
+    assert attempted(tmp_path, "work_denied", players(), silent) == (None, [])
 
 
 def test_a_paraphrase_in_which_a_fault_is_found_is_no_control(tmp_path: Path) -> None:
@@ -170,17 +169,13 @@ def test_a_paraphrase_in_which_a_fault_is_found_is_no_control(tmp_path: Path) ->
         put = "a" if "Gladly" in json.dumps(section(body, "Ending A")) else "b"
         return json.dumps({"evidence": "It promises.", "quote": "Gladly.", "faulty": put})
 
-    name = "work_not_done"  # any episode with a reply
-    source, outcomes = source_for(name), []
+    source, outcomes = source_for("work_not_done"), []  # any episode with a reply
     for number, play in enumerate((players(), players(read=read))):
         folder = tmp_path / str(number)
         folder.mkdir()
-
-        async def run(play: Player = play, folder: Path = folder) -> Attempt:
-            async with model(ScriptedApp(play), folder, ROLES) as llm:
-                return await Attempts(llm, source, BUILT_IN, "item", []).paraphrase()
-
-        outcomes.append(asyncio.run(run()))
+        made, _ = attempted(folder, PARAPHRASE, play, source)
+        assert made is not None
+        outcomes.append(made)
     assert [a.outcome for a in outcomes] == ["tried", "not_confirmed"]
     assert outcomes[0].tried is not None
     assert outcomes[1].tried is None

@@ -68,9 +68,8 @@ def judgement(body: dict[str, Any], **failed: str) -> str:
     open_ = [i for i in schema["statements"]["items"]["properties"]["id"]["enum"] if i != "none"]
     return json.dumps(
         {
-            "statements": [
-                {"id": i, "evidence": "e", "quote": "", "finding": "no_claim"} for i in open_
-            ],
+            "statements": [],
+            "no_claim": open_,
             "verdicts": [
                 {
                     "criterion_id": i,
@@ -80,6 +79,7 @@ def judgement(body: dict[str, Any], **failed: str) -> str:
                 }
                 for i in wanted
             ],
+            "met": [],
             "cause": {"evidence": "", "quote": "", "of": "none"},
         }
     )

@@ -17,7 +17,6 @@ from synth.judging.perturbation.registry import (
     PERTURBATIONS,
     attacked,
     base_of,
-    order_for,
     perturb,
 )
 from synth.judging.perturbation.writing import WrittenEdit, with_edit
@@ -67,6 +66,12 @@ def test_faults_have_no_place_where_an_episode_has_nothing_for_them() -> None:
     assert not any(BY_NAME["result_invented"].fits(s) for s in sources() if not s.calls)
     wordless = with_reply(sources()[0], "All right.")
     assert not BY_NAME["wrong_value"].fits(wordless)
+    done = next(s for s in sources() if any(call["state_diff"] for call in s.calls))
+    tried_twice = [done.calls[-1] | {"is_error": True, "state_diff": []}, *done.calls]
+    assert not BY_NAME["wrong_reason"].fits(PassedEpisode(
+        done.trajectory, tried_twice, done.task, done.tools
+    ))  # fmt: skip
+    assert BY_NAME["wrong_reason"].fits(silent[0])
     assert not BY_NAME["swapped"].fits(with_reply(sources()[0], "It costs 5."))
     assert BY_NAME["swapped"].fits(with_reply(sources()[0], "It costs 5, not 6."))
 
@@ -173,11 +178,6 @@ def test_the_same_episode_is_perturbed_alike_and_stays_as_it_is() -> None:
         assert (source.trajectory, list(source.calls), source.task) == before
 
 
-def test_every_perturbation_comes_first_somewhere() -> None:
-    assert {order_for(f"t{i}")[0] for i in range(600)} == set(PERTURBATIONS)
-    assert sorted(order_for("t")) == sorted(PERTURBATIONS)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "wrong", "quote", "named"),
     [
@@ -206,10 +206,25 @@ def test_an_edit_that_only_leaves_words_out_is_told_apart() -> None:
     assert not edited_words("Bye.", "Bye.").only_removed
 
 
+def test_a_text_that_breaks_off_is_named_by_its_last_words() -> None:
+    words = edited_words("It costs 25 in all. Bye.", "It costs 25 in")
+    assert words.only_removed
+    assert words.are_named_in("costs 25 in")
+    assert not words.are_named_in("It costs")
+    assert not edited_words("It costs 25. Bye.", "It costs 25.").are_named_in("It costs 25")
+    assert not edited_words("It costs 25", "").are_named_in("")
+
+
+def test_every_fault_was_written_and_read_once_in_earnest() -> None:
+    confirmed = {one["fault"] for one in RECORDED if one["reading"]["faulty"] != "neither"}
+    assert confirmed == set(BY_NAME)
+
+
 @pytest.mark.parametrize("one", RECORDED, ids=lambda one: one["fault"])
 def test_recorded_readings_name_the_recorded_edits(one: dict[str, dict[str, str]]) -> None:
     written, reading = one["written"], one["reading"]
     words = edited_words(str(one["reply"]), written["reply"], written["wrong"])
-    assert words.are_named_in(written["wrong"])
+    assert words.are_named_in(written["wrong"]) is bool(written["wrong"])
     assert words.are_named_in(reading["quote"]) is (reading["faulty"] != "neither")
-    assert not words.are_named_in("Let me know if you need anything else")
+    kept = "Let me know if you need anything else"
+    assert words.are_named_in(kept) is (kept in str(one["reply"]) and kept not in written["reply"])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.judging.transcript import (
+    as_read,
     changes_of,
     instructions_of,
     is_quoted,
@@ -51,6 +52,52 @@ def test_changes_say_who_changed_what_and_leave_out_what_changed_nothing() -> No
 def test_of_tools_the_name_and_the_description_are_shown() -> None:
     tool = {"name": "rent", "description": "Rent out.", "input_schema": {}, "source": "mcp"}
     assert tools_shown([tool]) == [{"name": "rent", "description": "Rent out."}]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"ok": true,\n "price": 20.0}', {"ok": True, "price": 20.0}),
+        ("[]", []),
+        ('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
+        ('{"total": 1e3}', '{"total": 1e3}'),
+        ("20", "20"),
+        ("{broken", "{broken"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_results_and_arguments_are_read_as_values_where_nothing_gets_lost(
+    text: str, shown: Any
+) -> None:
+    entries = [
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": "", "calls": [{"name": "rent", "arguments": text}]},
+        {"role": "tool", "name": "rent", "content": text},
+    ]
+    said, made, result = as_read(entries)
+    assert said == entries[0]
+    assert made == {"role": "assistant", "calls": [{"name": "rent", "arguments": shown}]}
+    assert result == {"role": "tool", "name": "rent", "content": shown}
+    assert is_quoted(f'"content": {json.dumps(shown)}', quotable("", [], [], entries))
+
+
+@pytest.mark.parametrize(
+    ("quote", "stands"), [("[]", True), ("[ ]", False), ("{}", False), ("", False), ("on", False)]
+)
+def test_a_result_that_is_empty_as_a_whole_can_be_quoted(quote: str, stands: bool) -> None:
+    entries = [
+        {"role": "assistant", "content": "on {} it is"},
+        {"role": "tool", "name": "find", "content": "[]"},
+        {"role": "tool", "name": "find", "content": "on it"},
+        {"role": "tool", "name": "find", "content": ""},
+    ]
+    assert is_quoted(quote, quotable("", [], [], entries)) == stands
+
+
+def test_a_change_is_shown_without_what_it_does_not_have() -> None:
+    made = {"op": "insert", "entity": "boat", "id": "B-1", "before": None, "after": {"n": 2}}
+    [found] = changes_of([call("build", [made])])
+    assert found["changed"] == [{"op": "insert", "entity": "boat", "id": "B-1", "after": {"n": 2}}]
 
 
 SAID = quotable(

@@ -51,6 +51,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "judging.decision.pass_threshold=0.8",
         "judging.decision.scored_only=['call']",
         "judging.judge_failed=true",
+        "judging.ask_cause=false",
         "judging.panel.rule='in_order'",
         OWN_PROMPTS,
     ],

@@ -35,8 +35,8 @@ def of(folder: Path, kind: type[JobConfig] = RunConfig) -> JobConfig:
 
 
 def test_a_prompt_is_replaced_within_its_run_and_nowhere_else(folder: Path) -> None:
-    names = ("instructions", "tools", "changes", "transcript", "statements", "rubric")
-    values: dict[str, Any] = dict.fromkeys(names, "")
+    names = ("instructions", "tools", "changes", "transcript", "statements", "rubric", "standing")
+    values: dict[str, Any] = dict.fromkeys((*names, "user"), "")
     before = {name: version_of(name) for name in ("judgement", "gen_brief")}
     with of(folder).prompts_in_use():
         assert "You coolly judge" in render("judgement", **values).messages[0]["content"]
@@ -114,7 +114,7 @@ def test_a_variable_may_be_left_unused(folder: Path) -> None:
         (
             "judgement",
             JUDGE.replace("rubric |", "rubrik |"),
-            ("uses rubrik", "rubric, statements, tools"),
+            ("uses rubrik", "rubric, standing, statements, tools"),
         ),
         ("judgement", "Judge.\n", ("judgement.md", "must begin with a line '# system'")),
         ("judgement", "# user\nJudge.\n", ("judgement.md", "in this order: # system, # user")),

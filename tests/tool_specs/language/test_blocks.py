@@ -4,10 +4,14 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from records.errors import ConfigError
+from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
+from tool_specs.language.schemas import Validator
 
 DATA: dict[str, Any] = {
     "domain": "pharmacy",
@@ -39,6 +43,16 @@ DATA: dict[str, Any] = {
                 "before": {"type": "ref", "to": "script", "optional": True},
                 "packs": {"type": "integer"},
                 "also": {"type": "list", "of": "ref", "to": "medicine"},
+                "lines": {
+                    "type": "list",
+                    "of": "object",
+                    "properties": {
+                        "title": {"type": "string"},
+                        "packs": {"type": "integer", "min": 1},
+                        "note": {"type": "string", "optional": True},
+                    },
+                    "optional": True,
+                },
             },
         },
     },
@@ -65,6 +79,16 @@ PARAMS: dict[str, Any] = {
     "script_id": {"type": "string", "ref": "script"},
     "ids": {"type": "array", "items": {"type": "string", "ref": "script"}},
     "packs": {"type": "integer", "optional": True},
+    "wanted": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "medicine_id": {"type": "string", "ref": "medicine"},
+                "packs": {"type": "integer"},
+            },
+        },
+    },
     "limits": {
         "type": "object",
         "optional": True,
@@ -213,6 +237,25 @@ def test_a_wrong_path_says_what_there_is(path: str, words: str) -> None:
     assert words in refused(SCRIPT, returns=path)
 
 
+@pytest.mark.parametrize(
+    ("path", "spelt_out"),
+    [
+        ("script.medicine.stock", "lookup('medicine', script.medicine_id).stock"),
+        ("args.script.packs", "lookup('script', args.script_id).packs"),
+        (
+            "[{t: s.medicine.title} for s in scripts]",
+            "[{t: lookup('medicine', s.medicine_id).title} for s in scripts]",
+        ),
+    ],
+)
+def test_a_path_and_its_lookups_are_the_same_tool(path: str, spelt_out: str) -> None:
+    one, other = (domain_with(SCRIPT, SCRIPTS, returns=text) for text in (path, spelt_out))
+    for key in (semantics_key, skeleton_of):
+        assert key(one.file, one.tools[0]) == key(other.file, other.tools[0])
+    third = domain_with(SCRIPT, SCRIPTS, returns="script.before.packs")
+    assert semantics_key(third.file, third.tools[0]) != semantics_key(one.file, one.tools[0])
+
+
 # let
 
 
@@ -341,3 +384,162 @@ def test_after_a_when_its_rows_may_be_null_and_cannot_be_changed_then() -> None:
 )
 def test_a_wrong_block_says_so(statements: list[dict[str, Any]], words: str) -> None:
     assert words in refused(*statements)
+
+
+# records
+
+WANTED = [{"medicine_id": "ME-2", "packs": 3}, {"medicine_id": "ME-1", "packs": 1}]
+
+
+def made(lines: str, returns: Any = "made.lines") -> tuple[dict[str, Any], ...]:
+    values = {"medicine_id": "'ME-1'", "packs": "1", "also": "[]", "lines": lines}
+    return ({"op": "create", "entity": "script", "as": "made", "set": values},)
+
+
+def test_records_are_made_of_an_argument_and_stored() -> None:
+    lines = "[{title: upper(w.medicine.title), packs: w.packs} for w in args.wanted if w.packs > 1]"
+    call = run(*made(lines), returns="made.lines", wanted=WANTED)
+    assert call.observation == [{"title": "ZINC", "packs": 3, "note": None}]
+    assert call.diff[0]["after"]["lines"] == call.observation
+
+
+def test_records_are_returned_with_a_schema() -> None:
+    returns = "[{title: s.medicine.title, all: s.packs * 2} for s in scripts]"
+    assert run(SCRIPTS, returns=returns).observation[0] == {"title": "Aspirin", "all": 4}
+    item = schema(SCRIPTS, returns=returns)["items"]
+    assert item["properties"] == {"title": {"type": "string"}, "all": {"type": "integer"}}
+    assert item["required"] == ["title", "all"]
+
+
+def test_a_loop_runs_over_records() -> None:
+    call = run(
+        {"op": "let", "as": "lines", "be": "[{m: w.medicine, n: w.packs} for w in args.wanted]"},
+        {"op": "for_each", "over": "lines", "as": "line"},
+        {"op": "require", "in": "line", "that": "line.n <= line.m.stock", "error": "too_few",
+         "message": "{line.m.title}: {line.m.stock} are left."},
+        wanted=WANTED,
+    )  # fmt: skip
+    assert call.error_code == "too_few"
+    assert call.observation["error"]["message"] == "Zinc: 0 are left."
+
+
+def test_a_member_that_no_element_reads_is_idle() -> None:
+    words = refused(*made("[{title: w.medicine.title, packs: 1} for w in args.wanted]"))
+    assert "params.wanted.items.packs: nothing in the semantics reads it" in words
+
+
+def test_hints_tell_what_the_members_of_elements_are() -> None:
+    read = {"op": "read", "entity": "medicine", "as": "found",
+            "where": "count([w for w in args.wanted if w.packs > medicine.stock]) > 0"}  # fmt: skip
+    hints = domain_with(read, returns="[w.medicine_id for w in args.wanted]").programs["act"].hints
+    hint = (("wanted", "items", "packs"), "medicine", "stock", "<")
+    assert [tuple(found) for found in hints.fields] == [hint]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("[{titel: 'a', packs: 1}]", "has no member 'titel'; members: title, packs, note"),
+        ("[{title: 'a'} for w in args.wanted]", "needs the member 'packs' as well"),
+        ("[{title: 'a', packs: 'b'}]", "member 'packs' needs integer"),
+        ("{title: 'a', packs: 1}", "needs list of object, got object"),
+    ],
+)
+def test_a_record_that_does_not_fit_its_field_says_so(lines: str, words: str) -> None:
+    assert words in refused(*made(lines))
+
+
+# any program at all
+
+NAMES = ("a", "b", "c")
+EXPRESSIONS = (
+    *("script", "script.medicine", "script.before", "script.before.medicine.stock", "scripts"),
+    *("args.script.packs", "args.packs", "args.ids", "args.ids.medicine.stock", "args.limits.most"),
+    *("a", "b", "c", "a.packs", "b.stock", "count(a)", "[x.packs for x in scripts if x.packs > 1]"),
+    *("{m: script.medicine, n: a}", "[{t: s.medicine.title, o: b} for s in scripts]", "exists(a)"),
+    *("a == b", "script.packs > 1", "args.packs != null", "join(scripts.medicine.title, ', ')"),
+    *("lower(a)", "part(script.medicine.title, 'i', args.packs)", "not b", "coalesce(a, 1) + 1"),
+)
+expressions = st.sampled_from(EXPRESSIONS)
+names = st.sampled_from(NAMES)
+targets = st.sampled_from(("script", "script", *NAMES))
+plain = st.one_of(
+    st.builds(lambda n, e: {"op": "let", "as": n, "be": e}, names, expressions),
+    st.builds(
+        lambda t, e: {"op": "update", "target": t, "set": {"packs": e}}, targets, expressions
+    ),
+    st.builds(lambda t: {"op": "delete", "target": t}, targets),
+    st.builds(
+        lambda n, e: {"op": "read", "entity": "script", "as": n, "where": f"script.packs != ({e})"},
+        names,
+        expressions,
+    ),
+)
+CONDITIONS = (
+    "script.packs > 1",
+    "args.packs != null",
+    "exists(a)",
+    "args.script.medicine.stock > 0",
+)
+LISTS = ("scripts", "args.ids", "scripts.medicine", "script.also", "[x.before for x in scripts]")
+blocks = st.sampled_from(("d", "e", "f"))
+heads = st.one_of(
+    st.builds(lambda n, e: {"op": "when", "as": n, "that": e}, blocks, st.sampled_from(CONDITIONS)),
+    st.builds(lambda n, e: {"op": "for_each", "as": n, "over": e}, blocks, st.sampled_from(LISTS)),
+)
+parts = st.one_of(
+    plain.map(lambda statement: [statement]),
+    st.builds(
+        lambda head, body: [head, *(s | {"in": head["as"]} for s in body)],
+        heads,
+        st.lists(plain, min_size=1, max_size=1),
+    ),
+)
+MET = {"succeeds": 0, "fails": 0, "blocks": 0}
+
+
+def program(parts: list[list[dict[str, Any]]], answer: str) -> Domain:
+    """Of the parts that can follow those before them."""
+    kept: list[dict[str, Any]] = []
+    given_ids = "[args.ids, args.packs, args.limits.most, args.script_id]"
+    domain = domain_with(SCRIPT, SCRIPTS, returns=given_ids)
+    for part, value in [*((part, None) for part in parts), ([], answer)]:
+        tried = [*kept, *part]
+        bound = [s["as"] for s in tried if s["op"] in ("let", "when", "read")]
+        returns = {"ids": given_ids} | {name: name for name in bound}
+        returns |= {} if value is None else {"value": value}
+        try:
+            domain, kept = domain_with(SCRIPT, SCRIPTS, *tried, returns=returns), tried
+        except ConfigError:
+            continue
+    return domain
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(parts, min_size=3, max_size=8),
+    expressions,
+    st.sampled_from(("SC-1", "SC-2", "SC-9")),
+    st.none() | st.integers(-1, 3),
+)
+def test_no_call_of_any_program_raises(
+    parts: list[list[dict[str, Any]]], answer: str, key: str, packs: int | None
+) -> None:
+    domain = program(parts, answer)
+    arguments: dict[str, Any] = {"script_id": key, "ids": ["SC-2", "SC-8", "SC-1"]}
+    arguments |= {} if packs is None else {"packs": packs, "limits": {"most": packs}}
+    environment = DomainEnvironment.of(domain)
+    for _ in range(2):
+        result = environment.call("act", arguments)
+        assert environment.state.total == environment.state.total_from_scratch()
+        if not result.is_error:
+            output = domain.programs["act"].output_schema
+            assert Validator(output).problems(result.observation) == []
+        MET["fails" if result.is_error else "succeeds"] += 1
+    ops = {statement.op for statement in domain.tools[0].semantics}
+    MET["blocks"] += bool(ops & {"when", "for_each"})
+
+
+def test_programs_of_each_kind_were_met() -> None:
+    """Else the test above would show nothing."""
+    assert min(MET.values()) >= 10, MET
