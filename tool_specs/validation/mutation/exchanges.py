@@ -14,10 +14,12 @@ from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Unary,
     show,
 )
@@ -78,6 +80,8 @@ def _is_settled(site: Site, *, condition: bool) -> bool:
             return True
         case Call(function="if", arguments=(first, *_)):
             return first is site.node
+        case Each(condition=kept):
+            return kept is site.node
     return False
 
 
@@ -207,6 +211,19 @@ def _list(site: Site, known: Vocabulary, settled: bool) -> _Made:
         yield f"{_without(item)} in the list", (replace(node, items=rest),), True
 
 
+def _each(site: Site, known: Vocabulary, settled: bool) -> _Made:
+    node = site.node
+    assert isinstance(node, Each)
+    yield _without(node), (ListOf(()), *_CONSTANTS), True
+    if node.condition is not None:
+        yield f"without its 'if {show(node.condition)}'", (replace(node, condition=None),), True
+
+
+def _record(site: Site, known: Vocabulary, settled: bool) -> _Made:
+    """Nothing of its own: the values of its members are places."""
+    return iter(())
+
+
 def _literal(site: Site, known: Vocabulary, settled: bool) -> _Made:
     node, above = site.node, site.above[:1]
     assert isinstance(node, Literal)
@@ -234,6 +251,8 @@ MAKERS: Mapping[type[Node], Callable[[Site, Vocabulary, bool], _Made]] = {
     Access: _access,
     Name: _name,
     ListOf: _list,
+    Each: _each,
+    Record: _record,
     Literal: _literal,
 }
 """By class of node."""
