@@ -44,7 +44,7 @@ class _Slot(NamedTuple):
     field: str
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """A value to be put in the place of another: a field of a row, or an argument (no entity)."""
 
     entity: str
@@ -95,14 +95,14 @@ class StateMaker:
                 grounds.append(self._ground(case, about))
             yield case
 
-    def present(self, base: FuzzCase, change: Change) -> Any:
+    def present(self, base: FuzzCase, change: ValueChange) -> Any:
         """What stands where the change would be made; None where nothing does."""
         if not change.entity:
             return base.arguments.get(change.field)
         row = base.environment.state.get(change.entity, change.key)
         return None if row is None else row.get(change.field)
 
-    def made(self, base: FuzzCase, changes: Sequence[Change]) -> Iterator[FuzzCase]:
+    def made(self, base: FuzzCase, changes: Sequence[ValueChange]) -> Iterator[FuzzCase]:
         """The case with these changes; none where they are not allowed."""
         environment, arguments = base.environment.snapshot(), base.arguments
         touched: dict[tuple[str, str], None] = {}
@@ -154,7 +154,7 @@ class StateMaker:
                     spec: FieldSpec | ParamSpec = self.domain.entities[slot.entity].fields[name]
                 else:
                     spec = self.program.spec.params[name]
-                change = Change(slot.entity, slot.key, name, None)
+                change = ValueChange(slot.entity, slot.key, name, None)
                 values = [True, False] if spec.type == "boolean" else list(spec.values)
                 values += [None] if spec.optional and slot.entity else []
                 old = self.present(base, change)
@@ -250,9 +250,9 @@ class StateMaker:
         if not slot.field:
             return bool(self._copy(slot.entity, row, call.state, self.rng.choice(self.copies)))
         value = self.values.choice(spec.fields[slot.field], slot.field, call, null=True)
-        return self._store(call.state, Change(*slot, value))
+        return self._store(call.state, ValueChange(*slot, value))
 
-    def _store(self, state: State, change: Change) -> bool:
+    def _store(self, state: State, change: ValueChange) -> bool:
         """False for a value that the field does not take, or a row that is not there."""
         entity, key, field, value = change
         row, spec = state.get(entity, key), self.domain.entities[entity]

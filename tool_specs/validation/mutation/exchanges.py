@@ -43,7 +43,7 @@ _NAMING = frozenset({"lookup", "pick"})
 """Functions whose texts are names of entities and fields, which are no constants."""
 
 
-class Exchange(NamedTuple):
+class NodeExchange(NamedTuple):
     path: TreePath
     words: str
     alternatives: tuple[Node, ...]
@@ -51,7 +51,7 @@ class Exchange(NamedTuple):
     grave: bool
 
 
-def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[Exchange]:
+def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[NodeExchange]:
     """Of every node of the tree. `condition`: the whole is one, as of a require or a filter."""
     needless: list[TreePath] = []
     for site in sites_of(tree):
@@ -65,7 +65,7 @@ def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[
         for words, alternatives, grave in maker(site, known, settled):
             fitting = tuple(node for node in alternatives if node != site.node)
             if fitting:
-                yield Exchange(site.path, words, fitting, grave)
+                yield NodeExchange(site.path, words, fitting, grave)
 
 
 _Made = Iterator[tuple[str, tuple[Node, ...], bool]]
