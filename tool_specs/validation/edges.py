@@ -26,7 +26,7 @@ from tool_specs.language.expressions import (
 )
 from tool_specs.language.statements import AnyStatement, ForEach, Let, Read, Return, When
 from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import Change, StateMaker
+from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.mutation.trees import sites_of
 from tool_specs.validation.near_values import moment_of
 
@@ -157,7 +157,7 @@ def _meeting(probe: _Probe, base: FuzzCase, maker: StateMaker) -> Iterator[FuzzC
         key = answer.get(f"k{i}")
         if leaf.key is not None and not isinstance(key, str):
             continue
-        change = Change(leaf.entity, key or "", leaf.field, None)
+        change = ValueChange(leaf.entity, key or "", leaf.field, None)
         old = maker.present(base, change)
         if isinstance(old, str) and moment_of(old) is None:
             yield from _copied(answer, change, base, maker)
@@ -166,7 +166,7 @@ def _meeting(probe: _Probe, base: FuzzCase, maker: StateMaker) -> Iterator[FuzzC
 
 
 def _copied(
-    answer: dict[str, Any], change: Change, base: FuzzCase, maker: StateMaker
+    answer: dict[str, Any], change: ValueChange, base: FuzzCase, maker: StateMaker
 ) -> Iterator[FuzzCase]:
     """Texts and ids: each side's value in the leaf."""
     for value in (answer["l"], answer["r"]):
@@ -177,7 +177,7 @@ def _copied(
 def _solved(
     probe: _Probe,
     answer: dict[str, Any],
-    change: Change,
+    change: ValueChange,
     old: Any,
     base: FuzzCase,
     maker: StateMaker,

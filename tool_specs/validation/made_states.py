@@ -19,11 +19,11 @@ from tool_specs.execution.invariants import CompiledInvariant
 from tool_specs.execution.programs import Program
 from tool_specs.execution.state import EntityRow, State
 from tool_specs.execution.statements import PAGE
-from tool_specs.language.domain_file import ParamSpec
+from tool_specs.language.domain_file import FieldSpec, ParamSpec
 from tool_specs.language.expressions import Access, Call, Literal, Node, parse, walk
 from tool_specs.language.values import EvaluationError
 from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.near_values import NearCall, NearValues, texts_in
+from tool_specs.validation.near_values import NearCall, NearValues, neighbours_of, texts_in
 
 _ROWS = 24
 """Rows of one call whose values may be changed."""
@@ -44,7 +44,7 @@ class _Slot(NamedTuple):
     field: str
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """A value to be put in the place of another: a field of a row, or an argument (no entity)."""
 
     entity: str
@@ -95,14 +95,14 @@ class StateMaker:
                 grounds.append(self._ground(case, about))
             yield case
 
-    def present(self, base: FuzzCase, change: Change) -> Any:
+    def present(self, base: FuzzCase, change: ValueChange) -> Any:
         """What stands where the change would be made; None where nothing does."""
         if not change.entity:
             return base.arguments.get(change.field)
         row = base.environment.state.get(change.entity, change.key)
         return None if row is None else row.get(change.field)
 
-    def made(self, base: FuzzCase, changes: Sequence[Change]) -> Iterator[FuzzCase]:
+    def made(self, base: FuzzCase, changes: Sequence[ValueChange]) -> Iterator[FuzzCase]:
         """The case with these changes; none where they are not allowed."""
         environment, arguments = base.environment.snapshot(), base.arguments
         touched: dict[tuple[str, str], None] = {}
@@ -129,10 +129,12 @@ class StateMaker:
     def twins(self, base: FuzzCase, entity: str, field: str) -> Iterator[FuzzCase]:
         """For each of the first rows, the case with one more that differs from it in the field
         alone: an order by it shows."""
-        rows = base.environment.rows(entity)
+        shown, key = set(texts_in(base.result.observation)), self.domain.entities[entity].key
+        rows = sorted(base.environment.rows(entity), key=lambda row: row[key] not in shown)
         values = list(dict.fromkeys(row[field] for row in rows))[:_FIRST_ROWS]
         for row in rows[:_FIRST_ROWS]:
-            for value in [value for value in values if value != row[field]][:2]:
+            others = [value for value in values if value != row[field]][:2]
+            for value in [*others, *neighbours_of(row[field])]:
                 environment = base.environment.snapshot()
                 twin = {**row, field: value}
                 made = self._copy(entity, twin, environment.state, 1)
@@ -140,6 +142,25 @@ class StateMaker:
                 case = self._called(environment, base.arguments, touched) if made else None
                 if case is not None:
                     yield case
+
+    def flips(self, bases: Sequence[FuzzCase], about: Collection[str]) -> Iterator[FuzzCase]:
+        """Each base with one truth, one member of an enum or one null exchanged, in turn."""
+        for base in bases:
+            for slot in dict.fromkeys(self._ground(base, about).slots):
+                if slot.entity and not slot.field:
+                    continue
+                name = slot.field or slot.key
+                if slot.entity:
+                    spec: FieldSpec | ParamSpec = self.domain.entities[slot.entity].fields[name]
+                else:
+                    spec = self.program.spec.params[name]
+                change = ValueChange(slot.entity, slot.key, name, None)
+                values = [True, False] if spec.type == "boolean" else list(spec.values)
+                values += [None] if spec.optional and slot.entity else []
+                old = self.present(base, change)
+                for value in values:
+                    if value != old:
+                        yield from self.made(base, [change._replace(value=value)])
 
     def _one_of(self, grounds: Sequence[_Ground]) -> _Ground:
         good = [g for g in grounds if not g.case.result.is_error]
@@ -229,9 +250,9 @@ class StateMaker:
         if not slot.field:
             return bool(self._copy(slot.entity, row, call.state, self.rng.choice(self.copies)))
         value = self.values.choice(spec.fields[slot.field], slot.field, call, null=True)
-        return self._store(call.state, Change(*slot, value))
+        return self._store(call.state, ValueChange(*slot, value))
 
-    def _store(self, state: State, change: Change) -> bool:
+    def _store(self, state: State, change: ValueChange) -> bool:
         """False for a value that the field does not take, or a row that is not there."""
         entity, key, field, value = change
         row, spec = state.get(entity, key), self.domain.entities[entity]

@@ -23,7 +23,7 @@ _FAR = 4000
 """Days beyond which no condition looks."""
 _SOONEST, _LATEST = "0100-01-01", "9900-01-01"
 
-Spec = FieldSpec | ParamSpec
+_ValueSpec = FieldSpec | ParamSpec
 
 
 class NearCall(NamedTuple):
@@ -41,7 +41,7 @@ class NearValues:
     def __init__(self, domain: Domain, constants: Sequence[Any], rng: Random) -> None:
         self.domain, self.constants, self.rng = domain, constants, rng
 
-    def choice(self, spec: Spec, name: str, call: NearCall, *, null: bool) -> Any:
+    def choice(self, spec: _ValueSpec, name: str, call: NearCall, *, null: bool) -> Any:
         """One value for a field or a parameter of the name; None also where there is none."""
         if null and spec.optional and self.rng.random() < 0.2:
             return None
@@ -73,7 +73,7 @@ class NearValues:
             texts += [value for value in ids_in(row.get(name)) if isinstance(value, str)]
         return [*texts, *(word for text in texts for word in text.split()[1:]), "zzzz"]
 
-    def _number(self, spec: Spec, call: NearCall) -> Any:
+    def _number(self, spec: _ValueSpec, call: NearCall) -> Any:
         """A number that stands somewhere, or is computed from two that do, or next to it."""
         own = [*numbers_in(self.constants), *numbers_in(call.arguments), 0]
         own += [bound for bound in (spec.min, spec.max) if bound is not None]
@@ -107,6 +107,17 @@ class NearValues:
             return (moment + timedelta(days=gap)).date().isoformat()
         moved = timedelta(days=gap) if self.rng.random() < 0.6 else timedelta(minutes=gap)
         return (moment + moved).isoformat()
+
+
+def neighbours_of(value: Any) -> list[Any]:
+    """The number next to it on either side; of a date-time the minute."""
+    if type(value) in (int, float):
+        return [value + 1, value - 1]
+    moment = moment_of(value) if isinstance(value, str) else None
+    if moment is None or len(value) == 10:
+        return []
+    minute = timedelta(minutes=1)
+    return [(moment + minute).isoformat(), (moment - minute).isoformat()]
 
 
 def _leaves(value: Any) -> Iterator[Any]:

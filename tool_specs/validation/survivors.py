@@ -7,6 +7,7 @@ that an author can act upon, with the number of cases in which it made no differ
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
@@ -18,18 +19,21 @@ from tool_specs.language.expressions import Access, Literal, parse, walk
 from tool_specs.language.statements import ForEach, Read
 from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import Change, StateMaker
+from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.mutation.compiling import compiled_place
-from tool_specs.validation.mutation.mutants import Place, expressions_of, places_of
+from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
 
 NUM_GENERAL, NUM_AIMED = 60, 300
 """Made cases: about all that the tool mentions, and about what the survivors mention."""
 
+MAX_FLIPPED = 24
+"""Cases of different outcomes whose truths and members of enums are exchanged one by one."""
+
 
 class Examined(NamedTuple):
     num_mutants: int
-    survivors: tuple[Place, ...]
-    unexamined: tuple[Place, ...]
+    survivors: tuple[MutantPlace, ...]
+    unexamined: tuple[MutantPlace, ...]
     """Places of which no mutant compiles."""
     cases: tuple[FuzzCase, ...]
     """All that the survivors were run on."""
@@ -44,8 +48,8 @@ def examined(
 ) -> Examined:
     """`seen`: cases that fuzzing kept; `further`: more calls from the seed."""
     entities = Entities.of(domain.file)
-    alive: list[tuple[Place, Domain]] = []
-    unexamined: list[Place] = []
+    alive: list[tuple[MutantPlace, Domain]] = []
+    unexamined: list[MutantPlace] = []
     places = list(places_of(program.spec, domain.file))
     for place in places:
         mutated = compiled_place(program, place, entities)
@@ -68,7 +72,7 @@ def _more(
     cases: Sequence[FuzzCase],
     further: Iterator[FuzzCase],
     maker: StateMaker,
-    alive: list[tuple[Place, Domain]],
+    alive: list[tuple[MutantPlace, Domain]],
 ) -> Iterator[FuzzCase]:
     """As long as mutants are alive."""
     kept = list(cases)
@@ -87,17 +91,24 @@ def _more(
         kept.append(case)
         yield case
     about = _mentioned([place for place, _ in alive])
-    for case in maker.cases(kept, NUM_AIMED, about) if alive else ():
+    different = list({_kind(case): case for case in kept}.values())[-MAX_FLIPPED:]
+    flips = islice(maker.flips(different, about), NUM_AIMED)
+    for case in chain(flips, maker.cases(kept, NUM_AIMED, about)) if alive else ():
         if not alive:
             return
         yield case
+
+
+def _kind(case: FuzzCase) -> tuple[Any, ...]:
+    result = case.result
+    return result.error_code, result.statement, len(result.diff), len(str(result.observation))
 
 
 def _directed(
     program: Program,
     cases: Sequence[FuzzCase],
     maker: StateMaker,
-    alive: list[tuple[Place, Domain]],
+    alive: list[tuple[MutantPlace, Domain]],
 ) -> Iterator[FuzzCase]:
     """On the edges of the comparisons where mutants are alive, and with pages that are full."""
     seen = list(cases)
@@ -107,7 +118,7 @@ def _directed(
             yield from edges_of(program, index, maker, seen)
     for name in sorted(program.hints.cursors):  # never drawn: only an earlier page gives one
         for base in [case for case in seen if not case.result.is_error][:4]:
-            yield from maker.made(base, [Change("", "", name, "1")])
+            yield from maker.made(base, [ValueChange("", "", name, "1")])
     for place, _ in list(alive):
         statement = program.spec.semantics[place.statement]
         if place.reason == "dead_limit" and isinstance(statement, Read):
@@ -128,7 +139,7 @@ def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iter
         yield from maker.with_copies(base, read.entity, num_copies)
 
 
-def _mentioned(places: Sequence[Place]) -> frozenset[str]:
+def _mentioned(places: Sequence[MutantPlace]) -> frozenset[str]:
     """Names of fields and parameters in the statements of these places, as they are and as the
     mutants have them, and in the conditions before them."""
     found: set[str] = set()
@@ -154,7 +165,7 @@ def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
     return frozenset(node.field for node in nodes if isinstance(node, Access))
 
 
-def _tells(changed: Domain, place: Place, program: Program, case: FuzzCase) -> bool:
+def _tells(changed: Domain, place: MutantPlace, program: Program, case: FuzzCase) -> bool:
     """Whether the call ends otherwise for the mutant: another answer, or another state."""
     failed = case.result.statement
     if failed is not None and failed < place.statement and not _loops(program):

@@ -6,6 +6,7 @@ run on the cases that fuzzing found: one that nothing tells from the tool shows 
 nothing.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -113,12 +114,12 @@ def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -
         report.defect("never_succeeds", f"never succeeded in {report.calls} calls ({seen})")
     elif not report.read_only and not report.writes:
         report.defect("changes_nothing", f"changed nothing in {report.successes} successful calls")
-    elif report.read_only and not _depends_on_state(fuzzer.domain, report):
-        report.defect("one_answer", "its answer does not depend on the state")
     if not report.cases:
         return
     rng = rng_of(fuzzer.domain.name, f"made_states:{report.name}")
     maker = StateMaker(fuzzer.domain, program, rng)
+    if report.read_only and report.successes and not _depends_on_state(fuzzer, report, maker):
+        report.defect("one_answer", "its answer does not depend on the state")
     for index, code in _unreached(fuzzer, report, maker):
         words = f"semantics[{index}] {code} never happened in {report.calls} calls"
         report.defect("error_not_reached", words)
@@ -127,21 +128,31 @@ def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -
             report.defect(*defect)
 
 
-def _depends_on_state(domain: Domain, report: ToolReport) -> bool:
-    """Whether answers differ, and the same arguments give another one in another state: where
-    rows have exchanged their values, or where every second row is missing."""
-    if len(report.answers) < 2:
-        return False
+def _depends_on_state(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> bool:
+    """Whether the same arguments give another answer in another state: where rows have exchanged
+    their values, where every second row is missing, or in a made one."""
+    domain = fuzzer.domain
     others = (
         _with_values_moved_on(DomainEnvironment.of(domain)),
         _with_gaps(DomainEnvironment.of(domain)),
     )
-    return any(
+    good = [case for case in report.cases if not case.result.is_error]
+    if len(report.answers) > 1 and any(
         other.snapshot().call(report.name, case.arguments).observation != case.result.observation
-        for case in report.cases
-        if not case.result.is_error
+        for case in good
         for other in others
+    ):
+        return True
+    answers = {_shown(case.arguments): case.result.observation for case in good}
+    return any(
+        answers.get(_shown(case.arguments), case.result.observation) != case.result.observation
+        for case in maker.cases(good, SEARCH_CALLS)
+        if not case.result.is_error
     )
+
+
+def _shown(arguments: dict[str, Any]) -> str:
+    return json.dumps(arguments, sort_keys=True)
 
 
 def _with_values_moved_on(environment: DomainEnvironment) -> DomainEnvironment:

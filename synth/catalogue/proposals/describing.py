@@ -68,12 +68,14 @@ class BrokenPromise(NamedTuple):
         return f"description: {self.quote!r} is promised and not done: {self.missing}"
 
 
-class Judged(NamedTuple):
+class JudgedDescription(NamedTuple):
     answered: bool
     broken: tuple[BrokenPromise, ...]
 
 
-async def judged(llm: LLM, item: str, step: str, specs: Sequence[ToolSpec]) -> dict[str, Judged]:
+async def judged(
+    llm: LLM, item: str, step: str, specs: Sequence[ToolSpec]
+) -> dict[str, JudgedDescription]:
     """By name, in one request. Without an answer of use, no tool is refused for it."""
     tools = [_shown(spec) for spec in specs]
     messages = render(PROMPT, tools=tools).messages
@@ -82,10 +84,12 @@ async def judged(llm: LLM, item: str, step: str, specs: Sequence[ToolSpec]) -> d
             "judge", messages, item=item, step=step, name="promises", schema=PROMISES
         )
     except ItemError:
-        return {spec.name: Judged(False, ()) for spec in specs}
+        return {spec.name: JudgedDescription(False, ()) for spec in specs}
     said = {entry["name"]: entry["broken"] for entry in answer["tools"]}
     return {
-        spec.name: Judged(spec.name in said, tuple(_standing(spec, said.get(spec.name, ()))))
+        spec.name: JudgedDescription(
+            spec.name in said, tuple(_standing(spec, said.get(spec.name, ())))
+        )
         for spec in specs
     }
 

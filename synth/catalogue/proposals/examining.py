@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.proposals.describing import Judged, hints_of
+from synth.catalogue.proposals.describing import JudgedDescription, hints_of
 from synth.catalogue.proposals.screening import Screen, ToolFingerprint
 from synth.catalogue.proposals.wire import ProposalWire, WireError, spec_of
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
@@ -92,7 +92,7 @@ def examine(job: ExaminationJob) -> list[ProposalFinding]:
     return [findings[draft.number] for draft in job.drafts]
 
 
-def with_judged(finding: ProposalFinding, answer: Judged) -> ProposalFinding:
+def with_judged(finding: ProposalFinding, answer: JudgedDescription) -> ProposalFinding:
     """The finding of an accepted tool once the judge has read its description."""
     assert finding.row is not None, "only accepted tools are shown to the judge"
     if answer.broken:

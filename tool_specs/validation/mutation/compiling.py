@@ -12,10 +12,10 @@ from tool_specs.language.evaluation import STATE, Env, Typed
 from tool_specs.language.schemas import SchemaError
 from tool_specs.language.statements import AnyStatement, ForEach, Read, Statement
 from tool_specs.language.types import ANY
-from tool_specs.validation.mutation.mutants import Mutant, Place
+from tool_specs.validation.mutation.mutants import Mutant, MutantPlace
 
 
-def compiled_place(original: Program, place: Place, entities: Entities) -> Program | None:
+def compiled_place(original: Program, place: MutantPlace, entities: Entities) -> Program | None:
     """The first mutant of the place that compiles; None where none does."""
     for mutant in place.mutants:
         if (program := compiled_mutant(original, mutant, entities)) is not None:

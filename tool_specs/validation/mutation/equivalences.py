@@ -2,11 +2,16 @@
 
 - a conversion of what has the type already: the day of a date, a whole number rounded;
 - the day of a date-time that `days_between` takes itself, or whose text decides the comparison;
+- a fallback for null that refuses as null does;
 - a test against null beside a comparison that does not hold for null, joined by `and`;
 - a test for null beside a difference that holds for null, joined by `or`.
 
 What a limit settles, and the order of keys, is with the statement (`mutants.py`).
 """
+
+import operator
+from collections.abc import Callable
+from typing import Any
 
 from tool_specs.language.expressions import Access, Binary, Call, Literal, Node, Unary, terms, walk
 from tool_specs.validation.mutation.trees import Site, TreePath
@@ -32,6 +37,27 @@ def implied_sides(site: Site, known: Vocabulary) -> list[TreePath]:
         for name, part, rest in sides
         if _is_said_by(part, site) or _is_said_again(part, rest, node, known)
     ]
+
+
+def is_refusing_fallback(site: Site) -> bool:
+    """Whether the site is `coalesce(x, c)` compared with a constant that `c` does not meet: null
+    does not meet it either, so that the comparison is the same without the fallback."""
+    match site.node, site.above[:1]:
+        case (
+            Call(function="coalesce", arguments=(_, Literal(value=fallback))) as node,
+            (Binary(operator=sign, left=left, right=Literal(value=bound)),),
+        ) if left is node and sign in _ORDERS:
+            kinds = {type(fallback), type(bound)}
+            return kinds <= {int, float} and not _ORDERS[sign](fallback, bound)
+    return False
+
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def changes_nothing(node: Call, known: Vocabulary) -> bool:

@@ -14,10 +14,12 @@ from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Unary,
     show,
 )
@@ -26,6 +28,7 @@ from tool_specs.validation.mutation.equivalences import (
     changes_nothing,
     implied_sides,
     is_idle_conversion,
+    is_refusing_fallback,
 )
 from tool_specs.validation.mutation.trees import Site, TreePath, sites_of
 from tool_specs.validation.mutation.vocabulary import Vocabulary
@@ -40,7 +43,7 @@ _NAMING = frozenset({"lookup", "pick"})
 """Functions whose texts are names of entities and fields, which are no constants."""
 
 
-class Exchange(NamedTuple):
+class NodeExchange(NamedTuple):
     path: TreePath
     words: str
     alternatives: tuple[Node, ...]
@@ -48,7 +51,7 @@ class Exchange(NamedTuple):
     grave: bool
 
 
-def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[Exchange]:
+def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[NodeExchange]:
     """Of every node of the tree. `condition`: the whole is one, as of a require or a filter."""
     needless: list[TreePath] = []
     for site in sites_of(tree):
@@ -62,7 +65,7 @@ def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[
         for words, alternatives, grave in maker(site, known, settled):
             fitting = tuple(node for node in alternatives if node != site.node)
             if fitting:
-                yield Exchange(site.path, words, fitting, grave)
+                yield NodeExchange(site.path, words, fitting, grave)
 
 
 _Made = Iterator[tuple[str, tuple[Node, ...], bool]]
@@ -77,6 +80,8 @@ def _is_settled(site: Site, *, condition: bool) -> bool:
             return True
         case Call(function="if", arguments=(first, *_)):
             return first is site.node
+        case Each(condition=kept):
+            return kept is site.node
     return False
 
 
@@ -142,13 +147,13 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
     if node.function == "now":
         later = Call("add_days", (node, Literal(1)))
         yield "a day later", (later,), False
-    elif not items:
-        return
     elif node.function == "if" and len(items) == 3:
         yield f"without its case {show(items[1])!r}", (items[2],), True
         yield f"without its case {show(items[2])!r}", (items[1],), True
     elif node.function in _DROPPING and len(items) > 1:
         for i, item in enumerate(items):
+            if i and is_refusing_fallback(site):
+                continue
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
@@ -156,11 +161,11 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
         return  # proved, and no lie about anything
     elif node.function in _ROWS and any(map(_reads_of, site.above[:1])):
         return  # examined with what is read of it
-    elif node.function == "pick" and items:
-        yield _without(node), (items[0], *_CONSTANTS), True
+    elif node.function == "pick":
+        yield _without(node), (*items[:1], *_CONSTANTS), True
     else:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
-        own = items[1:] if node.function in _NAMING else items[:1]
+        own = items[node.function in _NAMING :][:1]
         yield f"without {node.function}()", (*own, *_CONSTANTS), False
 
 
@@ -206,6 +211,19 @@ def _list(site: Site, known: Vocabulary, settled: bool) -> _Made:
         yield f"{_without(item)} in the list", (replace(node, items=rest),), True
 
 
+def _each(site: Site, known: Vocabulary, settled: bool) -> _Made:
+    node = site.node
+    assert isinstance(node, Each)
+    yield _without(node), (ListOf(()), *_CONSTANTS), True
+    if node.condition is not None:
+        yield f"without its 'if {show(node.condition)}'", (replace(node, condition=None),), True
+
+
+def _record(site: Site, known: Vocabulary, settled: bool) -> _Made:
+    """Nothing of its own: the values of its members are places."""
+    return iter(())
+
+
 def _literal(site: Site, known: Vocabulary, settled: bool) -> _Made:
     node, above = site.node, site.above[:1]
     assert isinstance(node, Literal)
@@ -233,6 +251,8 @@ MAKERS: Mapping[type[Node], Callable[[Site, Vocabulary, bool], _Made]] = {
     Access: _access,
     Name: _name,
     ListOf: _list,
+    Each: _each,
+    Record: _record,
     Literal: _literal,
 }
 """By class of node."""

@@ -61,7 +61,7 @@ class Mutant:
     """Loops that run over nothing, and reads that find no rows."""
 
 
-class Place(NamedTuple):
+class MutantPlace(NamedTuple):
     statement: int
     """Index of the statement, the first of two."""
     words: str
@@ -73,7 +73,7 @@ class Place(NamedTuple):
     mutants: tuple[Mutant, ...]
 
 
-def places_of(spec: ToolSpec, file: DomainFile) -> Iterator[Place]:
+def places_of(spec: ToolSpec, file: DomainFile) -> Iterator[MutantPlace]:
     """Every place of the tool, in the order of its statements, then pairs of them."""
     maker = _Maker(spec, file)
     known = Vocabulary.of(spec, file, maker.rows)
@@ -120,7 +120,7 @@ class _Maker:
 
     def of_expression(
         self, index: int, path: tuple[str, ...], text: str, known: Vocabulary
-    ) -> Iterator[Place]:
+    ) -> Iterator[MutantPlace]:
         statement = self.spec.semantics[index]
         condition = (type(statement), path[0]) in CONDITIONS
         try:
@@ -129,6 +129,8 @@ class _Maker:
             return  # an expression that does not parse never compiled
         if path[0] == "limit" and isinstance(statement, Read) and self.settles(index, tree):
             return
+        if isinstance(statement, ForEach) and not self.reads(index, statement.bind):
+            return  # how often the body runs is examined with the loop; what with, nobody sees
         place = f"semantics[{index}].{'.'.join(path)}"
         reason = _REASONS.get(path[0], "dead_term")
         for exchange in exchanges_of(tree, known, condition=condition):
@@ -139,7 +141,10 @@ class _Maker:
                 changes = {path[0]: _with_text(member, path[1:], changed)}
                 mutants.append(self.with_statement(index, changes))
             words = f"{place} {exchange.words}"
-            yield Place(index, words, reason, exchange.grave, tuple(mutants))
+            yield MutantPlace(index, words, reason, exchange.grave, tuple(mutants))
+
+    def reads(self, index: int, name: str) -> bool:
+        return _is_used(self.spec, index, name)
 
     def settles(self, index: int, limit: Node) -> bool:
         """Whether another limit does the same (proved): the read gives no more rows anyway, or
@@ -173,13 +178,13 @@ class _Maker:
         below = list(enumerate(self.spec.semantics))[index + 1 :]
         return [i for i, _ in body_of(loop, below)]
 
-    def pairs(self) -> Iterator[Place]:
+    def pairs(self) -> Iterator[MutantPlace]:
         """Two statements that write, which may undo each other: both without their effect."""
         writing = [i for i, s in enumerate(self.spec.semantics) if s.op in WRITING_OPS]
         for one, other in list(combinations(writing, 2))[:MAX_PAIRS]:
             names = " and ".join(f"semantics[{i}] ({_told(self.spec, i)})" for i in (one, other))
             mutant = self.detached(one, other)
-            yield Place(one, f"without {names} together", "dead_statement", True, (mutant,))
+            yield MutantPlace(one, f"without {names} together", "dead_statement", True, (mutant,))
 
 
 def _told(spec: ToolSpec, index: int) -> str:
@@ -191,24 +196,24 @@ def _told(spec: ToolSpec, index: int) -> str:
     return statement.op
 
 
-def _gone(maker: _Maker, index: int, *mutants: Mutant) -> Place:
+def _gone(maker: _Maker, index: int, *mutants: Mutant) -> MutantPlace:
     words = f"without semantics[{index}] ({_told(maker.spec, index)})"
-    return Place(index, words, "dead_statement", True, mutants)
+    return MutantPlace(index, words, "dead_statement", True, mutants)
 
 
-def _of_require(maker: _Maker, index: int, statement: Require) -> Iterator[Place]:
+def _of_require(maker: _Maker, index: int, statement: Require) -> Iterator[MutantPlace]:
     words = f"without semantics[{index}] (require {statement.error})"
     true = maker.with_statement(index, {"that": "true"})  # alone in a loop it cannot be taken out
-    yield Place(index, words, "dead_statement", True, (true,))
+    yield MutantPlace(index, words, "dead_statement", True, (true,))
 
 
-def _of_write(maker: _Maker, index: int, statement: Statement) -> Iterator[Place]:
+def _of_write(maker: _Maker, index: int, statement: Statement) -> Iterator[MutantPlace]:
     yield _gone(maker, index, maker.detached(index))
     if isinstance(statement, Create | Update):
         yield from _of_sets(maker, index, statement)
 
 
-def _of_sets(maker: _Maker, index: int, statement: Create | Update) -> Iterator[Place]:
+def _of_sets(maker: _Maker, index: int, statement: Create | Update) -> Iterator[MutantPlace]:
     """Each entry left out, and the values of each two fields of one kind exchanged."""
     place, values = f"semantics[{index}].set", statement.set
     for field in values if len(values) > 1 else ():
@@ -222,12 +227,12 @@ def _of_sets(maker: _Maker, index: int, statement: Create | Update) -> Iterator[
                 if show(other) != values[field]
             ]
         words = f"without {place}.{field}"
-        yield Place(index, words, "dead_statement", True, tuple(mutants))
+        yield MutantPlace(index, words, "dead_statement", True, tuple(mutants))
     for one, other in _pairs(values, maker.file, _entity_of(maker, statement)):
         swapped = {**values, one: values[other], other: values[one]}
         words = f"with {place}.{one} and {other} exchanged"
         mutant = maker.with_statement(index, {"set": swapped})
-        yield Place(index, words, "dead_field", True, (mutant,))
+        yield MutantPlace(index, words, "dead_field", True, (mutant,))
 
 
 def _other_values(field: FieldSpec | None) -> list[Node]:
@@ -258,7 +263,7 @@ def _pairs(
             yield one, other
 
 
-def _of_read(maker: _Maker, index: int, statement: Read) -> Iterator[Place]:
+def _of_read(maker: _Maker, index: int, statement: Read) -> Iterator[MutantPlace]:
     if statement.key is not None:
         # what rests on the row is examined where it stands; a row that nothing uses can go
         if not _is_used(maker.spec, index, statement.bind):
@@ -269,7 +274,7 @@ def _of_read(maker: _Maker, index: int, statement: Read) -> Iterator[Place]:
         words = f"semantics[{index}].where without {statement.where!r}"
         mutant = maker.with_statement(index, {"where": "true"})
         if " and " not in statement.where:  # else term by term
-            yield Place(index, words, "dead_filter", True, (mutant,))
+            yield MutantPlace(index, words, "dead_filter", True, (mutant,))
     entity = maker.file.entities.get(statement.entity)
     for i, key in enumerate(statement.order_by):
         rest = statement.order_by[:i] + statement.order_by[i + 1 :]
@@ -281,12 +286,12 @@ def _of_read(maker: _Maker, index: int, statement: Read) -> Iterator[Place]:
         for words, keys in changes:
             mutant = maker.with_statement(index, {"order_by": keys})
             place = f"semantics[{index}].order_by {words}"
-            yield Place(index, place, "dead_order", turned not in keys, (mutant,))
+            yield MutantPlace(index, place, "dead_order", turned not in keys, (mutant,))
     for name in ("limit", "cursor"):
         if getattr(statement, name) is not None and not _only_first(maker.spec, index, statement):
             mutant = maker.with_statement(index, {name: None})
             words = f"semantics[{index}] without its {name}"
-            yield Place(index, words, "dead_limit", False, (mutant,))
+            yield MutantPlace(index, words, "dead_limit", False, (mutant,))
 
 
 def _only_first(spec: ToolSpec, index: int, read: Read) -> bool:
@@ -311,24 +316,26 @@ _FIRST_ONLY = frozenset({"first", "exists"})
 def _is_used(spec: ToolSpec, index: int, name: str) -> bool:
     """Whether a later statement mentions the binding."""
     later = spec.semantics[index + 1 :]
-    texts = " ".join(str(s.model_dump(by_alias=True, exclude_defaults=True)) for s in later)
+    texts = " ".join(
+        str(s.model_dump(by_alias=True, exclude_defaults=True, exclude={"inside"})) for s in later
+    )
     return name in texts.replace("'", " ").replace(".", " ").replace("(", " ").split()
 
 
-def _of_loop(maker: _Maker, index: int, statement: ForEach) -> Iterator[Place]:
+def _of_loop(maker: _Maker, index: int, statement: ForEach) -> Iterator[MutantPlace]:
     writes = any(maker.spec.semantics[i].op in WRITING_OPS for i in maker.body(index))
     empty = maker.emptied(index)
     yield _gone(maker, index, maker.detached(index) if writes else empty)
 
 
-def _of_when(maker: _Maker, index: int, statement: When) -> Iterator[Place]:
+def _of_when(maker: _Maker, index: int, statement: When) -> Iterator[MutantPlace]:
     yield _gone(maker, index, maker.with_statement(index, {"that": "false"}))
     words = f"semantics[{index}].that without {statement.that!r}"
     mutant = maker.with_statement(index, {"that": "true"})
-    yield Place(index, words, "dead_term", True, (mutant,))
+    yield MutantPlace(index, words, "dead_term", True, (mutant,))
 
 
-def _of_value(maker: _Maker, index: int, statement: Let | Return) -> Iterator[Place]:
+def _of_value(maker: _Maker, index: int, statement: Let | Return) -> Iterator[MutantPlace]:
     """Nothing but its expressions: what a tool gives a name or answers, it has to read."""
     return iter(())
 
@@ -338,7 +345,7 @@ CONDITIONS = {(Require, "that"), (Read, "where"), (When, "that")}
 
 _REASONS = {"where": "dead_filter", "limit": "dead_limit", "value": "dead_field"}
 
-STATEMENTS: Mapping[type[Statement], Callable[[_Maker, int, Any], Iterator[Place]]] = {
+STATEMENTS: Mapping[type[Statement], Callable[[_Maker, int, Any], Iterator[MutantPlace]]] = {
     Require: _of_require,
     Create: _of_write,
     Update: _of_write,

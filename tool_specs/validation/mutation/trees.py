@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from tool_specs.language.expressions import Node
 
-Step = tuple[str, int | None]
+TreeStep = tuple[str, int | None]
 """A field, and the place in it where it holds several nodes."""
 
-TreePath = tuple[Step, ...]
+TreePath = tuple[TreeStep, ...]
 
 
 class Site(NamedTuple):
@@ -31,7 +31,7 @@ def _field_names(kind: type[Node]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name != "position")
 
 
-def steps_of(node: Node) -> Iterator[tuple[Step, Node]]:
+def steps_of(node: Node) -> Iterator[tuple[TreeStep, Node]]:
     """The children, each with the step that leads to it."""
     for name in _field_names(type(node)):
         value = getattr(node, name)

@@ -10,7 +10,7 @@ import pytest
 from records.model_names import OFFLINE_MODEL
 from synth.catalogue.evolution.batch import base_of
 from synth.catalogue.evolution.config import EvolveConfig
-from synth.catalogue.proposals.describing import BrokenPromise, Judged, hints_of, judged
+from synth.catalogue.proposals.describing import BrokenPromise, JudgedDescription, hints_of, judged
 from synth.catalogue.proposals.wire import spec_of
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from tests.synth.catalogue.evolution.boats import (
@@ -42,7 +42,7 @@ class Scripted:
         return self.answer
 
 
-def answer_of(llm: Scripted) -> Judged:
+def answer_of(llm: Scripted) -> JudgedDescription:
     found = asyncio.run(judged(llm, "item", "describe", [SPEC]))  # type: ignore[arg-type]
     return found[SPEC.name]
 
@@ -54,17 +54,19 @@ def said(*quotes: str) -> dict[str, Any]:
 
 def test_a_quote_that_stands_in_the_description_refuses() -> None:
     found = answer_of(Scripted(said("tell its  Skipper.")))
-    assert found == Judged(True, (BrokenPromise("tell its Skipper.", "Nobody is told."),))
+    assert found == JudgedDescription(
+        True, (BrokenPromise("tell its Skipper.", "Nobody is told."),)
+    )
     assert "'tell its Skipper.' is promised and not done" in found.broken[0].words
 
 
 @pytest.mark.parametrize("quote", ["tell the skipper", "skipper", "", "write it down"])
 def test_a_quote_that_does_not_stand_there_refuses_nothing(quote: str) -> None:
-    assert answer_of(Scripted(said(quote))) == Judged(True, ())
+    assert answer_of(Scripted(said(quote))) == JudgedDescription(True, ())
 
 
 def test_a_tool_that_the_judge_leaves_out_is_not_refused_and_told_apart() -> None:
-    assert answer_of(Scripted({"tools": []})) == Judged(False, ())
+    assert answer_of(Scripted({"tools": []})) == JudgedDescription(False, ())
 
 
 def test_the_judge_reads_the_program_and_no_more_than_that() -> None:

@@ -18,7 +18,12 @@ from tool_specs.language.expressions import Node, parse, show, walk
 from tool_specs.language.statements import AnyStatement, Statement
 from tool_specs.validation.mutation.compiling import compiled_place
 from tool_specs.validation.mutation.exchanges import MAKERS
-from tool_specs.validation.mutation.mutants import STATEMENTS, Place, expressions_of, places_of
+from tool_specs.validation.mutation.mutants import (
+    STATEMENTS,
+    MutantPlace,
+    expressions_of,
+    places_of,
+)
 from tool_specs.validation.mutation.trees import sites_of, with_node
 
 BOAT = {"op": "read", "entity": "boat", "key": "args.boat_id", "as": "boat"}
@@ -185,7 +190,7 @@ def test_what_is_not_proved_stays_a_place(boats: Domain, that: str, kept: str) -
     assert any(kept in place.words for place in places_with(boats, that))
 
 
-def places_with(boats: Domain, that: str) -> list[Place]:
+def places_with(boats: Domain, that: str) -> list[MutantPlace]:
     spec = spec_of(
         BOAT,
         {"op": "read", "entity": "trip", "key": "args.trip_id", "as": "trip"},
