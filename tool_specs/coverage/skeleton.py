@@ -202,7 +202,8 @@ class _Shape:
                 return ["list", *(self.node(item) for item in items)]
             case Each(name=name):
                 return self.each(node, name)
-            case Record(members=members):
+            case Record(names=names, values=values):
+                members = zip(names, values, strict=True)
                 shown = [[name if self.named else "member", self.node(v)] for name, v in members]
                 return ["record", *sorted(shown, key=repr)]
             case Unary(operator=operator, operand=operand):

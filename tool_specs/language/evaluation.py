@@ -58,6 +58,9 @@ _ELEMENT = -1
 """Where the element of `[.. for x in ..]` stands: on top, so that no scope has to keep a slot for
 it, and there is one at a time."""
 
+_CHARACTERS_A_STEP = 100
+"""Of the texts of a list that is made of another."""
+
 MOST_ELEMENTS = 1000
 """Of a list that another is made of."""
 
@@ -87,8 +90,9 @@ def compile_expression(node: Node, scope: Scope) -> Typed:
             return Typed(lambda env: [run(env) for run in runs], list_of(of))
         case Each():
             return _each(node, scope)
-        case Record(members=members):
-            named = [(name, compile_expression(value, scope)) for name, value in members]
+        case Record(names=names, values=parts):
+            compiled = [compile_expression(part, scope) for part in parts]
+            named = list(zip(names, compiled, strict=True))
             type_ = Type("object", fields={name: part.type for name, part in named})
             pairs = [(name, part.run) for name, part in named]
             return Typed(lambda env: {name: run(env) for name, run in pairs}, type_)
@@ -265,8 +269,11 @@ def _each(node: Each, scope: Scope) -> Typed:
                     made.append(make(env))
         finally:
             env.pop()
+        if holds_text:  # else a loop over such lists could fill the memory within its steps
+            spend(env, values.num_characters(made) // _CHARACTERS_A_STEP)
         return made
 
+    holds_text = item.type.kind in TEXT_KINDS | {"object", "list", "any"}
     return Typed(run, list_of(item.type))
 
 

@@ -87,7 +87,8 @@ class Each(Node):
 class Record(Node):
     """`{name: value, ...}`."""
 
-    members: tuple[tuple[str, Node], ...]
+    names: tuple[str, ...]
+    values: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,8 @@ class _Parser:
         if self.take("["):
             return self.nested(lambda: self.listed(token.position))
         if self.take("{"):
-            return Record(self.nested(self.members), position=token.position)
+            named = self.nested(self.members)
+            return Record(tuple(named), tuple(named.values()), position=token.position)
         if self.take("("):
             inner = self.nested(self.disjunction)
             self.expect(")", "the expression in parentheses")
@@ -241,7 +243,7 @@ class _Parser:
         self.expect("]", "the list that the items are made of")
         return Each(first, name, source, condition, position=position)
 
-    def members(self) -> tuple[tuple[str, Node], ...]:
+    def members(self) -> dict[str, Node]:
         found: dict[str, Node] = {}
         while True:
             position = self.token.position
@@ -252,7 +254,7 @@ class _Parser:
             found[name] = self.disjunction()
             if not self.take(","):
                 self.expect("}", "the last member")
-                return tuple(found.items())
+                return found
 
     def member_name(self) -> str:
         """As it is, or in quotes, as JSON has it."""
@@ -337,7 +339,8 @@ def _show(node: Node, outer: int) -> str:
         case Each(item=item, name=name, source=source, condition=condition):
             rest = "" if condition is None else f" if {_show(condition, 0)}"
             return f"[{_show(item, 0)} for {name} in {_show(source, 0)}{rest}]"
-        case Record(members=members):
+        case Record(names=names, values=values):
+            members = zip(names, values, strict=True)
             return "{" + ", ".join(f"{name}: {_show(value, 0)}" for name, value in members) + "}"
         case Unary(operator="not", operand=operand):
             text, strength = f"not {_show(operand, 3)}", 3
@@ -375,8 +378,8 @@ def children_of(node: Node) -> tuple[Node, ...]:
             return items
         case Each(item=item, source=source, condition=condition):
             return (source, item) if condition is None else (source, item, condition)
-        case Record(members=members):
-            return tuple(value for _, value in members)
+        case Record(values=values):
+            return values
         case Unary(operand=operand):
             return (operand,)
         case Binary(left=left, right=right):
@@ -398,9 +401,8 @@ def rebuilt(node: Node, children: Sequence[Node]) -> Node:
         case Each():
             source, item, *rest = children
             return replace(node, source=source, item=item, condition=rest[0] if rest else None)
-        case Record(members=members):
-            named = zip(members, children, strict=True)
-            return replace(node, members=tuple((name, child) for (name, _), child in named))
+        case Record():
+            return replace(node, values=tuple(children))
         case Unary():
             return replace(node, operand=children[0])
         case Binary():

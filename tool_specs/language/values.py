@@ -5,7 +5,7 @@ field access, date functions and `round` pass null on; sum, min and max skip it;
 it. Booleans are not numbers: `true == 1` is false.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -235,6 +235,15 @@ def built(function: str, text: str) -> str:
     if len(text) > MAX_TEXT:
         raise EvaluationError(f"{function} built {len(text)} characters, at most {MAX_TEXT}")
     return text
+
+
+def num_characters(value: Any) -> int:
+    """Of all texts in it."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        value = value.values()
+    return sum(map(num_characters, value)) if isinstance(value, Iterable) else 0
 
 
 def coalesce(*arguments: Any) -> Any:

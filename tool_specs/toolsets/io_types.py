@@ -297,9 +297,9 @@ class _Semantics:
             case Each(item=item, name=name, source=source):
                 self.named[name] = source
                 yield from self.of_tree(item)
-            case Record(members=members):
-                for _, member in members:
-                    yield from self.of_tree(member)
+            case Record(values=values):
+                for value in values:
+                    yield from self.of_tree(value)
             case _ if entity := self.rows_of(tree):
                 for field in self.entities[entity]["fields"]:
                     yield from self.of_tree(Access(tree, field))

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from synth.rubrics.built_in import same_value
-from tool_specs.execution.programs import Program
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
 from tool_specs.language.expressions import (
     Access,
@@ -89,12 +88,12 @@ class Write(NamedTuple):
     """Whether every call that succeeds has this effect."""
 
 
-def writes_of(program: Program, now: str) -> tuple[Write, ...]:
-    return tuple(_writes(program, _Values(program.spec, now)))
+def writes_of(spec: ToolSpec, bound: Mapping[str, str], now: str) -> tuple[Write, ...]:
+    """`bound`: the entity whose row, or rows, each name stands for, as `Program.rows` has it."""
+    return tuple(_writes(spec, bound, _Values(spec, now)))
 
 
-def _writes(program: Program, values_of: "_Values") -> Iterator[Write]:
-    spec, bound = program.spec, program.rows
+def _writes(spec: ToolSpec, bound: Mapping[str, str], values_of: "_Values") -> Iterator[Write]:
     keys: dict[str, str | None] = {}
     guards = _guards(spec)
 

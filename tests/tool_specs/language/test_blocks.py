@@ -4,11 +4,14 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from records.errors import ConfigError
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
+from tool_specs.language.schemas import Validator
 
 DATA: dict[str, Any] = {
     "domain": "pharmacy",
@@ -444,3 +447,99 @@ def test_hints_tell_what_the_members_of_elements_are() -> None:
 )
 def test_a_record_that_does_not_fit_its_field_says_so(lines: str, words: str) -> None:
     assert words in refused(*made(lines))
+
+
+# any program at all
+
+NAMES = ("a", "b", "c")
+EXPRESSIONS = (
+    *("script", "script.medicine", "script.before", "script.before.medicine.stock", "scripts"),
+    *("args.script.packs", "args.packs", "args.ids", "args.ids.medicine.stock", "args.limits.most"),
+    *("a", "b", "c", "a.packs", "b.stock", "count(a)", "[x.packs for x in scripts if x.packs > 1]"),
+    *("{m: script.medicine, n: a}", "[{t: s.medicine.title, o: b} for s in scripts]", "exists(a)"),
+    *("a == b", "script.packs > 1", "args.packs != null", "join(scripts.medicine.title, ', ')"),
+    *("lower(a)", "part(script.medicine.title, 'i', args.packs)", "not b", "coalesce(a, 1) + 1"),
+)
+expressions = st.sampled_from(EXPRESSIONS)
+names = st.sampled_from(NAMES)
+targets = st.sampled_from(("script", "script", *NAMES))
+plain = st.one_of(
+    st.builds(lambda n, e: {"op": "let", "as": n, "be": e}, names, expressions),
+    st.builds(
+        lambda t, e: {"op": "update", "target": t, "set": {"packs": e}}, targets, expressions
+    ),
+    st.builds(lambda t: {"op": "delete", "target": t}, targets),
+    st.builds(
+        lambda n, e: {"op": "read", "entity": "script", "as": n, "where": f"script.packs != ({e})"},
+        names,
+        expressions,
+    ),
+)
+CONDITIONS = (
+    "script.packs > 1",
+    "args.packs != null",
+    "exists(a)",
+    "args.script.medicine.stock > 0",
+)
+LISTS = ("scripts", "args.ids", "scripts.medicine", "script.also", "[x.before for x in scripts]")
+blocks = st.sampled_from(("d", "e", "f"))
+heads = st.one_of(
+    st.builds(lambda n, e: {"op": "when", "as": n, "that": e}, blocks, st.sampled_from(CONDITIONS)),
+    st.builds(lambda n, e: {"op": "for_each", "as": n, "over": e}, blocks, st.sampled_from(LISTS)),
+)
+parts = st.one_of(
+    plain.map(lambda statement: [statement]),
+    st.builds(
+        lambda head, body: [head, *(s | {"in": head["as"]} for s in body)],
+        heads,
+        st.lists(plain, min_size=1, max_size=1),
+    ),
+)
+MET = {"succeeds": 0, "fails": 0, "blocks": 0}
+
+
+def program(parts: list[list[dict[str, Any]]], answer: str) -> Domain:
+    """Of the parts that can follow those before them."""
+    kept: list[dict[str, Any]] = []
+    given_ids = "[args.ids, args.packs, args.limits.most, args.script_id]"
+    domain = domain_with(SCRIPT, SCRIPTS, returns=given_ids)
+    for part, value in [*((part, None) for part in parts), ([], answer)]:
+        tried = [*kept, *part]
+        bound = [s["as"] for s in tried if s["op"] in ("let", "when", "read")]
+        returns = {"ids": given_ids} | {name: name for name in bound}
+        returns |= {} if value is None else {"value": value}
+        try:
+            domain, kept = domain_with(SCRIPT, SCRIPTS, *tried, returns=returns), tried
+        except ConfigError:
+            continue
+    return domain
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(parts, min_size=3, max_size=8),
+    expressions,
+    st.sampled_from(("SC-1", "SC-2", "SC-9")),
+    st.none() | st.integers(-1, 3),
+)
+def test_no_call_of_any_program_raises(
+    parts: list[list[dict[str, Any]]], answer: str, key: str, packs: int | None
+) -> None:
+    domain = program(parts, answer)
+    arguments: dict[str, Any] = {"script_id": key, "ids": ["SC-2", "SC-8", "SC-1"]}
+    arguments |= {} if packs is None else {"packs": packs, "limits": {"most": packs}}
+    environment = DomainEnvironment.of(domain)
+    for _ in range(2):
+        result = environment.call("act", arguments)
+        assert environment.state.total == environment.state.total_from_scratch()
+        if not result.is_error:
+            output = domain.programs["act"].output_schema
+            assert Validator(output).problems(result.observation) == []
+        MET["fails" if result.is_error else "succeeds"] += 1
+    ops = {statement.op for statement in domain.tools[0].semantics}
+    MET["blocks"] += bool(ops & {"when", "for_each"})
+
+
+def test_programs_of_each_kind_were_met() -> None:
+    """Else the test above would show nothing."""
+    assert min(MET.values()) >= 10, MET

@@ -408,7 +408,7 @@ lists = st.lists(st.one_of(st.integers(-9, 9), st.none()), max_size=5).map(
 )
 elements = st.one_of(
     st.just(Name("x")),
-    st.just(Record((("own", Name("x")), ("n", Access(Name("args"), "n"))))),
+    st.just(Record(("own", "n"), (Name("x"), Access(Name("args"), "n")))),
     st.builds(Binary, st.just("=="), st.just(Name("x")), st.integers(-9, 9).map(Literal)),
 )
 tests_of_elements = st.one_of(
@@ -426,8 +426,9 @@ def test_lists_made_of_lists_agree_with_the_reference(tree: Each, n: int) -> Non
         match node:
             case Name(name="x"):
                 return element
-            case Record(members=members):
-                return {name: value(member, element) for name, member in members}
+            case Record(names=members, values=parts):
+                made = [value(part, element) for part in parts]
+                return dict(zip(members, made, strict=True))
             case Binary(operator=sign, left=Name(name="x"), right=right):
                 return _binary(sign, element, reference(right, names))
         return reference(node, names)
@@ -454,6 +455,13 @@ def test_elements_cost_steps() -> None:
     assert run([{}, None, 3]) == [1, 2, 3]
     with pytest.raises(EvaluationError, match="more than 1000000 steps in one call"):
         run([{}, None, 2])
+
+
+def test_texts_of_elements_cost_steps() -> None:
+    run = compile_expression(parse("[{x: concat(args.any, x)} for x in [1, 2]]"), SCOPE).run
+    assert len(run([{"any": "a" * 4999}, None, 102])) == 2
+    with pytest.raises(EvaluationError, match="more than 1000000 steps in one call"):
+        run([{"any": "a" * 4999}, None, 101])
 
 
 def test_a_list_to_make_another_of_is_bounded() -> None:

@@ -54,11 +54,8 @@ def larger(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Call, identifiers, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ListOf, st.lists(inner, max_size=3).map(tuple)),
         st.builds(Each, inner, identifiers, inner, st.none() | inner),
-        st.builds(
-            Record,
-            st.dictionaries(identifiers, inner, min_size=1, max_size=3).map(
-                lambda members: tuple(members.items())
-            ),
+        st.dictionaries(identifiers, inner, min_size=1, max_size=3).map(
+            lambda members: Record(tuple(members), tuple(members.values()))
         ),
     )
 
