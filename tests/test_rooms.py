@@ -41,7 +41,7 @@ ROOMS = {
         *("episode/tools", "episode/users", "episode"),
         *("tasks/agents", "tasks/goals", "tasks/proof", "tasks"),
         *("judging/perturbation", "judging"),
-        *("catalogue/proposals", "catalogue", "catalogue/evolution"),
+        *("catalogue/proposals", "catalogue", "catalogue/evolution", "catalogue/writing"),
         *("rephrasing/structure", "rephrasing/facts", "rephrasing/formulas"),
         *("rephrasing/fidelity", "rephrasing/writing", "rephrasing/sources", "rephrasing"),
         *("pipeline", "publish", "."),

@@ -65,7 +65,10 @@ def _extended(text: str, key: str, entries: list[str], before: str | None = None
 def _values(text: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
     """Key and value of each block of the file, by the key's name."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
-    pairs: Iterable[tuple[Any, Any]] = root.value if isinstance(root, yaml.MappingNode) else ()
+    in_blocks = isinstance(root, yaml.MappingNode) and not root.flow_style
+    if not in_blocks:
+        raise ConfigError("a domain file in braces cannot be added to; write it in blocks")
+    pairs: Iterable[tuple[Any, Any]] = root.value
     return {str(key.value): (key, value) for key, value in pairs}
 
 
