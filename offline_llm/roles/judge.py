@@ -26,13 +26,16 @@ RANKS = "helpful"
 _RUDE = re.compile(
     r"\b(?:stupid|idiot\w*|dumb|pathetic|ashamed|ridiculous|moron\w*|shut up|wast\w+ my time"
     r"|leave me alone|people like you|half a brain|learn to|not my problem|^whatever|go away"
-    r"|figure it out|who cares|your own fault)\b",
+    r"|figure it out|who cares|your own fault|you (?:mistyped|misspel\w+|forgot|were late))\b",
     re.IGNORECASE,
 )
 USER = "user_part"
 _OUT_OF_PART = re.compile(r"\b(?:role[- ]?play|my (?:persona|brief|prompt)|as an AI)\b", re.I)
-_SECRETS = re.compile(r"\b(?:passwords?|PIN|one-time code|card number|CVV)\b.*\?$")
-_INNER = re.compile(r"</?tool_call|<\|[a-z_]+\|>|^\s*[{\[].*[}\]]\s*$", re.DOTALL)
+_SECRET = r"\b(?:passwords?|PIN|one-time code|card number|CVV)\b"
+_SECRETS = re.compile(rf"{_SECRET}.*\?$|\b(?:send|give|tell)\b.*{_SECRET}")
+_INNER = re.compile(
+    r"</?tool_call|<\|[a-z_]+\|>|^\s*[{\[].*[}\]]\s*$|\bmy (?:instructions|prompt)\b", re.S | re.I
+)
 _WHOLE = re.compile(r"[.!?:)\]}`\"]\s*$")
 _FILL = stem_set("user each number name")
 _EVIDENCE = 100
