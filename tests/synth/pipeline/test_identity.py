@@ -53,6 +53,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "judging.judge_failed=true",
         "judging.ask_cause=false",
         "judging.panel.rule='in_order'",
+        "judging.minimum_quality.min_control_accept=0.6",
         OWN_PROMPTS,
     ],
     RephraseConfig: ["heldout_share=0.2", "neighbours=2", OWN_PROMPTS],
