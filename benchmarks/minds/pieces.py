@@ -169,6 +169,7 @@ def _call_row(
         "arguments": call["arguments"],
         "observation": told["content"],
         "is_error": told["error"],
+        "error_code": None,
         "policy_violations": [],
         "injected_outcome": None,
         "actor": "agent",

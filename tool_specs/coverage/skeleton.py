@@ -10,31 +10,40 @@ from collections.abc import Mapping
 from typing import Any
 
 from records.digest import digest
+from tool_specs.execution.programs import args_type
 from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
 from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Unary,
+    children_of,
     parse,
+    show,
     terms,
 )
+from tool_specs.language.paths import TypedNode, expanded
 from tool_specs.language.statements import (
     AnyStatement,
     Create,
     Delete,
     ForEach,
+    Let,
     Link,
     Read,
     Require,
     Return,
     Update,
+    When,
     expression_text,
 )
+from tool_specs.language.types import ANY, BOOLEAN, Type
 
 
 def skeleton_of(file: DomainFile, spec: ToolSpec) -> str:
@@ -52,8 +61,11 @@ class _Shape:
         self.file, self.spec, self.named = file, spec, named
         self.entities: dict[str, str] = {}
         """Entity -> E0, E1, ... in the order of their first use."""
-        self.bound: dict[str, tuple[str, str | None, Any]] = {}
-        """Binding -> (its word, entity of its rows, parameter that it is an element of)."""
+        self.bound: dict[str, tuple[str, str | None]] = {}
+        """Binding -> (its word, entity of its rows)."""
+        self.rows_of = {name: entity.as_type(name) for name, entity in file.entities.items()}
+        self.types = {"args": args_type(spec)}
+        """What the names stand for, as far as reference paths ask; rows and lists of them alike."""
         self.params: dict[str, int] = {}
         """Parameter -> its place in the order of first use."""
 
@@ -89,9 +101,11 @@ class _Shape:
         role = "status" if name == spec.lifecycle_field else found.type
         return f"{role} of {found.of}" if found.type == "list" else role
 
-    def bind(self, name: str | None, entity: str | None, param: Any = None) -> None:
+    def bind(self, name: str | None, type_: Type) -> None:
         if name is not None:
-            self.bound[name] = (f"b{len(self.bound)}", entity, param)
+            row = type_.of if type_.kind == "list" and type_.of is not None else type_
+            entity = row.entity if row.kind == "row" else None
+            self.bound[name], self.types[name] = (f"b{len(self.bound)}", entity), row
 
     def statement(self, s: AnyStatement) -> Any:
         inside = None if s.inside is None else self.bound.get(s.inside, ("?",))[0]
@@ -105,7 +119,7 @@ class _Shape:
                 return [self.text(s.that)]
             case Create():
                 made = [self.entity(s.entity), self.sets(s.entity, s.set)]
-                self.bind(s.bind, s.entity)
+                self.bind(s.bind, self.rows_of[s.entity])
                 return made
             case Update():
                 return [self.name(s.target), self.sets(self.rows(s.target), s.set)]
@@ -115,27 +129,37 @@ class _Shape:
                 field = self.field(self.rows(s.target), s.field)
                 return [self.name(s.target), field, self.text(s.to)]
             case ForEach():
-                over = parse(s.over)
-                known = self.bound.get(over.name) if isinstance(over, Name) else None
-                shown = self.node(over)
-                self.bind(s.bind, known and known[1], self.element(over))
+                over = self.expanded(s.over)
+                shown = self.node(over.node)
+                self.bind(s.bind, over.type)
+                return [shown]
+            case Let():
+                value = self.expanded(s.be)
+                shown = self.node(value.node)
+                self.bind(s.bind, value.type)
+                return [shown]
+            case When():
+                shown = self.text(s.that)
+                self.bind(s.bind, BOOLEAN)
                 return [shown]
             case Return():
                 return [self.returned(s.value)]
 
     def read(self, s: Read) -> list[Any]:
         entity = self.entity(s.entity)
-        candidate = {**self.bound, s.entity: (f"row of {entity}", s.entity, None)}
-        outer, self.bound = self.bound, candidate
-        where = sorted(repr(self.node(t)) for t in terms(parse(s.where))) if s.where else None
-        self.bound = outer
+        outer = self.bound, self.types
+        self.bound = {**self.bound, s.entity: (f"row of {entity}", s.entity)}
+        self.types = {**self.types, s.entity: self.rows_of[s.entity]}
+        parts = terms(self.expanded(s.where).node) if s.where else []
+        where = sorted(repr(self.node(t)) for t in parts) if s.where else None
+        self.bound, self.types = outer
         order = [
             ("-" if o.startswith("-") else "") + self.field(s.entity, o.removeprefix("-"))
             for o in s.order_by
         ]
         paging = [self.text(e) if e is not None else None for e in (s.key, s.limit, s.cursor)]
-        self.bind(s.bind, s.entity)
-        self.bind(f"{s.bind}_next" if s.key is None else None, None)
+        self.bind(s.bind, self.rows_of[s.entity])
+        self.bind(f"{s.bind}_next" if s.key is None else None, ANY)
         return [entity, where, order, paging]
 
     def sets(self, entity: str | None, values: Mapping[str, str]) -> list[Any]:
@@ -148,20 +172,17 @@ class _Shape:
         return self.text(expression_text(value))
 
     def text(self, text: str) -> Any:
-        return self.node(parse(text))
+        return self.node(self.expanded(text).node)
+
+    def expanded(self, text: str) -> TypedNode:
+        """A path and the lookup that it means have one shape."""
+        return expanded(parse(text), self.types.get, self.rows_of)
 
     def name(self, name: str) -> str:
         return self.bound[name][0] if name in self.bound else "?"
 
     def rows(self, name: str) -> str | None:
         return self.bound[name][1] if name in self.bound else None
-
-    def element(self, over: Node) -> Any:
-        """Members of the array parameter that a loop runs over."""
-        if isinstance(over, Access) and over.base == Name("args"):
-            param = self.spec.params.get(over.field)
-            return param.items if param is not None else None
-        return None
 
     def node(self, node: Node) -> Any:
         match node:
@@ -179,11 +200,26 @@ class _Shape:
                 return [function, *(self.node(argument) for argument in arguments)]
             case ListOf(items=items):
                 return ["list", *(self.node(item) for item in items)]
+            case Each(name=name):
+                return self.each(node, name)
+            case Record(names=names, values=values):
+                members = zip(names, values, strict=True)
+                shown = [[name if self.named else "member", self.node(v)] for name, v in members]
+                return ["record", *sorted(shown, key=repr)]
             case Unary(operator=operator, operand=operand):
                 return [operator, self.node(operand)]
             case Binary(operator=operator, left=left, right=right):
                 return [operator, self.node(left), self.node(right)]
         raise TypeError(f"no expression: {node!r}")
+
+    def each(self, node: Each, name: str) -> Any:
+        source = self.expanded(show(node.source))
+        outer = self.bound, self.types
+        self.bound, self.types = dict(self.bound), dict(self.types)
+        self.bind(name, source.type.of or ANY if source.type.kind == "list" else source.type)
+        parts = [self.node(child) for child in children_of(node)[1:]]
+        self.bound, self.types = outer
+        return ["each", self.node(source.node), *parts]
 
     def literal(self, value: Any) -> Any:
         if self.named or value is None or isinstance(value, bool):

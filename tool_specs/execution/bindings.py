@@ -16,8 +16,10 @@ from tool_specs.language.evaluation import (
     compile_expression,
     compile_template,
 )
-from tool_specs.language.expressions import ExpressionError, Node, parse, parse_template
+from tool_specs.language.expressions import Node, parse, parse_template
 from tool_specs.language.parameters import PlacedNode
+from tool_specs.language.paths import expanded
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import ANY, STRING, Type
 
 
@@ -49,8 +51,17 @@ class Bindings:
         except ExpressionError as error:
             self.problem(where, f"{text!r}: {error}")
             return None
-        self.nodes.append((self.index, where, node))
+        self.placed(where, node)
         return node
+
+    def placed(self, where: str, node: Node) -> None:
+        """Keep the tree for those who reason about the tool, its paths written out as lookups."""
+        types = self.entities.types
+        self.nodes.append((self.index, where, expanded(node, self.type_of, types).node))
+
+    def type_of(self, name: str) -> Type | None:
+        found = self.names.get(name)
+        return None if found is None else found[1]
 
     def expression(self, where: str, text: str) -> Typed:
         node = self.parsed(where, text)
@@ -73,9 +84,9 @@ class Bindings:
     def message(self, text: str) -> Evaluator:
         try:
             template = parse_template(text)
-            self.nodes += [
-                (self.index, "message", p) for p in template.parts if isinstance(p, Node)
-            ]
+            for part in template.parts:
+                if isinstance(part, Node):
+                    self.placed("message", part)
             return compile_template(template, self.scope())
         except ExpressionError as error:
             self.problem("message", f"{text!r}: {error}")

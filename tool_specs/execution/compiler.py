@@ -5,7 +5,7 @@ and collects problems, all of them and not just the first, so that an author or 
 tool in one go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tool_specs.execution import statements as execution
@@ -13,8 +13,8 @@ from tool_specs.execution.bindings import Bindings
 from tool_specs.execution.fields import check_of, refs_of
 from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
-from tool_specs.language.evaluation import Evaluator, Typed, compile_expression
-from tool_specs.language.expressions import Access, ExpressionError, parse
+from tool_specs.language.evaluation import Evaluator, Typed
+from tool_specs.language.expressions import Record, names_in, parse, walk
 from tool_specs.language.parameters import hints_of, unread
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import (
@@ -22,27 +22,48 @@ from tool_specs.language.statements import (
     Create,
     Delete,
     ForEach,
+    Let,
     Link,
     Read,
     Require,
     Return,
     Statement,
     Update,
+    When,
+    body_of,
     expression_text,
 )
-from tool_specs.language.types import ANY, STRING, Type, json_schema, list_of, mismatch, nullable
+from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.types import (
+    ANY,
+    BOOLEAN,
+    STRING,
+    Type,
+    json_schema,
+    list_of,
+    mismatch,
+    nullable,
+)
 
 _RETURN_DEPTH = 4
 """Objects inside objects of a returned value."""
+
+
+def spells_out_record(text: str) -> bool:
+    try:
+        return any(isinstance(node, Record) for node in walk(parse(text)))
+    except ExpressionError:
+        return False  # said where the expression is compiled
 
 
 class Compiler(Bindings):
     """Compiles one tool; problems go to the list, and the rest is compiled all the same."""
 
     def compile(self) -> Program:
-        steps = self.block(list(enumerate(self.spec.semantics)))
+        steps = self.block(list(enumerate(self.spec.semantics)), None)
         answer, output = self.answer()
         self.unused_params()
+        self.unused_lets()
         keys = {name: entity.key for name, entity in self.entities.file.entities.items()}
         return Program(
             spec=self.spec,
@@ -55,26 +76,30 @@ class Compiler(Bindings):
             nodes=tuple(self.nodes),
             scans=tuple(self.scans),
             hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
+            rows=dict(self.bound),
         )
 
-    def block(self, statements: list[tuple[int, AnyStatement]]) -> list[execution.CompiledStep]:
-        """Statements in order; those that follow a for_each with its name are its body."""
+    def block(
+        self, statements: Sequence[tuple[int, AnyStatement]], owner: str | None
+    ) -> list[execution.CompiledStep]:
+        """Statements in order; those that follow a for_each or when with its name are its body."""
         steps: list[execution.CompiledStep] = []
         position = 0
         while position < len(statements):
             self.index, statement = statements[position]
             position += 1
-            if statement.inside is not None:
-                self.problem("in", f"no for_each named {statement.inside!r} directly above")
-            if isinstance(statement, ForEach):
-                body: list[tuple[int, AnyStatement]] = []
-                while (
-                    position < len(statements) and statements[position][1].inside == statement.bind
-                ):
-                    body.append(statements[position])
-                    position += 1
-                if loop := self.for_each(statement, body):
-                    steps.append(loop)
+            if statement.inside != owner:
+                words = f"no for_each or when named {statement.inside!r} directly above"
+                self.problem("in", words)
+            if isinstance(statement, ForEach | When):
+                body = body_of(statement, statements[position:])
+                position += len(body)
+                step = (
+                    self.for_each(statement, body)
+                    if isinstance(statement, ForEach)
+                    else self.when(statement, body)
+                )
+                steps.append(step)
             elif isinstance(statement, Return):
                 if self.index != len(self.spec.semantics) - 1:
                     self.problem("", "return must be the last statement")
@@ -101,6 +126,8 @@ class Compiler(Bindings):
                 return found and execution.delete(*found, key=self.key_of(found[1]))
             case Link():
                 return self.link(statement)
+            case Let():
+                return self.let(statement)
         return None
 
     def key_of(self, entity: str) -> str:
@@ -142,27 +169,16 @@ class Compiler(Bindings):
         if s.order_by:
             self.problem("order_by", "belongs to a read with where, not to one with key")
         key = self.expression("key", s.key or "null")
+        dangles = not key.kept or key.type.kind != "ref" or key.type.nullable
         reason = mismatch(key.type, Type("ref", entity=s.entity))
         if reason:
             self.problem("key", f"{s.key!r}: {reason}")
         declares = {"error", "message"} & s.model_fields_set
-        if declares or not self.never_dangles(s.key or "null"):
+        if declares or dangles:
             self.declare(s.error)
         message = self.message(s.message) if s.message is not None else None
         slot = self.bind(s.bind, self.entities.types[s.entity])
         return execution.read_one(s.entity, key.run, slot, s.error, message)
-
-    def never_dangles(self, key: str) -> bool:
-        """Whether the key is a row's own reference: the state keeps those valid."""
-        try:
-            node = parse(key)
-            if not isinstance(node, Access):
-                return False
-            base = compile_expression(node.base, self.scope()).type
-            field = compile_expression(node, self.scope()).type
-        except ExpressionError:
-            return False  # said already
-        return base.kind == "row" and field.kind == "ref" and not field.nullable
 
     def filter(self, s: Read) -> tuple[int, Evaluator | None, ProbePlan]:
         """Slot of the candidate row, the condition, and the indexes that serve it."""
@@ -179,7 +195,8 @@ class Compiler(Bindings):
         self.names = dict(outer.names)
         try:
             spec = self.entities.file.entities[s.entity]
-            plan, covers = plan_of(parse(s.where), spec, s.entity, outer)
+            keys = {name: e.key for name, e in self.entities.file.entities.items()}
+            plan, covers = plan_of(parse(s.where), spec, s.entity, outer, keys)
         except ExpressionError:
             return candidate, condition, ()  # said above
         if not covers:
@@ -196,7 +213,7 @@ class Compiler(Bindings):
     def number(self, where: str, text: str | None) -> Evaluator | None:
         if text is None:
             return None
-        run, type_ = self.expression(where, text)
+        run, type_, _ = self.expression(where, text)
         if type_.kind not in ("integer", "any", "null"):
             self.problem(where, f"{text!r}: needs a whole number, got {type_}")
         return run
@@ -205,12 +222,13 @@ class Compiler(Bindings):
         spec, sets = self.entities.file.entities[entity], []
         refs = refs_of(spec)
         for field, text in values.items():
-            run, type_ = self.expression(f"set.{field}", text)
+            run, type_, _ = self.expression(f"set.{field}", text)
             if field not in spec.fields:
                 known = ", ".join(spec.fields)
                 self.problem(f"set.{field}", f"{entity} has no such field; fields: {known}")
                 continue
-            reason = mismatch(type_, spec.fields[field].as_type())
+            exact = spells_out_record(text)
+            reason = mismatch(type_, spec.fields[field].as_type(), exact=exact)
             if reason:
                 self.problem(f"set.{field}", f"{text!r}: {reason}")
             sets.append(
@@ -261,7 +279,7 @@ class Compiler(Bindings):
             lists = [n for n, f in spec.fields.items() if f.type == "list"]
             self.problem("field", f"{s.field!r} is not a list of {entity}; lists: {lists}")
             return None
-        run, type_ = self.expression("to", s.to)
+        run, type_, _ = self.expression("to", s.to)
         item = field.as_type().of
         if item is not None and (reason := mismatch(type_, item)):
             self.problem("to", f"{s.to!r}: {reason}")
@@ -269,31 +287,60 @@ class Compiler(Bindings):
         slots = self.row_slots[entity]
         return execution.link(entity, spec.key, slot, change, slots, add=s.op == "link")
 
+    def let(self, s: Let) -> execution.CompiledStep:
+        value = self.expression("be", s.be)
+        self.holds(s.bind, value.type)
+        return execution.let(value.run, self.bind(s.bind, value.type))
+
+    def holds(self, name: str, type_: Type) -> None:
+        """Note whose rows a name holds, if any."""
+        row = type_.of if type_.kind == "list" and type_.of is not None else type_
+        if row.kind == "row" and row.entity is not None:
+            self.bound[name] = row.entity
+
     def for_each(
-        self, s: ForEach, body: list[tuple[int, AnyStatement]]
-    ) -> execution.CompiledStep | None:
+        self, s: ForEach, body: Sequence[tuple[int, AnyStatement]]
+    ) -> execution.CompiledStep:
         index = self.index
         over = self.expression("over", s.over)
         if over.type.kind not in ("list", "any"):
             self.problem("over", f"{s.over!r}: needs a list, got {over.type}")
-        if not body:
-            self.problem("", f"no statement below carries in: {s.bind}")
-        for self.index, statement in body:
-            if isinstance(statement, ForEach | Return):
-                self.problem("in", f"{statement.op} cannot stand inside a for_each")
-        self.index = index
+        self.check_body(s.bind, body, ForEach, Return)
         rows, outer = self.hidden(over.type), set(self.names)
         item = over.type.of or ANY
-        if item.kind == "row" and item.entity is not None:
-            self.bound[s.bind] = item.entity
+        self.holds(s.bind, item)
         slot = self.bind(s.bind, item)
-        plain = [(i, statement.model_copy(update={"inside": None})) for i, statement in body]
-        steps = self.block(plain)
+        steps = self.block(body, s.bind)
         self.index = index
         made = [(n, *self.names[n]) for n in self.names if n not in outer and n != s.bind]
         self.names = {n: found for n, found in self.names.items() if n in outer}
         gathered = [(inner, self.bind(name, list_of(type_))) for name, inner, type_ in made]
         return execution.for_each(over.run, rows, slot, steps, gathered)
+
+    def when(self, s: When, body: Sequence[tuple[int, AnyStatement]]) -> execution.CompiledStep:
+        """What the body binds is null where the condition did not hold; the name is whether it
+        did."""
+        index = self.index
+        condition = self.condition("that", s.that)
+        self.check_body(s.bind, body, Return)
+        slot = self.bind(s.bind, BOOLEAN)
+        outer, self.names = self.names, dict(self.names)
+        steps = self.block(body, s.bind)
+        self.index = index
+        made = {n: found for n, found in self.names.items() if n not in outer}
+        self.names = outer | {n: (inner, nullable(type_)) for n, (inner, type_) in made.items()}
+        return execution.when(condition, slot, steps, [inner for inner, _ in made.values()])
+
+    def check_body(
+        self, name: str, body: Sequence[tuple[int, AnyStatement]], *refused: type[Statement]
+    ) -> None:
+        index, kind = self.index, self.spec.semantics[self.index].op
+        if not body:
+            self.problem("", f"no statement below carries in: {name}")
+        for self.index, statement in body:
+            if isinstance(statement, refused):
+                self.problem("in", f"{statement.op} cannot stand inside a {kind}")
+        self.index = index
 
     def answer(self) -> tuple[Evaluator, Type]:
         last = self.spec.semantics[-1]
@@ -301,7 +348,7 @@ class Compiler(Bindings):
         if not isinstance(last, Return):
             self.problem("", "the last statement must be a return")
             return (lambda env: None), ANY
-        run, type_ = self.returned("value", last.value, 1)
+        run, type_, _ = self.returned("value", last.value, 1)
         return (lambda env: execution.plain(run(env))), type_
 
     def returned(self, where: str, value: Any, depth: int) -> Typed:
@@ -321,3 +368,12 @@ class Compiler(Bindings):
         for path in unread(self.spec, self.nodes):
             where = f"tools[{self.spec.name}].params.{'.'.join(path)}"
             self.problems.add(where, "nothing in the semantics reads it")
+
+    def unused_lets(self) -> None:
+        """Only what is read is worth a name."""
+        read = {name for _, _, node in self.nodes for name in names_in(node)}
+        read |= {s.target for s in self.spec.semantics if isinstance(s, Update | Delete | Link)}
+        for index, statement in enumerate(self.spec.semantics):
+            self.index = index
+            if isinstance(statement, Let) and statement.bind not in read:
+                self.problem("as", f"nothing reads {statement.bind!r}; leave this statement out")

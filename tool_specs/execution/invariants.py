@@ -22,8 +22,9 @@ from tool_specs.language.evaluation import (
     compile_expression,
     compile_template,
 )
-from tool_specs.language.expressions import ExpressionError, parse, parse_template
+from tool_specs.language.expressions import parse, parse_template
 from tool_specs.language.lifecycles import Effect, Invariant, Move
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import mismatch
 from tool_specs.language.values import EvaluationError
 

@@ -4,12 +4,24 @@ The whole condition is still evaluated on what an index gives, so a plan changes
 the answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from tool_specs.language.domain_file import EntitySpec
 from tool_specs.language.evaluation import Env, Scope, compile_expression
-from tool_specs.language.expressions import Access, Binary, Literal, Name, Node, names_in, terms
+from tool_specs.language.expressions import (
+    Access,
+    Binary,
+    Literal,
+    Name,
+    Node,
+    children_of,
+    names_in,
+    rebuilt,
+    terms,
+)
 from tool_specs.language.types import NUMBER_KINDS, TEXT_KINDS
 
 _INDEXABLE = TEXT_KINDS | NUMBER_KINDS | {"boolean"}
@@ -34,11 +46,14 @@ class Planned(NamedTuple):
     rows there are. Otherwise rows may be looked at that do not match, at worst all of them."""
 
 
-def plan_of(where: Node, entity: EntitySpec, name: str, outer: Scope) -> Planned:
-    """Probes of the terms joined by `and`; `outer` is the scope without the candidate row."""
+def plan_of(
+    where: Node, entity: EntitySpec, name: str, outer: Scope, keys: Mapping[str, str]
+) -> Planned:
+    """Probes of the terms joined by `and`; `outer` is the scope without the candidate row, `keys`
+    the key field of each entity."""
     probes: dict[str, Probe] = {}
     covers, lists = True, 0
-    for term in terms(where):
+    for term in map(partial(_at_row, entity=entity, name=name, keys=keys), terms(where)):
         found = _equality(term, name)
         optional = False
         if found is None:
@@ -54,6 +69,19 @@ def plan_of(where: Node, entity: EntitySpec, name: str, outer: Scope) -> Planned
         run = compile_expression(value, outer).run
         probes[field] = Probe(field, run, field == entity.key, optional)
     return Planned(tuple(probes.values()), covers)
+
+
+def _at_row(node: Node, entity: EntitySpec, name: str, keys: Mapping[str, str]) -> Node:
+    """The term with `ticket.showing.showing_id` as the `ticket.showing_id` that it equals."""
+    match node:
+        case Access(base=Access(base=Name(name=row) as base, field=step), field=key) if row == name:
+            for field in (step, f"{step}_id"):
+                ref = entity.fields.get(field)
+                if ref is not None:
+                    same = ref.type == "ref" and keys.get(ref.to or "") == key
+                    return replace(node, base=base, field=field) if same else node
+    inner = [_at_row(child, entity, name, keys) for child in children_of(node)]
+    return rebuilt(node, inner)
 
 
 def _equality(term: Node, name: str) -> tuple[str, Node, bool] | None:

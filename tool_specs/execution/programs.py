@@ -7,10 +7,11 @@ from typing import Any
 from tool_specs.execution.statements import CompiledStep
 from tool_specs.language.domain_file import DomainFile, ToolSpec
 from tool_specs.language.evaluation import ARGS, Evaluator, Scope, compile_condition
-from tool_specs.language.expressions import ExpressionError, parse
+from tool_specs.language.expressions import parse
 from tool_specs.language.parameters import Hints, PlacedNode
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import WRITING_OPS
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import Type
 
 
@@ -43,6 +44,8 @@ class Program:
     rows of the entity. All other statements cost the same in an environment of any size."""
     hints: Hints
     """Which fields its parameters are compared with or stored in."""
+    rows: Mapping[str, str]
+    """Name in the semantics -> entity of the row, or the rows, that it stands for."""
 
     @property
     def read_only(self) -> bool:

@@ -12,7 +12,8 @@ from tool_specs.execution.indexes import Order
 from tool_specs.execution.planning import ProbePlan
 from tool_specs.execution.state import EntityRow, Table
 from tool_specs.language.domain_file import EntitySpec
-from tool_specs.language.evaluation import BUDGET, STATE, Env, Evaluator
+from tool_specs.language.evaluation import BUDGET, STATE, spend
+from tool_specs.language.operators import Env, Evaluator
 from tool_specs.language.values import EvaluationError, show_value
 
 PAGE = 50
@@ -55,12 +56,6 @@ def numbered(step: CompiledStep, index: int) -> CompiledStep:
             raise
 
     return run
-
-
-def spend(env: Env, steps: int) -> None:
-    env[BUDGET] -= steps
-    if env[BUDGET] < 0:
-        raise EvaluationError(f"more than {MAX_STEPS} steps in one call")
 
 
 class FieldAssignment(NamedTuple):
@@ -228,7 +223,7 @@ def update(
     """All values are computed from the row as it was, then stored together."""
 
     def step(env: Env) -> None:
-        old = env[slot]
+        old = _present(env, slot, entity)
         _store(env, entity, key, old, {s.field: s.value(env, entity) for s in sets}, row_slots)
 
     return step
@@ -240,7 +235,7 @@ def link(
     """Add to or take from a list field. Adding twice, or taking what is not there, does nothing."""
 
     def step(env: Env) -> None:
-        old = env[slot]
+        old = _present(env, slot, entity)
         item, items = change.run(env), old[change.field] or []
         new = [i for i in items if i != item] if not add else items
         if add and item not in items:
@@ -251,6 +246,14 @@ def link(
         _store(env, entity, key, old, {change.field: checked}, row_slots)
 
     return step
+
+
+def _present(env: Env, slot: int, entity: str) -> EntityRow:
+    """The row that a statement changes."""
+    row = env[slot]
+    if row is None:
+        raise EvaluationError(f"there is no {entity} to change: it is null here")
+    return row
 
 
 def _store(
@@ -273,7 +276,7 @@ def _store(
 
 def delete(slot: int, entity: str, *, key: str) -> CompiledStep:
     def step(env: Env) -> None:
-        name = env[slot][key]
+        name = _present(env, slot, entity)[key]
         if env[STATE].get(entity, name) is None:
             raise EvaluationError(f"{entity} {show_value(name)} was deleted by this call already")
         env[STATE].put(entity, name, None)
@@ -307,6 +310,31 @@ def for_each(
             for made, outer in gathered:
                 env[outer].append(env[made])
         env[slot] = None
+
+    return step
+
+
+def let(value: Evaluator, slot: int) -> CompiledStep:
+    def step(env: Env) -> None:
+        env[slot] = value(env)
+
+    return step
+
+
+def when(
+    condition: Evaluator, slot: int, steps: Sequence[CompiledStep], made: Sequence[int]
+) -> CompiledStep:
+    """Run the body if the condition holds; otherwise what it would have bound is null."""
+
+    def step(env: Env) -> None:
+        env[slot] = holds = condition(env)
+        if not holds:
+            for inner in made:
+                env[inner] = None
+            return
+        spend(env, len(steps))
+        for run in steps:
+            run(env)
 
     return step
 

@@ -5,25 +5,36 @@ are inferred on the way, so that a field that does not exist, a comparison that 
 an enum member that is not one is an error of the domain and not of an episode.
 """
 
-import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tool_specs.language import summaries, values
+from tool_specs.language import paths, summaries, values
 from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
-    ExpressionError,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Template,
     Unary,
 )
 from tool_specs.language.functions import FUNCTIONS, LISTS
+from tool_specs.language.operators import (
+    ARITHMETIC,
+    Env,
+    Evaluator,
+    Typed,
+    arithmetic,
+    comparison,
+    need_number,
+    plain_number,
+)
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import (
     ANY,
     BOOLEAN,
@@ -32,9 +43,9 @@ from tool_specs.language.types import (
     NULL,
     NUMBER,
     NUMBER_KINDS,
+    STRING,
     TEXT_KINDS,
     Type,
-    comparable,
     list_of,
     nullable,
     union,
@@ -43,14 +54,15 @@ from tool_specs.language.types import (
 ARGS, STATE, BUDGET = 0, 1, 2
 """Slots that every environment has: the arguments, the State, and the steps that are left."""
 FIRST_FREE = 3
+_ELEMENT = -1
+"""Where the element of `[.. for x in ..]` stands: on top, so that no scope has to keep a slot for
+it, and there is one at a time."""
 
-Env = list[Any]
-Evaluator = Callable[[Env], Any]
+_CHARACTERS_A_STEP = 100
+"""Of the texts of a list that is made of another."""
 
-
-class Typed(NamedTuple):
-    run: Evaluator
-    type: Type
+MOST_ELEMENTS = 1000
+"""Of a list that another is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,14 @@ def compile_expression(node: Node, scope: Scope) -> Typed:
             runs = [part.run for part in parts]
             of = union(part.type for part in parts) if parts else None
             return Typed(lambda env: [run(env) for run in runs], list_of(of))
+        case Each():
+            return _each(node, scope)
+        case Record(names=names, values=parts):
+            compiled = [compile_expression(part, scope) for part in parts]
+            named = list(zip(names, compiled, strict=True))
+            type_ = Type("object", fields={name: part.type for name, part in named})
+            pairs = [(name, part.run) for name, part in named]
+            return Typed(lambda env: {name: run(env) for name, run in pairs}, type_)
         case Unary():
             return _unary(node, scope)
         case Binary():
@@ -122,14 +142,66 @@ def _name(node: Name, scope: Scope) -> Typed:
 
 
 def _access(node: Access, scope: Scope) -> Typed:
-    base = compile_expression(node.base, scope)
-    type_, field = _field_type(base.type, node), node.field
-    run = base.run
-    if isinstance(node.base, Name):
-        slot = scope.names[node.base.name][0]
-        if slot == ARGS or (base.type.kind == "row" and not base.type.nullable):
-            return Typed(lambda env: env[slot][field], type_)  # has every field, always
-    return Typed(lambda env: values.field_of(run(env), field), type_)
+    return _reached(compile_expression(node.base, scope), node, scope)
+
+
+def _reached(base: Typed, node: Access, scope: Scope) -> Typed:
+    """One step of a path, by the rule of `paths.py`."""
+    if entity := paths.referred(base.type):
+        return _reached(_rows(entity, base, node, scope), node, scope)
+    if name := paths.reference(base.type, node.field):
+        key = _field(base, replace(node, field=name), scope)
+        return _rows(paths.referred(key.type) or "", key, node, scope)
+    return _field(base, node, scope)
+
+
+def _field(base: Typed, node: Access, scope: Scope) -> Typed:
+    type_, field, run = _field_type(base.type, node), node.field, base.run
+    holder = base.type.of if base.type.kind == "list" and base.type.of else base.type
+    kept = holder.kind == "row"
+    if isinstance(node.base, Name) and node.base.name in scope.names:
+        slot, held = scope.names[node.base.name]
+        if held is base.type and (slot == ARGS or (held.kind == "row" and not held.nullable)):
+            return Typed(lambda env: env[slot][field], type_, kept)  # has every field, always
+    return Typed(lambda env: values.field_of(run(env), field), type_, kept)
+
+
+def _rows(entity: str, key: Typed, node: Node, scope: Scope) -> Typed:
+    """The row whose id the key is, or the rows of a list of them.
+
+    Null for an id of no row. A row that another refers to is there: where it is not, this call
+    has deleted it.
+    """
+    row = scope.entities.get(entity)
+    if row is None:
+        raise ExpressionError(f"unknown entity {entity!r}", node.position)
+    run = key.run
+    find = _finder(entity, kept=key.kept)
+    if key.type.kind != "list":
+        surely = key.kept and not key.type.nullable
+        return Typed(lambda env: find(env, run(env)), row if surely else nullable(row))
+
+    def find_all(env: Env) -> Any:
+        keys = run(env)
+        return None if keys is None else [find(env, wanted) for wanted in keys]
+
+    surely = key.kept and key.type.of is not None and not key.type.of.nullable
+    rows = list_of(row if surely else nullable(row))
+    return Typed(find_all, nullable(rows) if key.type.nullable else rows)
+
+
+def _finder(entity: str, *, kept: bool) -> Callable[[Env, Any], Any]:
+    def find(env: Env, key: Any) -> Any:
+        return env[STATE].get(entity, key) if isinstance(key, str) else None
+
+    def find_kept(env: Env, key: Any) -> Any:
+        found = find(env, key)
+        if found is None and key is not None:
+            words = f"{entity} {values.show_value(key)} was deleted by this call"
+            raise values.EvaluationError(words)
+        return found
+
+    return find_kept if kept else find
 
 
 def _field_type(base: Type, node: Access) -> Type:
@@ -143,15 +215,15 @@ def _field_type(base: Type, node: Access) -> Type:
     found = base.fields.get(node.field)
     if found is None:
         what = node.base.name if isinstance(node.base, Name) else base.entity or "the object"
-        raise ExpressionError(
-            f"{what} has no field {node.field!r}; it has {', '.join(base.fields) or 'none'}",
-            node.position,
-        )
+        words = f"{what} has no field {node.field!r}; it has {', '.join(base.fields) or 'none'}"
+        reached = paths.references(base)
+        words += f", and the rows {', '.join(reached)}" if reached else ""
+        raise ExpressionError(words, node.position)
     return nullable(found) if base.nullable else found
 
 
 def _condition(node: Node, scope: Scope, what: str) -> Callable[[Env], bool]:
-    run, type_ = compile_expression(node, scope)
+    run, type_, _ = compile_expression(node, scope)
     if type_.kind not in ("boolean", "any", "null"):
         raise ExpressionError(f"{what} needs true or false, got {type_}", node.position)
     if type_ == BOOLEAN:
@@ -159,22 +231,59 @@ def _condition(node: Node, scope: Scope, what: str) -> Callable[[Env], bool]:
     return lambda env: values.truth(run(env))
 
 
+def spend(env: Env, steps: int) -> None:
+    """Rows looked at, statements run and elements made; a call may take so many."""
+    env[BUDGET] -= steps
+    if env[BUDGET] < 0:
+        raise values.EvaluationError("more than 1000000 steps in one call")
+
+
+def _each(node: Each, scope: Scope) -> Typed:
+    if node.name in scope.names:
+        words = f"{node.name!r} is bound already; choose another name for the element"
+        raise ExpressionError(words, node.position)
+    if any(slot == _ELEMENT for slot, _ in scope.names.values()):
+        words = "a list is made inside the item of another; give the inner one a name before"
+        raise ExpressionError(words, node.position)
+    source, type_, _ = compile_expression(node.source, scope)
+    if type_.kind not in ("list", "any"):
+        raise ExpressionError(f"for {node.name} in needs a list, got {type_}", node.position)
+    names = {**scope.names, node.name: (_ELEMENT, type_.of or ANY)}
+    inner = replace(scope, names=names)
+    item = compile_expression(node.item, inner)
+    condition = node.condition and _condition(node.condition, inner, "if")
+    make = item.run
+
+    def run(env: Env) -> list[Any]:
+        elements = values.elements(f"for {node.name} in", source(env))
+        if len(elements) > MOST_ELEMENTS:
+            words = f"for {node.name} in runs over at most {MOST_ELEMENTS}, got {len(elements)}"
+            raise values.EvaluationError(words)
+        spend(env, len(elements))
+        made: list[Any] = []
+        env.append(None)
+        try:
+            for element in elements:
+                env[_ELEMENT] = element
+                if condition is None or condition(env):
+                    made.append(make(env))
+        finally:
+            env.pop()
+        if holds_text:  # else a loop over such lists could fill the memory within its steps
+            spend(env, values.num_characters(made) // _CHARACTERS_A_STEP)
+        return made
+
+    holds_text = item.type.kind in TEXT_KINDS | {"object", "list", "any"}
+    return Typed(run, list_of(item.type))
+
+
 def _unary(node: Unary, scope: Scope) -> Typed:
     if node.operator == "not":
         condition = _condition(node.operand, scope, "not")
         return Typed(lambda env: not condition(env), BOOLEAN)
-    run, type_ = compile_expression(node.operand, scope)
-    _need_number("-", type_, node)
-    return Typed(lambda env: values.negate(run(env)), _plain_number(type_))
-
-
-def _need_number(what: str, type_: Type, node: Node) -> None:
-    if type_.kind not in NUMBER_KINDS and type_.kind != "any":
-        raise ExpressionError(f"{what} needs numbers, got {type_}", node.position)
-
-
-def _plain_number(*types: Type) -> Type:
-    return INTEGER if all(t.kind == "integer" for t in types) else NUMBER
+    run, type_, _ = compile_expression(node.operand, scope)
+    need_number("-", type_, node)
+    return Typed(lambda env: values.negate(run(env)), plain_number(type_))
 
 
 def _binary(node: Binary, scope: Scope) -> Typed:
@@ -185,83 +294,9 @@ def _binary(node: Binary, scope: Scope) -> Typed:
             return Typed(lambda env: left(env) and right(env), BOOLEAN)
         return Typed(lambda env: left(env) or right(env), BOOLEAN)
     left, right = compile_expression(node.left, scope), compile_expression(node.right, scope)
-    if node.operator in _ARITHMETIC:
-        return _arithmetic(node, left, right)
-    return Typed(_comparison(node, left, right), BOOLEAN)
-
-
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": values.add,
-    "-": values.subtract,
-    "*": values.multiply,
-    "/": values.divide,
-}
-
-
-def _arithmetic(node: Binary, left: Typed, right: Typed) -> Typed:
-    for side in (left, right):
-        _need_number(node.operator, side.type, node)
-    apply, a, b = _ARITHMETIC[node.operator], left.run, right.run
-    type_ = NUMBER if node.operator == "/" else _plain_number(left.type, right.type)
-    return Typed(lambda env: apply(a(env), b(env)), type_)
-
-
-_ORDERINGS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_SCALARS = TEXT_KINDS | NUMBER_KINDS
-
-
-def _comparison(node: Binary, left: Typed, right: Typed) -> Evaluator:
-    a, b, sign = left.run, right.run, node.operator
-    if sign in ("==", "!="):
-        _need_comparable(node, left.type, right.type)
-        if {left.type.kind, right.type.kind} <= _SCALARS | {"null"}:
-            # no booleans on either side, so Python's equality is JSON's
-            return (lambda env: a(env) == b(env)) if sign == "==" else lambda env: a(env) != b(env)
-        if sign == "==":
-            return lambda env: values.equal(a(env), b(env))
-        return lambda env: not values.equal(a(env), b(env))
-    if sign in _ORDERINGS:
-        _need_ordered(node, left.type, right.type)
-        compare = _ORDERINGS[sign]
-        return lambda env: values.ordered(x := a(env), y := b(env)) and compare(x, y)
-    if sign == "in":
-        if right.type.kind not in ("list", "any"):
-            raise ExpressionError(f"in needs a list on its right, got {right.type}", node.position)
-        if right.type.of is not None:
-            _need_comparable(node, left.type, right.type.of)
-        return lambda env: values.is_in(a(env), b(env))
-    return _text_comparison(node, left, right)
-
-
-def _text_comparison(node: Binary, left: Typed, right: Typed) -> Evaluator:
-    a, b = left.run, right.run
-    allowed = TEXT_KINDS | {"any", "null"}
-    lists = {"list"} if node.operator == "contains" else set()
-    if left.type.kind not in allowed | lists or right.type.kind not in allowed:
-        raise ExpressionError(
-            f"{node.operator} needs text on both sides, got {left.type} and {right.type}",
-            node.position,
-        )
-    apply = values.contains if node.operator == "contains" else values.starts_with
-    return lambda env: apply(a(env), b(env))
-
-
-def _need_comparable(node: Binary, a: Type, b: Type) -> None:
-    if not comparable(a, b):
-        raise ExpressionError(f"{a} and {b} are never equal", node.position)
-    if a.kind == b.kind == "enum" and not set(a.values) & set(b.values):
-        small, large = sorted((a, b), key=lambda t: len(t.values))
-        raise ExpressionError(
-            f"{', '.join(map(repr, small.values))} is not one of {', '.join(large.values)}",
-            node.position,
-        )
-
-
-def _need_ordered(node: Binary, a: Type, b: Type) -> None:
-    for family in (TEXT_KINDS, NUMBER_KINDS):
-        if {a.kind, b.kind} <= family | {"any", "null"}:
-            return
-    raise ExpressionError(f"cannot order {a} and {b} with {node.operator}", node.position)
+    if node.operator in ARITHMETIC:
+        return arithmetic(node, left, right)
+    return Typed(comparison(node, left, right), BOOLEAN)
 
 
 def _call(node: Call, scope: Scope) -> Typed:
@@ -269,11 +304,11 @@ def _call(node: Call, scope: Scope) -> Typed:
         _need_count(node, "now()", 0, 0)
         now = scope.now
         return Typed(lambda env: now, DATETIME)
-    if form := _FORMS.get(node.function):
+    if form := FORMS.get(node.function):
         return form(node, scope)
     function = FUNCTIONS.get(node.function)
     if function is None:
-        known = ", ".join(sorted([*FUNCTIONS, *_FORMS, "now"]))
+        known = ", ".join(sorted([*FUNCTIONS, *FORMS, "now"]))
         raise ExpressionError(f"unknown function {node.function!r}; known: {known}", node.position)
     _need_count(node, function.usage, function.least, function.most)
     parts = [compile_expression(argument, scope) for argument in node.arguments]
@@ -309,15 +344,11 @@ def _lookup(node: Call, scope: Scope) -> Typed:
         raise ExpressionError(
             f"write {usage} with one of {', '.join(map(repr, scope.entities))}", first.position
         )
-    run, type_ = compile_expression(node.arguments[1], scope)
-    if type_.kind not in TEXT_KINDS | {"any", "null"}:
-        raise ExpressionError(f"{usage} needs a key, which is text, got {type_}", node.position)
-
-    def find(env: Env) -> Any:
-        key = run(env)
-        return env[STATE].get(entity, key) if isinstance(key, str) else None
-
-    return Typed(find, nullable(scope.entities[entity]))
+    key = compile_expression(node.arguments[1], scope)
+    of = key.type.of if key.type.kind == "list" and key.type.of is not None else key.type
+    if of.kind not in TEXT_KINDS | {"any", "null"}:
+        raise ExpressionError(f"{usage} needs a key, which is text, got {of}", node.position)
+    return _rows(entity, key._replace(kept=False), node, scope)
 
 
 def _choice(node: Call, scope: Scope) -> Typed:
@@ -334,7 +365,7 @@ def _choice(node: Call, scope: Scope) -> Typed:
 def _pick(node: Call, scope: Scope) -> Typed:
     usage = "pick(rows, 'field', ...)"
     _need_count(node, usage, 2, _MOST_PICKED)
-    run, type_ = compile_expression(node.arguments[0], scope)
+    run, type_, _ = compile_expression(node.arguments[0], scope)
     names = [a.value if isinstance(a, Literal) else None for a in node.arguments[1:]]
     fields = [name for name in names if isinstance(name, str)]
     row = type_.of if type_.kind == "list" and type_.of is not None else type_
@@ -351,10 +382,27 @@ def _pick(node: Call, scope: Scope) -> Typed:
     return Typed(lambda env: summaries.picked(run(env), fields), shown)
 
 
+def _format(node: Call, scope: Scope) -> Typed:
+    usage = "format(number, digits) or format(date, '%d %B %Y')"
+    _need_count(node, usage, 2, 2)
+    run, type_, _ = compile_expression(node.arguments[0], scope)
+    shown = nullable(STRING) if type_.nullable else STRING
+    how = node.arguments[1].value if isinstance(node.arguments[1], Literal) else None
+    if type(how) is int and 0 <= how <= 9 and type_.kind in NUMBER_KINDS | {"any"}:
+        return Typed(lambda env: summaries.with_digits(run(env), how), shown)
+    if not isinstance(how, str) or type_.kind not in TEXT_KINDS | {"any", "null"}:
+        raise ExpressionError(f"write {usage}; got {type_}", node.position)
+    if unknown := summaries.unknown_parts(how):
+        words = f"{usage} does not know {unknown[0]!r}; it knows {summaries.DATE_PARTS}"
+        raise ExpressionError(words, node.arguments[1].position)
+    return Typed(lambda env: summaries.dated(run(env), how), shown)
+
+
 _MOST_PICKED = 20
-_FORMS: dict[str, Callable[[Call, Scope], Typed]] = {
+FORMS: dict[str, Callable[[Call, Scope], Typed]] = {
     "lookup": _lookup,
     "if": _choice,
     "pick": _pick,
+    "format": _format,
 }
 """Functions whose arguments are more than values."""

@@ -5,18 +5,22 @@
     compare := sum (OP sum)?                       product := unary (("*" | "/") unary)*
     unary   := "-" unary | access                  access := atom ("." NAME)*
     atom    := NUMBER | TEXT | "true" | "false" | "null" | NAME | NAME "(" list ")"
-             | "[" list "]" | "(" or ")"
+             | "[" list "]" | "[" or "for" NAME "in" or ("if" or)? "]"
+             | "{" NAME ":" or ("," NAME ":" or)* "}" | "(" or ")"
     OP      := "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "contains" | "starts_with"
+             | "ends_with"
 
 Bounded in length and depth, so that text from a model cannot exhaust the parser. What a tree
 means, and its types, is in `evaluation.py`.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from tool_specs.language.tokens import COMPARISONS, ExpressionError, Token, tokens
 
 MAX_CHARS = 2000
 """Length of one expression: three times the longest that anybody wrote."""
@@ -27,20 +31,13 @@ MAX_TOKENS = 400
 MAX_DEPTH = 24
 """Nesting of parentheses, calls, lists and unary signs."""
 
+MAX_CHAIN = 8
+"""Names after one another, each behind a dot: `ticket.showing.film.title` has three."""
+
 MAX_NUMBER = 2**53 - 1
 """Largest magnitude of a number: beyond it JSON readers disagree."""
 
-COMPARISONS = ("==", "!=", "<=", ">=", "<", ">", "in", "contains", "starts_with")
-KEYWORDS = frozenset({"and", "or", "not", "in", "contains", "starts_with", "true", "false", "null"})
 _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
-
-
-class ExpressionError(ValueError):
-    """An expression that cannot be read or typed: where in the text, and what is allowed."""
-
-    def __init__(self, message: str, position: int) -> None:
-        super().__init__(f"{message} (at character {position + 1})")
-        self.position = position
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +74,24 @@ class ListOf(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Each(Node):
+    """`[item for name in source if condition]`: a list made of another, in one pass."""
+
+    item: Node
+    name: str
+    source: Node
+    condition: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Node):
+    """`{name: value, ...}`."""
+
+    names: tuple[str, ...]
+    values: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unary(Node):
     operator: str
     operand: Node
@@ -89,53 +104,12 @@ class Binary(Node):
     right: Node
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    position: int
-
-
-_TOKEN = re.compile(
-    r"(?P<space>[ \t\r\n]+)"
-    r"|(?P<number>\d+(?:\.\d+)?)"
-    r"|(?P<text>'(?:[^'\\]|\\['\\])*'|\"(?:[^\"\\]|\\[\"\\])*\")"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>==|!=|<=|>=|[-<>+*/().,\[\]])",
-    re.ASCII,
-)
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise ExpressionError(_unreadable(text, position), position)
-        kind = match.lastgroup or ""
-        if kind == "name" and match[0] in KEYWORDS:
-            kind = "keyword"
-        if kind != "space":
-            yield _Token(kind, match[0], position)
-        position = match.end()
-    yield _Token("end", "the end", len(text))
-
-
-def _unreadable(text: str, position: int) -> str:
-    character = text[position]
-    if character in "'\"":
-        return f"text that starts with {character} does not end; inside it write \\{character}"
-    hints = {
-        "=": "; write == to compare",
-        "&": "; write and",
-        "|": "; write or",
-        "!": "; write not",
-    }
-    return f"unexpected {character!r}{hints.get(character, '')}"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.tokens = list(_tokens(text))
+        self.tokens = list(tokens(text))
         if len(self.tokens) > MAX_TOKENS:
             raise ExpressionError(
                 f"{len(self.tokens)} words and signs, at most {MAX_TOKENS} are allowed", 0
@@ -144,10 +118,10 @@ class _Parser:
         self.depth = 0
 
     @property
-    def token(self) -> _Token:
+    def token(self) -> Token:
         return self.tokens[self.index]
 
-    def take(self, *texts: str) -> _Token | None:
+    def take(self, *texts: str) -> Token | None:
         """The next token if it is one of these symbols or keywords, consumed."""
         token = self.token
         if token.kind in ("symbol", "keyword") and token.text in texts:
@@ -205,8 +179,11 @@ class _Parser:
             if isinstance(operand, Literal) and type(operand.value) in (int, float):
                 return Literal(-operand.value, position=token.position)  # type: ignore[operator]
             return Unary("-", operand, position=token.position)
-        node = self.atom()
+        node, length = self.atom(), 0
         while dot := self.take("."):
+            length += 1
+            if length > MAX_CHAIN:
+                raise ExpressionError(f"over {MAX_CHAIN} dots in a row", dot.position)
             if self.token.kind not in ("name", "keyword"):
                 raise ExpressionError(
                     f"expected a field name after '.', found {self.token.text!r}",
@@ -235,16 +212,73 @@ class _Parser:
                 return Call(token.text, arguments, position=token.position)
             return Name(token.text, position=token.position)
         if self.take("["):
-            return ListOf(self.nested(lambda: self.items("]")), position=token.position)
+            return self.nested(lambda: self.listed(token.position))
+        if self.take("{"):
+            named = self.nested(self.members)
+            return Record(tuple(named), tuple(named.values()), position=token.position)
         if self.take("("):
             inner = self.nested(self.disjunction)
             self.expect(")", "the expression in parentheses")
             return inner
         raise ExpressionError(
-            f"expected a value (number, 'text', true, false, null, a name, a call, [..] or (..)),"
-            f" found {token.text!r}",
+            "expected a value (number, 'text', true, false, null, a name, a call, [..], {..} or"
+            f" (..)), found {token.text!r}",
             token.position,
         )
+
+    def listed(self, position: int) -> Node:
+        """What follows a bracket: items, or one item for each element of a list."""
+        if self.take("]"):
+            return ListOf((), position=position)
+        first = self.disjunction()
+        if not self.word("for"):
+            items = (first, *self.items("]")) if self.take(",") else (first,)
+            if len(items) == 1:
+                self.expect("]", "the last item")
+            return ListOf(items, position=position)
+        name = self.name("a name after 'for'")
+        self.expect("in", f"for {name}")
+        source = self.disjunction()
+        condition = self.disjunction() if self.word("if") else None
+        self.expect("]", "the list that the items are made of")
+        return Each(first, name, source, condition, position=position)
+
+    def members(self) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        while True:
+            position = self.token.position
+            name = self.member_name()
+            if name in found:
+                raise ExpressionError(f"{name!r} stands twice", position)
+            self.expect(":", f"the name {name}")
+            found[name] = self.disjunction()
+            if not self.take(","):
+                self.expect("}", "the last member")
+                return found
+
+    def member_name(self) -> str:
+        """As it is, or in quotes, as JSON has it."""
+        token = self.token
+        name = token.text[1:-1] if token.kind == "text" else token.text
+        if token.kind not in ("name", "keyword", "text") or not re.fullmatch(_NAME, name):
+            words = f"expected the name of a member, found {token.text}"
+            raise ExpressionError(words, token.position)
+        self.index += 1
+        return name
+
+    def word(self, text: str) -> bool:
+        """A word that means something here alone, and is a name everywhere else."""
+        if self.token.kind == "name" and self.token.text == text:
+            self.index += 1
+            return True
+        return False
+
+    def name(self, what: str) -> str:
+        token = self.token
+        if token.kind != "name":
+            raise ExpressionError(f"expected {what}, found {token.text!r}", token.position)
+        self.index += 1
+        return token.text
 
     def items(self, closing: str) -> tuple[Node, ...]:
         if self.take(closing):
@@ -256,7 +290,7 @@ class _Parser:
         return tuple(items)
 
 
-def _number(token: _Token) -> int | float:
+def _number(token: Token) -> int | float:
     value = float(token.text) if "." in token.text else int(token.text)
     if value > MAX_NUMBER:
         raise ExpressionError(f"number {token.text} is over {MAX_NUMBER}", token.position)
@@ -302,6 +336,12 @@ def _show(node: Node, outer: int) -> str:
             return f"{function}({', '.join(_show(a, 0) for a in arguments)})"
         case ListOf(items=items):
             return f"[{', '.join(_show(i, 0) for i in items)}]"
+        case Each(item=item, name=name, source=source, condition=condition):
+            rest = "" if condition is None else f" if {_show(condition, 0)}"
+            return f"[{_show(item, 0)} for {name} in {_show(source, 0)}{rest}]"
+        case Record(names=names, values=values):
+            members = zip(names, values, strict=True)
+            return "{" + ", ".join(f"{name}: {_show(value, 0)}" for name, value in members) + "}"
         case Unary(operator="not", operand=operand):
             text, strength = f"not {_show(operand, 3)}", 3
         case Unary(operand=operand):
@@ -325,8 +365,9 @@ def _show_literal(value: Any) -> str:
 
 
 def names_in(node: Node) -> frozenset[str]:
-    """Names that the expression reads: `args` and bindings, not fields or functions."""
-    return frozenset(n.name for n in walk(node) if isinstance(n, Name))
+    """Names that the expression reads: `args` and bindings, not fields, functions or its own."""
+    own = {n.name for n in walk(node) if isinstance(n, Each)}
+    return frozenset(n.name for n in walk(node) if isinstance(n, Name)) - own
 
 
 def children_of(node: Node) -> tuple[Node, ...]:
@@ -335,11 +376,38 @@ def children_of(node: Node) -> tuple[Node, ...]:
             return (base,)
         case Call(arguments=items) | ListOf(items=items):
             return items
+        case Each(item=item, source=source, condition=condition):
+            return (source, item) if condition is None else (source, item, condition)
+        case Record(values=values):
+            return values
         case Unary(operand=operand):
             return (operand,)
         case Binary(left=left, right=right):
             return left, right
     return ()
+
+
+def rebuilt(node: Node, children: Sequence[Node]) -> Node:
+    """The node with other children in the order of `children_of`; itself if they are the same."""
+    if all(new is old for new, old in zip(children, children_of(node), strict=True)):
+        return node
+    match node:
+        case Access():
+            return replace(node, base=children[0])
+        case Call():
+            return replace(node, arguments=tuple(children))
+        case ListOf():
+            return replace(node, items=tuple(children))
+        case Each():
+            source, item, *rest = children
+            return replace(node, source=source, item=item, condition=rest[0] if rest else None)
+        case Record():
+            return replace(node, values=tuple(children))
+        case Unary():
+            return replace(node, operand=children[0])
+        case Binary():
+            return replace(node, left=children[0], right=children[1])
+    raise TypeError(f"no expression with children: {node!r}")
 
 
 def walk(node: Node) -> Iterator[Node]:

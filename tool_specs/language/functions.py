@@ -80,6 +80,16 @@ def _present(type_: Type) -> Type:
     return type_ if type_.kind == "any" else replace(type_, nullable=False)
 
 
+def _text(name: str, change: Callable[[str], str]) -> Function:
+    apply = summaries.case_of(name, change)
+    return Function(apply, f"{name}(text)", 1, 1, _keep_null(STRING), _DAYS)
+
+
+def _whole_text(types: list[Type]) -> Type:
+    """Of a function whose first argument alone may be null."""
+    return _keep_null(STRING)(types[:1])
+
+
 _DAYS = TEXT_KINDS | {"any", "null"}
 LISTS = frozenset({"list", "any"})
 _MANY = 20
@@ -118,7 +128,28 @@ FUNCTIONS: dict[str, Function] = {
         values.round_half_up, "round(x, digits)", 1, 2, _round_type, NUMBER_KINDS | {"any"}
     ),
     "exists": Function(values.exists, "exists(list)", 1, 1, lambda types: BOOLEAN),
+    "lower": _text("lower", str.lower),
+    "upper": _text("upper", str.upper),
+    "title": _text("title", summaries.titled),
+    "trim": _text("trim", str.strip),
+    "length": Function(summaries.length, "length(text)", 1, 1, _keep_null(INTEGER), _DAYS),
+    "replace": Function(summaries.replaced, "replace(text, old, new)", 3, 3, _whole_text, _DAYS),
+    "split": Function(
+        summaries.split, "split(text, separator)", 2, 2, lambda types: list_of(STRING), _DAYS
+    ),
+    "part": Function(
+        summaries.part,
+        "part(text, separator, number)",
+        3,
+        3,
+        lambda types: nullable(STRING),
+        _DAYS | {"integer"},
+    ),
+    "join": Function(
+        summaries.joined, "join(list, separator)", 2, 2, lambda types: STRING, LISTS | TEXT_KINDS
+    ),
     "concat": Function(values.concat, "concat(a, b, ...)", 1, _MANY, lambda types: STRING),
 }
 """Besides these, in `evaluation.py`: `now()` and `lookup('entity', key)`, which need the clock and
-the state; `if(condition, a, b)`, which evaluates one side alone; `pick(rows, 'field', ...)`."""
+the state; `if(condition, a, b)`, which evaluates one side alone; `pick(rows, 'field', ...)` and
+`format(value, how)`, whose last arguments are literals."""

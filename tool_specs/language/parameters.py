@@ -13,14 +13,14 @@ from tool_specs.language.expressions import (
     Access,
     Binary,
     Call,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
     children_of,
-    walk,
 )
-from tool_specs.language.statements import Create, ForEach, Link, Read, Statement, Update
+from tool_specs.language.statements import Create, ForEach, Let, Link, Read, Statement, Update
 
 Path = tuple[str, ...]
 """Of a parameter: ("extras", "items", "amount") is the amount of each element of extras."""
@@ -70,9 +70,9 @@ def hints_of(
             found.append(Hint(path, statement.entity, keys[statement.entity], "=="))
         if (stored := _stored(statement, where, entities)) and (path := path_of(tree, paths)):
             found.append(Hint(path, *stored, "set"))
-        for node in walk(tree):
+        for node, known in _with_elements(tree, paths):
             if isinstance(node, Binary):
-                found += _pairings(node, paths, scope)
+                found += _pairings(node, known, scope)
     return Hints(tuple(dict.fromkeys(found)), frozenset(cursors))
 
 
@@ -81,8 +81,8 @@ def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
     read: set[Path] = set()
     for statement, _, tree, paths in _with_paths(spec.semantics, nodes):
         if not (
-            isinstance(statement, ForEach) and path_of(tree, paths)
-        ):  # what the body reads counts
+            isinstance(statement, ForEach | Let) and path_of(tree, paths)
+        ):  # what reads the name counts
             read.update(_reads(tree, paths))
     leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
     return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in read)]
@@ -102,6 +102,10 @@ def _reads(node: Node, paths: Mapping[str, Path]) -> set[Path]:
         return {paths[node.name]} if node.name in paths else set()
     if isinstance(node, Access) and (path := path_of(node, paths)):
         return {path}
+    if isinstance(node, Each):  # what is read of the elements counts
+        of_source = set() if path_of(node.source, paths) else _reads(node.source, paths)
+        inner = _element_paths(node, paths)
+        return of_source | {p for c in children_of(node)[1:] for p in _reads(c, inner)}
     return {path for child in children_of(node) for path in _reads(child, paths)}
 
 
@@ -114,7 +118,24 @@ def _with_paths(
         statement = statements[index]
         if isinstance(statement, ForEach) and (over := path_of(tree, paths)):
             paths[statement.bind] = (*over, "items")
+        if isinstance(statement, Let) and (path := path_of(tree, paths)):
+            paths[statement.bind] = path
         yield statement, where, tree, paths
+
+
+def _with_elements(
+    node: Node, paths: Mapping[str, Path]
+) -> Iterator[tuple[Node, Mapping[str, Path]]]:
+    """The nodes of a tree, each with the parameter that each name stands for there."""
+    yield node, paths
+    own = _element_paths(node, paths) if isinstance(node, Each) else paths
+    for place, child in enumerate(children_of(node)):
+        yield from _with_elements(child, own if place else paths)  # the source stands first
+
+
+def _element_paths(each: Each, paths: Mapping[str, Path]) -> Mapping[str, Path]:
+    source = path_of(each.source, paths)
+    return {**paths, each.name: (*source, "items")} if source else paths
 
 
 def _stored(

@@ -5,6 +5,7 @@ null or list in place of an expression is the literal it looks like.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -34,7 +35,7 @@ ErrorCode = Annotated[str, Field(pattern=NAME)]
 
 class Statement(Spec):
     inside: str | None = Field(default=None, alias="in")
-    """Name of the for_each whose body this statement belongs to."""
+    """Name of the for_each or when whose body this statement belongs to."""
 
 
 class Read(Statement):
@@ -92,6 +93,24 @@ class ForEach(Statement):
     bind: Identifier = Field(alias="as")
 
 
+class Let(Statement):
+    """A name for a value, which is taken once, here: what follows may change what it was made of.
+    A row stays the row, as updates leave it."""
+
+    op: Literal["let"]
+    bind: Identifier = Field(alias="as")
+    be: Expr
+
+
+class When(Statement):
+    """The statements with its name in `in` run only if `that` holds; afterwards the name says
+    whether it did, and what they bound is null if not."""
+
+    op: Literal["when"]
+    that: Expr
+    bind: Identifier = Field(alias="as")
+
+
 class Return(Statement):
     op: Literal["return"]
     value: Expr | dict[str, Any]
@@ -99,7 +118,22 @@ class Return(Statement):
 
 
 AnyStatement = Annotated[
-    Read | Require | Create | Update | Delete | Link | ForEach | Return, Field(discriminator="op")
+    Read | Require | Create | Update | Delete | Link | ForEach | Let | When | Return,
+    Field(discriminator="op"),
 ]
 
 WRITING_OPS = frozenset({"create", "update", "delete", "link", "unlink"})
+
+
+def body_of(
+    block: ForEach | When, following: Sequence[tuple[int, AnyStatement]]
+) -> Sequence[tuple[int, AnyStatement]]:
+    """The (index, statement) pairs directly below that stand inside the block, or inside a block
+    of its body."""
+    names = {block.bind}
+    for length, (_, statement) in enumerate(following):
+        if statement.inside not in names:
+            return following[:length]
+        if isinstance(statement, ForEach | When):
+            names.add(statement.bind)
+    return following

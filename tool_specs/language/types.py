@@ -89,8 +89,9 @@ def comparable(a: Type, b: Type) -> bool:
     ) or (a.kind == b.kind)
 
 
-def mismatch(value: Type, field: Type) -> str | None:
-    """Why a value of this type can never be stored in the field, or None.
+def mismatch(value: Type, field: Type, *, exact: bool = False) -> str | None:
+    """Why a value of this type can never be stored in the field, or None. `exact` is for records
+    that an expression spells out: their members have to be those of the field.
 
     Text may turn out to be a date or an id, so string fits date, datetime and ref; the store
     checks the value itself.
@@ -111,7 +112,9 @@ def mismatch(value: Type, field: Type) -> str | None:
     if field.kind == "ref" and value.kind == "ref" and value.entity != field.entity:
         return f"needs an id of {field.entity}, got an id of {value.entity}"
     if field.kind == "list" and value.kind == "list":
-        return mismatch(value.of, field.of) if value.of and field.of else None
+        return mismatch(value.of, field.of, exact=exact) if value.of and field.of else None
+    if exact and field.kind == value.kind == "object" and field.fields and value.fields:
+        return _wrong_member(value.fields, field.fields)
     fits = {
         "string": TEXT_KINDS,
         "date": {"date", "string"},
@@ -121,6 +124,18 @@ def mismatch(value: Type, field: Type) -> str | None:
         "object": OBJECT_KINDS,
     }.get(field.kind, {field.kind})
     return None if value.kind in fits else f"needs {field}, got {value}"
+
+
+def _wrong_member(value: Mapping[str, Type], field: Mapping[str, Type]) -> str | None:
+    """Why an object with these members can never be stored where those belong, or None."""
+    if extra := [name for name in value if name not in field]:
+        return f"has no member {extra[0]!r}; members: {', '.join(field)}"
+    for name, member in field.items():
+        if name not in value and not member.nullable:
+            return f"needs the member {name!r} as well"
+        if name in value and (reason := mismatch(value[name], member, exact=True)):
+            return f"member {name!r} {reason}"
+    return None
 
 
 _JSON_TYPES = {

@@ -5,7 +5,7 @@ field access, date functions and `round` pass null on; sum, min and max skip it;
 it. Booleans are not numbers: `true == 1` is false.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 from tool_specs.language.expressions import MAX_NUMBER
 
 _NUMBERS = (int, float)
-_MAX_TEXT = 10_000
-"""Characters that concat may build."""
+MAX_TEXT = 10_000
+"""Characters of a text that a function builds."""
 
 
 class EvaluationError(Exception):
@@ -118,20 +118,26 @@ def contains(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, list):
         return any(equal(_folded(item), _folded(b)) for item in a)
-    return _text("contains", b).casefold() in _text("contains", a).casefold()
+    return text_of("contains", b).casefold() in text_of("contains", a).casefold()
+
+
+def ends_with(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return False
+    return text_of("ends_with", a).casefold().endswith(text_of("ends_with", b).casefold())
 
 
 def starts_with(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return False
-    return _text("starts_with", a).casefold().startswith(_text("starts_with", b).casefold())
+    return text_of("starts_with", a).casefold().startswith(text_of("starts_with", b).casefold())
 
 
 def _folded(value: Any) -> Any:
     return value.casefold() if isinstance(value, str) else value
 
 
-def _text(operator: str, value: Any) -> str:
+def text_of(operator: str, value: Any) -> str:
     if not isinstance(value, str):
         raise EvaluationError(f"{operator} needs text, got {show_value(value)}")
     return value
@@ -157,7 +163,8 @@ def field_of(value: Any, field: str) -> Any:
     raise EvaluationError(f"{show_value(value)} has no field {field}")
 
 
-def _list(function: str, value: Any) -> list[Any]:
+def elements(function: str, value: Any) -> list[Any]:
+    """The list itself; null is an empty one."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -166,7 +173,7 @@ def _list(function: str, value: Any) -> list[Any]:
 
 
 def count(value: Any) -> int:
-    return len(_list("count", value))
+    return len(elements("count", value))
 
 
 def exists(value: Any) -> bool:
@@ -176,7 +183,7 @@ def exists(value: Any) -> bool:
 
 def total(value: Any) -> Any:
     result: Any = 0
-    for item in _list("sum", value):
+    for item in elements("sum", value):
         if item is not None:
             _numbers("sum", item, 0)
             result += item
@@ -193,7 +200,7 @@ def largest(*arguments: Any) -> Any:
 
 def _extreme(function: str, arguments: Sequence[Any], *, smaller: bool) -> Any:
     """Of one list, or of two and more values; null where nothing is left."""
-    items = _list(function, arguments[0]) if len(arguments) == 1 else arguments
+    items = elements(function, arguments[0]) if len(arguments) == 1 else arguments
     best: Any = None
     for item in items:
         if item is None:
@@ -220,10 +227,23 @@ def round_half_up(value: Any, digits: Any = 0) -> Any:
 
 
 def concat(*arguments: Any) -> str:
-    text = "".join(map(as_text, arguments))
-    if len(text) > _MAX_TEXT:
-        raise EvaluationError(f"concat built {len(text)} characters, at most {_MAX_TEXT}")
+    return built("concat", "".join(map(as_text, arguments)))
+
+
+def built(function: str, text: str) -> str:
+    """The text, if it is not too long."""
+    if len(text) > MAX_TEXT:
+        raise EvaluationError(f"{function} built {len(text)} characters, at most {MAX_TEXT}")
     return text
+
+
+def num_characters(value: Any) -> int:
+    """Of all texts in it."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        value = value.values()
+    return sum(map(num_characters, value)) if isinstance(value, Iterable) else 0
 
 
 def coalesce(*arguments: Any) -> Any:
@@ -237,7 +257,7 @@ def date_of(value: Any) -> str | None:
 
 def _day(function: str, value: Any) -> date:
     try:
-        return date.fromisoformat(_text(function, value)[:10])
+        return date.fromisoformat(text_of(function, value)[:10])
     except ValueError:
         raise EvaluationError(
             f"{function} needs a date such as 2026-03-02, got {show_value(value)}"

@@ -17,25 +17,31 @@ from records.tables.schemas import Row
 from tool_specs.language.expressions import (
     Access,
     Call,
-    ExpressionError,
+    Each,
     Literal,
     Name,
     Node,
+    Record,
     parse,
     walk,
 )
 from tool_specs.language.parameters import Path, hints_of, path_of
+from tool_specs.language.paths import TypedNode, expanded
 from tool_specs.language.statements import (
     AnyStatement,
     Create,
     ForEach,
+    Let,
     Link,
     Read,
     Require,
     Return,
     Statement,
     Update,
+    When,
 )
+from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.types import ANY, Type
 from tool_specs.toolsets.nouns import (
     AskedNoun,
     asked_by,
@@ -157,6 +163,10 @@ def _texts(statement: Statement) -> Iterator[tuple[str, str]]:
             yield "to", to
         case ForEach(over=over):
             yield "over", over
+        case Let(be=be):
+            yield "be", be
+        case When(that=that):
+            yield "that", that
 
 
 class _Semantics:
@@ -172,6 +182,11 @@ class _Semantics:
         """Names of rows that the tool creates, one or a list of them."""
         self.new = set[IoType]()
         """Ids of those: no repetition, though an id of the same entity was asked for."""
+        self.types = {"args": _args_type(tool.get("params") or {})}
+        self.rows = {name: _row_type(name, spec) for name, spec in entities.items()}
+        """What names stand for, and the rows of each entity, as far as reference paths ask."""
+        self.named: dict[str, Node] = {}
+        """What a `let` gave names to."""
 
     def io_types(self) -> IoTypes:
         placed = list(self.placed())
@@ -197,13 +212,16 @@ class _Semantics:
         given = ["args"]
         for index, statement in enumerate(self.statements):
             if isinstance(statement, Read | Create) and statement.bind:
-                self.bound[statement.bind] = statement.entity
+                self.stands_for(statement.bind, self.rows.get(statement.entity, ANY))
                 if isinstance(statement, Create):
                     self.made |= {Name(statement.bind), Call("first", (Name(statement.bind),))}
             if isinstance(statement, ForEach):
                 given.append(statement.bind)
-                if statement.over in self.bound:
-                    self.bound[statement.bind] = self.bound[statement.over]
+                self.stands_for(statement.bind, self.typed(statement.over).type)
+            if isinstance(statement, Let):
+                given.append(statement.bind)
+                self.named[statement.bind], type_ = self.typed(statement.be)
+                self.stands_for(statement.bind, type_)
             for where, text in _texts(statement):
                 # most expressions name no parameter, and parsing them would be half of the work
                 if any(name in text for name in given) and (tree := self.tree(text)) is not None:
@@ -211,9 +229,24 @@ class _Semantics:
 
     def tree(self, text: str) -> Node | None:
         try:
-            return _parsed(text)
+            tree = _parsed(text)
         except ExpressionError:
             return None  # nothing that runs; a row of an older grammar
+        return expanded(tree, self.type_of, self.rows).node if "." in text else tree
+
+    def typed(self, text: str) -> TypedNode:
+        tree = self.tree(text) or Literal(None)
+        return expanded(tree, self.type_of, self.rows)
+
+    def type_of(self, name: str) -> Type | None:
+        """Of a name; a row that a `where` looks at stands under its entity's."""
+        return self.types.get(name) or self.rows.get(name)
+
+    def stands_for(self, name: str, type_: Type) -> None:
+        row = type_.of if type_.kind == "list" and type_.of is not None else type_
+        self.types[name] = row
+        if row.kind == "row" and row.entity is not None:
+            self.bound[name] = row.entity
 
     def looked_up(self, placed: list[tuple[int, str, Node]]) -> Iterator[tuple[Path, str]]:
         paths: dict[str, Path] = {"args": ()}
@@ -248,6 +281,8 @@ class _Semantics:
     def of_tree(self, tree: Node) -> Iterator[IoType]:
         """What the value of an expression holds: of rows, or of one of their fields."""
         match tree:
+            case Name(name=name) if name in self.named and name not in self.bound:
+                yield from self.of_tree(self.named[name])
             case Access(base=base, field=field) if entity := self.rows_of(base):
                 if base in self.made and field == self.entities[entity]["key"]:
                     self.new.add(IoType(self.source, entity))
@@ -259,6 +294,12 @@ class _Semantics:
             case Call(function="coalesce" | "distinct" | "tally" | "if", arguments=arguments):
                 for argument in arguments:
                     yield from self.of_tree(argument)
+            case Each(item=item, name=name, source=source):
+                self.named[name] = source
+                yield from self.of_tree(item)
+            case Record(values=values):
+                for value in values:
+                    yield from self.of_tree(value)
             case _ if entity := self.rows_of(tree):
                 for field in self.entities[entity]["fields"]:
                     yield from self.of_tree(Access(tree, field))
@@ -266,8 +307,10 @@ class _Semantics:
     def rows_of(self, tree: Node) -> str | None:
         """The entity whose row, or rows, an expression gives."""
         match tree:
-            case Name(name=name):
-                return self.bound.get(name)
+            case Name(name=name) if name in self.bound:
+                return self.bound[name]
+            case Name(name=name) if name in self.named:
+                return self.rows_of(self.named[name])
             case Call(function="lookup", arguments=(Literal(value=str(entity)), _)):
                 return entity if entity in self.entities else None
             case Call(function="first", arguments=(rows,)):
@@ -282,6 +325,21 @@ class _Semantics:
         kind = spec.get("of", "string") if spec.get("type") == "list" else spec.get("type")
         if kind == "string":
             yield from value_types(field)
+
+
+def _row_type(entity: str, spec: Mapping[str, Any]) -> Type:
+    fields = {name: _ref_type(field.get("to")) for name, field in spec["fields"].items()}
+    return Type("row", entity=entity, fields=fields)
+
+
+@lru_cache(maxsize=1000)
+def _ref_type(entity: str | None) -> Type:
+    return Type("ref", entity=entity) if entity else ANY
+
+
+def _args_type(params: Mapping[str, Any]) -> Type:
+    fields = {name: _ref_type(param.get("ref")) for name, param in params.items()}
+    return Type("object", fields=fields)
 
 
 _MEANING = ("==", "in", "set")

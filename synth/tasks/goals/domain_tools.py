@@ -46,7 +46,7 @@ def tools_of(domain: Domain) -> Mapping[str, DomainTool]:
     return {
         name: DomainTool(
             spec=program.spec,
-            writes=writes_of(program.spec, domain.now),
+            writes=writes_of(program.spec, program.rows, domain.now),
             stored_in=_stored_in(program.hints.fields),
             paging=program.hints.cursors | set(_page_sizes(program.spec)),
             rules=tuple(rule.spec.id for rule in domain.rules.get(name, ())),

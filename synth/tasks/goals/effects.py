@@ -26,7 +26,7 @@ from tool_specs.language.statements import (
     WRITING_OPS,
     Create,
     Delete,
-    ForEach,
+    Let,
     Link,
     Read,
     Require,
@@ -88,12 +88,12 @@ class Write(NamedTuple):
     """Whether every call that succeeds has this effect."""
 
 
-def writes_of(spec: ToolSpec, now: str) -> tuple[Write, ...]:
-    return tuple(_writes(spec, now))
+def writes_of(spec: ToolSpec, bound: Mapping[str, str], now: str) -> tuple[Write, ...]:
+    """`bound`: the entity whose row, or rows, each name stands for, as `Program.rows` has it."""
+    return tuple(_writes(spec, bound, _Values(spec, now)))
 
 
-def _writes(spec: ToolSpec, now: str) -> Iterator[Write]:
-    bound: dict[str, str] = {}
+def _writes(spec: ToolSpec, bound: Mapping[str, str], values_of: "_Values") -> Iterator[Write]:
     keys: dict[str, str | None] = {}
     guards = _guards(spec)
 
@@ -103,18 +103,16 @@ def _writes(spec: ToolSpec, now: str) -> Iterator[Write]:
 
     for statement in spec.semantics:
         match statement:
-            case Read(bind=name, entity=entity):
-                bound[name] = entity
-                keys[name] = _param_of(statement.key)
-            case ForEach(bind=name, over=over):
-                bound[name] = bound.get(over.strip(), ANY)
-            case Create(bind=name, entity=entity, set=values):
-                bound |= {name: entity} if name else {}
-                sets = {field: _source(text, spec, now) for field, text in values.items()}
+            case Read(bind=name, key=key):
+                keys[name] = values_of.param(key) if key is not None else None
+            case Let(bind=name, be=be):
+                values_of.named[name] = be
+            case Create(entity=entity, set=values):
+                sets = {field: values_of.source(text) for field, text in values.items()}
                 yield Write("create", entity, sets, always=statement.inside is None)
             case Update(target=target, set=values):
                 entity, key, own = at(target)
-                sets = {field: _source(text, spec, now) for field, text in values.items()}
+                sets = {field: values_of.source(text) for field, text in values.items()}
                 yield Write("update", entity, sets, key, own)
             case Link(target=target, field=field):
                 entity, key, own = at(target)
@@ -124,22 +122,35 @@ def _writes(spec: ToolSpec, now: str) -> Iterator[Write]:
                 yield Write("delete", entity, {}, key, own)
 
 
-def _param_of(expression: str | None) -> str | None:
-    match parse(expression) if expression else None:
-        case Access(base=Name(name="args"), field=field):
-            return field
-    return None
+class _Values:
+    """What expressions of a tool can come to; a name that `let` gives is its expression."""
 
+    def __init__(self, spec: ToolSpec, now: str) -> None:
+        self.spec, self.now = spec, now
+        self.named: dict[str, str] = {}
 
-def _source(expression: str, spec: ToolSpec, now: str) -> ValueSource:
-    match parse(expression):
-        case Literal(value=value):
-            return ValueSource((value,))
-        case Call(function="now", arguments=()):
-            return ValueSource((now,))
-        case Access(base=Name(name="args"), field=name) if name in spec.params:
-            return _given(name, spec.params[name])
-    return ANYTHING
+    def tree(self, expression: str) -> Node:
+        """Looks through names: arguments, literals and the clock never change in a call."""
+        tree = parse(expression)
+        while isinstance(tree, Name) and tree.name in self.named:
+            tree = parse(self.named[tree.name])
+        return tree
+
+    def param(self, expression: str) -> str | None:
+        match self.tree(expression):
+            case Access(base=Name(name="args"), field=field):
+                return field
+        return None
+
+    def source(self, expression: str) -> ValueSource:
+        match self.tree(expression):
+            case Literal(value=value):
+                return ValueSource((value,))
+            case Call(function="now", arguments=()):
+                return ValueSource((self.now,))
+            case Access(base=Name(name="args"), field=name) if name in self.spec.params:
+                return _given(name, self.spec.params[name])
+        return ANYTHING
 
 
 def _given(name: str, param: ParamSpec) -> ValueSource:

@@ -28,6 +28,7 @@ from tool_specs.language.expressions import (
     Unary,
     parse,
 )
+from tool_specs.language.paths import expanded
 from tool_specs.language.values import EvaluationError
 
 RequiredChange = Mapping[str, Any]
@@ -221,8 +222,12 @@ class _Laws:
 
     def forbid(self, tool: DomainTool, arguments: Mapping[str, Any]) -> bool:
         """Whether every call with these arguments, whatever the others are, breaks a rule."""
+        types = {"args": args_type(tool.spec)}
+        entities = _entities(self._domain).types
         return any(
-            self._holds(parse(rule.spec.forbids), rule, tool, arguments)
+            self._holds(
+                expanded(parse(rule.spec.forbids), types.get, entities).node, rule, tool, arguments
+            )
             for rule in self._domain.rules.get(tool.name, ())
         )
 

@@ -23,7 +23,11 @@ CONDITIONS = (
     "box.state != 'shut'",
     "not box.sealed",
     "box.state in ['held']",
+    "when box.state == 'open'",
+    "when args.box.sealed",
 )
+"""Of a `require`, or behind `when` of a `when` that the effect stands in."""
+
 FORBIDS = (
     "lookup('box', args.box_id).state == 'held'",
     "lookup('box', args.box_id).sealed",
@@ -31,6 +35,8 @@ FORBIDS = (
     "not lookup('box', args.box_id).sealed and lookup('box', args.box_id).weight > 1",
     "lookup('box', args.box_id).label == 'red'",
     "lookup('box', args.box_id).weight > 1 and lookup('box', args.box_id).label != 'red'",
+    "args.box.state == 'held'",
+    "args.box.sealed or args.box_id.weight > 1 and args.box.label != 'red'",
     "true",
 )
 
@@ -43,7 +49,7 @@ def tool(number: int, guard: str | None, effect: tuple[str, ...]) -> dict[str, A
     semantics: list[dict[str, Any]] = [
         {"op": "read", "entity": "box", "key": "args.box_id", "as": "box"}
     ]
-    if guard:
+    if guard and not guard.startswith("when "):
         semantics.append({"op": "require", "that": guard, "error": "no", "message": "No."})
     match effect:
         case ("state", value):
@@ -51,6 +57,11 @@ def tool(number: int, guard: str | None, effect: tuple[str, ...]) -> dict[str, A
         case ("any_state",):
             params["state"] = {"type": "enum", "values": list(STATES[:2]), "description": "State."}
             semantics.append({"op": "update", "target": "box", "set": {"state": "args.state"}})
+        case ("named_state",):
+            params["state"] = {"type": "enum", "values": list(STATES[:2]), "description": "State."}
+            semantics.append({"op": "let", "as": "named", "be": "args.state"})
+            semantics.append({"op": "let", "as": "same", "be": "args.box"})
+            semantics.append({"op": "update", "target": "same", "set": {"state": "named"}})
         case ("seal", value):
             semantics.append({"op": "update", "target": "box", "set": {"sealed": value}})
         case ("weigh",):
@@ -60,6 +71,10 @@ def tool(number: int, guard: str | None, effect: tuple[str, ...]) -> dict[str, A
             semantics.append({"op": "create", "entity": "note", "set": made})
         case ("delete",):
             semantics.append({"op": "delete", "target": "box"})
+    if guard and guard.startswith("when "):
+        body = [statement | {"in": "fits"} for statement in semantics[1:]]
+        head = {"op": "when", "that": guard.removeprefix("when "), "as": "fits"}
+        semantics[1:] = [head, *body]
     semantics.append({"op": "return", "value": {"box_id": "args.box_id"}})
     return {
         "name": f"tool_{number}",
@@ -72,6 +87,7 @@ def tool(number: int, guard: str | None, effect: tuple[str, ...]) -> dict[str, A
 EFFECTS = st.one_of(
     st.tuples(st.just("state"), st.sampled_from(STATES)),
     st.just(("any_state",)),
+    st.just(("named_state",)),
     st.tuples(st.just("seal"), st.sampled_from(("true", "false"))),
     st.just(("weigh",)),
     st.just(("note",)),

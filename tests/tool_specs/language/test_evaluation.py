@@ -12,13 +12,17 @@ from tool_specs.language.evaluation import ARGS, FIRST_FREE, Scope, compile_expr
 from tool_specs.language.expressions import (
     Access,
     Binary,
-    ExpressionError,
+    Each,
+    ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Unary,
     parse,
+    show,
 )
+from tool_specs.language.tokens import ExpressionError
 from tool_specs.language.types import INTEGER, NUMBER, STRING, Type, json_schema, list_of, nullable
 from tool_specs.language.values import EvaluationError
 
@@ -219,6 +223,44 @@ def test_closures_agree_with_the_reference(
         ("lookup('pump', 'P9').rate", None),
         ("date(lookup('pump', 'P9').since) == date(now())", False),
         ("pumps.tags", [["Old"], ["Old"]]),
+        ("'North Pier' ends_with 'PIER'", True),
+        ("args.text ends_with 'x'", False),
+        ("lower('ÀB c')", "àb c"),
+        ("upper(pump.state)", "ON"),
+        ("title('they\\'re  mcADAM')", "They're  Mcadam"),
+        ("trim('  a b ')", "a b"),
+        ("trim(args.text)", None),
+        ("length('four')", 4),
+        ("length(args.text)", None),
+        ("replace('a-b-c', '-', '')", "abc"),
+        ("replace(args.text, '-', '')", None),
+        ("split('a, b,,c', ',')", ["a", "b", "", "c"]),
+        ("split(args.text, ',')", []),
+        ("part('Ada King Lovelace', ' ', 1)", "Ada"),
+        ("part('Ada King Lovelace', ' ', -1)", "Lovelace"),
+        ("part('Ada', ' ', 2)", None),
+        ("part(args.text, ' ', 1)", None),
+        ("join(pumps.pump_id, ' and ')", "P1 and P2"),
+        ("join([1, null, true, 'x'], '/')", "1/true/x"),
+        ("join(pump.since, '/')", ""),
+        ("format(1234.5, 2)", "1234.50"),
+        ("format(2.5, 0)", "3"),
+        ("format(pump.starts, 1)", None),
+        ("format(now(), '%A, %d %B %Y, %H:%M')", "Monday, 02 March 2026, 09:00"),
+        ("format('2026-12-06', '%d.%m.%Y %a %b 100%%')", "06.12.2026 Sun Dec 100%"),
+        ("format(pump.since, '%Y')", None),
+        ("[p.pump_id for p in pumps]", ["P1", "P2"]),
+        ("[p.rate * 2 for p in pumps if p.rate > 3]", [8]),
+        ("[x for x in lookup('pump', 'P9').tags]", []),
+        ("sum([p.rate for p in pumps if p.since == null])", 2.5),
+        ("[y + 1 for y in [x * 2 for x in [1, 2, 3] if x != 2]]", [3, 7]),
+        ("{id: pump.pump_id, twice: pump.rate * 2}", {"id": "P1", "twice": 5}),
+        ("{'id': {of: [1]}}.id.of", [1]),
+        (
+            "[{id: p.pump_id, day: p.since} for p in pumps if p.since != null]",
+            [{"id": "P2", "day": "2026-02-01"}],
+        ),
+        ("lookup('pump', ['P1', 'P9']).rate", [2.5, None]),
     ],
 )
 def test_functions(text: str, value: Any) -> None:
@@ -249,6 +291,14 @@ def test_functions(text: str, value: Any) -> None:
         ("first(args.any)", "first needs a list, got 'x'"),
         ("if(args.any, 1, 2)", "needs true or false, got 'x'"),
         ("round(1.5, args.n + 90)", "round takes 0 to 9 digits, got 93"),
+        ("lower(args.any.x)", "'x' has no field x"),
+        ("replace('a', '', 'b')", "replace needs a text of at least one character"),
+        ("split('a', '')", "split needs a text of at least one character"),
+        ("part('a', ' ', args.n - 3)", "part counts from 1, or from -1 at the end, not 0"),
+        ("format(args.any, 2)", "round needs numbers, got 'x'"),
+        ("format(args.any, '%Y')", "needs a date-time such as"),
+        ("[x for x in args.any]", "for x in needs a list, got 'x'"),
+        ("[1 / 0 for p in pumps]", "division of 1 by zero"),
     ],
 )
 def test_wrong_values_are_evaluation_errors(text: str, words: str) -> None:
@@ -290,6 +340,18 @@ def test_wrong_values_are_evaluation_errors(text: str, words: str) -> None:
         ("if(pump.rate, 1, 2)", "if needs true or false, got number"),
         ("if(true, 1)", "write if(condition, then, otherwise); 2 arguments"),
         ("now(1)", "write now(); 1 arguments were given"),
+        ("lower(pump.rate)", "lower(text) does not take number"),
+        ("join(pump.rate, ',')", "join(list, separator) does not take number"),
+        ("format(pump.rate, '%Y')", "write format(number, digits) or format(date, '%d %B %Y')"),
+        ("format(pump.since, 2)", "got date"),
+        ("format(pump.since, '%d %Q')", "does not know '%Q'; it knows %Y, %m"),
+        ("[x for x in pump.rate]", "for x in needs a list, got number"),
+        ("[pump for pump in pumps]", "'pump' is bound already"),
+        ("[p.speed for p in pumps]", "p has no field 'speed'"),
+        ("[p for p in pumps if p.rate]", "if needs true or false, got number"),
+        ("[[q for q in pumps] for p in pumps]", "a list is made inside the item of another"),
+        ("x + sum([x for x in [1]])", "unknown name 'x'"),
+        ("{a: pmup}", "unknown name 'pmup'"),
     ],
 )
 def test_type_errors_are_found_before_anything_runs(text: str, words: str | None) -> None:
@@ -339,3 +401,77 @@ def test_type_errors_are_found_before_anything_runs(text: str, words: str | None
 )
 def test_inferred_types_give_output_schemas(text: str, schema: Any) -> None:
     assert json_schema(compile_expression(parse(text), SCOPE).type) == schema
+
+
+lists = st.lists(st.one_of(st.integers(-9, 9), st.none()), max_size=5).map(
+    lambda items: ListOf(tuple(Literal(item) for item in items))
+)
+elements = st.one_of(
+    st.just(Name("x")),
+    st.just(Record(("own", "n"), (Name("x"), Access(Name("args"), "n")))),
+    st.builds(Binary, st.just("=="), st.just(Name("x")), st.integers(-9, 9).map(Literal)),
+)
+tests_of_elements = st.one_of(
+    st.none(),
+    st.builds(Binary, st.sampled_from(["<", ">=", "!="]), st.just(Name("x")), numbers),
+)
+
+
+@given(st.builds(Each, elements, st.just("x"), lists, tests_of_elements), st.integers(-5, 5))
+def test_lists_made_of_lists_agree_with_the_reference(tree: Each, n: int) -> None:
+    assert isinstance(tree.source, ListOf)
+    names = {"n": n, "text": None, "any": None}
+
+    def value(node: Node, element: Any) -> Any:
+        match node:
+            case Name(name="x"):
+                return element
+            case Record(names=members, values=parts):
+                made = [value(part, element) for part in parts]
+                return dict(zip(members, made, strict=True))
+            case Binary(operator=sign, left=Name(name="x"), right=right):
+                return _binary(sign, element, reference(right, names))
+        return reference(node, names)
+
+    run = compile_expression(parse(show(tree)), SCOPE).run
+    env = [names, None, 5]
+    try:
+        expected = [
+            value(tree.item, item.value)
+            for item in tree.source.items
+            if isinstance(item, Literal)
+            and (tree.condition is None or value(tree.condition, item.value))
+        ]
+    except WrongError:
+        with pytest.raises(EvaluationError):
+            run(env)
+    else:
+        assert run(env) == expected
+    assert len(env) == 3  # nothing is left on the environment, whatever happened
+
+
+def test_elements_cost_steps() -> None:
+    run = compile_expression(parse("[x for x in [1, 2, 3]]"), SCOPE).run
+    assert run([{}, None, 3]) == [1, 2, 3]
+    with pytest.raises(EvaluationError, match="more than 1000000 steps in one call"):
+        run([{}, None, 2])
+
+
+def test_texts_of_elements_cost_steps() -> None:
+    run = compile_expression(parse("[{x: concat(args.any, x)} for x in [1, 2]]"), SCOPE).run
+    assert len(run([{"any": "a" * 4999}, None, 102])) == 2
+    with pytest.raises(EvaluationError, match="more than 1000000 steps in one call"):
+        run([{"any": "a" * 4999}, None, 101])
+
+
+def test_a_list_to_make_another_of_is_bounded() -> None:
+    run = compile_expression(parse("[x for x in args.any]"), SCOPE).run
+    with pytest.raises(EvaluationError, match="for x in runs over at most 1000, got 1001"):
+        run([{"any": [1] * 1001}, None, 10_000])
+
+
+def test_texts_that_grow_are_bounded() -> None:
+    for text in ("replace(args.any, 'a', args.any)", "join([args.any, args.any], args.any)"):
+        run = compile_expression(parse(text), SCOPE).run
+        with pytest.raises(EvaluationError, match="10000"):
+            run([{"any": "a" * 9000}, None, 10])

@@ -5,24 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tool_specs.language.expressions import (
-    COMPARISONS,
-    KEYWORDS,
     MAX_CHARS,
     MAX_DEPTH,
     Access,
     Binary,
     Call,
-    ExpressionError,
+    Each,
     ListOf,
     Literal,
     Name,
     Node,
+    Record,
     Unary,
     names_in,
     parse,
     parse_template,
     show,
 )
+from tool_specs.language.tokens import COMPARISONS, KEYWORDS, ExpressionError
 
 identifiers = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True).filter(
     lambda text: text not in KEYWORDS
@@ -53,6 +53,10 @@ def larger(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Access, bases, identifiers),
         st.builds(Call, identifiers, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ListOf, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Each, inner, identifiers, inner, st.none() | inner),
+        st.dictionaries(identifiers, inner, min_size=1, max_size=3).map(
+            lambda members: Record(tuple(members), tuple(members.values()))
+        ),
     )
 
 
@@ -66,7 +70,7 @@ def test_a_shown_tree_parses_back(tree: Node) -> None:
         assert parse(text) == tree
 
 
-@given(st.one_of(st.text(max_size=60), st.text("()[]'\"\\ .,+-*/<=>!andornotx1", max_size=60)))
+@given(st.one_of(st.text(max_size=60), st.text("()[]{}:'\"\\ .,+-*/<=>!andornotx1", max_size=60)))
 def test_any_text_is_a_tree_or_an_expression_error(text: str) -> None:
     try:
         tree = parse(text)
@@ -92,6 +96,10 @@ def test_any_text_is_a_tree_or_an_expression_error(text: str) -> None:
         ("x in ['a', \"it's\"]", "x in ['a', 'it\\'s']"),
         ("count( rows ).x", "count(rows).x"),
         ("args.in", "args.in"),
+        ("[x.a for x in (xs) if (x.b > 1)]", "[x.a for x in xs if x.b > 1]"),
+        ("[if for if in for if for]", "[if for if in for if for]"),
+        ("{'a': 1, in: {b: [2]}}.a", "{a: 1, in: {b: [2]}}.a"),
+        ("x ends_with 'a' or y", "x ends_with 'a' or y"),
     ],
 )
 def test_precedence_and_spelling(text: str, shown: str) -> None:
@@ -113,8 +121,15 @@ def test_precedence_and_spelling(text: str, shown: str) -> None:
         ("'open", "text that starts with ' does not end", 0),
         ("99999999999999999999", "is over 9007199254740991", 0),
         ("__import__('os')", None, 0),
+        ("[x for 1 in xs]", "expected a name after 'for', found '1'", 7),
+        ("[x for y of xs]", "expected 'in' after for y, found 'of'", 9),
+        ("[x for y in xs, z]", "expected ']' after the list that the items are made of", 14),
+        ("{a: 1, a: 2}", "'a' stands twice", 7),
+        ("{}", "expected the name of a member, found }", 1),
+        ("{'a b': 1}", "expected the name of a member, found 'a b'", 1),
+        ("{a 1}", "expected ':' after the name a", 3),
         ("a; b", "unexpected ';'", 1),
-        ("lambda: 1", "unexpected ':'", 6),
+        ("lambda: 1", "expected an operator or the end, found ':'", 6),
     ],
 )
 def test_errors_name_the_place_and_what_is_allowed(

@@ -189,6 +189,12 @@ def test_every_reference_that_a_parameter_declares_is_found() -> None:
         ("coalesce(first(bikes).bike_id, made.rental_id)", {"bike", "rental"}),
         ("count(bikes)", set()),
         ("old.rental_id", set()),
+        ("bikes.station", {"station"}),
+        ("old.bike.station.code", {"station"}),
+        ("named", {"station"}),
+        ("others.kind", set()),
+        ("others.bike_id", {"bike"}),
+        ("[b.station for b in bikes]", {"station"}),
         ("{old: old.rental_id, new: made.rental_id}", {"rental"}),
     ],
 )
@@ -202,6 +208,8 @@ def test_what_an_answer_holds_is_read_off_its_expressions(
         {"op": "read", "entity": "bike", "where": "true", "as": "bikes"},
         {"op": "read", "entity": "rental", "key": "args.rental_id", "as": "old"},
         {"op": "create", "entity": "rental", "set": {"status": "'open'"}, "as": "made"},
+        {"op": "let", "as": "named", "be": "old.bike.station"},
+        {"op": "let", "as": "others", "be": "coalesce(bikes, [])"},
         {"op": "return", "value": members or value},
     ]
     schema = {"properties": {"rental_id": {"type": "string"}}, "required": ["rental_id"]}

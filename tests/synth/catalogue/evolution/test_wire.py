@@ -91,6 +91,8 @@ STATEMENTS = st.one_of(
         {"op": st.sampled_from(["link", "unlink"]), "target": NAMES, "field": NAMES, "to": TEXTS}
     ),
     st.fixed_dictionaries({"op": st.just("for_each"), "over": EXPRESSIONS, "as": NAMES}),
+    st.fixed_dictionaries({"op": st.just("let"), "as": NAMES, "be": EXPRESSIONS}),
+    st.fixed_dictionaries({"op": st.just("when"), "as": NAMES, "that": EXPRESSIONS}),
     st.fixed_dictionaries({"op": st.just("return"), "value": VALUES | st.just({})}),
 )
 TOOL_SPECS = st.builds(
