@@ -38,6 +38,7 @@ _INNER = re.compile(
 )
 _FOREIGN = re.compile(r"(?:\b(?:das|ist|ich|nicht|les|est|vous|para|usted)\b.*){2}", re.I)
 _WHOLE = re.compile(r"[.!?:)\]}`\"]\s*$")
+_TELLS = re.compile(r"\b(?:is|are|was|no|none|nothing)\b|:")
 _FILL = stem_set("user each number name")
 _EVIDENCE = 100
 """Characters of the transcript quoted as evidence at most."""
@@ -147,7 +148,11 @@ class _Case:
         labels = re.sub(r"\(of: .*\)", "", words.partition(":")[2] or words)
         today = self.material.today  # a value speaks of its kind, too: a date of `the date`
         told = {s: mentions(s, today) for s, finding in self.told.items() if finding.tells}
-        said = [stem_set(plain(s), *(m.kind for m in values)) for s, values in told.items()]
+        said = [
+            stem_set(plain(s), *(m.kind for m in values))
+            for s, values in told.items()
+            if values or _TELLS.search(s)
+        ]
         for label in labels.split(";"):
             # a label in words that no result uses tells nothing of which sentence is meant
             wanted = {w for w in stem_set(label) - _FILL if found(w, self.material.returned)}
