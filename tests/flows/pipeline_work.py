@@ -7,8 +7,9 @@ from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES
+from synth.judging.stages import may_want_more
 from synth.pipeline.config import RunConfig
-from synth.pipeline.stages import STAGES
+from synth.pipeline.stages import STAGES, CalibrationStage
 
 SMALL = RunConfig(
     name="small",
@@ -29,7 +30,9 @@ def run_pipeline(folder: Path, config: RunConfig = SMALL) -> None:
 async def _run(folder: Path, config: RunConfig) -> None:
     async with open_run(config, str(folder), command="test") as run:
         for make_stage in STAGES:
-            await run.run_stage(make_stage(run))
+            report = await run.run_stage(make_stage(run))
+            while make_stage is CalibrationStage and may_want_more(report):
+                report = await run.run_stage(make_stage(run))
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

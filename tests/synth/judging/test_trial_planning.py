@@ -3,13 +3,16 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synth.engine.plans import StageReport
 from synth.engine.stages import Item
 from synth.judging.calibration import JudgingConfig, num_perturbed
 from synth.judging.perturbation.planning import MOST_ATTEMPTS, Pair, TriedBefore
 from synth.judging.perturbation.registry import CONTROL, PARAPHRASE, PERTURBATIONS
+from synth.judging.stages import may_want_more
 from tests.synth.judging.trial_work import kind_of, pair_of, planned, sorts
 
 
@@ -120,3 +123,23 @@ def test_few_episodes_give_several_negatives_each_and_none_twice() -> None:
     many = [pair_of(i) for i in planned(["t1", "t2"], graded=50) if kind_of(i) in PERTURBATIONS]
     assert len(set(many)) == len(many) == 50
     assert Counter(i for i, _ in many).most_common()[-1][1] >= 15
+
+
+@pytest.mark.parametrize(
+    ("kept", "dropped", "reused", "pending", "more"),
+    [
+        (20, 25, 0, 0, True),
+        (30, 20, 38, 0, True),  # fewer came to nothing than in all plans before, and some did now
+        (30, 20, 50, 0, False),
+        (45, 0, 0, 0, False),
+        (20, 24, 0, 1, False),
+    ],
+)
+def test_a_plan_follows_as_long_as_something_new_came_to_nothing(
+    kept: int, dropped: int, reused: int, pending: int, more: bool
+) -> None:
+    requested = kept + dropped + pending
+    report = StageReport(
+        "calibration", requested, kept, dropped, 0, pending, reused, {}, {}, {}, {}
+    )  # fmt: skip
+    assert may_want_more(report) is more
