@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from records.config import Config
 from records.settings import model_in
 from synth.catalogue.evolution.config import EvolveConfig
+from synth.catalogue.writing.config import WriteConfig
 from synth.engine.job_config import JobConfig
 from synth.judging.config import GradeConfig
 from synth.pipeline.config import RunConfig
@@ -161,8 +162,8 @@ def sections() -> list[Section]:
     from trainer.training.run_folder import FREE
     from trainer.training.settings import TrainConfig
 
-    run, grade, rephrase, evolve = map(
-        settings_of, (RunConfig, GradeConfig, RephraseConfig, EvolveConfig)
+    run, grade, rephrase, evolve, write = map(
+        settings_of, (RunConfig, GradeConfig, RephraseConfig, EvolveConfig, WriteConfig)
     )
     every = [one for one in run if one in grade and one in rephrase and one in evolve]
     judging = [one for one in run if one in grade and one not in every]
@@ -182,6 +183,7 @@ def sections() -> list[Section]:
         Section("Gradings", "`synth grade --config`.", own(grade)),
         Section("Rephrasings", "`synth rephrase`.", own(rephrase)),
         Section("Evolutions", "`synth tools evolve` with `--set`.", own(evolve)),
+        Section("Written domains", "`synth domain write` with `--set`.", own(write)),
         Section(
             "Training",
             "`python -m trainer pretrain` and `python -m trainer sft`. A run is known by its "

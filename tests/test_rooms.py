@@ -18,7 +18,8 @@ MOST_MODULES = 15
 ROOMS = {
     "records": [".", "tables", "store", "reading"],
     "tool_specs": [
-        *("language", "execution", "domains", "importing", "toolsets", "coverage", "validation"),
+        *("language", "execution", "growth", "domains", "importing", "toolsets", "coverage"),
+        *("validation/mutation", "validation"),
         ".",
     ],
     "sandboxes": ["inside", "core/agent", "core", "local", "lending", "mcp", "code", "bench", "."],
@@ -40,7 +41,7 @@ ROOMS = {
         *("episode/tools", "episode/users", "episode"),
         *("tasks/agents", "tasks/goals", "tasks/proof", "tasks"),
         *("judging/perturbation", "judging"),
-        *("catalogue/proposals", "catalogue", "catalogue/evolution"),
+        *("catalogue/proposals", "catalogue", "catalogue/evolution", "catalogue/writing"),
         *("rephrasing/structure", "rephrasing/facts", "rephrasing/formulas"),
         *("rephrasing/fidelity", "rephrasing/writing", "rephrasing/sources", "rephrasing"),
         *("pipeline", "publish", "."),

@@ -110,7 +110,7 @@ def _did(call: Line, words: str, material: JudgedMaterial) -> bool:
 def _denied(says: str, material: JudgedMaterial, place: int) -> RuledFinding | None:
     """A denial of what was done since the user last spoke, or one whose reason is not so."""
     since = max((n for n, x in enumerate(material.lines[:place]) if x.kind == "user"), default=0)
-    changing = {entry["tool"] for entry in material.changes}
+    changing = {entry["tool"] for entry in material.changes if "tool" in entry}
     made = [c for at, c in material.outcomes if since < at < place]
     done = [c for c in made if c.tool in changing and not c.failed]
     denied = _COULD_NOT.search(says)

@@ -88,8 +88,10 @@ TABLES: dict[str, TableSpec] = {
                 "clock": STR,
                 "rules": JSON,
                 "field_order": JSON,
+                "time": JSON,
             },
             content=True,
+            defaults={"time": None},
         ),
         _table(
             "tools",
@@ -115,8 +117,10 @@ TABLES: dict[str, TableSpec] = {
                 "split": STR,
                 "params": JSON,
                 "proof": JSON,
+                "time": JSON,
             },
             content=True,
+            defaults={"time": None},
         ),
         _table(
             "proposals",

@@ -322,6 +322,7 @@ class EpisodeEnvironment:
             # Its last words answer nothing and nobody answers them: the agent has the last word.
             state.reason = "user_done"
             return []
+        state.caller.user_answered(state.turn)
         return [{"role": "user", "content": said.message}]
 
     def _scene(self, state: EpisodeState) -> Scene:

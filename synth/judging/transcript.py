@@ -1,8 +1,9 @@
 """What the judge is shown of an episode, and whether words that it quotes stand there."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from records.tables.schemas import Row
@@ -95,22 +96,32 @@ def instructions_of(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def changes_of(calls: Sequence[Row]) -> list[dict[str, Any]]:
-    """What each call truly changed, in call order: more than its result may tell."""
+    """What each call truly changed, in call order: more than its result may tell. What changed by
+    itself meanwhile stands between, with the job's name and the moment."""
     return [
         {
-            "tool": call["name"],
-            "by": call["actor"],
+            **who,
             "changed": [
                 {key: change[key] for key in _CHANGE if change.get(key) is not None}
-                for change in call["state_diff"]
+                for change in changes
             ],
         }
         for call in calls
-        if call["state_diff"]
+        for who, changes in _by_whom(call)
     ]
 
 
 _CHANGE = ("op", "entity", "id", "before", "after")
+
+
+def _by_whom(call: Row) -> Iterator[tuple[dict[str, Any], list[Mapping[str, Any]]]]:
+    """(who and what with, changes), in the order in which they came about."""
+    for made, changes in groupby(call["state_diff"], lambda c: (c.get("job"), c.get("at"))):
+        job, at = made
+        if job is None:
+            yield {"tool": call["name"], "by": call["actor"]}, list(changes)
+        else:
+            yield {"job": job, "by": "environment", "at": at}, list(changes)
 
 
 def tools_shown(tools: Sequence[Row]) -> list[dict[str, str]]:

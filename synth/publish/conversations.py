@@ -38,7 +38,7 @@ def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversat
     ids = list(trajectory_ids)
     with dataset.connect() as db:
         rows = {r["trajectory_id"]: r for r in rows_of(db, _TRAJECTORIES, [ids])}
-        calls = rows_of(db, _CALLS, [ids])
+        calls = [_logged(call) for call in rows_of(db, _CALLS, [ids])]
         verdicts = rows_of(db, _VERDICTS, [ids])
         rule = decision_rule(db)
     return [
@@ -92,6 +92,10 @@ def _conversation(
     )
 
 
+def _logged(call: Row) -> Row:
+    return call | {"state_diff": json.loads(call["state_diff"] or "[]")}
+
+
 def _parsed(verdict: Row) -> Row:
     return verdict | {"details": json.loads(verdict["details"] or "null")}
 
@@ -105,7 +109,7 @@ WHERE list_contains($1, t.trajectory_id)"""
 
 _CALLS = """
 SELECT trajectory_id, tool_call_id, executed_by, is_error, error_code, injected_outcome,
-  policy_violations, actor, turn, name, arguments, observation
+  policy_violations, actor, turn, name, arguments, observation, state_diff
 FROM tool_calls WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, call_index"""
 
 _VERDICTS = """

@@ -25,7 +25,8 @@ class ShownCall(NamedTuple):
     """None: the episode ended before an answer."""
     is_error: bool
     marks: tuple[str, ...]
-    """What the log knows of the call: who executed it, error code, injected fault, rules broken."""
+    """What the log knows of the call: who executed it, error code, injected fault, rules broken,
+    jobs that ran meanwhile."""
 
 
 class ShownTurn(NamedTuple):
@@ -111,7 +112,10 @@ def _marks(row: Row) -> tuple[str, ...]:
         marks.append(f"injected: {row['injected_outcome']}")
     if row["error_code"]:
         marks.append(f"error: {row['error_code']}")
-    return (*marks, *(f"breaks rule: {rule}" for rule in row["policy_violations"] or ()))
+    marks += [f"breaks rule: {rule}" for rule in row["policy_violations"] or ()]
+    jobs = (c for c in row["state_diff"] or () if "job" in c)
+    runs = (f"meanwhile: {c['job']} on {c['entity']} {c['id']} at {c['at']}" for c in jobs)
+    return (*marks, *dict.fromkeys(runs))
 
 
 def pretty(value: Any) -> str:

@@ -24,6 +24,7 @@ from synth.rubrics.episode import (
     Verdict,
     episode_of,
     net_changes,
+    own_changes,
     probe_changes,
 )
 from synth.rubrics.kinds import Kind, Kinds
@@ -88,7 +89,7 @@ def _check_call(check: CallCheck, episode: Episode) -> Verdict:
         latest = _turns_before(episode, check.before_turn)
         considered = [call for call in considered if call.turn <= latest]
     if check.changing:
-        considered = [call for call in considered if call.diff]
+        considered = [call for call in considered if own_changes(call.diff)]
     what = "any tool" if check.tool == ANY_TOOL else check.tool
     if check.arguments:
         what += f" with {json.dumps(check.arguments, ensure_ascii=False, sort_keys=True)}"

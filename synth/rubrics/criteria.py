@@ -24,7 +24,8 @@ class ExpectedChange(Strict):
     match: dict[str, Any]
     """create: every field of the new row but its generated id; update: the new values of exactly
     the fields that change; delete: nothing. The value `{"$new": i}` stands for the id that the
-    environment gave to the row of `changes[i]`."""
+    environment gave to the row of `changes[i]`; `{"$from": a, "$to": b}` for any number, date or
+    moment between the two, which depends on the time taken."""
 
     id: str | None = None
     """Which row. None: a row whose id the environment makes up, matched by its content."""

@@ -1,5 +1,6 @@
 """What an episode left behind, as the checks see it, and the net effect of its calls."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -8,7 +9,8 @@ from synth.rubrics.criteria import Strict
 
 StateChange = Mapping[str, Any]
 """{"op", "entity", "id", "before", "after"}: for an update before and after hold only the fields
-that changed, otherwise they hold the whole row or null."""
+that changed, otherwise they hold the whole row or null. One that a job made by itself, and no
+call, has `job`, the job's name, and `at`, the moment."""
 
 
 class EpisodeCall(Strict):
@@ -99,14 +101,26 @@ def _update(change: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) ->
     }
 
 
-def net_changes(changes: Iterable[StateChange]) -> list[dict[str, Any]]:
-    """The net effect of changes in order, one per row that differs in the end.
+def own_changes(changes: Iterable[StateChange]) -> list[StateChange]:
+    """Those that calls made, without those that jobs made."""
+    return [change for change in changes if "job" not in change]
 
-    A create followed by a delete is no change, two updates are one. Ordered by first touch.
+
+def net_changes(changes: Iterable[StateChange]) -> list[dict[str, Any]]:
+    """The net effect of what calls changed, in order, one per row that differs in the end.
+
+    A create followed by a delete is no change, two updates are one. Ordered by first touch. What
+    a job changes is nobody's: it is left out, and a row that a job makes or takes away is another
+    row from there on.
     """
-    net: dict[tuple[str, str], dict[str, Any] | None] = {}
+    net: dict[tuple[str, str, int], dict[str, Any] | None] = {}
+    lives: Counter[tuple[str, str]] = Counter()
     for change in changes:
-        key = (change["entity"], change["id"])
+        row = (change["entity"], change["id"])
+        if "job" in change:
+            lives[row] += change["op"] != "update"
+            continue
+        key = (*row, lives[row])
         net[key] = _merge(net.get(key), change)
     return [change for change in net.values() if change is not None]
 

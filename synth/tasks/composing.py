@@ -28,6 +28,7 @@ from synth.tasks.proof.search import MAX_NODES, shortest_plan
 from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_goal, unclear
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.growth.grown_seed import GrownSeed
 
 ATTEMPTS = 12
 """Drafts tried for one task before it is dropped; the second half of them normal ones."""
@@ -74,7 +75,7 @@ def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
 class DomainTasks:
     """Makes drafts for agents of one domain. `names` are the agent's tools of it, `lacking` those
     that the domain has and users may wish for in vain, `others` gives domains of which the agent
-    has no tool."""
+    has no tool, `grown` is where the tasks start, in place of the domain's seed."""
 
     def __init__(
         self,
@@ -87,10 +88,12 @@ class DomainTasks:
         extensions: Extensions = NO_EXTENSIONS,
         variants: VariantShares = VariantShares(),
         mix: GoalMix = GoalMix(),
+        grown: GrownSeed | None = None,
     ) -> None:
         self._domain = domain
         self._variants = variants
         self._mix = mix
+        self._grown = grown
         self._extensions = extensions
         self._all = tools_of(domain)
         self.tools = {name: self._all[name] for name in sorted(names)}
@@ -166,9 +169,8 @@ class DomainTasks:
 
     def _draft(self, variant: Variant, num_goals: int, rng: Random, *, dual: bool) -> Draft:
         users = {tool.name for tool in self._own}
-        patch = seeded_state(
-            self._domain, {n: tool for n, tool in self._all.items() if n not in users}, rng
-        )
+        writers = {n: tool for n, tool in self._all.items() if n not in users}
+        patch = seeded_state(self._domain, writers, rng, self._grown)
         before = DomainEnvironment.of(self._domain, patch)
         builder = Builder(self._domain, before.snapshot(), self.tools, rng=rng)
         proved: dict[str, Any] = {}
@@ -203,7 +205,7 @@ class DomainTasks:
     def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals on different tools, mostly ones that write, at least one that does."""
         used = {name for goal in builder.goals for name in (goal.tool, *goal.could_be)}
-        left = [tool for tool in self.tools.values() if tool.name not in used]
+        left = [t for t in self.tools.values() if t.name not in used and not t.waits]
         for number in range(count):
             wants_write = number == 0 or rng.random() < 0.65
             if count == 1 and rng.random() < 0.3:

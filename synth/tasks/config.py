@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from records.config import Config
-from records.tables.splits import HELDOUT_SHARE
+from records.seeds import rng_of
+from records.tables.splits import HELDOUT_SHARE, Split
 from synth.tasks.composing import Complexity, GoalMix
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares
+from tool_specs.growth.grown_seed import MAX_ROWS, MIN_ROWS, GrownSeed
 
 BLOCK = 64
 """Tasks that share a set of personas."""
@@ -49,6 +51,45 @@ class TokenLimit(Config):
         return self.base + int(self.per_shown_char * shown_chars) + self.per_step * steps
 
 
+SEED = "seed"
+"""Stands for the seed of a domain's file among the sizes."""
+
+
+class GrowthShares(Config):
+    """How large the states are in which tasks on domains start."""
+
+    shares: dict[str, float] = Field(default={SEED: 1.0}, min_length=1)
+    """Share of tasks by the number of rows that they start with, from 10 to 50000, such as
+    `{seed = 0.3, 500 = 0.4, 5000 = 0.3}`; `seed` is the state in the domain's file. Shares add up
+    to 1."""
+    per_domain: int = Field(default=4, ge=1, le=10_000)
+    """States of one size that a domain has for each split: more differ more, and each takes its
+    time to grow."""
+
+    @model_validator(mode="after")
+    def _known_sizes(self) -> Self:
+        for size, share in self.shares.items():
+            rows = int(size) if size.isdecimal() else 0
+            if size != SEED and not MIN_ROWS <= rows <= MAX_ROWS:
+                raise ValueError(
+                    f"shares are by {SEED!r} or a number of rows from {MIN_ROWS} to {MAX_ROWS}, "
+                    f"got {size!r}"
+                )
+            if share < 0:
+                raise ValueError(f"the share of {size} must be at least 0, got {share}")
+        if abs(sum(self.shares.values()) - 1.0) > 1e-9:
+            raise ValueError(f"shares must add up to 1, got {sum(self.shares.values())}")
+        return self
+
+    def grown_seed_of(self, item_id: str, split: Split) -> GrownSeed | None:
+        """What a task starts with; None for the seed of its domain's file."""
+        rng = rng_of(item_id, "growth")
+        size = rng.choices(list(self.shares), list(self.shares.values()))[0]
+        if size == SEED:
+            return None
+        return GrownSeed(rows=int(size), number=rng.randrange(self.per_domain), split=split)
+
+
 class TaskConfig(Config):
     """Which tasks there are, and what an episode of one may take."""
 
@@ -74,6 +115,7 @@ class TaskConfig(Config):
             },
             "pass_threshold": 0.7,
             "heldout_share": 0.1,
+            "growth": {"shares": {"seed": 1.0}, "per_domain": 4},
         }
     )
 
@@ -97,6 +139,10 @@ class TaskConfig(Config):
 
     goals: GoalMix = GoalMix()
     """How the user goals of one task hang together."""
+
+    growth: GrowthShares = GrowthShares()
+    """Sizes of the states that tasks on domains start in: large ones grow from the domain's
+    seed."""
 
     personas_per_block: int = Field(default=16, ge=1, le=BLOCK)
     """Personas from which the users of a block of 64 tasks are drawn: more make users differ more,

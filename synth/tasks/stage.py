@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.seeds import rng_of, seed_of
 from records.tables.schemas import Row
-from records.tables.splits import own_split, split_of
+from records.tables.splits import Split, own_split, split_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import open_server
 from synth.episode.tools.cassette import NotRecordedError, OpenForProof
@@ -209,6 +209,7 @@ def _in_domain(
         extensions=sources.extensions,
         variants=config.variants,
         mix=config.goals,
+        grown=config.growth.grown_seed_of(item_id, _split(item_id, agent, persona, config)),
     )
     made = tasks.make(
         item_id,
@@ -299,6 +300,11 @@ async def _on_code(
     }
 
 
+def _split(item_id: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
+    own = own_split("task", item_id, heldout_share=config.heldout_share)
+    return split_of(own, [agent["split"], persona["split"]])
+
+
 def _own_tools(agent: Row, sources: TaskSources) -> list[Row]:
     return [sources.tools[tool_id] for tool_id in agent["tool_ids"]]
 
@@ -340,7 +346,6 @@ def _row(
     steps = len(draft.plan)
     # every criterion that code checks passes on the reference plan: no threshold undoes the proof
     rubric = proof.rubric.model_copy(update={"pass_threshold": config.pass_threshold})
-    own = own_split("task", plan.item_id, heldout_share=config.heldout_share)
     used = {step.tool for step in draft.plan if step.actor == "agent"}
     return {
         "task_id": plan.item_id,
@@ -361,7 +366,7 @@ def _row(
         "seed": seed_of(plan.item_id, "episode"),
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
-        "split": split_of(own, [agent["split"], persona["split"]]),
+        "split": _split(plan.item_id, agent, persona, config),
         "user_tool_ids": list(users),
         "num_dependencies": proof.num_dependencies,
         "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),

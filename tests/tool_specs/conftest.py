@@ -8,6 +8,8 @@ from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.interpreter import DomainEnvironment
 
 BIKE_RENTAL = Path(__file__).parent / "fixtures" / "bike_rental.yaml"
+CANTEEN = BIKE_RENTAL.parent / "canteen.yaml"
+"""A kitchen in which time passes."""
 
 
 @pytest.fixture(scope="session")

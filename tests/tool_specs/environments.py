@@ -18,7 +18,7 @@ def grown(domain: Domain, times: int) -> State:
                 new = {f: _renamed(v, copy) if f in refs else v for f, v in row.items()}
                 new[entity.key] = _renamed(row[entity.key], copy)
                 tables[name][new[entity.key]] = new
-    return State.of(tables)
+    return State.of(tables, domain.now)
 
 
 def _renamed(value: Any, copy: int) -> Any:

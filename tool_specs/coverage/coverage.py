@@ -119,7 +119,7 @@ def overlaps(tools: Iterable[Row]) -> list[Overlap]:
     rows = _usable(tools)
     if len(rows) < ENOUGH:
         return []
-    vectors = _vectors(rows)
+    vectors = vectors_of(rows)
     places = np.array([source_of(row) for row in rows])
     kinds = {kind: np.array([r["source"] == kind for r in rows]) for kind in ("mcp", "synthetic")}
     found = []
@@ -128,8 +128,8 @@ def overlaps(tools: Iterable[Row]) -> list[Overlap]:
             mine, theirs = kinds[of], kinds[to]
             if not mine.any() or len(set(places[theirs])) < (2 if of == to else 1):
                 continue
-            nearest = _nearest(vectors[mine], vectors[theirs], places[mine], places[theirs])
-            found.append(_overlap(of, to, 1.0 - nearest))
+            cosines = nearest(vectors[mine], vectors[theirs], places[mine], places[theirs])
+            found.append(_overlap(of, to, 1.0 - cosines))
     return found
 
 
@@ -151,7 +151,7 @@ def text_of(tool: Row) -> str:
     return " ".join((name, name, tool["description"], *parameters))
 
 
-def _vectors(rows: Sequence[Row]) -> Any:
+def vectors_of(rows: Sequence[Row]) -> Any:
     """Sparse, each of length 1, or 0 for a tool that says nothing of its own."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -166,7 +166,7 @@ def _vectors(rows: Sequence[Row]) -> Any:
     return vectorizer.fit_transform(map(text_of, rows))
 
 
-def _nearest(a: Any, b: Any, places_a: Any, places_b: Any) -> Any:
+def nearest(a: Any, b: Any, places_a: Any, places_b: Any) -> Any:
     """For each row of `a` the largest cosine with a row of `b` of another place, 0 where none
     shares a word."""
     best, columns = np.zeros(a.shape[0]), b.T.tocsr()
@@ -184,7 +184,7 @@ def points(tools: Iterable[Row], *, seed: int = 0) -> list[MapPoint]:
     rows = rows[:MOST_POINTS]
     if len(rows) < ENOUGH:
         return []
-    places = _projected(_vectors(rows), seed)
+    places = _projected(vectors_of(rows), seed)
     return [
         MapPoint(round(float(x), 4), round(float(y), 4), row["source"], row["category"] or "-")
         for row, (x, y) in zip(rows, places, strict=True)

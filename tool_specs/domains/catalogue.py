@@ -16,11 +16,38 @@ LICENSE = "Apache-2.0"
 """Of synthetic tools: they are part of this project, or made with it by its user."""
 
 
+_TIME = ("jobs", "slack", "user_turn")
+"""Of a domain file, what it says about time beside the durations of its tools."""
+
+
 def domain_id(domain: Domain) -> str:
     file = domain.file.model_dump(mode="json", by_alias=True, exclude={"tools"})
     if not file["user_tools"]:
         del file["user_tools"]  # a domain that has none is what it was before there were any
+    for entity in file["entities"].values():
+        _drop_unsaid(entity["fields"])
+    time = {name: file.pop(name) for name in _TIME}
+    if _time_of(domain) is not None:
+        file |= time
     return digest("domain", file)
+
+
+def _drop_unsaid(fields: dict[str, Any]) -> None:
+    """Fields that do not say what they are like are what they were before they could."""
+    for field in fields.values():
+        if field["like"] is None:
+            del field["like"]
+        _drop_unsaid(field["properties"] or {})
+
+
+def _time_of(domain: Domain) -> dict[str, Any] | None:
+    """None for a domain of which the file says nothing about time."""
+    file = domain.file
+    said = file.model_dump(include=set(_TIME), exclude_defaults=True)
+    if not said:
+        return None
+    jobs = [job.model_dump(mode="json", by_alias=True, exclude_defaults=True) for job in file.jobs]
+    return {"jobs": jobs, "slack": file.slack, "user_turn": file.user_turn}
 
 
 def spec_hash(spec: ToolSpec) -> str:
@@ -57,6 +84,7 @@ def domain_row(domain: Domain) -> Row:
         "rules": [rule.model_dump(mode="json") for rule in domain.file.rules],
         # JSON columns sort their keys, and reads answer in the order of the fields
         "field_order": [[name, list(entity.fields)] for name, entity in domain.entities.items()],
+        "time": _time_of(domain),
     }
 
 
@@ -71,6 +99,7 @@ def domain_of_rows(row: Row, tools: Iterable[Row] = ()) -> Domain:
     specs = [
         {name: tool[name] for name in ("name", "description", "params")}
         | {"semantics": tool["semantics_json"]}
+        | (tool["time"] or {})
         for tool in tools
     ]
     data = {
@@ -84,6 +113,7 @@ def domain_of_rows(row: Row, tools: Iterable[Row] = ()) -> Domain:
         "policy": _policy(row["policy"], {spec["name"] for spec in specs}),
         "user_tools": [tool["name"] for tool in tools if is_users(tool)],
         "tools": specs,
+        **(row["time"] or {}),
     }
     return Domain.of(data, origin=f"domain {row['name']}")
 
@@ -114,6 +144,7 @@ def _tool_row(domain: Domain, program: Program, tool_id: str, place: str) -> Row
         statement.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for statement in spec.semantics
     ]
+    time = spec.model_dump(include={"takes", "waits"}, exclude_none=True)
     return {
         "tool_id": tool_id,
         "name": spec.name,
@@ -138,6 +169,7 @@ def _tool_row(domain: Domain, program: Program, tool_id: str, place: str) -> Row
             for name, param in spec.params.items()
         },
         "proof": None,
+        "time": time or None,
     }
 
 
@@ -155,17 +187,18 @@ def is_users(tool: Row) -> bool:
 
 
 def annotations(program: Program) -> dict[str, Any]:
-    """Hints as in MCP, read off the semantics.
+    """Hints as in MCP, read off the semantics. A wait is no read: what is due changes with it.
 
     Destructive: it may replace or remove what was there. Idempotent: a second call with the same
     arguments changes nothing more, as far as the expressions alone show it.
     """
     ops = {statement.op for statement in program.spec.semantics}
+    waits = program.spec.waits is not None
+    again = program.read_only or ("create" not in ops and not _sets_from_state(program))
     return {
-        "readOnlyHint": program.read_only,
+        "readOnlyHint": program.read_only and not waits,
         "destructiveHint": bool(ops & {"update", "delete", "unlink"}),
-        "idempotentHint": program.read_only
-        or ("create" not in ops and not _sets_from_state(program)),
+        "idempotentHint": again and not waits,
         "openWorldHint": False,
     }
 

@@ -3,10 +3,11 @@ environments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from records.digest import digest
 from records.errors import ConfigError
 from tool_specs.domains.loading import checked, file_bytes, parse_yaml, refusal
 from tool_specs.execution.compiler import Compiler
@@ -17,12 +18,16 @@ from tool_specs.execution.invariants import (
     check_lifecycles,
     compile_invariants,
 )
+from tool_specs.execution.jobs import CompiledJob, compile_jobs, run_due
 from tool_specs.execution.programs import Entities, Problems, Program, compile_rule
 from tool_specs.execution.state import EntityRow, State
+from tool_specs.growth.grown_seed import Ground, GrownSeed
 from tool_specs.language.domain_file import DomainFile, EntitySpec, ParamSpec, PolicyRule, ToolSpec
 from tool_specs.language.evaluation import Evaluator
 from tool_specs.language.schemas import SchemaError, Validator
 from tool_specs.language.values import EvaluationError, show_value
+
+LAST_MOMENT = "9999-12-31T23:59:59"
 
 BUILT_IN = Path(__file__).parent / "builtin"
 """Where the domain files of this package lie."""
@@ -50,6 +55,8 @@ class Domain:
     """Entity -> (entity, field) of the fields that point at it."""
     invariants: Invariants
     """What holds for every row of an entity, always."""
+    jobs: tuple[CompiledJob, ...] = ()
+    """What changes by itself."""
 
     @classmethod
     def of(cls, data: Any, *, origin: str) -> "Domain":
@@ -62,7 +69,7 @@ class Domain:
         _check_entities(file, problems)
         if problems.found:
             raise refusal(origin, problems.found)
-        state = State.of(_seed_rows(file, problems))
+        state = State.of(_seed_rows(file, problems), file.now)
         for name, entity in file.entities.items():
             check_refs(state, name, entity, "seed", state.tables[name].rows(), problems)
         _check_natural(file, state, problems)
@@ -74,9 +81,13 @@ class Domain:
                 problems.add(path, words)
         programs = compile_tools(file.tools, entities, problems)
         rules = _rules(file, entities, problems)
+        jobs = compile_jobs(file.jobs, entities, problems)
         if problems.found:
             raise refusal(origin, problems.found)
-        return cls(file, programs, rules, state, _referrers(file), invariants)
+        made = cls(file, programs, rules, state, _referrers(file), invariants, jobs)
+        if problems := _restless(made):
+            raise refusal(origin, problems)
+        return made
 
     def with_tools(self, programs: Iterable[Program]) -> "Domain":
         """The same environment with these tools, compiled for it, in place of its own."""
@@ -84,6 +95,17 @@ class Domain:
         file = self.file.model_copy(update={"tools": [p.spec for p in chosen.values()]})
         rules = {name: rules for name, rules in self.rules.items() if name in chosen}
         return replace(self, file=file, programs=chosen, rules=rules)
+
+    def without_durations(self) -> "Domain":
+        """The same, but that calls and waits take no time."""
+        timeless = {n: replace(program, takes=None) for n, program in self.programs.items()}
+        return replace(self, programs=timeless)
+
+    @cached_property
+    def has_time(self) -> bool:
+        """Whether the clock can move, or anything can change by itself."""
+        passes = self.file.user_turn or any(p.takes for p in self.programs.values())
+        return bool(self.jobs or passes)
 
     @property
     def name(self) -> str:
@@ -125,6 +147,21 @@ class Domain:
     @property
     def tools(self) -> Sequence[ToolSpec]:
         return self.file.tools
+
+    @cached_property
+    def ground(self) -> Ground:
+        """What the seed grows from."""
+        about = {"entities", "rules", "now"}
+        file = self.file.model_dump(mode="json", by_alias=True, include=about)
+        key = digest(self.name, file, self.seed_state.hash)
+        return Ground(key, self.file, self.seed_state, self.invariants)
+
+    def start(self, grown: GrownSeed | None = None) -> State:
+        """The seed, or what it grows to; shared, and not to be changed.
+
+        Raises ConfigError where it does not grow, or not as it did.
+        """
+        return self.seed_state if grown is None else self.ground.grown(grown)
 
     def dangling(self, state: State) -> str | None:
         """Words for a row that still refers to one deleted since the state's last commit."""
@@ -321,6 +358,36 @@ def _rules(
             )
             rules[rule.tool] = (*rules.get(rule.tool, ()), CheckedRule(rule, run))
     return rules
+
+
+FORESEEN = 200
+"""Runs of jobs that are tried on the seed when a domain is loaded."""
+
+
+def _restless(domain: Domain) -> list[str]:
+    """What is wrong with jobs on the seed: due from the start, unable to run, without end at one
+    moment, or breaking a rule."""
+    state = domain.seed_state.snapshot()
+    try:
+        found = [
+            f"jobs[{job.spec.name}].due: {job.spec.entity} {show_value(due.row[1])} of the seed is "
+            f"due at {due.at}, and the clock starts at {domain.now}; make it later, or leave the "
+            "row out by `where`"
+            for job in domain.jobs
+            for due in job.due_rows(state, domain.now)
+        ]
+        for _ in range(FORESEEN):
+            following = [d.at for job in domain.jobs for d in job.due_rows(state, LAST_MOMENT)]
+            if found or not following:
+                break
+            run_due(domain.jobs, state, min(following), domain.dangling, most=FORESEEN)
+            found = [
+                f"jobs: at {state.now} {path.removeprefix('seed.')} {words}"
+                for path, words in broken_in(state, domain.file, domain.invariants)
+            ]
+    except EvaluationError as error:
+        return [f"jobs: tried on the seed, {error}"]
+    return found
 
 
 def _referrers(file: DomainFile) -> dict[str, tuple[tuple[str, str], ...]]:

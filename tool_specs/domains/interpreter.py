@@ -1,6 +1,10 @@
 """The environment of a domain: its state in one episode, and calls of its tools.
 
 A call either succeeds, or changes nothing and says why. No input makes it raise.
+
+Where a domain has time, a call runs and then takes as long as its tool declares; a wait lasts and
+runs then, so that its answer is of the end. What jobs change meanwhile is told apart from
+what the call changes. A call that fails has taken no time.
 """
 
 from collections.abc import Mapping
@@ -10,16 +14,19 @@ from records.errors import ConfigError
 from tool_specs.domains.domain import Domain, check_refs, checked_rows
 from tool_specs.domains.loading import refusal
 from tool_specs.execution.fields import clean_json
+from tool_specs.execution.jobs import JobChange, pass_time
 from tool_specs.execution.programs import Problems, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.execution.statements import MAX_STEPS, ToolError
+from tool_specs.growth.grown_seed import GROWN, grown_seed_of
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
 from tool_specs.language.types import EXAMPLES
 from tool_specs.language.values import EvaluationError, is_date, is_datetime, show_value
 
-SeedPatch = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
-"""{entity: {key: whole row, or null to delete}} on a domain's seed."""
+SeedPatch = Mapping[str, Mapping[str, Any]]
+"""{entity: {key: whole row, or null to delete}} on a domain's seed, or on the grown one that it
+names under `GROWN`."""
 
 
 class CallResult(NamedTuple):
@@ -32,6 +39,22 @@ class CallResult(NamedTuple):
     hash_after: str
     statement: int | None = None
     """Index of the statement that failed, where one did."""
+    jobs_before: tuple[JobChange, ...] = ()
+    """What jobs changed during a wait."""
+    jobs_after: tuple[JobChange, ...] = ()
+    """What jobs changed while the call took its time, or at once because of it."""
+
+    @property
+    def all_changes(self) -> list[RowChange]:
+        """The call's and those of jobs, in their order; the latter have `job` and `at`."""
+        return [*self.jobs_before, *self.diff, *self.jobs_after]
+
+
+class Durations(NamedTuple):
+    """Seconds that pass before a call runs, a wait's, and those that it takes after."""
+
+    before_s: int
+    after_s: int
 
 
 class DomainEnvironment:
@@ -45,10 +68,12 @@ class DomainEnvironment:
 
     @classmethod
     def of(cls, domain: Domain, patch: SeedPatch | None = None) -> "DomainEnvironment":
-        """The seed, patched. Raises ConfigError for a patch that does not fit the entities."""
-        environment = cls(domain, domain.seed_state.snapshot())
-        if patch:
-            _apply(environment, patch)
+        """The seed, grown where the patch says so, and patched. Raises ConfigError for a patch that
+        does not fit the entities, and for a seed that does not grow as it did."""
+        environment = cls(domain, domain.start(grown_seed_of(patch)).snapshot())
+        changes = {name: rows for name, rows in (patch or {}).items() if name != GROWN}
+        if changes:
+            _apply(environment, changes)
         return environment
 
     def snapshot(self) -> "DomainEnvironment":
@@ -72,6 +97,8 @@ class DomainEnvironment:
         before = self.state.hash
         try:
             program, args = self._validated(tool_name, arguments)
+            if self.domain.has_time:
+                return self._timed(program, args)
             observation = _run(program, args, self.state)
             if words := self.domain.dangling(self.state):
                 raise EvaluationError(words)
@@ -81,6 +108,57 @@ class DomainEnvironment:
         diff = self.state.commit()
         after = self.state.hash if diff else before
         return CallResult(observation, False, None, diff, before, after)
+
+    def look(self, tool_name: str, arguments: Any) -> CallResult:
+        """The call of a tool that changes nothing, from here and leaving no trace, the time that
+        it takes included."""
+        return (self.snapshot() if self.domain.has_time else self).call(tool_name, arguments)
+
+    def pass_time(self, seconds: int) -> list[JobChange]:
+        """Let time pass that no call takes: what jobs changed. EvaluationError, with everything as
+        it was, for a job that cannot run."""
+        before = self.state.snapshot()
+        try:
+            return pass_time(self.domain.jobs, self.state, seconds, self.domain.dangling)
+        except EvaluationError:
+            self.state = before
+            raise
+
+    def durations(self, tool_name: str, arguments: Any) -> Durations:
+        """Of the call, which is not made: none for a tool that nothing here defines, or for
+        arguments that it refuses."""
+        try:
+            return self._durations(*self._validated(tool_name, arguments))
+        except (ToolError, EvaluationError):
+            return Durations(0, 0)
+
+    def _durations(self, program: Program, args: dict[str, Any]) -> Durations:
+        seconds = 0 if program.takes is None else program.takes([args, self.state, MAX_STEPS])
+        return Durations(0, seconds) if program.spec.waits is None else Durations(seconds, 0)
+
+    def _timed(self, program: Program, args: dict[str, Any]) -> CallResult:
+        undo = self.state.snapshot()
+        try:
+            before_s, after_s = self._durations(program, args)
+            earlier = self.pass_time(before_s)
+            observation = _run(program, args, self.state)
+            if words := self.domain.dangling(self.state):
+                raise EvaluationError(words)
+            diff = self.state.commit()
+            later = self.pass_time(after_s)
+        except (ToolError, EvaluationError) as error:
+            self.state = undo
+            return _failed(error, undo.hash)
+        return CallResult(
+            observation,
+            False,
+            None,
+            diff,
+            undo.hash,
+            self.state.hash,
+            jobs_before=tuple(earlier),
+            jobs_after=tuple(later),
+        )
 
     def _validated(self, tool_name: str, arguments: Any) -> tuple[Program, dict[str, Any]]:
         program = self.domain.programs.get(tool_name) if isinstance(tool_name, str) else None

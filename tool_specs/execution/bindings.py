@@ -43,7 +43,7 @@ class Bindings:
         self.problems.add(f"{path}.{where}" if where else path, message)
 
     def scope(self) -> Scope:
-        return Scope(self.names, self.entities.types, self.entities.file.now)
+        return Scope(self.names, self.entities.types)
 
     def parsed(self, where: str, text: str) -> Node | None:
         try:

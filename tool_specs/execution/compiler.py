@@ -10,6 +10,7 @@ from typing import Any
 
 from tool_specs.execution import statements as execution
 from tool_specs.execution.bindings import Bindings
+from tool_specs.execution.durations import compile_duration, duration_node
 from tool_specs.execution.fields import check_of, refs_of
 from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
@@ -62,6 +63,9 @@ class Compiler(Bindings):
     def compile(self) -> Program:
         steps = self.block(list(enumerate(self.spec.semantics)), None)
         answer, output = self.answer()
+        takes = compile_duration(self.spec, self.entities, self.problems)
+        if (node := duration_node(self.spec)) is not None:
+            self.nodes.append((self.index, *node))
         self.unused_params()
         self.unused_lets()
         keys = {name: entity.key for name, entity in self.entities.file.entities.items()}
@@ -77,6 +81,7 @@ class Compiler(Bindings):
             scans=tuple(self.scans),
             hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
             rows=dict(self.bound),
+            takes=takes,
         )
 
     def block(

@@ -155,7 +155,7 @@ def idle_parts(file: DomainFile, entities: Entities, state: State) -> list[str]:
 def _scope(entities: Entities, *names: str) -> Scope:
     """The rows of these entities under their names, in slots of their own; no arguments."""
     slots = {name: (FIRST_FREE + i, entities.types[name]) for i, name in enumerate(names)}
-    return Scope(slots, entities.types, entities.file.now)
+    return Scope(slots, entities.types)
 
 
 def _condition(text: str, scope: Scope, path: str, problems: Problems) -> Evaluator:

@@ -1,12 +1,12 @@
 """What compiling a tool gives, and what it needs to know of the domain around it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tool_specs.execution.statements import CompiledStep
 from tool_specs.language.domain_file import DomainFile, ToolSpec
-from tool_specs.language.evaluation import ARGS, Evaluator, Scope, compile_condition
+from tool_specs.language.evaluation import ARGS, Env, Evaluator, Scope, compile_condition
 from tool_specs.language.expressions import parse
 from tool_specs.language.parameters import Hints, PlacedNode
 from tool_specs.language.schemas import Validator
@@ -46,6 +46,9 @@ class Program:
     """Which fields its parameters are compared with or stored in."""
     rows: Mapping[str, str]
     """Name in the semantics -> entity of the row, or the rows, that it stands for."""
+    takes: Callable[[Env], int] | None = None
+    """Seconds that a call takes or waits, from its arguments and the state before it; it may raise
+    ToolError. None for a tool whose calls take no time."""
 
     @property
     def read_only(self) -> bool:
@@ -73,7 +76,7 @@ def compile_rule(
 ) -> Evaluator:
     """The condition of a policy rule, over the arguments of the tool and lookups."""
     try:
-        scope = Scope({"args": (ARGS, args_type(spec))}, entities.types, entities.file.now)
+        scope = Scope({"args": (ARGS, args_type(spec))}, entities.types)
         return compile_condition(parse(forbids), scope)
     except ExpressionError as error:
         problems.add(path, f"{forbids!r}: {error}")

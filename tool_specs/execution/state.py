@@ -166,29 +166,37 @@ def _reindex(index: RowIndex, key: str, old: EntityRow | None, new: EntityRow | 
 
 
 class State:
-    """Tables by entity, with the log of the call that is under way.
+    """Tables by entity and the clock, with the log of the call that is under way.
 
     `put` takes effect at once; `commit` gives the net changes since the last commit and moves the
     hash; `rollback` undoes them.
     """
 
-    __slots__ = ("_before", "tables", "total")
+    __slots__ = ("_before", "_start", "now", "tables", "total")
 
-    def __init__(self, tables: dict[str, Table], total: int) -> None:
+    def __init__(self, tables: dict[str, Table], total: int, start: str, now: str) -> None:
         self.tables = tables
         self.total = total
+        self.now = now
+        """What now() returns."""
+        self._start = start
         self._before: dict[tuple[str, str], EntityRow | None] = {}
 
     @classmethod
-    def of(cls, rows: Mapping[str, Mapping[str, EntityRow]]) -> "State":
-        """{entity: {key: row}}; linear, so build once and take snapshots."""
-        state = cls({entity: Table(Base(table)) for entity, table in rows.items()}, 0)
+    def of(cls, rows: Mapping[str, Mapping[str, EntityRow]], now: str = "") -> "State":
+        """{entity: {key: row}}, and the clock; linear, so build once and take snapshots."""
+        tables = {entity: Table(Base(table)) for entity, table in rows.items()}
+        state = cls(tables, 0, now, now)
         state.total = state.total_from_scratch()
         return state
 
     @property
     def hash(self) -> str:
-        return f"{self.total:032x}"
+        """Over all rows, and over the clock once it has moved."""
+        if self.now == self._start:
+            return f"{self.total:032x}"
+        clock = row_digest("\x1fclock", {"now": self.now})
+        return f"{(self.total + clock) % _MODULUS:032x}"
 
     def total_from_scratch(self) -> int:
         """What `total` must equal: the sum over every row, for tests and new states."""
@@ -236,7 +244,8 @@ class State:
 
     def snapshot(self) -> "State":
         """A state of its own, at the cost of the number of entities."""
-        return State({name: table.snapshot() for name, table in self.tables.items()}, self.total)
+        tables = {name: table.snapshot() for name, table in self.tables.items()}
+        return State(tables, self.total, self._start, self.now)
 
 
 def _change(entity: str, key: str, before: EntityRow | None, after: EntityRow | None) -> RowChange:

@@ -159,7 +159,7 @@ def _matches(env: Env, read: PageRead, stop: int) -> list[EntityRow]:
     where, candidate, budget = read.where, read.candidate, env[BUDGET]
     found: list[EntityRow] = []
     looked = 0
-    for row in _candidates(env, read):
+    for row in candidates(env, read):
         looked += 1
         if looked > budget:
             break
@@ -174,7 +174,7 @@ def _matches(env: Env, read: PageRead, stop: int) -> list[EntityRow]:
     return found
 
 
-def _candidates(env: Env, read: PageRead) -> Iterable[EntityRow]:
+def candidates(env: Env, read: PageRead) -> Iterable[EntityRow]:
     """Rows that may match, in order: those that every probe with a value lets through."""
     table: Table = env[STATE].tables[read.entity]
     wanted: dict[str, Any] = {}

@@ -177,6 +177,7 @@ def _row(
         ),
         "params": None,
         "proof": None,
+        "time": None,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from tool_specs.language.jobs import Duration, JobSpec, seconds_in
 from tool_specs.language.lifecycles import Invariant, Lifecycle
 from tool_specs.language.statements import AnyStatement, Expr, Identifier, Spec
 from tool_specs.language.types import Type, list_of, nullable
@@ -40,6 +41,12 @@ _TEXT_LENGTH = 2000
 """Characters of a string argument where its spec names no maximum."""
 
 
+TextLike = Literal[
+    "person", "email", "phone", "town", "address", "code", "slug", "note", "title", "category"
+]
+"""What the texts of a field are like. Of a `category` there are those of the seed and no others."""
+
+
 class FieldSpec(Spec):
     type: Literal[
         "string",
@@ -69,6 +76,8 @@ class FieldSpec(Spec):
     )
     properties: dict[Identifier, "FieldSpec"] | None = None
     """Of an object, or of the objects of a list, where their shape is fixed."""
+    like: TextLike | None = None
+    """What texts of the field are made like where the seed grows; None: like those of the seed."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "FieldSpec":
@@ -88,6 +97,7 @@ class FieldSpec(Spec):
         bounded = self.type in ("integer", "number", "string", "list")
         _need((self.min is None and self.max is None) or bounded, f"{self.type} has no min or max")
         _need(self.unit is None or self.type in ("integer", "number"), "unit belongs to numbers")
+        _need(self.like is None or self.type == "string", "like belongs to type string")
         return self
 
     def as_type(self) -> Type:
@@ -248,6 +258,16 @@ class ToolSpec(Spec):
     description: str = Field(min_length=10, max_length=1000)
     params: dict[Identifier, ParamSpec] = Field(default_factory=dict)
     semantics: list[AnyStatement] = Field(min_length=1, max_length=40)
+    takes: Expr | None = None
+    """What passes once a call has run: `90 seconds`, or an expression of its arguments, in
+    minutes."""
+    waits: Expr | None = None
+    """The same of a tool that lets time pass first, and runs then to say how things stand."""
+
+    @model_validator(mode="after")
+    def _one_duration(self) -> "ToolSpec":
+        _need(self.takes is None or self.waits is None, "give takes or waits, not both")
+        return self
 
     def input_schema(self) -> dict[str, Any]:
         return object_schema(self.params)
@@ -271,9 +291,15 @@ class DomainFile(Spec):
     description: str
     split: Literal["train", "heldout_domain"] = "train"
     now: str
-    """The episode's clock: what now() returns in every call."""
+    """The clock at the start of every episode. Only what the file declares moves it."""
     entities: dict[Identifier, EntitySpec] = Field(min_length=1)
     rules: tuple[Invariant, ...] = ()
+    jobs: tuple[JobSpec, ...] = ()
+    """What changes by itself when it falls due; by name where several are due at once."""
+    user_turn: Duration | None = None
+    """What passes while the user answers; nothing where it is left out."""
+    slack: Duration = "30 minutes"
+    """Where time passes: how much longer than the reference plan an agent may take in all."""
     seed: dict[str, list[dict[str, Any]]]
     """Rows as objects; a file may write a row as a list of values in the order of the fields."""
     policy: tuple[PolicyRule, ...] = ()
@@ -301,9 +327,13 @@ class DomainFile(Spec):
             ("tools", [t.name for t in self.tools]),
             ("policy", [p.id for p in self.policy]),
             ("rules", [r.id for r in self.rules]),
+            ("jobs", [j.name for j in self.jobs]),
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             _need(not twice, f"{what} repeat {', '.join(twice)}")
+        shortest = self.user_turn or "0 seconds"
+        enough = (seconds_in(self.slack) or 0) >= (seconds_in(shortest) or 0)
+        _need(enough, f"slack {self.slack!r} is less than the user_turn {shortest!r}")
         tools = {tool.name for tool in self.tools}
         unknown = [name for name in self.user_tools if name not in tools]
         _need(not unknown, f"user_tools names {unknown}, which are not tools")

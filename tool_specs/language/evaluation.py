@@ -67,11 +67,10 @@ MOST_ELEMENTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression may name. `entities` serves lookup; `now` is the episode's clock."""
+    """What an expression may name. `entities` serves lookup."""
 
     names: Mapping[str, tuple[int, Type]]
     entities: Mapping[str, Type]
-    now: str
 
 
 def compile_expression(node: Node, scope: Scope) -> Typed:
@@ -302,8 +301,7 @@ def _binary(node: Binary, scope: Scope) -> Typed:
 def _call(node: Call, scope: Scope) -> Typed:
     if node.function == "now":
         _need_count(node, "now()", 0, 0)
-        now = scope.now
-        return Typed(lambda env: now, DATETIME)
+        return Typed(lambda env: env[STATE].now, DATETIME)
     if form := FORMS.get(node.function):
         return form(node, scope)
     function = FUNCTIONS.get(node.function)

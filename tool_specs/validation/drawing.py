@@ -74,7 +74,7 @@ class _Drawing:
 
     def __init__(self, environment: DomainEnvironment, tool: str, rng: Random) -> None:
         self.environment, self.rng = environment, rng
-        self.now = datetime.fromisoformat(environment.domain.now)
+        self.now = datetime.fromisoformat(environment.state.now)
         program = environment.domain.programs[tool]
         self.hints, self.cursors = program.hints.fields, program.hints.cursors
 

@@ -18,6 +18,7 @@ from tool_specs.execution.invariants import broken_in
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.schemas import Validator
 from tool_specs.validation.drawing import draw_arguments
+from tool_specs.validation.lifecycle_guard import LifecycleGuard
 
 EPISODE = 80
 """Calls before fuzzing starts again from the seed."""
@@ -63,6 +64,10 @@ class ToolReport:
     answers: set[str] = field(default_factory=set)
     """A few different answers of successful calls: one alone does not depend on the state."""
     num_mutants: int = 0
+    made: list[str] = field(default_factory=list)
+    """Errors that only a state made for the purpose reaches."""
+    survivors: list[str] = field(default_factory=list)
+    unexamined: list[str] = field(default_factory=list)
 
     @property
     def example(self) -> dict[str, Any] | None:
@@ -94,6 +99,7 @@ class Fuzzer:
         self.names = list(domain.programs)
         self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
+        self.guard = LifecycleGuard(domain)
         self.rules = {r.spec.id: False for n in targets for r in domain.rules.get(n, ())}
         """Policy rules that code checks: whether a call that succeeded violated them."""
 
@@ -176,6 +182,8 @@ class Fuzzer:
             shown = json.dumps(case.arguments)
             place = path.removeprefix("seed.")
             report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
+        for words in self.guard.bypassed(result.diff, case.environment.state, after.state):
+            report.defect("lifecycle_bypassed", words)
         return not broken
 
     def note_error(self, report: ToolReport, case: FuzzCase) -> None:

@@ -6,21 +6,22 @@ run on the cases that fuzzing found: one that nothing tells from the tool shows 
 nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain, combinations
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.domains.interpreter import DomainEnvironment
-from tool_specs.execution.compiler import Compiler
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.language.schemas import Validator
-from tool_specs.validation.fuzzing import Defect, FuzzCase, Fuzzer, ToolReport
-from tool_specs.validation.mutants import Mutant, mutants_of
+from tool_specs.validation.edges import edges_of
+from tool_specs.validation.fuzzing import Defect, Fuzzer, ToolReport
+from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.results import idle_results
+from tool_specs.validation.survivors import examined, fields_before
 
 CALLS_PER_TOOL = 250
 """Of fuzzing, on average: a tool that needs more has an error that hardly ever happens."""
@@ -29,21 +30,34 @@ PATIENCE = 500
 """Calls of one tool after which what it has not shown is taken not to happen: one tool with a
 flaw would otherwise use up the calls of all."""
 
-MORE_CALLS = 150
-"""Calls that look for a difference before a mutant counts as the same tool."""
+MORE_CALLS = 100
+"""Calls from the seed that look for a difference, beside those of made states."""
+
+SEARCH_CALLS = 400
+"""Made cases that look for an error which the seed does not reach."""
+
+
+RESULT_CALLS = 200
+"""Made cases that look for another value of a result that has not changed yet."""
 
 
 class Validation(NamedTuple):
     reason: str | None
     """None for a valid tool; else does_not_compile, internal_error, bad_output, breaks_rule,
-    never_succeeds, changes_nothing, one_answer, error_not_reached, dead_statement, dead_filter or
-    dead_field."""
+    lifecycle_bypassed, never_succeeds, changes_nothing, one_answer, error_not_reached,
+    dead_statement, dead_filter, dead_term, dead_order, dead_field or constant_result."""
     details: tuple[str, ...]
     """Sentences for whoever wrote the tool."""
     calls: int
     mutants: int
     example: dict[str, Any] | None
     """{"arguments", "observation", "diff"} of a success."""
+    survivors: tuple[str, ...] = ()
+    """Bounds, constants and names that no case told from their neighbours."""
+    unexamined: tuple[str, ...] = ()
+    """Places of which no mutant compiles."""
+    made_for: tuple[str, ...] = ()
+    """Errors that only a state made for the purpose reaches."""
 
 
 def validate_tools(
@@ -64,7 +78,14 @@ def validate_tools(
         first = report.defects[0].reason if report.defects else None
         details = tuple(defect.words for defect in report.defects)
         validations[name] = Validation(
-            first, details, report.calls, report.num_mutants, report.example
+            first,
+            details,
+            report.calls,
+            report.num_mutants,
+            report.example,
+            tuple(report.survivors),
+            tuple(report.unexamined),
+            tuple(report.made),
         )
     return validations
 
@@ -93,31 +114,45 @@ def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -
         report.defect("never_succeeds", f"never succeeded in {report.calls} calls ({seen})")
     elif not report.read_only and not report.writes:
         report.defect("changes_nothing", f"changed nothing in {report.successes} successful calls")
-    elif report.read_only and not _depends_on_state(fuzzer.domain, report):
+    if not report.cases:
+        return
+    rng = rng_of(fuzzer.domain.name, f"made_states:{report.name}")
+    maker = StateMaker(fuzzer.domain, program, rng)
+    if report.read_only and report.successes and not _depends_on_state(fuzzer, report, maker):
         report.defect("one_answer", "its answer does not depend on the state")
-    for index, code in program.errors:
-        if index not in report.reached:
-            words = f"semantics[{index}] {code} never happened in {report.calls} calls"
-            report.defect("error_not_reached", words)
+    for index, code in _unreached(fuzzer, report, maker):
+        words = f"semantics[{index}] {code} never happened in {report.calls} calls"
+        report.defect("error_not_reached", words)
     if not report.defects:
-        report.defects += _dead_parts(fuzzer, report, more_calls)
+        for defect in _dead_parts(fuzzer, report, maker, more_calls):
+            report.defect(*defect)
 
 
-def _depends_on_state(domain: Domain, report: ToolReport) -> bool:
-    """Whether answers differ, and the same arguments give another one in another state: where
-    rows have exchanged their values, or where every second row is missing."""
-    if len(report.answers) < 2:
-        return False
+def _depends_on_state(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> bool:
+    """Whether the same arguments give another answer in another state: where rows have exchanged
+    their values, where every second row is missing, or in a made one."""
+    domain = fuzzer.domain
     others = (
         _with_values_moved_on(DomainEnvironment.of(domain)),
         _with_gaps(DomainEnvironment.of(domain)),
     )
-    return any(
+    good = [case for case in report.cases if not case.result.is_error]
+    if len(report.answers) > 1 and any(
         other.snapshot().call(report.name, case.arguments).observation != case.result.observation
-        for case in report.cases
-        if not case.result.is_error
+        for case in good
         for other in others
+    ):
+        return True
+    answers = {_shown(case.arguments): case.result.observation for case in good}
+    return any(
+        answers.get(_shown(case.arguments), case.result.observation) != case.result.observation
+        for case in maker.cases(good, SEARCH_CALLS)
+        if not case.result.is_error
     )
+
+
+def _shown(arguments: dict[str, Any]) -> str:
+    return json.dumps(arguments, sort_keys=True)
 
 
 def _with_values_moved_on(environment: DomainEnvironment) -> DomainEnvironment:
@@ -140,74 +175,37 @@ def _with_gaps(environment: DomainEnvironment) -> DomainEnvironment:
     return environment
 
 
-def _dead_parts(fuzzer: Fuzzer, report: ToolReport, more_calls: int) -> Iterable[Defect]:
-    program, domain = fuzzer.domain.programs[report.name], fuzzer.domain
-    entities = Entities.of(domain.file)
-    found: list[Defect] = []
-    more: list[FuzzCase] = []
-    further = fuzzer.further(report.name, more_calls)
-
-    def drawn() -> Iterator[FuzzCase]:
-        """Made when the cases that fuzzing found are not enough, and kept for the next mutant."""
-        yield from more
-        for case in further:
-            more.append(case)
-            yield case
-
-    for mutant in mutants_of(program.spec, domain.file):
-        report.num_mutants += 1
-        mutated = _compiled_mutant(program, mutant, entities)
-        if mutated is None:
+def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterator[tuple[int, str]]:
+    """Errors that no made state reaches either. Cases of those that are reached are kept."""
+    program = fuzzer.domain.programs[report.name]
+    for index, code in program.errors:
+        if index in report.reached:
             continue
-        changed = replace(domain, programs={report.name: mutated})
-        if not any(_differs(changed, case) for case in chain(report.cases, drawn())):
-            found.append(Defect(mutant.reason, f"{mutant.words} it does the same"))
-    for one, other in _same_results(program.spec, chain(report.cases, drawn())):
-        words = f"the results {one} and {other} were the same in every call"
-        found.append(Defect("dead_field", words))
-    return found
+        about = fields_before(program, index)
+        on_edges = edges_of(program, index, maker, report.cases)
+        for case in chain(on_edges, maker.cases(report.cases, SEARCH_CALLS, about)):
+            if case.result.statement == index and case.result.error_code == code:
+                report.reached[index] += 1
+                report.made.append(f"semantics[{index}] {code}")
+                report.cases.append(case)
+                break
+        else:
+            yield index, code
 
 
-class _MutantCompiler(Compiler):
-    """A mutant takes the same arguments as its tool, and need not read them all."""
-
-    def __init__(self, original: Program, mutant: Mutant, entities: Entities, problems: Problems):
-        super().__init__(mutant.spec, entities, problems)
-        self.original = original
-
-    def unused_params(self) -> None:
-        pass
-
-    def validator(self) -> Validator:
-        return self.original.validator
-
-
-def _compiled_mutant(original: Program, mutant: Mutant, entities: Entities) -> Program | None:
-    problems = Problems()
-    program = _MutantCompiler(original, mutant, entities, problems).compile()
-    return None if problems.found else program
-
-
-def _differs(environment: Domain, case: FuzzCase) -> bool:
-    (name,) = environment.programs
-    other = DomainEnvironment(environment, case.environment.state.snapshot()).call(
-        name, case.arguments
-    )
-    mine = case.result
-    return (other.observation, other.hash_after) != (mine.observation, mine.hash_after)
-
-
-def _same_results(spec: ToolSpec, cases: Iterable[FuzzCase]) -> list[tuple[str, str]]:
-    """Pairs of returned names whose values were equal in every success: to exchange them would
-    change no result."""
-    value = getattr(spec.semantics[-1], "value", None)
-    if not isinstance(value, dict):
-        return []
-    same = list(combinations(value, 2))
-    for case in cases:
-        if not same:
-            break
-        answer = case.result.observation
-        if not case.result.is_error:
-            same = [(one, other) for one, other in same if answer[one] == answer[other]]
-    return same
+def _dead_parts(
+    fuzzer: Fuzzer, report: ToolReport, maker: StateMaker, more_calls: int
+) -> Iterator[Defect]:
+    program, domain = fuzzer.domain.programs[report.name], fuzzer.domain
+    further = fuzzer.further(report.name, more_calls)
+    found = examined(domain, program, report.cases, further, maker)
+    report.num_mutants = found.num_mutants
+    report.unexamined = [place.words for place in found.unexamined]
+    for place in found.survivors:
+        words = f"{place.words} it does the same in {len(found.cases)} cases"
+        if place.grave:
+            yield Defect(place.reason, f"{words}: is it needed?")
+        else:
+            report.survivors.append(words)
+    more = chain(maker.cases(report.cases, RESULT_CALLS), further)
+    yield from idle_results(program, domain.file, chain(found.cases, more))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App
 
-from flows.cli.shared.options import DatasetOption, Flag, Json, License, at_least
+from flows.cli.shared.options import DatasetOption, Flag, Json, License, Names, at_least
 from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
 
@@ -150,11 +150,27 @@ def show(
         show_tools(store, found)
 
 
-def stats(*, dataset: DatasetOption = None, json_: Json = False) -> None:
+def stats(
+    *,
+    quality: Flag = False,
+    real: Path | None = None,
+    domains: Names = [],  # noqa: B006
+    dataset: DatasetOption = None,
+    json_: Json = False,
+) -> None:
     """Count the tools of the dataset: by source, category, operator, licence, drop reason, split.
 
     Parameters
     ----------
+    quality
+        Instead, whether the synthetic ones look like those of real servers: names, shapes of
+        parameters, ideas that come again, nearest neighbours.
+    real
+        With --quality, a file or a folder of lists that `synth tools import --file` reads, to be
+        counted beside them; without it, published figures stand there, as far as they are known.
+    domains
+        With --quality, the tools that the files of these domains have, in place of the dataset's:
+        names, patterns such as 'smart_home/*', paths.
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     json_
@@ -163,6 +179,16 @@ def stats(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     from flows.runtime.settings import open_dataset
     from synth.catalogue.tool_lists import tool_stats
 
+    if quality:
+        from synth.catalogue.writing.quality import compared, of_dataset, of_files, of_lists
+
+        own = of_files(domains) if domains else of_dataset(open_dataset(dataset))
+        figures = compared(own, of_lists(real) if real is not None else None)
+        rows = [list(figure) for figure in figures]
+        print_rows(["figure", "synthetic", "real"], rows, json_=json_)
+        return
+    if real is not None or domains:
+        raise ConfigError("--real and --domains are about --quality: give it, too")
     sections = tool_stats(open_dataset(dataset))
     if json_:
         print(json.dumps(sections, ensure_ascii=False))  # noqa: T201

@@ -1,4 +1,4 @@
-"""Commands about domains: domain new, check, list."""
+"""Commands about domains: domain new, write, check, grow, list."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
+from flows.cli.commands.domain_write import write
 from flows.cli.shared.options import Json
 from flows.cli.shared.output import print_rows, say
 from records.errors import ConfigError
@@ -21,7 +22,9 @@ def register(app: App) -> None:
         name="domain", help="Write a domain of your own, validate it, and list what there is."
     )
     domain.command(new)
+    domain.command(write)
     domain.command(check)
+    domain.command(grow)
     domain.command(list_, name="list")
     app.command(domain)
 
@@ -185,6 +188,58 @@ async def _tasks_of(config: Any, dataset: str) -> "Dataset":
         for kind in STAGES[: STAGES.index(TaskStage) + 1]:
             await run.run_stage(kind(run))
         return run.dataset
+
+
+def grow(
+    file: str,
+    /,
+    *,
+    rows: int = 1000,
+    seed: int = 0,
+    split: str = "train",
+    out: Path | None = None,
+    json_: Json = False,
+) -> None:
+    """Grow a domain's seed to a size, as tasks with `tasks.growth` do, and show what it comes to.
+
+    The file's own rows stay as they are; further ones are like them and keep the domain's rules.
+
+    Parameters
+    ----------
+    file
+        The domain file, or the name of a domain of `synth domain list`.
+    rows
+        Of all entities together, the file's among them: 10 to 50000.
+    seed
+        Another number grows other rows.
+    split
+        Whose values are used: train, heldout_task, heldout_tool, heldout_domain. No text or amount
+        that grows for one grows for another.
+    out
+        Where to write the rows, as a JSON object of lists by entity.
+    json_
+        Print a JSON list of objects.
+    """
+    from tool_specs.domains.taxonomy import load_taxonomy
+    from tool_specs.growth.grown_seed import GROWN, grown_seed_of
+    from tool_specs.growth.summary import EntitySummary, summary_of
+
+    (domain,) = load_taxonomy([file])
+    name = grown_seed_of({GROWN: {"rows": rows, "number": seed, "split": split}})
+    state = domain.start(name)
+    print_rows(
+        EntitySummary._fields, summary_of(domain.file, domain.seed_state, state), json_=json_
+    )
+    if out is not None:
+        tables = {name: list(table.rows()) for name, table in state.tables.items()}
+        try:
+            out.write_text(json.dumps(tables, indent=1) + "\n")
+        except OSError as error:
+            raise ConfigError(f"{out}: cannot be written: {error.strerror}") from None
+    grown = sum(1 for table in state.tables.values() for _ in table.rows())
+    if grown < rows:
+        say(f"{grown} of {rows} rows: no further ones are left that people could tell apart")
+    say(f"{domain.name}: {grown} rows, hash {state.hash}")
 
 
 def list_(*, category: str | None = None, json_: Json = False) -> None:

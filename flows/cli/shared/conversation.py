@@ -75,7 +75,8 @@ def _call(call: Mapping[str, Any]) -> Iterator[str]:
     if call["injected_outcome"]:
         yield from _wrapped("", f"(an injected fault: {call['injected_outcome']})")
     for change in call["state_diff"] or ():
-        yield from _wrapped("", f"changed: {one_line(_words(change))}")
+        by_itself = f" by itself ({change['job']}, {change['at']})" if "job" in change else ""
+        yield from _wrapped("", f"changed{by_itself}: {one_line(_words(change))}")
 
 
 def _words(change: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ def hosted_demo(
 ) -> HostedDemo:
     """The settings of a demo on that endpoint: a URL, the name or path of a ready one, or `env`.
     ConfigError for what is missing."""
-    shared = _shared_settings(endpoint, model, key_env)
+    shared = shared_settings(endpoint, model, key_env)
     values = merged({"roles": {"all": shared}}, money.settings())
     config = validate(with_overrides(values, overrides), where="synth demo")
     config.check_roles()
@@ -82,7 +82,8 @@ def hosted_demo(
     )
 
 
-def _shared_settings(endpoint: str, model: str | None, key_env: str | None) -> dict[str, Any]:
+def shared_settings(endpoint: str, model: str | None, key_env: str | None) -> dict[str, Any]:
+    """What `--endpoint`, `--model` and `--key-env` say of all roles."""
     if endpoint == ENVIRONMENT:
         return _from_environment(model, key_env)
     where = "base_url" if re.match(r"https?://", endpoint) else "endpoint"

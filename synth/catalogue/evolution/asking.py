@@ -59,19 +59,27 @@ class RequestTalk(NamedTuple):
 
 async def ask(llm: LLM, item: str, group: RequestGroup, view: DomainView) -> RequestTalk:
     """Raises ItemError when the generator writes nothing usable."""
-    parents: list[Any] = [list(some) for some in group.wires]
-    if group.operator != "compose":
-        parents = [wire for (wire,) in group.wires]
     prompt = render(
         prompt_of(group.operator),
         operator=group.operator,
         domain=view.domain,
         existing=view.existing,
-        parents=parents,
-        wanted={"count": group.size, "aims": group.aims, "draw": group.draw},
+        **_particulars(group),
     )
     tools = await _tools(llm, item, group.operator, prompt.messages)
     return RequestTalk(group, prompt.messages, tools)
+
+
+def _particulars(group: RequestGroup) -> dict[str, Any]:
+    """What is wanted, and of which tools it is made where it is made of tools."""
+    wanted: dict[str, Any] = {"count": group.size, "aims": group.aims, "draw": group.draw}
+    if group.shapes:
+        shaped = {"shapes": list(group.shapes), "elsewhere": list(group.elsewhere)}
+        return {"wanted": wanted | shaped}
+    parents: list[Any] = [list(some) for some in group.wires]
+    if group.operator != "compose":
+        parents = [wire for (wire,) in group.wires]
+    return {"wanted": wanted, "parents": parents}
 
 
 async def ask_to_mend(

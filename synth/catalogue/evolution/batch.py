@@ -15,15 +15,19 @@ from records.seeds import rng_of, seed_of
 from synth.catalogue.evolution.cells import EvolutionCell, cell_of, cells_of, emptiest
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.snapshot import KnownTool
+from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
 from synth.catalogue.proposals.wire import ProposalWire, WireError, wire_of
 from synth.prompts.templates import version_of
 from tool_specs.domains.domain import Domain
 from tool_specs.language.statements import WRITING_OPS
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same answers would give other rows."""
 
-EvolveOperator = Literal["derive", "deepen", "broaden", "constrain", "compose"]
+EvolveOperator = Literal[
+    "derive", "deepen", "broaden", "constrain", "compose", "write", "write_device"
+]
+"""The last two are those of `synth domain write`, whose requests plan the shapes of their tools."""
 
 ON_TOOLS: tuple[EvolveOperator, ...] = ("deepen", "broaden", "constrain", "compose")
 OPERATORS: tuple[EvolveOperator, ...] = ("derive", *ON_TOOLS)
@@ -73,6 +77,10 @@ class RequestGroup(NamedTuple):
     """The parents as the model reads them."""
     draw: int
     """For variety: another batch of the same domain has another."""
+    shapes: Sequence[str] = ()
+    """Of the operators that write: one for each tool wanted."""
+    elsewhere: Sequence[str] = ()
+    """Aims of the requests that are answered at the same time."""
 
 
 class EvolutionBatch(NamedTuple):
@@ -100,6 +108,8 @@ def base_of(config: EvolveConfig) -> str:
     prompts = {operator: prompt_version(operator) for operator in OPERATORS}
     younger = config.ADDED_LATER.keys() - {"prompts"}  # whose versions are there already
     changed = {k: v for k, v in config.identity().items() if k in younger}
+    if config.judges_descriptions:
+        changed |= {"judge": config.roles["judge"].identity(), "described": version_of(DESCRIBED)}
     return digest(
         *("evolve", STAGE_VERSION, config.seed, config.batch_size, generator.identity(), prompts),
         *([changed] if changed else []),

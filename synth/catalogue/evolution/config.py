@@ -32,6 +32,7 @@ class EvolveConfig(JobConfig):
             "derived_share": 0.36,
             "max_generation": 2,
             "per_skeleton": 2,
+            "described_together": 8,
         }
     )
     KIND: ClassVar[str] = "evolve"
@@ -39,7 +40,10 @@ class EvolveConfig(JobConfig):
         "specialise",
         *(f"evolve-{k}" for k in range(MAX_BATCHES)),
     )
-    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {"generator": RoleConfig(max_tokens=24_000)}
+    DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
+        "generator": RoleConfig(max_tokens=24_000),
+        "judge": RoleConfig(max_tokens=4_000),
+    }
 
     name: str = Field(default="evolve", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
     """Shown in the UI."""
@@ -54,6 +58,9 @@ class EvolveConfig(JobConfig):
     """Generations of tools that are made of others: names and descriptions have to stay sayable."""
     per_skeleton: int = Field(default=2, ge=1, le=1_000)
     """Tools of one domain whose programs may be alike but for names and values."""
+    described_together: int = Field(default=8, ge=0, le=MAX_TOOLS)
+    """Tools whose descriptions the judge holds against what they do, in one request of about 400
+    tokens a tool. 0, or a judge that the offline model plays: it is not asked."""
     concurrency: int = Field(default=8, ge=1, le=4096)
     """Batches in flight at once."""
     shard_size: int = Field(default=8, ge=1, le=100_000)
@@ -63,6 +70,24 @@ class EvolveConfig(JobConfig):
     """Tools to have in the end, counting those that the dataset holds of these domains."""
     specialise: int = Field(default=0, ge=0, le=10_000)
     """Narrower domains to make of those named, before tools are evolved in them too."""
+
+    @property
+    def judges_descriptions(self) -> bool:
+        """Whether a model, and not the offline one, reads the descriptions of tools."""
+        return self.described_together > 0 and not self.roles["judge"].is_offline
+
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        """The judge only where it is a model."""
+        asked = self.judges_descriptions
+        return {role: own for role, own in self.roles.items() if role != "judge" or asked}
+
+    def identity(self) -> dict[str, Any]:
+        """Without a judge that is not asked: runs were made before there was one, and their ids
+        stay."""
+        values = super().identity()
+        if not self.judges_descriptions:
+            values["roles"] = {n: own for n, own in values["roles"].items() if n != "judge"}
+        return values
 
 
 def check_domains(config: EvolveConfig) -> None:

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from records.tables.schemas import Row
 from synth.catalogue.evolution.batch import EvolutionBatch, RequestGroup, prompt_version
-from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.proposals.examining import ProposalFinding
 from synth.catalogue.proposals.wire import ProposalWire
+from synth.engine.job_config import JobConfig
 from synth.llm.settings.config import OFFLINE
 
 
@@ -32,7 +32,7 @@ class ToolOutcome(NamedTuple):
 
 
 def rows_of(
-    batch: EvolutionBatch, outcomes: Sequence[ToolOutcome], config: EvolveConfig
+    batch: EvolutionBatch, outcomes: Sequence[ToolOutcome], config: JobConfig
 ) -> dict[str, list[Row]]:
     """Tables -> rows: every outcome is a proposal, an accepted one a tool as well."""
     ordered = sorted(outcomes, key=lambda outcome: (outcome.group, outcome.place))
@@ -41,7 +41,7 @@ def rows_of(
     return {"proposals": proposals, "tools": tools}
 
 
-def _tool(batch: EvolutionBatch, outcome: ToolOutcome, config: EvolveConfig) -> Row:
+def _tool(batch: EvolutionBatch, outcome: ToolOutcome, config: JobConfig) -> Row:
     row = outcome.finding.row
     assert row is not None, "only accepted tools become rows"
     group = batch.groups[outcome.group]
@@ -56,9 +56,7 @@ def _tool(batch: EvolutionBatch, outcome: ToolOutcome, config: EvolveConfig) -> 
     }
 
 
-def _proposal(
-    batch: EvolutionBatch, number: int, outcome: ToolOutcome, config: EvolveConfig
-) -> Row:
+def _proposal(batch: EvolutionBatch, number: int, outcome: ToolOutcome, config: JobConfig) -> Row:
     group, finding, tool = batch.groups[outcome.group], outcome.finding, outcome.tool
     return {
         "item_id": batch.item_id,

@@ -14,6 +14,7 @@ from synth.catalogue.evolution.batch import EvolutionBatch, RequestGroup, groups
 from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
 from synth.catalogue.evolution.rows import ToolOutcome, rows_of
 from synth.catalogue.evolution.snapshot import CatalogueSnapshot
+from synth.catalogue.proposals.describing import judged
 from synth.catalogue.proposals.examining import (
     ExaminationJob,
     KnownSpec,
@@ -21,6 +22,7 @@ from synth.catalogue.proposals.examining import (
     ProposalFinding,
     examine,
     packed,
+    with_judged,
 )
 from synth.catalogue.proposals.screening import ToolFingerprint
 from synth.catalogue.proposals.wire import ProposalWire
@@ -69,7 +71,13 @@ class EvolveStage:
         config = self.run.config
         groups = groups_of(item.item_id, domain, self.batch, known, config)
         batch = EvolutionBatch(item.item_id, domain, place, self.batch, known, groups)
-        making = Making(batch, shard.llm, self.run.executor, per_skeleton=config.per_skeleton)
+        making = Making(
+            batch,
+            shard.llm,
+            self.run.executor,
+            per_skeleton=config.per_skeleton,
+            described_together=config.described_together if config.judges_descriptions else 0,
+        )
         made = rows_of(batch, await making.outcomes(), config)
         came = self._rows_of_domain(domain)
         tables = made | {"domains": came["domains"], "tools": [*came["tools"], *made["tools"]]}
@@ -90,10 +98,18 @@ class Making:
     """One batch on its way through the generator and validation, with one round of repair."""
 
     def __init__(
-        self, batch: EvolutionBatch, llm: LLM, executor: ShardExecutor, *, per_skeleton: int
+        self,
+        batch: EvolutionBatch,
+        llm: LLM,
+        executor: ShardExecutor,
+        *,
+        per_skeleton: int,
+        described_together: int,
     ) -> None:
+        """`described_together`: tools of one request to the judge; 0 asks it nothing."""
         self.batch = batch
         self.per_skeleton = per_skeleton
+        self.described_together = described_together
         self.llm = llm
         self.executor = executor
         self.domain = packed(batch.domain)
@@ -126,6 +142,7 @@ class Making:
             for i, (number, _, tool) in enumerate(answered)
         ]
         findings = await self.executor.compute(examine, self._job(drafts))
+        findings = await self._described(findings, "describe")
         return [
             ToolOutcome(number, place, tool, finding.reason, finding)
             for (number, place, tool), finding in zip(answered, findings, strict=True)
@@ -172,7 +189,28 @@ class Making:
             for i, where in enumerate(places)
         ]
         job = self._job(drafts, [outcome.finding for outcome in outcomes])
-        return dict(zip(places, await self.executor.compute(examine, job), strict=True))
+        findings = await self.executor.compute(examine, job)
+        return dict(zip(places, await self._described(findings, "describe_again"), strict=True))
+
+    async def _described(
+        self, findings: Sequence[ProposalFinding], step: str
+    ) -> list[ProposalFinding]:
+        """The findings, accepted tools refused whose descriptions promise what is not done."""
+        specs = [finding.spec for finding in findings if finding.spec is not None]
+        size = self.described_together
+        if not specs or not size:
+            return list(findings)
+        answers = await asyncio.gather(
+            *(
+                judged(self.llm, self.batch.item_id, f"{step}-{i // size}", specs[i : i + size])
+                for i in range(0, len(specs), size)
+            )
+        )
+        found = {name: own for answer in answers for name, own in answer.items()}
+        return [
+            finding if finding.spec is None else with_judged(finding, found[finding.spec.name])
+            for finding in findings
+        ]
 
     def _job(
         self, drafts: Sequence[ProposalDraft], earlier: Sequence[ProposalFinding] = ()

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from synth.catalogue.proposals.describing import JudgedDescription, hints_of
 from synth.catalogue.proposals.screening import Screen, ToolFingerprint
 from synth.catalogue.proposals.wire import ProposalWire, WireError, spec_of
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
@@ -91,6 +92,16 @@ def examine(job: ExaminationJob) -> list[ProposalFinding]:
     return [findings[draft.number] for draft in job.drafts]
 
 
+def with_judged(finding: ProposalFinding, answer: JudgedDescription) -> ProposalFinding:
+    """The finding of an accepted tool once the judge has read its description."""
+    assert finding.row is not None, "only accepted tools are shown to the judge"
+    if answer.broken:
+        words = [promise.words for promise in answer.broken]
+        return finding._replace(reason="promises_more", problems=tuple(words), row=None, spec=None)
+    proof = finding.row["proof"] | {"described": "kept" if answer.answered else "unanswered"}
+    return finding._replace(row=finding.row | {"proof": proof})
+
+
 def packed(domain: Domain) -> bytes:
     return json.dumps({"domain": domain_row(domain), "tools": tool_rows(domain)}).encode()
 
@@ -158,6 +169,10 @@ def _proved(
         evidence: dict[str, Any] = {
             "calls": proof.calls,
             "mutants": proof.mutants,
+            "survivors": list(proof.survivors),
+            "unexamined": list(proof.unexamined),
+            "made_for": list(proof.made_for),
+            "hints": hints_of(spec),
             "example": proof.example,
         }
         row = rows[name] | {"proof": evidence}

@@ -142,7 +142,7 @@ def _add_field(
     if field["name"] in fields:
         raise NarrowingError(["the entity has a field of that name"])
     entities = Entities.of(parent.file)
-    scope = Scope({name: (FIRST_FREE, entities.types[name])}, entities.types, parent.now)
+    scope = Scope({name: (FIRST_FREE, entities.types[name])}, entities.types)
     run = compile_expression(parse(field["value"]), scope).run
     state = parent.seed_state
     own = ("type", "description", "values", "unit", "optional")

@@ -123,6 +123,11 @@ class Caller:
         """Make `records` part of the episode: as they were run, or as a journal has them."""
         self.records += records
 
+    def user_answered(self, turn: int) -> None:
+        """Tell the executors: time may pass with a user's turn."""
+        for executor in self._executors:
+            executor.user_answered(turn)
+
     def state_hash(self) -> str | None:
         """Of all state that this episode's tools hold; None when none was ever read."""
         hashes = [executor.state_hash() for executor in self._executors]

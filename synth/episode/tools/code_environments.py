@@ -144,6 +144,7 @@ def domain_row() -> Row:
         "clock": None,
         "rules": None,
         "field_order": None,
+        "time": None,
     }
 
 
@@ -176,6 +177,7 @@ def tool_rows() -> list[Row]:
             "split": "train",
             "params": None,
             "proof": None,
+            "time": None,
         }
         for tool, tool_id in zip(TOOLS, code_tool_ids(), strict=True)
     ]

@@ -59,6 +59,9 @@ class CodeExecutor:
     def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return []
 
+    def user_answered(self, turn: int) -> None:
+        return None
+
     def state_hash(self) -> str | None:
         return self._hash
 

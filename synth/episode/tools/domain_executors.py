@@ -11,9 +11,13 @@ from records.errors import TransientError
 from records.tables.schemas import Row
 from synth.episode.tools.cassette import Tape
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers, Question, text_of
-from synth.episode.tools.state_patch import PatchError, apply_patch
+from synth.episode.tools.state_patch import PatchError, patched_in_time
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
+from synth.rubrics.episode import own_changes
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
+from tool_specs.execution.jobs import JobChange
+from tool_specs.language.jobs import seconds_in
+from tool_specs.language.values import EvaluationError
 
 RECENT_CHARS = 1_000
 """Of an observation among the recent calls that a simulator is shown."""
@@ -28,6 +32,33 @@ class SharedState:
     def __init__(self, environment: DomainEnvironment) -> None:
         self.environment = environment
         self.initial = environment.snapshot()
+        self._turn = 0
+        self._meanwhile: list[JobChange] = []
+
+    def user_answered(self, turn: int) -> None:
+        """Let the user's time pass, once a turn, whoever of those that share the state says it."""
+        said = self.environment.domain.file.user_turn
+        if said is None or turn <= self._turn:
+            return
+        self._turn = turn
+        try:
+            self._meanwhile += self.environment.pass_time(seconds_in(said) or 0)
+        except EvaluationError as error:
+            raise TransientError(f"while the user answered, {error}") from None
+
+    def with_meanwhile(self, result: ToolResult) -> ToolResult:
+        """The result of a call, and of what jobs changed since the last one that succeeded."""
+        if result.is_error or not self._meanwhile:
+            return result
+        meanwhile, self._meanwhile = self._meanwhile, []
+        return result._replace(diff=[*meanwhile, *result.diff])
+
+    def snapshot(self) -> Any:
+        return self.environment.snapshot(), self._turn, tuple(self._meanwhile)
+
+    def restore(self, snapshot: Any) -> None:
+        environment, self._turn, meanwhile = snapshot
+        self.environment, self._meanwhile = environment.snapshot(), list(meanwhile)
 
 
 class _DomainExecutor:
@@ -44,14 +75,17 @@ class _DomainExecutor:
     def policy_violations(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         return policy_violations(self._shared.environment, tool, arguments)
 
+    def user_answered(self, turn: int) -> None:
+        self._shared.user_answered(turn)
+
     def state_hash(self) -> str | None:
         return self._shared.environment.state_hash
 
     def snapshot(self) -> Any:
-        return self._shared.environment.snapshot()
+        return self._shared.snapshot()
 
     async def restore(self, snapshot: Any) -> None:
-        self._shared.environment = snapshot.snapshot()
+        self._shared.restore(snapshot)
 
     async def close(self) -> None:
         return None
@@ -64,13 +98,15 @@ class StateMachineExecutor(_DomainExecutor):
 
     async def call(self, tool: str, arguments: dict[str, Any], *, read_only: bool) -> ToolResult:
         result = self._shared.environment.call(tool, arguments)
-        return ToolResult(
-            json.dumps(result.observation, ensure_ascii=False),
-            result.is_error,
-            result.error_code,
-            list(result.diff),
-            result.hash_before,
-            result.hash_after,
+        return self._shared.with_meanwhile(
+            ToolResult(
+                json.dumps(result.observation, ensure_ascii=False),
+                result.is_error,
+                result.error_code,
+                result.all_changes,
+                result.hash_before,
+                result.hash_after,
+            )
         )
 
     async def stale(self, tool: str, arguments: dict[str, Any]) -> str | None:
@@ -106,7 +142,9 @@ class SimulatedExecutor(_DomainExecutor):
         seen = {"tool": tool, "arguments": arguments, "observation": text[:RECENT_CHARS]}
         self._recent = [*self._recent, seen | {"is_error": played.is_error}][-RECENT:]
         after = played.after.state_hash
-        return ToolResult(text, played.is_error, played.error_code, played.diff, before, after)
+        diff = played.all_changes
+        made = ToolResult(text, played.is_error, played.error_code, diff, before, after)
+        return self._shared.with_meanwhile(made)
 
     def snapshot(self) -> Any:
         return super().snapshot(), list(self._recent), self._number
@@ -133,20 +171,24 @@ class RecordedSimulation(_DomainExecutor):
         before = environment.state_hash
         patch = [
             {name: change[name] for name in ("op", "entity", "id")} | {"set": change["after"] or {}}
-            for change in row["state_diff"]
+            for change in own_changes(row["state_diff"])
         ]
         try:
-            diff = apply_patch(environment.domain, environment.state, patch)
+            diff: list[Any] = []
+            if not row["is_error"]:
+                diff = patched_in_time(environment, tool, arguments, patch).all_changes
         except PatchError as error:
             raise TransientError(
                 f"the recorded changes of call {row['call_index']} do not fit the state: {error}"
             ) from None
-        return ToolResult(
-            row["observation"],
-            row["is_error"],
-            row["error_code"],
-            diff,
-            before,
-            environment.state_hash,
-            settled=True,
+        return self._shared.with_meanwhile(
+            ToolResult(
+                row["observation"],
+                row["is_error"],
+                row["error_code"],
+                diff,
+                before,
+                environment.state_hash,
+                settled=True,
+            )
         )

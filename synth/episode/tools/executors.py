@@ -52,6 +52,11 @@ class Executor(Protocol):
         """Ids of the policy rules that this call would break if it were made now."""
         ...
 
+    def user_answered(self, turn: int) -> None:
+        """The user has answered the assistant's message of this number, from 1, and what time that
+        takes has passed. Raises TransientError where that cannot be played."""
+        ...
+
     def state_hash(self) -> str | None:
         """None while no state was read yet (a server that no call has started)."""
         ...

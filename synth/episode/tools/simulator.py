@@ -11,6 +11,7 @@ call that failed for reasons of the environment (`SIMULATION_FAILED`): it ends t
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -21,14 +22,19 @@ from records.digest import canonical_json, digest
 from records.errors import ItemError
 from records.tables.schemas import Row
 from synth.episode.tools.simulation_view import entities_of, rows_for
-from synth.episode.tools.state_patch import PATCH, PatchError, apply_patch
+from synth.episode.tools.state_patch import (
+    PATCH,
+    PatchedInTime,
+    PatchError,
+    patched_in_time,
+)
 from synth.llm.client import LLM, Completion
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render, version_of
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import clean_json
-from tool_specs.execution.state import RowChange
+from tool_specs.execution.state import RowChange, State
 from tool_specs.language.schemas import Validator
 from tool_specs.language.values import EvaluationError
 
@@ -97,6 +103,8 @@ class SimulatedAnswer(NamedTuple):
     diff: list[RowChange]
     after: DomainEnvironment
     repairs: int
+    all_changes: list[RowChange]
+    """`diff`, and what jobs changed in the time that the call takes."""
 
 
 class Question(NamedTuple):
@@ -195,10 +203,10 @@ class ModelAnswers:
 
 def prompt_for(question: Question, config: SimulateConfig) -> list[dict[str, Any]]:
     """The messages that ask about one call."""
-    domain, state, tool = question.environment.domain, question.environment.state, question.tool
+    domain, state, tool = question.environment.domain, _state_met(question), question.tool
     prompt = render(
         PROMPT,
-        world={"title": domain.title, "description": domain.description, "now": domain.now},
+        world={"title": domain.title, "description": domain.description, "now": state.now},
         entities=entities_of(domain, state),
         rows=rows_for(domain, state, question.arguments, page=config.page),
         recent=list(question.recent[-config.recent :] if config.recent else ()),
@@ -212,6 +220,18 @@ def prompt_for(question: Question, config: SimulateConfig) -> list[dict[str, Any
         arguments=question.arguments,
     )
     return prompt.messages
+
+
+def _state_met(question: Question) -> State:
+    """The state in which the call runs: after the wait, where it is one."""
+    environment = question.environment
+    waited_s = environment.durations(question.tool["name"], question.arguments).before_s
+    if not waited_s:
+        return environment.state
+    environment = environment.snapshot()
+    with suppress(EvaluationError):  # a job that fails is told when the answer is checked
+        environment.pass_time(waited_s)
+    return environment.state
 
 
 def checked_answer(
@@ -236,15 +256,15 @@ def checked_answer(
         faults.append('observation of an error must be {"error": {"code": ..., "message": ...}}')
     if not is_error:
         faults += _mismatches(question.tool["output_schema"], observation)
-    after, diff = question.environment.snapshot(), []
-    if patch and not faults:
+    after, made = question.environment.snapshot(), PatchedInTime([], [], [])
+    if not is_error and not faults:
         try:
-            diff = apply_patch(after.domain, after.state, patch)
+            made = patched_in_time(after, question.tool["name"], question.arguments, patch)
         except PatchError as error:
             faults += error.problems
     if faults:
         raise InvalidOutputError("; ".join(faults[:10]))
-    return SimulatedAnswer(observation, is_error, code, diff, after, repairs)
+    return SimulatedAnswer(observation, is_error, code, made.own, after, repairs, made.all_changes)
 
 
 def error_code_of(observation: Any) -> str | None:

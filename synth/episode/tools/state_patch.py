@@ -6,11 +6,13 @@ statuses moved only as their lifecycle allows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain, check_refs
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import broken_in
+from tool_specs.execution.jobs import JobChange
 from tool_specs.execution.programs import Problems
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.language.domain_file import EntitySpec
@@ -62,6 +64,37 @@ def apply_patch(domain: Domain, state: State, patch: Sequence[Op]) -> list[RowCh
         state.rollback()
         raise PatchError(problems)
     return state.commit()
+
+
+class PatchedInTime(NamedTuple):
+    """What came of a patch in the time that its call takes."""
+
+    before: list[JobChange]
+    own: list[RowChange]
+    after: list[JobChange]
+
+    @property
+    def all_changes(self) -> list[RowChange]:
+        return [*self.before, *self.own, *self.after]
+
+
+def patched_in_time(
+    environment: DomainEnvironment, tool: str, arguments: Any, patch: Sequence[Op]
+) -> PatchedInTime:
+    """Change the environment by a call's patch, and by what falls due meanwhile. PatchError leaves
+    it as it was."""
+    undo = environment.state.snapshot()
+    before_s, after_s = environment.durations(tool, arguments)
+    try:
+        before = environment.pass_time(before_s)
+        own = apply_patch(environment.domain, environment.state, patch) if patch else []
+        return PatchedInTime(before, own, environment.pass_time(after_s))
+    except PatchError:
+        environment.state = undo
+        raise
+    except EvaluationError as error:
+        environment.state = undo
+        raise PatchError([str(error)]) from None
 
 
 def _put(

@@ -10,6 +10,7 @@ from typing import Any
 
 from records.tables.schemas import Row
 from synth.rubrics.criteria import Criterion, Rubric
+from synth.rubrics.episode import own_changes
 from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 from synth.rubrics.telling import replies_in
@@ -69,7 +70,7 @@ class EpisodeEdit:
 
     def writes(self) -> list[Row]:
         """The agent's calls that changed something."""
-        mine = [c for c in self.calls if c["state_diff"] and not c["is_error"]]
+        mine = [c for c in self.calls if own_changes(c["state_diff"]) and not c["is_error"]]
         return [c for c in mine if c["actor"] == "agent"]
 
     def replies(self) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from records.tables.schemas import Row
 from synth.judging.perturbation.episodes import PassedEpisode, reported_in
-from synth.rubrics.episode import is_read_only
+from synth.rubrics.episode import is_read_only, own_changes
 from synth.rubrics.reading.messages import text_of
 
 EditedResult = Literal["failed", "empty", "taken_out"]
@@ -38,7 +38,7 @@ class ReplyFault(NamedTuple):
 
 
 def _work(episode: PassedEpisode) -> bool:
-    return any(row["state_diff"] and not row["is_error"] for row in episode.calls)
+    return any(own_changes(row["state_diff"]) and not row["is_error"] for row in episode.calls)
 
 
 def _looks(episode: PassedEpisode) -> bool:
@@ -73,7 +73,7 @@ def call_to_edit(result: EditedResult | None, episode: PassedEpisode) -> Row | N
         looks = [row for row in mine if row["name"] in reading and not row["is_error"]]
         return next((row for row in reversed(looks) if not _is_used(row, episode)), None)
     last = mine[-1]
-    is_change = bool(last["state_diff"])
+    is_change = bool(own_changes(last["state_diff"]))
     return last if is_change or (result == "failed" and last["is_error"]) else None
 
 

@@ -199,7 +199,8 @@ def _rows_of(call: Row) -> Iterator[KnownRow]:
         own = str(change["id"]).lower()
         for part in ("before", "after"):
             if values := change.get(part):
-                source = f"{name} changed {change['entity']} {change['id']}, {part}:"
+                who = change.get("job", name)
+                source = f"{who} changed {change['entity']} {change['id']}, {part}:"
                 ids = frozenset({own, *(v.lower() for v in values.values() if is_id(v))})
                 yield KnownRow(source, dict(values), own, ids, True, is_change=part == "after")
 

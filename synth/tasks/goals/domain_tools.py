@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from synth.tasks.goals.effects import Write, writes_of
+from synth.tasks.goals.effects import Write, job_writes, writes_of
 from tool_specs.domains.domain import Domain
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.parameters import Path
@@ -39,6 +39,11 @@ class DomainTool:
     def read_only(self) -> bool:
         return not self.writes
 
+    @property
+    def waits(self) -> bool:
+        """Whether calls are made for the time that they let pass, and no user goal is about one."""
+        return self.spec.waits is not None
+
 
 @lru_cache(maxsize=64)
 def tools_of(domain: Domain) -> Mapping[str, DomainTool]:
@@ -46,13 +51,27 @@ def tools_of(domain: Domain) -> Mapping[str, DomainTool]:
     return {
         name: DomainTool(
             spec=program.spec,
-            writes=writes_of(program.spec, program.rows, domain.now),
+            writes=writes_of(program.spec, program.rows, None if domain.has_time else domain.now),
             stored_in=_stored_in(program.hints.fields),
             paging=program.hints.cursors | set(_page_sizes(program.spec)),
             rules=tuple(rule.spec.id for rule in domain.rules.get(name, ())),
         )
         for name, program in domain.programs.items()
     }
+
+
+def jobs_of(domain: Domain) -> list[DomainTool]:
+    """The jobs of the domain as tools that nobody calls: what may change by itself."""
+    return [
+        DomainTool(
+            spec=ToolSpec(name=job.spec.name, description=job.spec.text, semantics=job.spec.do),
+            writes=job_writes(job),
+            stored_in={},
+            paging=frozenset(),
+            rules=(),
+        )
+        for job in domain.jobs
+    ]
 
 
 def _stored_in(hints: Iterable[Any]) -> dict[Path, FieldRef]:

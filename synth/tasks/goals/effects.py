@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from synth.rubrics.built_in import same_value
+from tool_specs.execution.jobs import CompiledJob
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
 from tool_specs.language.expressions import (
     Access,
@@ -88,9 +89,16 @@ class Write(NamedTuple):
     """Whether every call that succeeds has this effect."""
 
 
-def writes_of(spec: ToolSpec, bound: Mapping[str, str], now: str) -> tuple[Write, ...]:
-    """`bound`: the entity whose row, or rows, each name stands for, as `Program.rows` has it."""
+def writes_of(spec: ToolSpec, bound: Mapping[str, str], now: str | None) -> tuple[Write, ...]:
+    """`bound`: the entity whose row, or rows, each name stands for, as `Program.rows` has it;
+    `now`: what now() always is, None where the clock moves."""
     return tuple(_writes(spec, bound, _Values(spec, now)))
+
+
+def job_writes(job: CompiledJob) -> tuple[Write, ...]:
+    spec = job.spec
+    body = ToolSpec(name=spec.name, description=spec.text, semantics=spec.do)
+    return tuple(_writes(body, job.rows, _Values(body, None)))
 
 
 def _writes(spec: ToolSpec, bound: Mapping[str, str], values_of: "_Values") -> Iterator[Write]:
@@ -125,7 +133,7 @@ def _writes(spec: ToolSpec, bound: Mapping[str, str], values_of: "_Values") -> I
 class _Values:
     """What expressions of a tool can come to; a name that `let` gives is its expression."""
 
-    def __init__(self, spec: ToolSpec, now: str) -> None:
+    def __init__(self, spec: ToolSpec, now: str | None) -> None:
         self.spec, self.now = spec, now
         self.named: dict[str, str] = {}
 
@@ -146,7 +154,7 @@ class _Values:
         match self.tree(expression):
             case Literal(value=value):
                 return ValueSource((value,))
-            case Call(function="now", arguments=()):
+            case Call(function="now", arguments=()) if self.now is not None:
                 return ValueSource((self.now,))
             case Access(base=Name(name="args"), field=name) if name in self.spec.params:
                 return _given(name, self.spec.params[name])

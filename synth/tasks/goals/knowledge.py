@@ -76,10 +76,11 @@ def singles_out(environment: DomainEnvironment, domain: Domain, entity: str, key
     if not own:
         return False
     key_field = domain.entities[entity].key
+    plain = {path[0]: value for path, value in own if len(path) == 1}
     return not any(
         row[key_field] != key
         and [(o.path, o.value) for o in leaves(environment, domain, entity, row[key_field])] == own
-        for row in environment.rows(entity)
+        for row in environment.state.tables[entity].matching(plain)
     )
 
 

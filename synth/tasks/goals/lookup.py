@@ -102,7 +102,7 @@ class Lookups:
                 pairs = zip(tool.params, chosen, strict=True)
                 filled = {name: source for name, source in pairs if source is not None}
                 arguments = {name: source.value for name, source in filled.items()}
-                result = self._environment.call(tool.name, arguments)
+                result = self._environment.look(tool.name, arguments)
                 if not result.is_error:
                     needs = frozenset().union(*(source.needs for source in filled.values()))
                     yield LookupAnswer(Step(tool=tool.name, arguments=arguments), needs, result[0])
@@ -148,7 +148,7 @@ class Views:
 
     def __init__(self, domain: Domain, tools: Iterable[DomainTool]) -> None:
         self._domain = domain
-        self._reads = [tool.spec for tool in tools if tool.read_only]
+        self._reads = [tool.spec for tool in tools if tool.read_only and not tool.waits]
         self._views: dict[str, Lookups] = {}
 
     def of(self, environment: DomainEnvironment) -> Lookups:

@@ -6,15 +6,21 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of, net_changes
+from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of
 from synth.rubrics.criteria import Rubric
 from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Draft, Proof, Step
+from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rubrics import rubric_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
+from synth.tasks.proof.pace import (
+    DependsOnTimeError,
+    at_any_pace,
+    check_answers,
+    played,
+    slow_plays,
+)
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 HARMFUL = 1
 """Tools that a rubric forbids by name, at most."""
@@ -36,28 +42,27 @@ def prove(
     *,
     own: Sequence[DomainTool] = (),
 ) -> Proof:
-    """Execute the draft in a fresh environment and check its own rubric on it.
+    """Execute the draft in a fresh environment and check its own rubric on it; where time passes,
+    at the pace of the fastest agent and at that of the slowest.
 
     `tools` are the agent's, `own` the user's. Raises UnprovedError.
     """
-    environment = DomainEnvironment.of(domain, draft.initial_state)
-    calls: list[EpisodeCall] = []
-    broken: list[PolicyViolation] = []
-    for index, step in enumerate(draft.plan):
+    for step in draft.plan:
         at_hand = tools if step.actor == "agent" else {tool.name for tool in own}
         if step.tool not in at_hand:
             raise UnprovedError("tool_not_at_hand", step.tool)
-        broken += [
-            PolicyViolation(rule=r, call_index=index)
-            for r in policy_violations(environment, step.tool, step.arguments)
-        ]
-        result = environment.call(step.tool, step.arguments)
-        if result.is_error:
-            raise UnprovedError("plan_fails", f"{step.tool}: {result.observation}")
-        turn = 2 if draft.goals[0].could_be else 1
-        calls.append(_call(step, result.observation, result.diff, turn=turn))
-    changes = net_changes(change for call in calls for change in call.diff)
+    calls, broken, failure = fast = played(domain, draft, {})
+    if failure is not None:
+        raise UnprovedError("plan_fails", failure)
+    changes = fast.changes
     _need_effect(draft, changes)
+    try:
+        slow = slow_plays(domain, draft)
+        if slow:
+            check_answers(draft, [fast, *slow])
+        changes = at_any_pace(changes, [play.changes for play in slow])
+    except DependsOnTimeError as error:
+        raise UnprovedError("depends_on_time", str(error)) from None
     made = {
         change["id"]
         for change in changes
@@ -73,25 +78,18 @@ def prove(
     )
     check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)
+    for play in slow:
+        try:
+            check_passes(rubric, draft, play.calls, extensions.kinds, broken=play.broken)
+            check_derivable(draft, play.calls)
+        except UnprovedError as error:
+            raise UnprovedError("depends_on_time", str(error)) from None
     bearing = {goal.tool for goal in draft.goals} | {step.tool for step in draft.plan}
     return Proof(
         rubric=rubric,
         observed_chars=observed_chars(calls),
         num_dependencies=num_dependencies(draft, calls),
         num_rules=sum(len(domain.rules.get(name, ())) for name in bearing),
-    )
-
-
-def _call(
-    step: Step, observation: Any, diff: Sequence[dict[str, Any]], *, turn: int
-) -> EpisodeCall:
-    return EpisodeCall(
-        tool=step.tool,
-        arguments=step.arguments,
-        observation=observation,
-        diff=tuple(diff),
-        actor=step.actor,
-        turn=turn,
     )
 
 

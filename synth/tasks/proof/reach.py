@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from synth.rubrics.built_in import net_changes, same_value
-from synth.tasks.goals.domain_tools import DomainTool
+from synth.tasks.goals.domain_tools import DomainTool, jobs_of
 from synth.tasks.goals.effects import ANY, ANYTHING, ValueSource, Write
 from tool_specs.domains.domain import CheckedRule, Domain
 from tool_specs.domains.interpreter import DomainEnvironment
@@ -47,7 +47,8 @@ class Obstacle(NamedTuple):
 
 
 class Reach:
-    """What the tools can make of a state, however often they are called."""
+    """What the tools can make of a state, however often they are called, and what becomes of it by
+    itself meanwhile."""
 
     def __init__(
         self,
@@ -60,13 +61,15 @@ class Reach:
         """`now` is a state that is known to come about after `before`, by the changes `done`."""
         self._domain = domain
         self._tools = list(tools)
+        self._jobs = jobs_of(domain)
         self._environments = [before] if now is None else [before, now]
         self._done = list(done)
 
     def obstacle(self, changes: Sequence[RequiredChange]) -> Obstacle | None:
         """A change that no plan makes, among those of a user goal; None where there may be a
         plan."""
-        writes = [(tool, write) for tool in self._tools for write in tool.writes]
+        makers = [*self._tools, *self._jobs]
+        writes = [(tool, write) for tool in makers for write in tool.writes]
         for change in changes:
             for what, found in self._makers(change, writes):
                 if not found:
@@ -76,8 +79,8 @@ class Reach:
     def violation(self, changes: Sequence[RequiredChange]) -> Obstacle | None:
         """A change that no plan without a violation makes that in the end has brought about exactly
         `changes` besides what was `done`."""
-        tools = _without_traces(self._tools, net_changes([*self._done, *changes]))
-        writes = [(tool, write) for tool in tools for write in tool.writes]
+        tools = _without_traces(self._tools, self._jobs, net_changes([*self._done, *changes]))
+        writes = [(tool, write) for tool in (*tools, *self._jobs) for write in tool.writes]
         laws = _Laws(self._domain, self._environments[0], [write for _, write in writes])
         for change in changes:
             for what, found in self._makers(change, writes):
@@ -192,11 +195,11 @@ def _settable(field: str, value: Any, own: Sequence[tuple[DomainTool, Write]]) -
 
 
 def _without_traces(
-    tools: Sequence[DomainTool], changes: Sequence[RequiredChange]
+    tools: Sequence[DomainTool], jobs: Sequence[DomainTool], changes: Sequence[RequiredChange]
 ) -> list[DomainTool]:
     """The tools but those whose every call leaves a row that nothing takes away and that is not
     among the changes."""
-    deleted = {w.entity for tool in tools for w in tool.writes if w.op == "delete"}
+    deleted = {w.entity for tool in (*tools, *jobs) for w in tool.writes if w.op == "delete"}
     made = {change["entity"] for change in changes if change["op"] == "create"}
     if ANY in deleted:
         return list(tools)
@@ -229,6 +232,7 @@ class _Laws:
                 expanded(parse(rule.spec.forbids), types.get, entities).node, rule, tool, arguments
             )
             for rule in self._domain.rules.get(tool.name, ())
+            if rule.spec.id in tool.rules
         )
 
     def _holds(
@@ -266,6 +270,8 @@ class _Laws:
                 return stays and not self._unclear and self._is_settled(key, arguments)
             case Access(base=base):
                 return isinstance(base, Access) and self._is_settled(base, arguments)
+            case Call(function="now"):
+                return not self._domain.has_time
             case Call(function=function, arguments=parts):
                 return function != "lookup" and all(self._is_settled(p, arguments) for p in parts)
             case Binary(left=left, right=right):
@@ -283,7 +289,7 @@ def _condition(domain: Domain, rule_id: str, node: Node) -> Any:
     rule = next(rule for rule in domain.policy if rule.id == rule_id)
     spec = next(tool for tool in domain.tools if tool.name == rule.tool)
     types = _entities(domain).types
-    return compile_condition(node, Scope({"args": (ARGS, args_type(spec))}, types, domain.now))
+    return compile_condition(node, Scope({"args": (ARGS, args_type(spec))}, types))
 
 
 @lru_cache(maxsize=256)

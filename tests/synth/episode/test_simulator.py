@@ -266,9 +266,8 @@ def test_tools_are_routed_by_name_and_share_their_state() -> None:
 
     class Nobody:
         async def answer(self, question: Question) -> SimulatedAnswer | None:
-            return SimulatedAnswer(
-                {"done": True}, False, None, [], question.environment.snapshot(), 0
-            )
+            after = question.environment.snapshot()
+            return SimulatedAnswer({"done": True}, False, None, [], after, 0, [])
 
     routes = executors_for(mixed, TASK, tools, answers=Nobody())
     assert routes["cancel_appointment"].executed_by == "llm"

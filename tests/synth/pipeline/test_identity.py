@@ -48,6 +48,8 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.token_budget.on_code=70000",
         "tasks.pass_threshold=0.8",
         "tasks.heldout_share=0.2",
+        "tasks.growth.shares={1000 = 1.0}",
+        "tasks.growth.per_domain=2",
         "judging.decision.pass_threshold=0.8",
         "judging.decision.scored_only=['call']",
         "judging.judge_failed=true",

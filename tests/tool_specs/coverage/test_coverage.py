@@ -54,7 +54,7 @@ def test_overlap_is_that_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "_BLOCK", 9)  # several blocks, and one that is not full
     tools, _ = catalogue()
     rows = sorted(tools, key=lambda tool: tool["tool_id"])
-    vectors = coverage._vectors(rows).toarray()
+    vectors = coverage.vectors_of(rows).toarray()
     for found in overlaps(tools):
         distances = []
         for i, a in enumerate(rows):

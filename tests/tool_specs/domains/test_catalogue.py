@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from records.errors import ConfigError
 from records.tables.columns import decode, encode
 from records.tables.schemas import TABLES
-from tests.tool_specs.conftest import BIKE_RENTAL
+from tests.tool_specs.conftest import BIKE_RENTAL, CANTEEN
 from tool_specs.domains.catalogue import (
     annotations,
     domain_id,
@@ -19,7 +20,7 @@ from tool_specs.domains.catalogue import (
     tool_ids,
     tool_rows,
 )
-from tool_specs.domains.domain import Domain, load_domains
+from tool_specs.domains.domain import Domain, load_domain, load_domains
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.domains.loading import read_yaml
 from tool_specs.validation.checking import check_domain
@@ -112,6 +113,26 @@ def rebuilt(domain: Domain) -> Domain:
     return domain_of_rows(row, read_back("tools", tool_rows(domain)))
 
 
+def test_time_is_kept_in_the_rows_and_counts_for_the_ids() -> None:
+    domain = load_domain(CANTEEN)
+    again = rebuilt(domain)
+    assert (domain_id(again), tool_ids(again)) == (domain_id(domain), tool_ids(domain))
+    assert (again.file.jobs, again.file.slack) == (domain.file.jobs, "20 minutes")
+    ends = [DomainEnvironment.of(d) for d in (domain, again)]
+    for environment in ends:
+        environment.call("bake_in_oven", {"oven_id": "OV-1003", "minutes": 30})
+    assert ends[0].state_hash == ends[1].state_hash
+    timeless = domain.file.model_copy(update={"jobs": ()})
+    assert domain_id(replace(domain, file=timeless)) != domain_id(domain)
+
+
+def test_a_wait_is_no_read() -> None:
+    domain = load_domain(CANTEEN)
+    hints = annotations(domain.programs["wait_in_kitchen"])
+    assert (hints["readOnlyHint"], hints["idempotentHint"]) == (False, False)
+    assert annotations(domain.programs["find_ovens"])["readOnlyHint"]
+
+
 @pytest.mark.parametrize("name", ["clinic_desk", "web_shop", "parcel_depot"])
 def test_a_domain_rebuilt_from_its_rows_is_the_same_domain(name: str) -> None:
     [domain] = load_domains([name])
@@ -127,6 +148,18 @@ def test_a_domain_rebuilt_from_its_rows_is_the_same_domain(name: str) -> None:
             arguments = (tool.example or {"arguments": {}})["arguments"]
             called, again_called = mine.call(tool.name, arguments), other.call(tool.name, arguments)
             assert called == again_called
+
+
+def test_a_field_that_says_what_it_is_like_is_part_of_the_domain(bikes: Domain) -> None:
+    def say(data: Any) -> None:
+        fields = data["entities"]["station"]["fields"]
+        text = next(f for n, f in fields.items() if f["type"] == "string" and n != "station_id")
+        text["like"] = "title"
+
+    said = edited(say)
+    assert domain_id(said) != domain_id(bikes)
+    assert domain_id(edited(lambda data: None)) == domain_id(bikes)
+    assert domain_id(domain_of_rows(domain_row(said), tool_rows(said))) == domain_id(said)
 
 
 def test_a_rule_about_a_tool_that_is_left_out_goes_with_it(bikes: Domain) -> None:

@@ -197,7 +197,7 @@ def all_rows(env: Any, read: execution.PageRead) -> list[EntityRow]:
 def test_an_index_changes_the_cost_and_never_the_answer(bikes: Domain, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         indexed = walk(DomainEnvironment.of(bikes), seed, 10)
-        patch.setattr(execution, "_candidates", all_rows)
+        patch.setattr(execution, "candidates", all_rows)
         assert walk(DomainEnvironment.of(bikes), seed, 10) == indexed
 
 

@@ -26,7 +26,7 @@ def domains() -> list[Domain]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PageRead, int, int]]:
     """(read, rows looked at, rows that matched) of every page read from here on."""
     done: list[tuple[PageRead, int, int]] = []
-    candidates, matches = execution._candidates, execution._matches
+    candidates, matches = execution.candidates, execution._matches
 
     def counted(env: Any, read: PageRead) -> Iterator[Any]:
         for row in candidates(env, read):
@@ -41,7 +41,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PageRead, int, int]]:
         done.append((read, looked[0], len(found)))
         return found
 
-    monkeypatch.setattr(execution, "_candidates", counted)
+    monkeypatch.setattr(execution, "candidates", counted)
     monkeypatch.setattr(execution, "_matches", recorded)
     return done
 

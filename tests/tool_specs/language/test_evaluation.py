@@ -49,12 +49,15 @@ SCOPE = Scope(
         "pumps": (FIRST_FREE + 1, list_of(ROW)),
     },
     entities={"pump": ROW},
-    now="2026-03-02T09:00:00",
 )
 
 
 def evaluate(text: str, **args: Any) -> Any:
-    env = [{"n": 3, "text": None, "any": None} | args, State.of({"pump": {"P1": PUMP}}), 1000]
+    env = [
+        {"n": 3, "text": None, "any": None} | args,
+        State.of({"pump": {"P1": PUMP}}, "2026-03-02T09:00:00"),
+        1000,
+    ]
     second = PUMP | {"pump_id": "P2", "rate": 4, "since": "2026-02-01"}
     return compile_expression(parse(text), SCOPE).run([*env, PUMP, [PUMP, second]])
 

@@ -90,13 +90,14 @@ def answer(**values: str) -> dict[str, Any]:
         (
             EXTEND,
             {"s1": require("loan.days + args.more <= 60 or 1 > 2"), "s3": answer(n="1")},
-            None,
+            "dead_term",
         ),
+        (EXTEND, {"s3": answer(loan_id="loan.loan_id", n="1")}, "constant_result"),
         (LIST, {"s0": LIST["semantics"][0] | {"where": "args.days > 99"}}, "one_answer"),
         (LIST, {"s1": answer(days="args.days")}, "one_answer"),
         (
             LIST,
-            {"s0": LIST["semantics"][0] | {"where": "loan.days >= args.days and loan.days > 1"}},
+            {"s0": LIST["semantics"][0] | {"where": "loan.days >= args.days and loan.days > 0"}},
             "dead_filter",
         ),
     ],

@@ -96,4 +96,4 @@ def test_ids_of_batches_hang_on_newer_settings_only_where_they_are_changed() -> 
     assert base_of(EvolveConfig()) == base_of(EvolveConfig(per_skeleton=2))
     own = EvolveConfig.ADDED_LATER.keys() - {"prompts"}  # whose versions tell by themselves
     changed = {base_of(EvolveConfig.model_validate({name: 1})) for name in own}
-    assert len(changed | {base_of(EvolveConfig())}) == 4
+    assert len(changed | {base_of(EvolveConfig())}) == 5

@@ -1,0 +1,40 @@
+"""A policy rule is tried on calls: it can be broken and kept, or the words say what is wrong."""
+
+import pytest
+
+from tool_specs.domains.domain import load_domains
+from tool_specs.language.domain_file import PolicyRule
+from tool_specs.validation.rules import rule_problems
+
+(CLINIC,) = load_domains(["clinic_desk"])
+
+
+def rule(forbids: str, tool: str = "cancel_appointment") -> PolicyRule:
+    return PolicyRule(id="same", text="Do not do this at all.", tool=tool, forbids=forbids)
+
+
+@pytest.mark.parametrize(
+    ("forbids", "words"),
+    [
+        ("true", "held in all of"),
+        ("lookup('appointment', args.appointment_id).status == 'cancelled'", "held in none of"),
+        ("args.appointment.colour == 'red'", "colour"),
+        ("args.nothing == 1", "nothing"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_told_why(forbids: str, words: str) -> None:
+    ((problem,),) = rule_problems(CLINIC, [rule(forbids)])
+    assert words in problem
+
+
+def test_a_rule_needs_a_tool_of_the_agent() -> None:
+    ((problem,),) = rule_problems(CLINIC, [rule("true", tool="fly_away")])
+    assert "'fly_away' is no tool of the agent" in problem
+
+
+def test_good_rules_have_no_problem_beside_bad_ones_of_the_same_id() -> None:
+    own = [r for r in CLINIC.policy if r.forbids != "true"]
+    found = rule_problems(CLINIC, [*own, rule("true")])
+    assert found[:-1] == [()] * len(own)
+    assert found[-1]
+    assert found == rule_problems(CLINIC, [*own, rule("true")])

@@ -1,0 +1,1 @@
+"""Larger seeds: a domain's seed grown to a size, by the domain's own rules and seed rows."""

@@ -1,0 +1,146 @@
+"""Fields that a lifecycle maintains, changed past it: read off what a successful call changed.
+
+A lifecycle maintains the status of its rows, the stamps of its moves, and the fields of other rows
+that the effects of its moves set. A call may change them by making a move, and in no other way.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tool_specs.domains.domain import Domain
+from tool_specs.execution.state import RowChange, State
+from tool_specs.language.domain_file import EntitySpec
+from tool_specs.language.expressions import Literal, parse
+from tool_specs.language.lifecycles import Lifecycle, Move
+
+
+class Maintained(NamedTuple):
+    """A field of another row that moves of a lifecycle set by their effects."""
+
+    owner: str
+    """Entity whose lifecycle it is."""
+    ref: str
+    """Field of the owner's rows by which they point at the row."""
+    moves: tuple[str, ...]
+    values: frozenset[Any] | None
+    """All that the effects set, where they set constants; None where they compute."""
+
+
+class LifecycleGuard:
+    """Of one domain."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.maintained = _maintained(domain)
+
+    def bypassed(self, diff: Sequence[RowChange], before: State, after: State) -> Iterator[str]:
+        """Sentences, one for each field that the call changed past its lifecycle."""
+        for change in diff:
+            spec = self.domain.entities[change["entity"]]
+            moved = self._moved_by_others(change, diff, before, after)
+            if spec.lifecycle is not None and spec.lifecycle.field not in moved:
+                yield from _own(change, spec, spec.lifecycle)
+            yield from (words for words in moved.values() if words)
+
+    def _moved_by_others(
+        self, change: RowChange, diff: Sequence[RowChange], before: State, after: State
+    ) -> dict[str, str]:
+        """Fields that effects of other rows' moves maintain: why the change is none of theirs,
+        empty where it is."""
+        entity, key = change["entity"], change["id"]
+        found: dict[str, str] = {}
+        for field, value in change["after"].items() if change["op"] == "update" else ():
+            owners = self.maintained.get((entity, field), ())
+            concerned = [m for m in owners if m.values is None or value in m.values]
+            made = any(self._moves(d, m, key, before, after) for d in diff for m in concerned)
+            if made:
+                found[field] = ""
+            elif concerned and field != self.domain.entities[entity].lifecycle_field:
+                found[field] = _past(entity, field, concerned)
+        return found
+
+    def _moves(
+        self, change: RowChange, by: Maintained, key: str, before: State, after: State
+    ) -> bool:
+        """Whether the change begins, ends or moves a row of the owner that points at the row."""
+        if change["entity"] != by.owner:
+            return False
+        status = self.domain.entities[by.owner].lifecycle_field
+        if change["op"] == "update" and status not in change["after"]:
+            return by.ref in change["after"] and key in (
+                change["before"][by.ref],
+                change["after"][by.ref],
+            )
+        rows = [state.get(by.owner, change["id"]) for state in (before, after)]
+        return any(row is not None and row[by.ref] == key for row in rows)
+
+
+def _past(entity: str, field: str, owners: Sequence[Maintained]) -> str:
+    names = ", ".join(dict.fromkeys(move for m in owners for move in m.moves))
+    return (
+        f"sets {entity}.{field} past the lifecycle of {owners[0].owner}, whose moves ({names}) "
+        f"maintain it; make one of these moves in the same call, or leave the field alone"
+    )
+
+
+def _own(change: RowChange, spec: EntitySpec, lifecycle: Lifecycle) -> Iterator[str]:
+    """The status and stamps of a row that has a lifecycle."""
+    entity, field = change["entity"], lifecycle.field
+    first = spec.fields[field].values[0]
+    if change["op"] == "create":
+        if (status := change["after"][field]) != first:
+            yield (
+                f"creates a {entity} with {field} {status!r}; the lifecycle of {entity} begins "
+                f"with {first!r}, and later ones are reached by its moves"
+            )
+        return
+    if change["op"] != "update":
+        return
+    before, after = change["before"], change["after"]
+    if field in after:
+        known = [m for m in lifecycle.moves if before[field] in m.from_ and after[field] == m.to]
+        if not known:
+            yield _no_move(entity, field, before[field], after[field], lifecycle.moves)
+        return
+    stamps = {m.stamp: m.name for m in lifecycle.moves if m.stamp is not None}
+    given = {taken for move in lifecycle.moves for taken in move.takes}
+    for stamp in stamps.keys() & after.keys() - given:
+        yield (
+            f"sets {entity}.{stamp} past the lifecycle of {entity}: it is the stamp of the move "
+            f"{stamps[stamp]}; set it together with that move, or leave it alone"
+        )
+
+
+def _no_move(entity: str, field: str, old: str, new: str, moves: Sequence[Move]) -> str:
+    ways = [f"{m.name} (from {' or '.join(m.from_)})" for m in moves if m.to == new]
+    there = f"{new!r} is reached by {', '.join(ways)}" if ways else f"no move leads to {new!r}"
+    return (
+        f"takes {entity}.{field} from {old!r} to {new!r}, which is no move of the lifecycle of "
+        f"{entity}: {there}; require the right status first"
+    )
+
+
+def _maintained(domain: Domain) -> dict[tuple[str, str], tuple[Maintained, ...]]:
+    """(entity, field) -> whose effects set it."""
+    found: dict[tuple[str, str], dict[tuple[str, str], list[tuple[str, str]]]] = {}
+    for owner, spec in domain.entities.items():
+        for move in spec.lifecycle.moves if spec.lifecycle is not None else ():
+            for effect in move.effects:
+                target = spec.fields[effect.ref].to
+                assert target is not None, "a loaded domain's effects go by references"
+                for field, text in effect.set.items():
+                    by = found.setdefault((target, field), {}).setdefault((owner, effect.ref), [])
+                    by.append((move.name, text))
+    return {
+        place: tuple(
+            Maintained(owner, ref, tuple(name for name, _ in moves), _constants(moves))
+            for (owner, ref), moves in owners.items()
+        )
+        for place, owners in found.items()
+    }
+
+
+def _constants(moves: Sequence[tuple[str, str]]) -> frozenset[Any] | None:
+    trees = [parse(text) for _, text in moves]
+    values = [tree.value for tree in trees if isinstance(tree, Literal)]
+    return frozenset(values) if len(values) == len(trees) else None

@@ -1,0 +1,160 @@
+"""Exchanges that change nothing, by simple algebra: proved, and so neither tried nor blamed.
+
+- a conversion of what has the type already: the day of a date, a whole number rounded;
+- the day of a date-time that `days_between` takes itself, or whose text decides the comparison;
+- a fallback for null that refuses as null does;
+- a test against null beside a comparison that does not hold for null, joined by `and`;
+- a test for null beside a difference that holds for null, joined by `or`.
+
+What a limit settles, and the order of keys, is with the statement (`mutants.py`).
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tool_specs.language.expressions import Access, Binary, Call, Literal, Node, Unary, terms, walk
+from tool_specs.validation.mutation.trees import Site, TreePath
+from tool_specs.validation.mutation.vocabulary import Vocabulary
+
+NULL = Literal(None)
+
+
+def is_idle_conversion(site: Site, known: Vocabulary) -> bool:
+    """Whether the call at the site gives what it is given, or what does the same there."""
+    assert isinstance(site.node, Call)
+    return changes_nothing(site.node, known) or _is_in_its_text(site, known)
+
+
+def implied_sides(site: Site, known: Vocabulary) -> list[TreePath]:
+    """Paths of the sides of an `and` or `or` without which it is the same."""
+    node = site.node
+    if not isinstance(node, Binary) or node.operator not in ("and", "or"):
+        return []
+    sides = (("left", node.left, node.right), ("right", node.right, node.left))
+    return [
+        (*site.path, (name, None))
+        for name, part, rest in sides
+        if _is_said_by(part, site) or _is_said_again(part, rest, node, known)
+    ]
+
+
+def is_refusing_fallback(site: Site) -> bool:
+    """Whether the site is `coalesce(x, c)` compared with a constant that `c` does not meet: null
+    does not meet it either, so that the comparison is the same without the fallback."""
+    match site.node, site.above[:1]:
+        case (
+            Call(function="coalesce", arguments=(_, Literal(value=fallback))) as node,
+            (Binary(operator=sign, left=left, right=Literal(value=bound)),),
+        ) if left is node and sign in _ORDERS:
+            kinds = {type(fallback), type(bound)}
+            return kinds <= {int, float} and not _ORDERS[sign](fallback, bound)
+    return False
+
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def changes_nothing(node: Call, known: Vocabulary) -> bool:
+    """A conversion of what has the type already: the day of a date, a whole number rounded."""
+    if node.function == "date":
+        return known.kind(node.arguments[0]) == "date"
+    return node.function == "round" and _is_whole(node.arguments[0], known)
+
+
+_WHOLE = frozenset({"count", "days_between", "minutes_between"})
+
+
+def _is_whole(node: Node, known: Vocabulary) -> bool:
+    match node:
+        case Literal(value=value):
+            return type(value) is int
+        case Access():
+            return known.kind(node) == "integer"
+        case Unary(operator="-", operand=operand):
+            return _is_whole(operand, known)
+        case Binary(operator="+" | "-" | "*", left=left, right=right):
+            return _is_whole(left, known) and _is_whole(right, known)
+        case Call(function="sum" | "min" | "max" | "coalesce", arguments=items):
+            return all(_is_whole(item, known) for item in items)
+        case Call(function=function):
+            return function in _WHOLE
+    return False
+
+
+def _is_in_its_text(site: Site, known: Vocabulary) -> bool:
+    """A day that is taken of a date-time for the second time: `days_between` takes it itself, and
+    the text of a date-time begins with it, so that `date(x) < d` is `x < d`, and `date(x) >= d` is
+    `x >= d`."""
+    assert isinstance(site.node, Call)
+    if site.node.function != "date" or not site.above:
+        return False
+    if isinstance(test := site.above[0], Call):
+        return test.function == "days_between"
+    if not isinstance(test, Binary):
+        return False
+    left, right = test.left is site.node, test.right is site.node
+    other = test.right if left else test.left
+    day = known.kind(other) == "date" or (isinstance(other, Call) and other.function == "date")
+    return day and (
+        (left and test.operator in ("<", ">=")) or (right and test.operator in (">", "<="))
+    )
+
+
+def _is_said_by(part: Node, site: Site) -> bool:
+    """Whether `part` is a test against null of what another term of the same `and` compares: no
+    comparison with null holds, so that leaving the test out changes nothing (proved)."""
+    tested, top = _tested_for_null(part, "!="), site.node
+    if tested is None or not (isinstance(top, Binary) and top.operator == "and"):
+        return False
+    for above in site.above:
+        if not (isinstance(above, Binary) and above.operator == "and"):
+            break
+        top = above
+    return any(_fails_on_null(term, tested) for term in terms(top) if term is not part)
+
+
+def _is_said_again(part: Node, rest: Node, node: Node, known: Vocabulary) -> bool:
+    """`x == null or x != y` with a y that is never null: null differs from it anyway (proved)."""
+    tested = _tested_for_null(part, "==")
+    if not (isinstance(node, Binary) and node.operator == "or") or tested is None:
+        return False
+    match rest:
+        case Binary(operator="!=", left=left, right=right) if tested in (left, right):
+            return known.is_there(right if left == tested else left)
+    return False
+
+
+def _tested_for_null(node: Node, sign: str) -> Node | None:
+    """What the comparison by `sign` tests against null."""
+    if isinstance(node, Binary) and node.operator == sign and NULL in (node.left, node.right):
+        return node.right if node.left == NULL else node.left
+    return None
+
+
+_PASSING_ON = frozenset({"date", "add_days", "add_minutes", "days_between", "minutes_between"})
+
+
+def _fails_on_null(term: Node, tested: Node) -> bool:
+    """A comparison that does not hold where `tested` is null."""
+    if not isinstance(term, Binary) or term.operator in ("and", "or", "!=", "in"):
+        return False
+    for side, other in ((term.left, term.right), (term.right, term.left)):
+        own = not any(isinstance(node, Access) or node == NULL for node in walk(other))
+        if _hands_on(side, tested) and (own or term.operator != "=="):
+            return True
+    return False
+
+
+def _hands_on(node: Node, tested: Node) -> bool:
+    """Whether it is null where `tested` is."""
+    if node == tested:
+        return True
+    if isinstance(node, Call) and node.function in _PASSING_ON:
+        return any(_hands_on(argument, tested) for argument in node.arguments)
+    return isinstance(node, Access) and _hands_on(node.base, tested)

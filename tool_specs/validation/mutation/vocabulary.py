@@ -1,0 +1,80 @@
+"""What a tool of a domain names, and what it could have named instead."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
+from tool_specs.language.expressions import Access, Call, Literal, Name, Node
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a tool of a domain names, and what it could have named instead."""
+
+    file: DomainFile
+    params: Mapping[str, ParamSpec]
+    entities: Mapping[str, str]
+    """Name -> entity of the row, or the rows, that it holds: bindings, and candidates of reads."""
+    members: Mapping[str, tuple[str, ...]]
+    """Member of an enum -> the others of the enums that have it."""
+
+    @classmethod
+    def of(cls, spec: ToolSpec, file: DomainFile, bound: Mapping[str, str]) -> "Vocabulary":
+        members: dict[str, dict[str, None]] = {}
+        enums = [f.values for entity in file.entities.values() for f in entity.fields.values()]
+        for values in (*enums, *(p.values for p in spec.params.values())):
+            for value in values:
+                members.setdefault(value, {}).update(dict.fromkeys(v for v in values if v != value))
+        entities = {name: name for name in file.entities} | dict(bound)
+        others = {name: tuple(found) for name, found in members.items()}
+        return cls(file, spec.params, entities, others)
+
+    def entity(self, base: Node) -> str | None:
+        """Of the row that the expression stands for, where its form tells."""
+        match base:
+            case Name(name=name):
+                return self.entities.get(name)
+            case Call(function="lookup", arguments=(Literal(value=str(name)), *_)):
+                return name if name in self.file.entities else None
+            case Access(base=inner, field=field):
+                fields = self.file.entities[own].fields if (own := self.entity(inner)) else {}
+                step = fields.get(field) or fields.get(f"{field}_id")
+                return step.to if step is not None else None
+        return None
+
+    def kind(self, node: Node) -> str | None:
+        """Type of the field or parameter that the expression reads, where its form tells."""
+        if not isinstance(node, Access):
+            return None
+        if node.base == Name("args"):
+            return self.params[node.field].type if node.field in self.params else None
+        entity = self.entity(node.base)
+        found = self.file.entities[entity].fields.get(node.field) if entity else None
+        return found.type if found is not None else None
+
+    def is_there(self, node: Node) -> bool:
+        """Whether it is never null, as far as its form tells."""
+        match node:
+            case Literal(value=value):
+                return value is not None
+            case Access(base=Name(name="args"), field=field):
+                spec = self.params.get(field)
+                return spec is not None and not (spec.optional and spec.default is None)
+            case Access(base=Name() as base, field=field) if entity := self.entity(base):
+                own = self.file.entities[entity].fields.get(field)
+                return own is not None and not own.optional
+        return False
+
+    def others(self, node: Access) -> tuple[str, ...]:
+        """Names of the same kind that could stand in its place."""
+        if node.base == Name("args"):
+            own = self.params.get(node.field)
+            kinds = {name: (p.type, p.ref, p.values) for name, p in self.params.items()}
+        else:
+            entity = self.entity(node.base)
+            fields = self.file.entities[entity].fields if entity else {}
+            own = fields.get(node.field)
+            kinds = {name: (f.type, f.to, f.values) for name, f in fields.items()}
+        if own is None:
+            return ()
+        return tuple(n for n in kinds if n != node.field and kinds[n] == kinds[node.field])

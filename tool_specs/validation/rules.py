@@ -1,0 +1,102 @@
+"""Policy rules tried on calls: each must be breakable and keepable by calls that succeed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from records.seeds import rng_of
+from tool_specs.domains.domain import CheckedRule, Domain
+from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
+from tool_specs.execution.programs import Entities, Problems, compile_rule
+from tool_specs.language.domain_file import PolicyRule
+from tool_specs.validation.drawing import draw_arguments
+from tool_specs.validation.fuzzing import EPISODE
+
+MAX_CALLS = 6_000
+"""Calls that look for a breach and for a call that keeps to the rule, of all rules together."""
+
+OWN_SHARE = 0.5
+"""Share of the calls that go to tools whose rules have something left to show; the others move the
+environment."""
+
+
+@dataclass
+class RuleTrial:
+    """What calls of the rule's tool that succeeded have shown."""
+
+    broken: int = 0
+    kept: int = 0
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong, for the author to mend."""
+        if not self.broken and not self.kept:
+            return "no call of the tool was found that succeeds"
+        if not self.broken:
+            return (
+                f"forbids: held in none of {self.kept} calls that succeeded: the tool refuses such "
+                "calls itself, or no row is like that"
+            )
+        if not self.kept:
+            return f"forbids: held in all of {self.broken} calls that succeeded; none keeps it"
+        return None
+
+
+def rule_problems(
+    domain: Domain, rules: Sequence[PolicyRule], *, seed: int = 0
+) -> list[tuple[str, ...]]:
+    """What is wrong with each rule, in their order; nothing of a good one.
+
+    The domain's own policy does not matter. Deterministic by seed.
+    """
+    found: list[tuple[str, ...]] = []
+    checked: dict[int, CheckedRule] = {}
+    for number, rule in enumerate(rules):
+        problems = Problems()
+        compiled = _compiled(domain, rule, problems)
+        found.append(tuple(problems.found))
+        if compiled is not None and not problems.found:
+            checked[number] = compiled
+    for number, trial in _tried(domain, checked, seed).items():
+        if trial.problem is not None:
+            found[number] = (trial.problem,)
+    return found
+
+
+def _compiled(domain: Domain, rule: PolicyRule, problems: Problems) -> CheckedRule | None:
+    tools = {tool.name: tool for tool in domain.tools}
+    if rule.tool not in tools or rule.tool in domain.file.user_tools:
+        known = ", ".join(name for name in tools if name not in domain.file.user_tools)
+        problems.add("tool", f"{rule.tool!r} is no tool of the agent; known: {known}")
+        return None
+    entities = Entities.of(domain.file)
+    run = compile_rule(rule.forbids, tools[rule.tool], entities, "forbids", problems)
+    return CheckedRule(rule, run)
+
+
+def _tried(domain: Domain, rules: dict[int, CheckedRule], seed: int) -> dict[int, RuleTrial]:
+    by_tool: dict[str, tuple[CheckedRule, ...]] = {}
+    for number, rule in rules.items():
+        # the number stands for the id, which two rules of an answer may share
+        numbered = replace(rule, spec=rule.spec.model_copy(update={"id": str(number)}))
+        by_tool[str(rule.spec.tool)] = (*by_tool.get(str(rule.spec.tool), ()), numbered)
+    trials = {number: RuleTrial() for number in rules}
+    around = replace(domain, rules=by_tool)
+    rng = rng_of(domain.name, "rule_problems", seed)
+    calls, names = 0, list(domain.programs)
+    while calls < MAX_CALLS and any(trial.problem for trial in trials.values()):
+        environment = DomainEnvironment.of(around)
+        open_ = [str(rules[n].spec.tool) for n, trial in trials.items() if trial.problem]
+        for _ in range(EPISODE):
+            calls += 1
+            name = rng.choice(open_ if rng.random() < OWN_SHARE else names)
+            arguments = draw_arguments(environment, name, rng)
+            if arguments is None:
+                continue
+            violated = policy_violations(environment, name, arguments)
+            if environment.call(name, arguments).is_error:
+                continue
+            for rule in by_tool.get(name, ()):
+                trial = trials[int(rule.spec.id)]
+                trial.broken += rule.spec.id in violated
+                trial.kept += rule.spec.id not in violated
+    return trials

@@ -1,0 +1,199 @@
+"""Mutants run on cases until something tells each from its tool; what is left are survivors.
+
+First the cases that fuzzing kept, then made ones (`made_states.py`), at first about anything that
+the tool mentions, then about what the mutants that are left mention. A survivor is told in words
+that an author can act upon, with the number of cases in which it made no difference.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.execution.programs import Entities, Program
+from tool_specs.execution.statements import PAGE
+from tool_specs.language.domain_file import ToolSpec
+from tool_specs.language.expressions import Access, Literal, parse, walk
+from tool_specs.language.statements import ForEach, Read
+from tool_specs.validation.edges import edges_of
+from tool_specs.validation.fuzzing import FuzzCase
+from tool_specs.validation.made_states import StateMaker, ValueChange
+from tool_specs.validation.mutation.compiling import compiled_place
+from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
+
+NUM_GENERAL, NUM_AIMED = 60, 300
+"""Made cases: about all that the tool mentions, and about what the survivors mention."""
+
+MAX_FLIPPED = 24
+"""Cases of different outcomes whose truths and members of enums are exchanged one by one."""
+
+
+class Examined(NamedTuple):
+    num_mutants: int
+    survivors: tuple[MutantPlace, ...]
+    unexamined: tuple[MutantPlace, ...]
+    """Places of which no mutant compiles."""
+    cases: tuple[FuzzCase, ...]
+    """All that the survivors were run on."""
+
+
+def examined(
+    domain: Domain,
+    program: Program,
+    seen: Sequence[FuzzCase],
+    further: Iterator[FuzzCase],
+    maker: StateMaker,
+) -> Examined:
+    """`seen`: cases that fuzzing kept; `further`: more calls from the seed."""
+    entities = Entities.of(domain.file)
+    alive: list[tuple[MutantPlace, Domain]] = []
+    unexamined: list[MutantPlace] = []
+    places = list(places_of(program.spec, domain.file))
+    for place in places:
+        mutated = compiled_place(program, place, entities)
+        if mutated is None:
+            unexamined.append(place)
+            continue
+        changed = replace(domain, programs={program.spec.name: mutated})
+        if not any(_tells(changed, place, program, case) for case in seen):
+            alive.append((place, changed))
+    cases = list(seen)
+    for case in _more(program, cases, further, maker, alive):
+        cases.append(case)
+        alive[:] = [(p, d) for p, d in alive if not _tells(d, p, program, case)]
+    num_mutants = len(places) - len(unexamined)
+    return Examined(num_mutants, tuple(p for p, _ in alive), tuple(unexamined), tuple(cases))
+
+
+def _more(
+    program: Program,
+    cases: Sequence[FuzzCase],
+    further: Iterator[FuzzCase],
+    maker: StateMaker,
+    alive: list[tuple[MutantPlace, Domain]],
+) -> Iterator[FuzzCase]:
+    """As long as mutants are alive."""
+    kept = list(cases)
+    for case in maker.cases(kept, NUM_GENERAL):
+        if not alive:
+            return
+        yield case
+    for case in further:
+        if not alive:
+            return
+        kept.append(case)
+        yield case
+    for case in _directed(program, kept, maker, alive):
+        if not alive:
+            return
+        kept.append(case)
+        yield case
+    about = _mentioned([place for place, _ in alive])
+    different = list({_kind(case): case for case in kept}.values())[-MAX_FLIPPED:]
+    flips = islice(maker.flips(different, about), NUM_AIMED)
+    for case in chain(flips, maker.cases(kept, NUM_AIMED, about)) if alive else ():
+        if not alive:
+            return
+        yield case
+
+
+def _kind(case: FuzzCase) -> tuple[Any, ...]:
+    result = case.result
+    return result.error_code, result.statement, len(result.diff), len(str(result.observation))
+
+
+def _directed(
+    program: Program,
+    cases: Sequence[FuzzCase],
+    maker: StateMaker,
+    alive: list[tuple[MutantPlace, Domain]],
+) -> Iterator[FuzzCase]:
+    """On the edges of the comparisons where mutants are alive, and with pages that are full."""
+    seen = list(cases)
+    indices = {place.statement: None for place, _ in alive}
+    for index in indices:
+        if any(place.statement == index for place, _ in alive):
+            yield from edges_of(program, index, maker, seen)
+    for name in sorted(program.hints.cursors):  # never drawn: only an earlier page gives one
+        for base in [case for case in seen if not case.result.is_error][:4]:
+            yield from maker.made(base, [ValueChange("", "", name, "1")])
+    for place, _ in list(alive):
+        statement = program.spec.semantics[place.statement]
+        if place.reason == "dead_limit" and isinstance(statement, Read):
+            yield from _full_pages(statement, seen, maker)
+        if place.reason == "dead_order" and isinstance(statement, Read):
+            good = [case for case in seen if not case.result.is_error]
+            for base in good[:4]:
+                for key in statement.order_by:
+                    yield from maker.twins(base, statement.entity, key.removeprefix("-"))
+
+
+def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
+    num_copies = PAGE + 1
+    match parse(read.limit or "null"):
+        case Literal(value=int(limit)) if limit < PAGE:
+            num_copies = limit + 1
+    for base in [case for case in seen if not case.result.is_error][:4]:
+        yield from maker.with_copies(base, read.entity, num_copies)
+
+
+def _mentioned(places: Sequence[MutantPlace]) -> frozenset[str]:
+    """Names of fields and parameters in the statements of these places, as they are and as the
+    mutants have them, and in the conditions before them."""
+    found: set[str] = set()
+    for place in places:
+        for mutant in place.mutants[:2]:
+            found |= _names_before(mutant.spec, place.statement)
+    return frozenset(found)
+
+
+def fields_before(program: Program, index: int) -> frozenset[str]:
+    """Names of fields and parameters in a statement and in the conditions before it."""
+    return _names_before(program.spec, index)
+
+
+def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
+    texts = [
+        text
+        for number, statement in enumerate(spec.semantics[: index + 1])
+        if statement.op in ("require", "when") or number == index
+        for _, text in expressions_of(statement)
+    ]
+    nodes = [node for text in texts for node in walk(parse(text))]
+    return frozenset(node.field for node in nodes if isinstance(node, Access))
+
+
+def _tells(changed: Domain, place: MutantPlace, program: Program, case: FuzzCase) -> bool:
+    """Whether the call ends otherwise for the mutant: another answer, or another state."""
+    failed = case.result.statement
+    if failed is not None and failed < place.statement and not _loops(program):
+        return False  # the call never came to the place
+    name = program.spec.name
+    environment = DomainEnvironment(changed, case.environment.state.snapshot())
+    other, mine = environment.call(name, case.arguments), case.result
+    if (other.observation, other.hash_after) == (mine.observation, mine.hash_after):
+        return False
+    return _in_short(other) != _in_short(mine)
+
+
+def _in_short(result: CallResult) -> Any:
+    """Answer and changes, floats rounded: what is taken away as it was added is back."""
+    changes = [
+        (c["op"], c["entity"], c["id"], _rounded(c["before"]), _rounded(c["after"]))
+        for c in result.diff
+    ]
+    return _rounded(result.observation), [c for c in changes if c[3] != c[4]]
+
+
+def _rounded(value: Any) -> Any:
+    if type(value) is float:
+        return round(value, 9)
+    if type(value) is dict:
+        return {name: _rounded(member) for name, member in value.items()}
+    return [_rounded(item) for item in value] if type(value) is list else value
+
+
+def _loops(program: Program) -> bool:
+    return any(isinstance(s, ForEach) for s in program.spec.semantics)
