@@ -59,7 +59,13 @@ ADDED: dict[type[JobConfig], list[str]] = {
         OWN_PROMPTS,
     ],
     RephraseConfig: ["heldout_share=0.2", "neighbours=2", OWN_PROMPTS],
-    EvolveConfig: ["derived_share=0.5", "max_generation=3", "per_skeleton=1", OWN_PROMPTS],
+    EvolveConfig: [
+        "derived_share=0.5",
+        "described_together=3",
+        "max_generation=3",
+        "per_skeleton=1",
+        OWN_PROMPTS,
+    ],
 }
 
 
