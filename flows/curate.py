@@ -18,6 +18,7 @@ from synth.judging.stages import (
     CurationStage,
     GradingStage,
     grading_of,
+    may_want_more,
     trials,
     warning_about,
 )
@@ -38,10 +39,9 @@ async def curate(
 async def judge_all(run: Run[Any]) -> list[StageReport]:
     """The three stages, and what must be said of the judge."""
     reports = [await run_stage(run, GradingStage(run))]
-    trial, dropped = await run_stage(run, CalibrationStage(run)), 0
-    while trial.dropped > dropped and not trial.pending:
-        # what came to nothing is replaced, until the trial has what it wants or may not go on
-        trial, dropped = await run_stage(run, CalibrationStage(run)), trial.dropped
+    trial = await run_stage(run, CalibrationStage(run))
+    while may_want_more(trial):
+        trial = await run_stage(run, CalibrationStage(run))
     reports += [trial, await run_stage(run, CurationStage(run))]
     minimum = run.config.judging.minimum_quality
     if table := as_table(trials(run.dataset, grading_of(run.config)), minimum):

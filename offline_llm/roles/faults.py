@@ -41,24 +41,27 @@ def paraphrase(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any
 
 
 def second_reading(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
-    """The ending that did less for the same words, said more, said much less, or tells a figure
-    that stands nowhere else."""
+    """The ending that bears out less of the same words, said more, said much less, or tells a
+    figure that stands nowhere else."""
     read = sections(request)
     endings = [json_of(read, f"ending {name}", {}).get("transcript", []) for name in "ab"]
     told = [
         " ".join(str(e.get("content")) for e in ending if e.get("role") == "assistant")
         for ending in endings
     ]
-    known = read.get("beginning", "") + json.dumps(
-        [e for ending in endings for e in ending if e.get("role") != "assistant"]
-    )
+    seen = [
+        read.get("beginning", "") + json.dumps([e for e in one if e.get("role") != "assistant"])
+        for one in endings
+    ]
+    known = "".join(seen)
     own = [[s for s in sentences(text) if s not in sentences(told[1 - i])]
            for i, text in enumerate(told)]  # fmt: skip
     own = [[s for s in lines if len(s.split()) >= _FEW] for lines in own]
-    done = [len(read.get(f"ending {name}", "")) for name in "ab"]
+    words = [word.strip(".,") for word in told[0].split()]
+    lacks = [(text.count("error"), sum(word not in text for word in words)) for text in seen]
     found: tuple[int, str] | None = None
-    if told[0] == told[1] and done[0] != done[1]:
-        found = done.index(min(done)), told[0]
+    if told[0] == told[1] and lacks[0] != lacks[1]:
+        found = lacks.index(max(lacks)), told[0]
     elif bool(own[0]) != bool(own[1]):
         faulty = 0 if own[0] else 1
         found = faulty, own[faulty][-1]

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -83,16 +83,15 @@ class JudgedMaterial:
         return frozenset(re.findall(r"\d{4}-\d\d-\d\d", self.known)).union(said)
 
     @cached_property
-    def effects(self) -> list[tuple[int, Line]]:
-        """Calls that succeeded, each with the place of its result."""
+    def outcomes(self) -> list[tuple[int, Line]]:
+        """Calls, as failed as their results, each with the place of its result."""
         pending: list[Line] = []
         kept: list[tuple[int, Line]] = []
         for place, line in enumerate(self.lines):
             if line.kind == "call":
                 pending.append(line)
             elif line.kind == "result" and pending:
-                call = pending.pop(0)
-                kept += [] if line.failed else [(place, call)]
+                kept.append((place, replace(pending.pop(0), failed=line.failed)))
         return kept
 
 

@@ -10,6 +10,7 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from sandboxes.lending.leases import available
 from synth.engine.context import RunContext
+from synth.engine.plans import StageReport
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import code_environments
@@ -184,6 +185,12 @@ class CalibrationStage(Judged):
             rule=self.run.config.judging.panel.rule,
             scored_only=self.run.config.judging.decision.scored_only,
         )
+
+
+def may_want_more(trial: StageReport) -> bool:
+    """Whether another plan of the trial may replace what came to nothing: this one asked for
+    something new, not all of which was kept, and nothing of it waits."""
+    return bool(trial.dropped) and trial.reused < trial.requested and not trial.pending
 
 
 class CurationStage(Judged):

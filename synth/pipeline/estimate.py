@@ -23,7 +23,9 @@ from synth.engine.plans import StagePlan
 from synth.engine.run import Run
 from synth.engine.stages import Item, Stage
 from synth.judging.calibration import num_perturbed
-from synth.judging.perturbation.planning import PARAPHRASED_SHARE
+from synth.judging.perturbation.faults import BY_NAME
+from synth.judging.perturbation.planning import MOST_ATTEMPTS, PARAPHRASED_SHARE
+from synth.judging.perturbation.registry import PERTURBATIONS
 from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import TokenUsage
 from synth.pipeline.config import RunConfig
@@ -67,6 +69,9 @@ class EstimatedUsage(NamedTuple):
 
     def minus(self, other: "EstimatedUsage") -> "EstimatedUsage":
         return EstimatedUsage(*(a - b for a, b in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> "EstimatedUsage":
+        return EstimatedUsage(*(x * factor for x in self))
 
 
 NOTHING = EstimatedUsage()
@@ -129,8 +134,8 @@ class Units:
         known = sum_of(values)
         if n == 0 or left == 0:
             return known, self.guessed if any(known) else NOTHING
-        mean = EstimatedUsage(*(x / n for x in known))
-        expected = known.plus(EstimatedUsage(*(x * left for x in mean)))
+        mean = known.times(1 / n)
+        expected = known.plus(mean.times(left))
         if n == 1:
             return expected, EstimatedUsage(*(math.inf if x else 0.0 for x in mean))
         spread = EstimatedUsage(
@@ -141,7 +146,7 @@ class Units:
         )
         # the mean is uncertain, and so is each unit that is left
         factor = (1.96 + 2.4 / (n - 1)) * math.sqrt(left * (1 + left / n))
-        return expected, EstimatedUsage(*(x * factor for x in spread))
+        return expected, spread.times(factor)
 
 
 class Pilot(NamedTuple):
@@ -233,7 +238,7 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
         Units(len(personas), _known(personas & statuses("personas").keys(), paid, "personas")),
         Units(config.num_tasks, _known_tasks(run, pilot, paid)),
     ]
-    units.append(_calibration(run, units[-1], spent))
+    units += _calibration(run, pilot, units[-1], spent)
     probes = _probes_of(run)
     places = sorted(
         {place for unit in units for used in unit.known.values() for place in used}
@@ -250,31 +255,66 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
 
 
 def _calibration(
-    run: Run[RunConfig], tasks: Units, spent: Mapping[StageRole, EstimatedUsage]
-) -> Units:
-    """What trying the judge takes: for each perturbed negative and each paraphrase a request to the
-    judge, as large as those of grading, which has judged the untouched episodes, and two such to
-    the generator, which writes it and reads it again. It looks at the whole run, so no pilot can
-    make it."""
+    run: Run[RunConfig], pilot: Pilot, tasks: Units, spent: Mapping[StageRole, EstimatedUsage]
+) -> list[Units]:
+    """What trying the judge takes, the judge and the generator apart. For each perturbed negative
+    and each paraphrase it is a judgement as large as those of grading, and for each attempt at one
+    so many requests of that size to the generator, which writes and reads a second time. One
+    attempt is needed at least and `MOST_ATTEMPTS` are made at most: the middle is reckoned, and the
+    interval holds both. It looks at the whole run, so no pilot can make it."""
     done = run.dataset.item_statuses(CALIBRATION[0]).keys()
     if not tasks.left and {item.item_id for item in CalibrationStage(run).plan()} <= done:
-        used = {place: spent.get(place, NOTHING) for place in (CALIBRATION, WRITING)}
-        return Units(1, {"calibration": used})
-    graded, half = tasks.total(GRADING)
-    if not graded.requests:
-        return Units(0)
-    num = num_perturbed(round(graded.requests), run.config.judging)
-    share = num * (1 + PARAPHRASED_SHARE) / graded.requests
-    judged = EstimatedUsage(*(x * share for x in graded))
-    requests, prompt, completion = (2 * x for x in judged[:3])
-    usage = TokenUsage(round(prompt), round(completion))
-    usd = run.config.roles[WRITTEN_BY].cost_usd(usage)
-    written = EstimatedUsage(requests, prompt, completion, usd)
-    return Units(
-        1,
-        {"calibration": {CALIBRATION: judged, WRITING: written}},
-        EstimatedUsage(*(x * share + y * share / 10 for x, y in zip(half, graded, strict=True))),
-    )
+        places = (CALIBRATION, WRITING)
+        return [Units(1, {"calibration": {at: spent.get(at, NOTHING) for at in places}})]
+    graded = _graded(run, pilot, tasks)
+    judged, each = _judgements(run, graded)
+    if not judged:
+        return []
+    expected = round(len(graded) / len(tasks.known) * tasks.planned)
+    wanted = num_perturbed(expected, run.config.judging)
+    controls = math.ceil(wanted * PARAPHRASED_SHARE)
+    by_grading, half = tasks.total(GRADING)
+    judging = each.times(wanted + controls)
+    unsure = (x * h / g if g else 0.0 for x, h, g in zip(judging, half, by_grading, strict=True))
+
+    written_share = len(BY_NAME) / len(PERTURBATIONS)  # the others are only read
+    attempts = (1 + MOST_ATTEMPTS) / 2
+    writing = each.times(attempts * (wanted * (1 + written_share) + controls * 2))
+    usage = TokenUsage(round(writing.prompt_tokens), round(writing.completion_tokens))
+    writing = writing._replace(usd=run.config.roles[WRITTEN_BY].cost_usd(usage))
+    return [
+        Units(1, {"calibration": {CALIBRATION: judging}}, EstimatedUsage(*unsure)),
+        Units(1, {"calibration": {WRITING: writing}}, writing.times(1 - 1 / attempts)),
+    ]
+
+
+def _graded(run: Run[RunConfig], pilot: Pilot, tasks: Units) -> list[str]:
+    """Items of grading that gave verdicts on what the known tasks were rolled out to."""
+    status = run.dataset.item_statuses(GRADING[0])
+    episodes = {
+        item.item_id
+        for item in pilot.rollouts.planned
+        if item.data["task"]["task_id"] in tasks.known
+    }
+    mine = (i.item_id for i in pilot.grading.planned if i.data["trajectory_id"] in episodes)
+    return [i for i in mine if i in status and status[i].status == "kept"]
+
+
+def _judgements(run: Run[RunConfig], items: Collection[str]) -> tuple[int, EstimatedUsage]:
+    """How many of the items were judged, and what one took on average; questions for a cause alone
+    are none."""
+    with run.dataset.connect() as db:
+        [found] = db.execute(_JUDGEMENTS, [*GRADING, list(items)]).fetchall()
+    judged, *sums = found
+    return judged, EstimatedUsage(*sums).times(1 / max(1, judged))
+
+
+_JUDGEMENTS = """
+SELECT count(DISTINCT item_id), count(*), coalesce(sum(prompt_tokens), 0),
+  coalesce(sum(completion_tokens), 0), coalesce(sum(cost_usd), 0)
+FROM llm_calls
+WHERE stage = $1 AND role = $2 AND step LIKE 'judge%' AND NOT cache_hit
+  AND list_contains($3, item_id)"""
 
 
 def _line(

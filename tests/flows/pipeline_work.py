@@ -1,14 +1,19 @@
 """The whole pipeline in one process, without Prefect: work for the killing harness."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
 from records.tables.schemas import TABLES
+from synth.engine.run import Run
+from synth.engine.stages import Stage
+from synth.judging.stages import may_want_more
 from synth.pipeline.config import RunConfig
-from synth.pipeline.stages import STAGES
+from synth.pipeline.stages import STAGES, CalibrationStage
 
 SMALL = RunConfig(
     name="small",
@@ -28,8 +33,15 @@ def run_pipeline(folder: Path, config: RunConfig = SMALL) -> None:
 
 async def _run(folder: Path, config: RunConfig) -> None:
     async with open_run(config, str(folder), command="test") as run:
-        for make_stage in STAGES:
-            await run.run_stage(make_stage(run))
+        await run_stages(run, STAGES)
+
+
+async def run_stages(run: Run[Any], stages: Iterable[Callable[[Any], Stage]]) -> None:
+    """Each in turn; the trial of the judge until it asks for nothing new."""
+    for make_stage in stages:
+        report = await run.run_stage(make_stage(run))
+        while make_stage is CalibrationStage and may_want_more(report):
+            report = await run.run_stage(make_stage(run))
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, 
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth
-from tests.flows.pipeline_work import SMALL, run_pipeline
+from tests.flows.pipeline_work import SMALL, run_pipeline, run_stages
 
 EXACT = {
     "generator": RoleConfig(),
@@ -31,8 +31,7 @@ TABLES = ("verdicts", "calibration", "curation")
 def grade(folder: Path, config: GradeConfig) -> None:
     async def run() -> None:
         async with open_run(config, str(folder), command="test") as opened:
-            for kind in (GradingStage, CalibrationStage, CurationStage):
-                await opened.run_stage(kind(opened))
+            await run_stages(opened, (GradingStage, CalibrationStage, CurationStage))
 
     asyncio.run(run())
 

@@ -55,10 +55,17 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "judging.judge_failed=true",
         "judging.ask_cause=false",
         "judging.panel.rule='in_order'",
+        "judging.minimum_quality.min_control_accept=0.6",
         OWN_PROMPTS,
     ],
     RephraseConfig: ["heldout_share=0.2", "neighbours=2", OWN_PROMPTS],
-    EvolveConfig: ["derived_share=0.5", "max_generation=3", "per_skeleton=1", OWN_PROMPTS],
+    EvolveConfig: [
+        "derived_share=0.5",
+        "described_together=3",
+        "max_generation=3",
+        "per_skeleton=1",
+        OWN_PROMPTS,
+    ],
 }
 
 
