@@ -102,7 +102,7 @@ def _tool_lines(tool: ToolSpec) -> str:
     lines = [f"{name}: {_text(own[name])}" for name in ("name", "description")]
     if params := own.get("params"):
         lines.append("params:")
-        lines += [f"  {name}: {_broken(_first(p, 'type'), 4)}" for name, p in params.items()]
+        lines += [f"  {_text(name)}: {_broken(_first(p, 'type'), 4)}" for name, p in params.items()]
     lines.append("semantics:")
     lines += [f"  - {_broken(_first(s, 'op', 'in'), 5)}" for s in own["semantics"]]
     return _entry(lines) + "\n"
@@ -123,7 +123,7 @@ def _broken(value: Mapping[str, Any], indent: int) -> str:
     """A mapping in braces, with line breaks between its members where it is long."""
     lines, line = [], ""
     for name, own in value.items():
-        member = f"{name}: {own}" if _is_number(own) else _text({name: own})[1:-1]
+        member = f"{_text(name)}: {own}" if _is_number(own) else _text({name: own})[1:-1]
         if line and len(line) + len(member) > WIDTH:
             lines.append(f"{line},")
             line = member

@@ -20,6 +20,7 @@ TOOL = ToolSpec.model_validate(
         "name": "list_all",
         "description": "List things: all of them, with a # in it. Returns rows.",
         "params": {"zone": {"type": "string", "description": "A zone, such as 'A: 1'."}}
+        | {"on": {"type": "date", "description": "A day, such as 2026-03-02.", "optional": True}}
         | {"kind": {"type": "enum", "values": ["2026-03-02", "no", "day"], "description": "Kind."}},
         "semantics": [
             {"op": "read", "entity": "tank", "where": "tank.name == args.zone", "as": "found"}
@@ -49,7 +50,7 @@ def test_all_lines_of_the_file_stay_and_what_is_added_reads_back(name: str) -> N
     data = parse_yaml(new.encode(), origin="new")
     assert PolicyRule.model_validate(data["policy"][-1]) == RULE
     assert ToolSpec.model_validate(data["tools"][-1]) == TOOL
-    assert list(data["tools"][-1]["params"]) == ["zone", "kind"]
+    assert list(data["tools"][-1]["params"]) == ["zone", "on", "kind"]
     assert list(data["tools"][-1]["semantics"][-1]["value"]) == ["zeta", "alpha"]
     assert "limit: 5," in new
 
