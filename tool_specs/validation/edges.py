@@ -6,7 +6,7 @@ which gives the slope, and so the value at which the sides meet: exact where the
 Days and times are measured as numbers, and the body of a loop in its first turn.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from tool_specs.language.expressions import (
     Literal,
     Name,
     Node,
+    parse,
     show,
     walk,
 )
@@ -109,7 +110,8 @@ def _probe(
     spec = program.spec
     before = _flat(spec.semantics[:index]) + ([first] if first is not None else [])
     rows = {s.bind: s.entity for s in before if isinstance(s, Read) and s.key is not None}
-    leaves = tuple(dict.fromkeys(_leaves(node, rows, domain)))
+    named = {s.bind: parse(s.be) for s in before if isinstance(s, Let)}
+    leaves = tuple(dict.fromkeys(_leaves(node, rows, named, domain)))
     value: dict[str, Any] = {"l": show(node.left), "r": show(node.right)}
     value |= {f"k{i}": leaf.key for i, leaf in enumerate(leaves) if leaf.key is not None}
     answer = Return.model_validate({"op": "return", "value": value})
@@ -134,9 +136,15 @@ def _flat(statements: Sequence[AnyStatement]) -> list[AnyStatement]:
     return flat
 
 
-def _leaves(node: Node, rows: dict[str, str], domain: Domain) -> Iterator[_Leaf]:
+def _leaves(
+    node: Node, rows: Mapping[str, str], named: Mapping[str, Node], domain: Domain
+) -> Iterator[_Leaf]:
+    """`named`: what each let computes, whose leaves are those of its name."""
     for part in walk(node):
         match part:
+            case Name(name=name) if name in named:
+                others = {n: tree for n, tree in named.items() if n != name}
+                yield from _leaves(named[name], rows, others, domain)
             case Access(base=Name(name="args"), field=field):
                 yield _Leaf("", None, field)
             case Access(base=Name(name=name), field=field) if name in rows:

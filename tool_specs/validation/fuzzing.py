@@ -65,7 +65,7 @@ class ToolReport:
     """A few different answers of successful calls: one alone does not depend on the state."""
     num_mutants: int = 0
     made: list[str] = field(default_factory=list)
-    """Errors that only a state made for the purpose reaches."""
+    """Errors that only a state made for the purpose reaches; `a success` where it takes one."""
     survivors: list[str] = field(default_factory=list)
     unexamined: list[str] = field(default_factory=list)
 

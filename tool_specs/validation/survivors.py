@@ -5,7 +5,7 @@ the tool mentions, then about what the mutants that are left mention. A survivor
 that an author can act upon, with the number of cases in which it made no difference.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -90,13 +90,20 @@ def _more(
             return
         kept.append(case)
         yield case
-    about = _mentioned([place for place, _ in alive])
-    different = list({_kind(case): case for case in kept}.values())[-MAX_FLIPPED:]
+    about = _mentioned(program.spec, [place for place, _ in alive])
+    different = _different(kept, {place.statement for place, _ in alive})
     flips = islice(maker.flips(different, about), NUM_AIMED)
     for case in chain(flips, maker.cases(kept, NUM_AIMED, about)) if alive else ():
         if not alive:
             return
         yield case
+
+
+def _different(cases: Sequence[FuzzCase], indices: Collection[int]) -> list[FuzzCase]:
+    """One of each outcome, those first that fail at one of these statements: one value may be all
+    that they lack. Then the latest."""
+    latest = list({_kind(case): case for case in cases}.values())[::-1]
+    return sorted(latest, key=lambda case: case.result.statement not in indices)[:MAX_FLIPPED]
 
 
 def _kind(case: FuzzCase) -> tuple[Any, ...]:
@@ -139,13 +146,13 @@ def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iter
         yield from maker.with_copies(base, read.entity, num_copies)
 
 
-def _mentioned(places: Sequence[MutantPlace]) -> frozenset[str]:
+def _mentioned(spec: ToolSpec, places: Sequence[MutantPlace]) -> frozenset[str]:
     """Names of fields and parameters in the statements of these places, as they are and as the
     mutants have them, and in the conditions before them."""
     found: set[str] = set()
     for place in places:
-        for mutant in place.mutants[:2]:
-            found |= _names_before(mutant.spec, place.statement)
+        for changed in (spec, *(mutant.spec for mutant in place.mutants[:2])):
+            found |= _names_before(changed, place.statement)
     return frozenset(found)
 
 

@@ -17,9 +17,11 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
+from tool_specs.validation.doubts import told_by_text
 from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import Defect, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.reaching import note_made_success, past_lifecycles
 from tool_specs.validation.results import idle_results
 from tool_specs.validation.survivors import examined, fields_before
 
@@ -45,7 +47,8 @@ class Validation(NamedTuple):
     reason: str | None
     """None for a valid tool; else does_not_compile, internal_error, bad_output, breaks_rule,
     lifecycle_bypassed, never_succeeds, changes_nothing, one_answer, error_not_reached,
-    dead_statement, dead_filter, dead_term, dead_order, dead_field or constant_result."""
+    dead_statement, dead_filter, dead_term, dead_order, dead_field, constant_result, stale_result,
+    misnamed_result or loose_alternative."""
     details: tuple[str, ...]
     """Sentences for whoever wrote the tool."""
     calls: int
@@ -57,7 +60,7 @@ class Validation(NamedTuple):
     unexamined: tuple[str, ...] = ()
     """Places of which no mutant compiles."""
     made_for: tuple[str, ...] = ()
-    """Errors that only a state made for the purpose reaches."""
+    """Errors that only a state made for the purpose reaches; `a success` where it takes one."""
 
 
 def validate_tools(
@@ -109,15 +112,21 @@ def _compiled(
 def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -> None:
     """Add the defects that show only once fuzzing is over; mutants only of a sound tool."""
     program = fuzzer.domain.programs[report.name]
+    rng = rng_of(fuzzer.domain.name, f"made_states:{report.name}")
+    maker = StateMaker(fuzzer.domain, program, rng)
+    if not report.successes:
+        note_made_success(fuzzer, report, maker)
     seen = ", ".join(f"{code} x{n}" for code, n in report.errors.most_common()) or "no errors"
     if not report.successes:
         report.defect("never_succeeds", f"never succeeded in {report.calls} calls ({seen})")
     elif not report.read_only and not report.writes:
         report.defect("changes_nothing", f"changed nothing in {report.successes} successful calls")
+    for defect in told_by_text(program.spec, fuzzer.domain.file):
+        report.defect(*defect)
     if not report.cases:
         return
-    rng = rng_of(fuzzer.domain.name, f"made_states:{report.name}")
-    maker = StateMaker(fuzzer.domain, program, rng)
+    for words in past_lifecycles(fuzzer, report, maker):
+        report.defect("lifecycle_bypassed", words)
     if report.read_only and report.successes and not _depends_on_state(fuzzer, report, maker):
         report.defect("one_answer", "its answer does not depend on the state")
     for index, code in _unreached(fuzzer, report, maker):

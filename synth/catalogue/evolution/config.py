@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from records.errors import ConfigError
+from synth.catalogue.proposals.judge_config import DescribedConfig
 from synth.catalogue.proposals.schemas import MAX_TOOLS
-from synth.engine.job_config import JobConfig, Role
+from synth.engine.job_config import Role
 from synth.llm.settings.config import RoleConfig
 from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.taxonomy import load_taxonomy, taxonomy_files
@@ -18,21 +19,20 @@ MAX_BATCHES = 20
 """Batches of one domain at most: after so many, what still comes is more of the same."""
 
 
-class EvolveConfig(JobConfig):
+class EvolveConfig(DescribedConfig):
     """An evolution run. Which tools a batch gives does not depend on how many are asked for."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {
+    NOT_IDENTITY: ClassVar[frozenset[str]] = DescribedConfig.NOT_IDENTITY | {
         "count",
         "specialise",
         "workers",
     }
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {
-            **JobConfig.ADDED_LATER,
+            **DescribedConfig.ADDED_LATER,
             "derived_share": 0.36,
             "max_generation": 2,
             "per_skeleton": 2,
-            "described_together": 8,
         }
     )
     KIND: ClassVar[str] = "evolve"
@@ -58,9 +58,6 @@ class EvolveConfig(JobConfig):
     """Generations of tools that are made of others: names and descriptions have to stay sayable."""
     per_skeleton: int = Field(default=2, ge=1, le=1_000)
     """Tools of one domain whose programs may be alike but for names and values."""
-    described_together: int = Field(default=8, ge=0, le=MAX_TOOLS)
-    """Tools whose descriptions the judge holds against what they do, in one request of about 400
-    tokens a tool. 0, or a judge that the offline model plays: it is not asked."""
     concurrency: int = Field(default=8, ge=1, le=4096)
     """Batches in flight at once."""
     shard_size: int = Field(default=8, ge=1, le=100_000)
@@ -70,24 +67,6 @@ class EvolveConfig(JobConfig):
     """Tools to have in the end, counting those that the dataset holds of these domains."""
     specialise: int = Field(default=0, ge=0, le=10_000)
     """Narrower domains to make of those named, before tools are evolved in them too."""
-
-    @property
-    def judges_descriptions(self) -> bool:
-        """Whether a model, and not the offline one, reads the descriptions of tools."""
-        return self.described_together > 0 and not self.roles["judge"].is_offline
-
-    def roles_asked(self) -> dict[Role, RoleConfig]:
-        """The judge only where it is a model."""
-        asked = self.judges_descriptions
-        return {role: own for role, own in self.roles.items() if role != "judge" or asked}
-
-    def identity(self) -> dict[str, Any]:
-        """Without a judge that is not asked: runs were made before there was one, and their ids
-        stay."""
-        values = super().identity()
-        if not self.judges_descriptions:
-            values["roles"] = {n: own for n, own in values["roles"].items() if n != "judge"}
-        return values
 
 
 def check_domains(config: EvolveConfig) -> None:

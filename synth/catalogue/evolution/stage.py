@@ -14,7 +14,7 @@ from synth.catalogue.evolution.batch import EvolutionBatch, RequestGroup, groups
 from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
 from synth.catalogue.evolution.rows import ToolOutcome, rows_of
 from synth.catalogue.evolution.snapshot import CatalogueSnapshot
-from synth.catalogue.proposals.describing import judged
+from synth.catalogue.proposals.describing import AcceptedTool, judged
 from synth.catalogue.proposals.examining import (
     ExaminationJob,
     KnownSpec,
@@ -76,7 +76,7 @@ class EvolveStage:
             shard.llm,
             self.run.executor,
             per_skeleton=config.per_skeleton,
-            described_together=config.described_together if config.judges_descriptions else 0,
+            described_together=config.judged_together,
         )
         made = rows_of(batch, await making.outcomes(), config)
         came = self._rows_of_domain(domain)
@@ -196,14 +196,20 @@ class Making:
         self, findings: Sequence[ProposalFinding], step: str
     ) -> list[ProposalFinding]:
         """The findings, accepted tools refused whose descriptions promise what is not done."""
-        specs = [finding.spec for finding in findings if finding.spec is not None]
-        size = self.described_together
-        if not specs or not size:
+        tools = [
+            AcceptedTool(finding.spec, finding.row["proof"])
+            for finding in findings
+            if finding.spec is not None and finding.row is not None
+        ]
+        size, file = self.described_together, self.batch.domain.file
+        if not tools or not size:
             return list(findings)
         answers = await asyncio.gather(
             *(
-                judged(self.llm, self.batch.item_id, f"{step}-{i // size}", specs[i : i + size])
-                for i in range(0, len(specs), size)
+                judged(
+                    self.llm, self.batch.item_id, f"{step}-{i // size}", tools[i : i + size], file
+                )
+                for i in range(0, len(tools), size)
             )
         )
         found = {name: own for answer in answers for name, own in answer.items()}

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.proposals.describing import JudgedDescription, hints_of
+from synth.catalogue.proposals.describing import REASONS, JudgedDescription, hints_of
 from synth.catalogue.proposals.screening import Screen, ToolFingerprint
 from synth.catalogue.proposals.wire import ProposalWire, WireError, spec_of
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
@@ -19,6 +19,7 @@ from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.execution.programs import Entities, Problems
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.tokens import ExpressionError
+from tool_specs.validation.doubts import doubts_of
 from tool_specs.validation.validate import validate_tools
 
 MAX_PROBLEMS = 6
@@ -96,8 +97,9 @@ def with_judged(finding: ProposalFinding, answer: JudgedDescription) -> Proposal
     """The finding of an accepted tool once the judge has read its description."""
     assert finding.row is not None, "only accepted tools are shown to the judge"
     if answer.broken:
-        words = [promise.words for promise in answer.broken]
-        return finding._replace(reason="promises_more", problems=tuple(words), row=None, spec=None)
+        words = tuple(promise.words for promise in answer.broken)
+        reason = REASONS[answer.broken[0].kind]
+        return finding._replace(reason=reason, problems=words, row=None, spec=None)
     proof = finding.row["proof"] | {"described": "kept" if answer.answered else "unanswered"}
     return finding._replace(row=finding.row | {"proof": proof})
 
@@ -172,7 +174,7 @@ def _proved(
             "survivors": list(proof.survivors),
             "unexamined": list(proof.unexamined),
             "made_for": list(proof.made_for),
-            "hints": hints_of(spec),
+            "hints": [*hints_of(spec), *doubts_of(spec)],
             "example": proof.example,
         }
         row = rows[name] | {"proof": evidence}

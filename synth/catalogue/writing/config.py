@@ -7,7 +7,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from records.errors import ConfigError
-from synth.engine.job_config import JobConfig, Role
+from synth.catalogue.proposals.judge_config import DescribedConfig
+from synth.engine.job_config import Role
 from synth.llm.settings.config import RoleConfig
 from tool_specs.domains.taxonomy import taxonomy_files
 
@@ -15,14 +16,15 @@ HOUR_S = 3600.0
 """Answers of six programs take long, and some models are silent while they think."""
 
 
-class WriteConfig(JobConfig):
+class WriteConfig(DescribedConfig):
     """A run that writes domains. What is asked for one domain does not depend on the others."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"domains", "workers"}
+    NOT_IDENTITY: ClassVar[frozenset[str]] = DescribedConfig.NOT_IDENTITY | {"domains", "workers"}
     KIND: ClassVar[str] = "write"
     STAGES: ClassVar[tuple[str, ...]] = ("write-domains",)
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
-        "generator": RoleConfig(max_tokens=24_000, timeout_s=HOUR_S, idle_timeout_s=HOUR_S)
+        "generator": RoleConfig(max_tokens=24_000, timeout_s=HOUR_S, idle_timeout_s=HOUR_S),
+        "judge": RoleConfig(max_tokens=4_000),
     }
 
     name: str = Field(default="write", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")

@@ -22,6 +22,7 @@ from synth.catalogue.evolution.cells import cell_of
 from synth.catalogue.evolution.rows import rows_of
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.evolution.stage import Making
+from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
 from synth.catalogue.proposals.wire import wire_of
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.policy import PROMPT, REPAIR, RuleFinding, write_rules
@@ -80,6 +81,8 @@ def plans_of(config: WriteConfig) -> list[WritingPlan]:
 def base_of(config: WriteConfig) -> str:
     prompts = [prompt_version("write"), prompt_version("write_device")]
     prompts += [version_of(PROMPT), version_of(REPAIR)]
+    if config.judges_descriptions:
+        prompts.append(version_of(DESCRIBED))
     return digest("write-domains", STAGE_VERSION, config.identity(), prompts)
 
 
@@ -105,7 +108,7 @@ class WriteStage:
                 shard.llm,
                 executor,
                 per_skeleton=config.per_skeleton,
-                described_together=0,
+                described_together=config.judged_together,
             )
             outcomes = await making.outcomes()
             made = rows_of(batch, outcomes, config)

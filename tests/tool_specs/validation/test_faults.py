@@ -8,6 +8,7 @@ import pytest
 from tests.synth.catalogue.evolution.boats import BOATS
 from tool_specs.domains.domain import load_domain
 from tool_specs.language.domain_file import ToolSpec
+from tool_specs.validation.doubts import doubts_of
 from tool_specs.validation.validate import Validation, validate_tools
 
 Statement = dict[str, Any]
@@ -346,3 +347,85 @@ def test_what_bypasses_a_lifecycle_is_told_with_field_lifecycle_and_way() -> Non
     assert "'over' is reached by end (from under_way)" in words
     _, semantics, params = FAULTS["an effect without its move"]
     assert "sets boat.status past the lifecycle of trip" in validated(*semantics).details[0]
+
+
+def test_a_success_that_no_seed_offers_is_found_in_a_state_made_for_it() -> None:
+    found = validated(
+        TRIP,
+        need("trip.deposit >= 500", "deposit_low"),
+        update("trip", hours="args.more"),
+        answer(hours="trip.hours"),
+        **MORE,
+    )
+    assert (found.reason, found.made_for) == (None, ("a success",)), found
+
+
+def test_a_status_that_jumps_in_made_states_alone_is_refused() -> None:
+    found = validated(
+        TRIP,
+        need("trip.deposit >= 50 and trip.status != 'over'"),
+        update("trip", status="'over'", returned_at="now()"),
+        answer(trip_id="trip.trip_id", returned_at="trip.returned_at"),
+    )
+    assert found.reason == "lifecycle_bypassed", found
+    assert any("from 'planned' to 'over'" in words for words in found.details)
+
+
+NOTED_RATE: Statement = {"op": "let", "as": "former", "be": "boat.hourly_rate"}
+RAISED = update("boat", hourly_rate="former + args.more")
+TOLD: dict[str, tuple[str | None, list[Statement], dict[str, Any]]] = {
+    "a value noted before the update under the field's name": (
+        "stale_result",
+        [BOAT, NOTED_RATE, RAISED, answer(name="boat.name", hourly_rate="former")],
+        MORE,
+    ),
+    "a value noted before the update under a name that says so": (
+        None,
+        [BOAT, NOTED_RATE, RAISED, answer(name="boat.name", former_rate="former")],
+        MORE,
+    ),
+    "a result with the name of another field": (
+        "misnamed_result",
+        [BOAT, answer(seats="boat.seats", name_now="boat.boat_id")],
+        {},
+    ),
+    "alternatives of which one is asked for less": (
+        "loose_alternative",
+        [
+            boats("boat.kind == 'rowing' or boat.kind == 'sailing' and boat.seats >= args.more"),
+            answer(boats="pick(boats, 'boat_id', 'kind', 'seats')"),
+        ],
+        MORE,
+    ),
+    "alternatives in parentheses": (
+        None,
+        [
+            boats("boat.kind == 'rowing' or (boat.kind == 'sailing' and boat.seats >= args.more)"),
+            answer(boats="pick(boats, 'boat_id', 'kind', 'seats')"),
+        ],
+        MORE,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_the_text_of_a_program_shows(name: str) -> None:
+    reason, semantics, params = TOLD[name]
+    found = validated(*semantics, **params)
+    assert found.reason == reason, found
+
+
+def test_a_total_that_a_limit_cuts_is_doubted_and_not_refused() -> None:
+    total = answer(dearest="boats.name", rates="sum(boats.hourly_rate)")
+    semantics = [boats("boat.seats >= args.more", order_by=["-hourly_rate"], limit="3"), total]
+    spec = ToolSpec.model_validate(
+        {
+            "name": "dearest_boats",
+            "description": "The three dearest boats.",
+            "params": MORE,
+            "semantics": semantics,
+        }
+    )
+    [words] = doubts_of(spec)
+    assert "rates is a sum of boats alone, which a limit cuts short" in words
+    assert doubts_of(spec.model_copy(update={"semantics": spec.semantics[1:]})) == []

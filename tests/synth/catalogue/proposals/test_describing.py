@@ -10,10 +10,18 @@ import pytest
 from records.model_names import OFFLINE_MODEL
 from synth.catalogue.evolution.batch import base_of
 from synth.catalogue.evolution.config import EvolveConfig
-from synth.catalogue.proposals.describing import BrokenPromise, JudgedDescription, hints_of, judged
+from synth.catalogue.proposals.describing import (
+    AcceptedTool,
+    BrokenPromise,
+    JudgedDescription,
+    hints_of,
+    judged,
+)
 from synth.catalogue.proposals.wire import spec_of
+from synth.catalogue.writing.config import WriteConfig
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from tests.synth.catalogue.evolution.boats import (
+    BOATS,
     FIND,
     MODEL,
     RAISE,
@@ -23,12 +31,25 @@ from tests.synth.catalogue.evolution.boats import (
     section,
 )
 from tests.synth.catalogue.evolution.work import config_for, rows_of, run_evolution
+from tool_specs.domains.domain import load_domain
 
 LYING: Tool = RAISE | {
     "description": "Raise what a boat costs an hour and tell its skipper. Returns name and "
     "hourly_rate."
 }
 SPEC = spec_of(LYING)
+CHANGE: dict[str, Any] = {
+    "op": "update",
+    "entity": "boat",
+    "id": "BO-1",
+    "before": {"hourly_rate": 20},
+    "after": {"hourly_rate": 22},
+}
+EXAMPLE: dict[str, Any] = {
+    "arguments": {},
+    "observation": {"all": list(range(9))},
+    "diff": [CHANGE],
+}
 
 
 class Scripted:
@@ -43,19 +64,21 @@ class Scripted:
 
 
 def answer_of(llm: Scripted) -> JudgedDescription:
-    found = asyncio.run(judged(llm, "item", "describe", [SPEC]))  # type: ignore[arg-type]
+    accepted = AcceptedTool(SPEC, {"example": EXAMPLE, "hints": ["odd"], "calls": 9})
+    file = load_domain(BOATS).file
+    found = asyncio.run(judged(llm, "item", "describe", [accepted], file))  # type: ignore[arg-type]
     return found[SPEC.name]
 
 
-def said(*quotes: str) -> dict[str, Any]:
-    broken = [{"quote": quote, "missing": "Nobody is told."} for quote in quotes]
+def said(*quotes: str, kind: str = "promise") -> dict[str, Any]:
+    broken = [{"kind": kind, "quote": quote, "missing": "Nobody is told."} for quote in quotes]
     return {"tools": [{"name": SPEC.name, "broken": broken}]}
 
 
 def test_a_quote_that_stands_in_the_description_refuses() -> None:
     found = answer_of(Scripted(said("tell its  Skipper.")))
     assert found == JudgedDescription(
-        True, (BrokenPromise("tell its Skipper.", "Nobody is told."),)
+        True, (BrokenPromise("promise", "tell its Skipper.", "Nobody is told."),)
     )
     assert "'tell its Skipper.' is promised and not done" in found.broken[0].words
 
@@ -63,6 +86,13 @@ def test_a_quote_that_stands_in_the_description_refuses() -> None:
 @pytest.mark.parametrize("quote", ["tell the skipper", "skipper", "", "write it down"])
 def test_a_quote_that_does_not_stand_there_refuses_nothing(quote: str) -> None:
     assert answer_of(Scripted(said(quote))) == JudgedDescription(True, ())
+
+
+def test_a_whole_part_of_the_program_that_misleads_refuses_and_other_words_do_not() -> None:
+    found = answer_of(Scripted(said("hourly_rate", kind="hidden")))
+    assert found.broken[0].words.startswith("semantics: 'hourly_rate' is done")
+    assert answer_of(Scripted(said("hourly", kind="misnamed"))).broken == ()
+    assert answer_of(Scripted(said("tell its skipper", kind="hidden"))).broken == ()
 
 
 def test_a_tool_that_the_judge_leaves_out_is_not_refused_and_told_apart() -> None:
@@ -77,7 +107,11 @@ def test_the_judge_reads_the_program_and_no_more_than_that() -> None:
     assert role == "judge"
     assert shown["description"] == SPEC.description
     assert [s["op"] for s in shown["does"]] == ["read", "update", "return"]
-    assert set(shown) == {"name", "description", "params", "does"}
+    assert shown["example"]["changes"] == [CHANGE]
+    assert shown["example"]["answer"] == {"all": [0, 1, 2]}
+    assert shown["doubts"] == ["odd"]
+    parts = {"name", "description", "params", "does", "fields", "example", "doubts"}
+    assert set(shown) == parts
 
 
 def test_words_alone_are_a_hint() -> None:
@@ -104,6 +138,15 @@ def test_without_a_model_for_a_judge_nobody_is_asked_and_ids_stay() -> None:
     assert set(off.roles_asked()) == {"generator"}
 
 
+def test_written_domains_ask_the_same_judge_and_only_a_model() -> None:
+    alone = WriteConfig(domains=("aquarium_keeper",))
+    assert (alone.judged_together, set(alone.roles_asked())) == (0, {"generator"})
+    roles = {"judge": judge("http://localhost:1/v1")}
+    values = {"domains": ["aquarium_keeper"], "roles": roles, "offline": {"roles": ["generator"]}}
+    asked = WriteConfig.model_validate(values)
+    assert (asked.judged_together, set(asked.roles_asked())) == (8, {"generator", "judge"})
+
+
 @pytest.mark.slow
 def test_a_tool_that_promises_more_goes_back_and_is_dropped(tmp_path: Path) -> None:
     """The generator lies, mends nothing, and the judge quotes it."""
@@ -113,7 +156,7 @@ def test_a_tool_that_promises_more_goes_back_and_is_dropped(tmp_path: Path) -> N
         if tools := section(request, "Tools"):
             steps.append("judge")
             lying = [tool["name"] for tool in tools if "skipper" in tool["description"]]
-            broken = [{"quote": "tell its skipper", "missing": "Nobody is told."}]
+            broken = said("tell its skipper")["tools"][0]["broken"]
             return {
                 "tools": [
                     {"name": tool["name"], "broken": broken if tool["name"] in lying else []}
