@@ -37,6 +37,12 @@ TOOL = ToolSpec.model_validate(
 )
 
 
+def bare_file() -> str:
+    """A file without policy and tools, which stand at its end where there are any."""
+    text = taxonomy_files()["aquarium_keeper"].read_text()
+    return text.split("\npolicy:\n")[0] + "\n"
+
+
 def with_both(text: str) -> str:
     return with_additions(text, policy=[RULE], tools=[TOOL], origin="file")
 
@@ -56,7 +62,7 @@ def test_all_lines_of_the_file_stay_and_what_is_added_reads_back(name: str) -> N
 
 
 def test_it_is_added_behind_what_was_added_before() -> None:
-    text = taxonomy_files()["aquarium_keeper"].read_text()
+    text = bare_file()
     once = with_both(text)
     other = TOOL.model_copy(update={"name": "list_more"})
     twice = with_additions(once, policy=[], tools=[other], origin="file")
@@ -66,7 +72,7 @@ def test_it_is_added_behind_what_was_added_before() -> None:
 
 
 def test_empty_blocks_and_comments_behind_a_block() -> None:
-    text = taxonomy_files()["aquarium_keeper"].read_text()
+    text = bare_file()
     new = with_both(f"policy: []\ntools: []   # none yet\n{text}# the end\n")
     assert parse_yaml(new.encode(), origin="new")["tools"][0]["name"] == "list_all"
     assert new.endswith("# the end\n")
