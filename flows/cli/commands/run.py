@@ -29,7 +29,7 @@ def demo(
     money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
-    """Run the whole pipeline on its defaults, without a key or an outside server, or on an endpoint
+    """Run the whole pipeline on twelve domains, without a key or an outside server, or on an endpoint
     of your own.
 
     Imports tools from real MCP servers and built-in domains, writes agents and proved tasks, rolls
