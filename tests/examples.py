@@ -11,7 +11,9 @@ USUAL = 100
 
 FAST = 20
 
-settings.register_profile("fast", max_examples=FAST)
+settings.register_profile("usual", deadline=None)  # no test asserts a time
+settings.register_profile("fast", settings.get_profile("usual"), max_examples=FAST)
+settings.load_profile("usual")
 
 
 def examples(number: int) -> int:

@@ -99,4 +99,4 @@ class Ground:
 def _state_of(ground: Ground, rows: int, number: int, split: Split) -> State:
     file, seed = ground.file, ground.seed
     grown = grow(file, seed, ground.invariants, rows=rows, number=number, split=split)
-    return State.of(grown.rows)
+    return State.of(grown.rows, file.now)

@@ -18,6 +18,7 @@ from tool_specs.execution.invariants import broken_in
 from tool_specs.execution.programs import Problems
 from tool_specs.execution.state import State
 from tool_specs.growth.growing import GrownRows, grow
+from tool_specs.growth.grown_seed import GrownSeed
 from tool_specs.growth.summary import ambiguous_keys, num_alike, summary_of, top_tenth_share
 
 SOME = [*builtin_names(), *sorted(p.stem for p in TAXONOMY.glob("*/*.yaml"))[::16]]
@@ -85,7 +86,7 @@ def shop() -> Domain:
 
 def problems_of(domain: Domain, found: GrownRows) -> Iterable[str]:
     """Everything that a domain's own seed would be refused for."""
-    state = State.of(found.rows)
+    state = State.of(found.rows, domain.now)
     for name, entity in domain.entities.items():
         check = RowCheck(entity)
         for key, row in found.rows[name].items():
@@ -120,6 +121,13 @@ def test_a_grown_seed_has_its_size_and_keeps_what_the_domain_says(name: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(taxonomy_files())[::4])
+def test_domains_of_every_category_grow(name: str) -> None:
+    (domain,) = load_taxonomy([name])
+    check(domain, 200)
+
+
+@pytest.mark.scale
 @pytest.mark.parametrize("name", sorted(taxonomy_files()))
 def test_every_domain_grows(name: str) -> None:
     (domain,) = load_taxonomy([name])
@@ -138,6 +146,11 @@ def test_larger_seeds_keep_what_the_domain_says(name: str) -> None:
 def test_ten_thousand_rows_keep_what_the_domain_says(name: str) -> None:
     (domain,) = load_taxonomy([name])
     check(domain, 10_000)
+
+
+def test_a_grown_state_has_the_domains_clock() -> None:
+    domain = shop()
+    assert domain.start(GrownSeed(rows=100, number=1, split="train")).now == domain.now
 
 
 def test_the_same_name_grows_the_same_rows_and_another_others() -> None:
