@@ -14,7 +14,7 @@ MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
 .PHONY: help setup setup-all system npm-servers chromium demo test test-fast proof check format bench \
-  ablations settings serve lock clean
+  ablations settings index serve lock clean
 
 # Install this checkout with the extras $(1), as constraints.txt has their versions.
 define install
@@ -63,7 +63,7 @@ npm-servers: .venv/ready # two more MCP servers where Node is installed
 	    >/dev/null 2>&1 || echo "setup: npm servers not installed; they are skipped"; \
 	fi
 
-demo: setup ## the whole pipeline on its defaults, within five minutes: data, report, a conversation
+demo: setup ## the whole pipeline on twelve domains, within five minutes: data, report, a conversation
 	@$(BIN)/synth demo --dataset $(DATASET) $(ARGS)
 
 test: setup-all chromium ## everything but gpu, network, cluster and scale
@@ -96,6 +96,9 @@ bench: setup-all ## measure, and run what is marked scale
 
 ablations: setup-all ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
 	@$(BIN)/python -m benchmarks.ablations --seeds $(SEEDS) $(ARGS)
+
+index: setup-all ## write tool_specs/domains/index.json from the domain files
+	@$(BIN)/python -m tool_specs.domains.known
 
 settings: setup-all ## write docs/settings.md from the models
 	@$(BIN)/python -m flows.settings_page

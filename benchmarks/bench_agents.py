@@ -19,13 +19,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
 from flows.runtime.open_run import open_run
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.stages import AgentStage, CatalogueStage, ScreeningStage
 
 
 async def measure(count: int, folder: str) -> dict[str, object]:
     per_agent = RunConfig().tasks.tasks_per_agent
-    config = RunConfig(domains=("all",), servers=(), code=(), num_tasks=count * per_agent)
+    config = RunConfig(domains=(BUILT_IN,), servers=(), code=(), num_tasks=count * per_agent)
     seconds: dict[str, float] = {}
     async with open_run(config, folder, command="bench_agents") as run:
         for make_stage in (CatalogueStage, AgentStage, ScreeningStage):

@@ -23,7 +23,7 @@ from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.episode.rollout import RolloutConfig
 from synth.llm.settings.config import RoleConfig
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.estimate import Estimate, estimate, make_pilot
 from synth.tasks.config import TaskConfig
 from tests.flows.pipeline_work import content_of, run_pipeline
@@ -39,7 +39,7 @@ def config_of(turns: str, verbosity: float, num_tasks: int) -> RunConfig:
     return RunConfig(
         name="estimate",
         roles=dict.fromkeys(("generator", "agent", "user", "judge"), PRICED),
-        domains=("all",),
+        domains=(BUILT_IN,),
         servers=(),
         code=(),
         tasks=TURNS[turns],

@@ -108,10 +108,12 @@ def measured(tasks: int) -> Seconds:
 
 async def _stages(folder: Path, tasks: int) -> Seconds:
     from flows.runtime.open_run import open_run
-    from synth.pipeline.config import RunConfig
+    from synth.pipeline.config import BUILT_IN, RunConfig
     from synth.pipeline.stages import STAGES
 
-    config = RunConfig(name="bench", servers=(), code=(), num_tasks=tasks, workers=1)
+    config = RunConfig(
+        name="bench", domains=(BUILT_IN,), servers=(), code=(), num_tasks=tasks, workers=1
+    )
     seconds: Seconds = {}
     async with open_run(config, str(folder), command="benchmark") as run:
         for kind in STAGES:

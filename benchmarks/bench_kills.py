@@ -42,14 +42,15 @@ from records.reading.canonical import CONTENT, canonical_bytes
 from records.store.dataset import Dataset
 from synth.llm.probing.probe import probe
 from synth.llm.settings.config import RoleConfig
+from synth.pipeline.config import BUILT_IN
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_FLIGHT = 16
 WORLDS: dict[str, dict[str, Any]] = {
-    "domains": {"servers": (), "code": ()},
+    "domains": {"domains": (BUILT_IN,), "servers": (), "code": ()},
     "servers": {"domains": ("clinic_desk",), "code": ()},
     "code": {"domains": ("clinic_desk",), "servers": ()},
-    "all": {},
+    "all": {"domains": (BUILT_IN,)},
 }
 
 

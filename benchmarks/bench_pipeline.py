@@ -38,7 +38,7 @@ from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
 from synth.engine.run import Run
 from synth.llm.settings.config import RoleConfig
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.stages import STAGES, RolloutStage
 
 SPARE = 8
@@ -74,6 +74,7 @@ def measured(
     count = in_flight * args.waves
     config = RunConfig(
         name="bench",
+        domains=(BUILT_IN,),
         servers=(),
         code=(),
         num_tasks=count,

@@ -30,7 +30,7 @@ from synth.engine.job_config import JobConfig
 from synth.engine.run import Run
 from synth.episode.tools.simulator import SimulateConfig
 from synth.llm.gateway import Exchange
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.stages import STAGES
 from synth.rephrasing.rephrase import rephrase
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
@@ -110,6 +110,7 @@ def main() -> None:
     jobs: list[JobConfig] = [
         RunConfig(
             num_tasks=options.tasks,
+            domains=(BUILT_IN,),
             servers=(),
             code=(),
             workers=1,

@@ -52,13 +52,13 @@ from synth.episode.users.user import LlmUser, Scene, UserTurn
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.sources import catalogue_of
 from synth.render.intervals import wilson
 from tool_specs.domains.catalogue import tool_rows
 from tool_specs.domains.domain import load_domains
 
-CONFIG = RunConfig(domains=("all",), servers=(), code=())
+CONFIG = RunConfig(domains=(BUILT_IN,), servers=(), code=())
 CLEAN = OfflineSettings(user_errors=UserErrors(**dict.fromkeys(UserErrors.model_fields, 0.0)))
 EPISODE = EpisodeConfig(
     fault_injection=FaultInjectionConfig(weights={"success": 1.0}), user_retries=4
@@ -142,7 +142,7 @@ def settings_at(rate: float) -> OfflineSettings:
 def made_here(folder: Path, tasks: int) -> Path:
     config = folder.with_suffix(".toml")
     config.write_text(
-        f'name = "tasks"\nnum_tasks = {tasks}\ndomains = ["all"]\nservers = []\ncode = []\n'
+        f'name = "tasks"\nnum_tasks = {tasks}\ndomains = ["{BUILT_IN}"]\nservers = []\ncode = []\n'
     )
     command = [sys.executable, "-m", "flows.cli.main", "run", str(config), "--dataset", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""A run's configuration. Its defaults are the demo: built-in tools, the offline model."""
+"""A run's configuration. Its defaults are every world that has tools, and the offline model."""
 
 from typing import ClassVar, Self
 
@@ -28,6 +28,10 @@ STAGES = (
 """Names of the stages in their order, as budgets and reports use them."""
 
 
+BUILT_IN = "builtin/*"
+"""The built-in domains in a run's `domains`: few enough for a demo or a dry run."""
+
+
 class RunConfig(JudgedConfig):
     """Everything a run of the pipeline is told."""
 
@@ -38,8 +42,9 @@ class RunConfig(JudgedConfig):
     }
 
     domains: tuple[str, ...] = ("all",)
-    """Built-in domains by name, `all` of them, paths of domain files, or domains that the dataset
-    holds evolved tools of: `evolved` for all, `evolved:NAME` for one."""
+    """Domains of the taxonomy by name, `all` that have tools, patterns such as `smart_home/*` for a
+    category or `builtin/*`, paths of domain files, or domains that the dataset holds evolved tools
+    of: `evolved` for all, `evolved:NAME` for one."""
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
     simulate: SimulateConfig = SimulateConfig()
@@ -68,10 +73,11 @@ class RunConfig(JudgedConfig):
 
     def in_small(self) -> Self:
         """The same run on a handful of items, played by the offline model: a dry run. It has a
-        dataset of its own, so built-in domains stand in for evolved ones and imported sources."""
-        names = ["all" if is_evolved(name) else name for name in self.domains]
+        dataset of its own, so built-in domains stand in for evolved ones and imported sources, and
+        for `all`, of which a handful of items uses few."""
+        names = [BUILT_IN if n == "all" or is_evolved(n) else n for n in self.domains]
         if self.simulate.sources and not (names or self.servers or self.code):
-            names = ["all"]
+            names = [BUILT_IN]
         return self.model_copy(
             update={
                 "roles": {role: RoleConfig() for role in self.roles},

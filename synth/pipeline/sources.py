@@ -24,15 +24,13 @@ from synth.episode.tools.executors import Catalogue, OpenServer
 from synth.llm.settings.config import OFFLINE
 from synth.pipeline.config import RunConfig
 from synth.tasks.proof.extensions import load_extensions
-from tool_specs.domains.catalogue import domain_id, tool_ids
-from tool_specs.domains.domain import Domain, builtin_names, load_domains
+from tool_specs.domains.known import KnownDomain, KnownDomains, known_domains
 from tool_specs.importing.tool_lists import is_of
 
 
-def domains_of(config: RunConfig) -> list[Domain]:
+def domains_of(config: RunConfig) -> list[KnownDomain]:
     """The domains of files that a run is told to use; ConfigError for one that cannot be read."""
-    names = [name for name in config.domains if name != "all" and not is_evolved(name)]
-    return load_domains([*builtin_names(), *names] if "all" in config.domains else names)
+    return known_domains(name for name in config.domains if not is_evolved(name))
 
 
 def servers_of(config: RunConfig) -> list[ServerConfig]:
@@ -76,7 +74,7 @@ def _check_played(config: RunConfig, *, named: bool) -> None:
     names = config.simulate.tools
     if isinstance(names, str) or named or config.simulate.sources:
         return
-    known = {tool.name for domain in domains_of(config) for tool in domain.tools}
+    known = {tool for domain in domains_of(config) for tool in domain.tools}
     if unknown := sorted(set(names) - known):
         raise ConfigError(
             f"simulate.tools names {', '.join(unknown)}, which no domain of the run has; allowed: "
@@ -93,7 +91,7 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
         return False
     # an evolved domain has what its file has, and which one it is the dataset knows
     evolved = any(map(is_evolved, config.domains))
-    return any(domain.file.user_tools for domain in domains_of(config)) or evolved
+    return any(domain.has_user_tools for domain in domains_of(config)) or evolved
 
 
 def why_left_out(server: ServerConfig) -> str | None:
@@ -152,11 +150,11 @@ def catalogue_of(
     Only tools of the run's own domains and servers, as they are defined now; what else was
     imported, and what an edited definition was before, changes nothing.
     """
-    own = {domain_id(domain): domain for domain in domains_of(config)}
+    own = domains_of(config)
     evolved = evolved_of(dataset, config)
     can_run = available() is None
     servers = {server.name: server for server in servers_of(config) if can_run}
-    of_domains = {tool for domain in own.values() for tool in tool_ids(domain)}
+    of_domains = {tool_id for domain in own for tool_id in domain.tools.values()}
     of_domains |= evolved.tools.keys()
     code = code_environments(config.code) if can_run else {}
     of_domains |= set(coding.code_tool_ids()) if code else set()
@@ -176,7 +174,7 @@ def catalogue_of(
             or (row["server"] in sources and is_of(row, sources[row["server"]]))
         },
         # an evolved domain has the tools of its file, too
-        domains=Domains(evolved, ChainMap(own, cast(Any, played)) if played else own),
+        domains=Domains(evolved, ChainMap(cast(Any, KnownDomains(own)), cast(Any, played))),
         servers=servers,
         code=code,
         lease=lease,

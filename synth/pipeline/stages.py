@@ -3,6 +3,7 @@
 A stage here is an adapter of a few lines. The work is in the module that it calls.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -47,7 +48,7 @@ from synth.tasks.stage import (
     persona_number,
     plan_tasks,
 )
-from tool_specs.domains.catalogue import domain_row, tool_ids, tool_rows
+from tool_specs.domains.catalogue import domain_row, tool_rows
 
 CATALOGUE_VERSION = 2
 """Raised when the same domain or server would give other rows."""
@@ -65,8 +66,8 @@ class CatalogueStage:
     def plan(self) -> list[Item]:
         evolved_of(self.run.dataset, self.run.config)  # refuses what is not there before any work
         items = [
-            Item(digest("domain", CATALOGUE_VERSION, tool_ids(domain)), {"domain": domain})
-            for domain in domains_of(self.run.config)
+            Item(digest("domain", CATALOGUE_VERSION, list(known.tools.values())), {"domain": known})
+            for known in domains_of(self.run.config)
         ]
         recorded = recorded_servers(self.run.config)
         for server in servers_of(self.run.config):
@@ -89,7 +90,8 @@ class CatalogueStage:
         return items
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        if domain := item.data.get("domain"):
+        if known := item.data.get("domain"):
+            domain = await asyncio.to_thread(known.load)  # some 25 ms
             return self._new({"domains": [domain_row(domain)], "tools": tool_rows(domain)})
         if source := item.data.get("played"):
             generator = self.run.config.roles["generator"]

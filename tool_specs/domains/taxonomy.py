@@ -5,6 +5,7 @@ tools are hand-written too, belong to it as well.
 """
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from records.errors import ConfigError
@@ -22,6 +23,21 @@ def taxonomy_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
 
 
+def files_named(name: str) -> dict[str, Path]:
+    """The files that a name, a pattern such as `smart_home/*` or a path of a .yaml file means, by
+    the domains' names. ConfigError where the taxonomy has none."""
+    if name.endswith((".yaml", ".yml")):
+        return {Path(name).stem: Path(name)}
+    known = taxonomy_files()
+    if found := {n: path for n, path in known.items() if _is_meant(name, n, path)}:
+        return found
+    raise _unknown(name, known)
+
+
+def _is_meant(pattern: str, name: str, path: Path) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(f"{path.parent.name}/{name}", pattern)
+
+
 def load_taxonomy(names: Iterable[str | Path] | None = None) -> list[Domain]:
     """Domains by name or by path of a .yaml file; the whole taxonomy without `names`."""
     known = taxonomy_files()
@@ -29,12 +45,18 @@ def load_taxonomy(names: Iterable[str | Path] | None = None) -> list[Domain]:
 
 
 def _path_of(name: str | Path, known: dict[str, Path]) -> Path:
-    if isinstance(name, Path) or name.endswith((".yaml", ".yml")):
+    if isinstance(name, Path):
+        return name
+    if name.endswith((".yaml", ".yml")):
         return Path(name)
     if name not in known:
-        near = ", ".join(n for n in known if n[:3] == name[:3]) or ", ".join(list(known)[:10])
-        raise ConfigError(
-            f"domains: the taxonomy has no {name!r} ({len(known)} domains, such as {near}); "
-            "or give a .yaml file"
-        )
+        raise _unknown(name, known)
     return known[name]
+
+
+def _unknown(name: str, known: dict[str, Path]) -> ConfigError:
+    near = ", ".join(n for n in known if n[:3] == name[:3]) or ", ".join(list(known)[:10])
+    return ConfigError(
+        f"domains: the taxonomy has no {name!r} ({len(known)} domains, such as {near}); `synth "
+        "domain list` names them; a .yaml file may be given, too"
+    )

@@ -29,8 +29,8 @@ def demo(
     money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
 ) -> None:
-    """Run the whole pipeline on its defaults, without a key or an outside server, or on an endpoint
-    of your own.
+    """Run the whole pipeline on twelve domains, without a key or an outside server, or on your own
+    endpoint.
 
     Imports tools from real MCP servers and built-in domains, writes agents and proved tasks, rolls
     them out, checks and judges the trajectories, then queries the dataset and writes its report.

@@ -1,9 +1,10 @@
-"""The demo: the pipeline on its defaults within a time budget, then what came of it."""
+"""The demo: the pipeline on the built-in domains within a time budget, then what came of it."""
 
 import shlex
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from flows.cli.shared.conversation import worth_reading
 from flows.cli.shared.entry import run_flows
@@ -16,7 +17,7 @@ from records.reading.query import run_sql
 from records.store.dataset import Dataset
 from synth.episode.tools.simulator import SimulateConfig
 from synth.judging.stages import warning_about
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.rephrasing.summary import lines, summarise
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
@@ -29,6 +30,9 @@ STAGE_SECONDS = {
 }
 """Of the stages that make something; a slower machine makes fewer items. The stages that check have
 no limit, so that whatever was made is checked in full."""
+
+DOMAINS = (BUILT_IN,)
+"""A few worlds that a report can show."""
 
 SHARD_SIZE = 15
 """Half of the default: a stage that met its seconds ends the shards that it has begun."""
@@ -79,10 +83,7 @@ WHY_SKIPPED = {
 def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None) -> None:
     """Make the dataset at `path`, then print what a newcomer wants to know. On an endpoint it is
     the budget that limits it and not the time, and texts are not rewritten."""
-    if "shard_size" not in config.model_fields_set:
-        config = config.model_copy(update={"shard_size": SHARD_SIZE})
-    if config.simulate == SimulateConfig() and "all" in config.domains:
-        config = config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
+    config = as_demo(config)
     if hosted is not None:
         say(hosted.words)
         at = f" --dataset {shlex.quote(str(path))}"
@@ -108,6 +109,16 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
         ending = with_more(config, f"{hosted.command}{at}")
     for line in ending:
         say(line)
+
+
+def as_demo(config: RunConfig) -> RunConfig:
+    """The settings with the demo's own where none was given."""
+    own: dict[str, Any] = {"shard_size": SHARD_SIZE, "domains": DOMAINS}
+    left_out = own.keys() - config.model_fields_set
+    config = config.model_copy(update={name: own[name] for name in left_out})
+    if config.simulate == SimulateConfig() and {*DOMAINS, "all"} & {*config.domains}:
+        return config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
+    return config
 
 
 def _tell_budget(limits: Mapping[str, float]) -> None:

@@ -1,6 +1,5 @@
 """What `synth domain write` is told, and the files of the domains that it writes."""
 
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ from records.errors import ConfigError
 from synth.catalogue.proposals.judge_config import DescribedConfig
 from synth.engine.job_config import Role
 from synth.llm.settings.config import RoleConfig
-from tool_specs.domains.taxonomy import taxonomy_files
+from tool_specs.domains.taxonomy import files_named
 
 HOUR_S = 3600.0
 """Answers of six programs take long, and some models are silent while they think."""
@@ -48,23 +47,10 @@ class WriteConfig(DescribedConfig):
 def files_of(config: WriteConfig) -> dict[str, Path]:
     """The file of each domain by its name, in order of names. ConfigError for a name or pattern
     that nothing in the taxonomy has, and for two files of one name."""
-    known = taxonomy_files()
     found: dict[str, Path] = {}
     for name in config.domains:
-        if name.endswith((".yaml", ".yml")):
-            matching = {Path(name).stem: Path(name)}
-        else:
-            matching = {n: path for n, path in known.items() if _is_meant(name, n, path)}
-        if not matching:
-            raise ConfigError(
-                f"domains: the taxonomy has no {name!r}; `synth domain list` names its domains, "
-                "and a pattern such as 'smart_home/*' means a category"
-            )
+        matching = files_named(name)
         if twice := [n for n, path in matching.items() if found.get(n, path) != path]:
             raise ConfigError(f"domains: {twice[0]!r} is given twice")
         found |= matching
     return dict(sorted(found.items()))
-
-
-def _is_meant(pattern: str, name: str, path: Path) -> bool:
-    return fnmatchcase(name, pattern) or fnmatchcase(f"{path.parent.name}/{name}", pattern)

@@ -9,10 +9,12 @@ import pytest
 
 from flows.cli.main import app
 from flows.cli.shared.conversation import worth_reading
+from flows.cli.shared.demo import PLAYED, as_demo
 from flows.cli.shared.next_steps import with_your_endpoint
 from flows.cli.shared.program import program
 from records.settings import read_settings
 from records.store.dataset import Dataset
+from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import load_config
 from tests.flows.conftest import ROOT
 from tests.flows.pipeline_work import SMALL, run_pipeline
@@ -73,6 +75,15 @@ def test_the_program_is_named_as_the_shell_finds_it(
     assert program() == "synth"
     (bin_ / "synth").unlink()
     assert program().endswith("python -m flows.cli")
+
+
+def test_the_demo_names_its_worlds_where_none_are_given() -> None:
+    own = as_demo(RunConfig())
+    assert (own.domains, own.simulate.tools) == (("builtin/*",), PLAYED)
+    assert own.shard_size < RunConfig().shard_size
+    given = as_demo(RunConfig(domains=("clinic_desk",), shard_size=3))
+    assert (given.domains, given.shard_size) == (("clinic_desk",), 3)
+    assert given.simulate == RunConfig().simulate, "a played tool may not be there"
 
 
 def test_a_checkout_is_shown_its_example(monkeypatch: pytest.MonkeyPatch) -> None:

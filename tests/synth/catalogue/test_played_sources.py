@@ -190,7 +190,7 @@ def test_a_run_over_imported_tools_has_accepted_trajectories(tmp_path: Path) -> 
 
 def test_a_dry_run_needs_no_imported_tools() -> None:
     small = config().in_small()
-    assert (small.domains, small.simulate.sources) == (("all",), ())
+    assert (small.domains, small.simulate.sources) == (("builtin/*",), ())
 
 
 def test_a_source_that_is_not_there_is_refused(tmp_path: Path) -> None:

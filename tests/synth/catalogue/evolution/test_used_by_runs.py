@@ -83,7 +83,7 @@ def test_a_domain_that_was_not_evolved_is_refused_by_name(folder: Path, tmp_path
 
 
 def test_a_dry_run_has_a_dataset_of_its_own() -> None:
-    assert CONFIG.in_small().domains == ("all",)
+    assert CONFIG.in_small().domains == ("builtin/*",)
 
 
 def test_an_evolved_domain_is_served_over_mcp(folder: Path) -> None:
