@@ -184,20 +184,29 @@ def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> 
 
 
 def _truth_of(asked: JudgeQuestions, judgement: Judgement) -> Verdict:
-    for statement in asked.statements:
-        opinion = judgement.statements[statement.id]
-        if not opinion.passed:
-            why = f"{opinion.finding.replace('_', ' ')}: {opinion.evidence}"
-            if not opinion.supported:
-                why = f"{why} (by a quote that does not show it: {opinion.quote!r})"
-            return Verdict(False, 0.0, f"{statement.text!r} is {why}")
-    return Verdict(True, 1.0, f"All {len(asked.statements)} open statements hold.")
+    """One statement that does not hold fails it; else one that is left undecided leaves it so."""
+    if (decisive := _decisive(asked, judgement)) is None:
+        return Verdict(True, 1.0, f"All {len(asked.statements)} open statements hold.")
+    opinion = judgement.statements[decisive.id]
+    why = f"{opinion.finding.replace('_', ' ')}: {opinion.evidence}"
+    if not opinion.supported:
+        why += f" (by a quote that does not show it: {opinion.quote!r})" if opinion.quote else ""
+        why += "" if opinion.quote or opinion.evidence.strip() else "no reason is given"
+    return Verdict(opinion.passed, 0.0, f"{decisive.text!r} is {why}")
+
+
+def _decisive(asked: JudgeQuestions, judgement: Judgement) -> ReplyStatement | None:
+    """The statement that fails the truth, or leaves it undecided; None where all hold."""
+    opinions = judgement.statements
+    doubtful = [s for s in asked.statements if not opinions[s.id].passed]
+    failing = (s for s in doubtful if opinions[s.id].passed is False)
+    return next(failing, next(iter(doubtful), None))
 
 
 def _statement_details(asked: JudgeQuestions, judgement: Judgement) -> Row:
     """The words that decide are the assistant's own where a statement fails."""
     opinions = judgement.statements
-    wrong = next((s for s in asked.statements if not opinions[s.id].passed), None)
+    wrong = _decisive(asked, judgement)
     details = [
         {"id": s.id, "message": s.message, "says": s.text} | opinions[s.id]._asdict()
         for s in asked.statements
