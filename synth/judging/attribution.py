@@ -103,6 +103,8 @@ class RejectedEpisode:
     them counts."""
     by_judge: Sequence[Row]
     """The judge's verdicts that count."""
+    is_undecided: bool = False
+    """Whether nothing fails, and the judge left open what has to be passed."""
 
 
 def attributed_to(episode: RejectedEpisode) -> Party:
@@ -110,6 +112,8 @@ def attributed_to(episode: RejectedEpisode) -> Party:
     agent, or nobody for sure."""
     if (party := _by_end(episode)) is not None:
         return party
+    if episode.is_undecided:
+        return "undetermined"
     if [row["criterion_id"] for row in episode.failed] == [USER_PART.id]:
         return "user"
     for row in episode.failed:

@@ -299,7 +299,7 @@ def _trial_row(verdicts: Sequence[Row], config: DecisionConfig) -> Row:
     """What the judge alone makes of an episode, and the criterion that it fails."""
     own = [row for row in verdicts if row["checked_by"] == "judge"]
     decision = decide_rows(own, pass_threshold=0.0, config=config)
-    shown = decision.failed or (own[0] if own else {})
+    shown = decision.named or (own[0] if own else {})
     return {
         "criterion_id": shown.get("criterion_id", TRUTH),
         "judge_passed": decision.accepted if own else None,

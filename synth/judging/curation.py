@@ -30,7 +30,7 @@ from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -160,6 +160,7 @@ def candidate_of(
             rubric,
             failed=[row if is_heard else row | {"cause": None} for row in failed],
             by_judge=by_judge if judge_counts else (),
+            is_undecided=decision.undecided is not None,
         ),
         reason_of(decision),
     )

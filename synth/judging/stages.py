@@ -31,7 +31,7 @@ from synth.judging.perturbation.registry import CONTROL
 from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
-from synth.rubrics.standing import ECONOMY
+from synth.rubrics.standing import ECONOMY, USER_PART
 from synth.tasks.proof.extensions import load_extensions
 
 
@@ -287,11 +287,12 @@ SELECT DISTINCT unnest(json_extract_string(rubric, '$.criteria[*].id')) FROM tas
 _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
 
 _SOUND = f"""
-SELECT trajectory_id, bool_and(coalesce(passed, true) OR checked_by = 'code'
-  OR NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))
+SELECT trajectory_id, bool_and(coalesce(passed, criterion_id = '{USER_PART.id}')
+  OR checked_by = 'code' OR NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))
 FROM verdicts
 WHERE grading_id = $1 AND checked_by IN ('code', 'judge')
 GROUP BY ALL HAVING NOT bool_or(kind = 'test') AND bool_or(checked_by = 'judge')
   AND bool_and(coalesce(passed, true) OR checked_by = 'judge' OR kind = '{ECONOMY.kind}')
 ORDER BY 1"""
-"""Nothing but economy fails by code; and whether nothing that decides fails by the judge."""
+"""Nothing but economy fails by code; and whether nothing that decides fails by the judge, or is
+left open by it."""
