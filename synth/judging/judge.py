@@ -339,12 +339,16 @@ def _statement_opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -
 def cause_of(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
     """A cause as it was answered, and whether its quote is by whom it names."""
     of, quote = given["of"], given["quote"][:QUOTE_CHARS]
-    by: QuotedFrom | None = _CAUSED_BY.get(of)
-    supported = is_quoted(quote, (text for text in said if by is None or text.of == by))
+    by = _CAUSED_BY.get(of)
+    supported = is_quoted(quote, (text for text in said if by is None or text.of in by))
     return Cause(of, given["evidence"][:EVIDENCE_CHARS], quote, supported)
 
 
-_CAUSED_BY: Mapping[CauseOf, QuotedFrom] = {"user": "user", "tools": "result"}
+_CAUSED_BY: Mapping[CauseOf, frozenset[QuotedFrom]] = {
+    "user": frozenset({"user"}),
+    "task": frozenset({"user", "instructions"}),
+    "tools": frozenset({"result"}),
+}
 """Whose words a cause must quote; the others may quote any."""
 
 

@@ -291,6 +291,8 @@ def test_a_failure_decides_by_its_reason_or_not_at_all(tmp_path: Path) -> None:
         ("tools", '"price": 20', True),
         ("tools", "it costs 20 EUR", False),
         ("task", "Please rent me", True),
+        ("task", "Nobody sails after dark", True),
+        ("task", "it costs 20 EUR", False),
         ("none", "", False),
     ],
 )
