@@ -84,8 +84,9 @@ class JudgingConfig(Config):
     """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
     of the others."""
     ask_cause: bool = True
-    """Ask the judge what a failure goes back to where code rejects what was done and the user may
-    have misled the agent: one short request, without which nobody is named. It rejects nothing."""
+    """Ask the judge what a failure goes back to where code rejects what was done or told, and the
+    user or the task may be why: one short request, without which nobody is named. It rejects
+    nothing."""
     panel: PanelConfig = PanelConfig()
     """How several models of the judge's role decide together."""
 

@@ -131,6 +131,8 @@ def test_the_judge_is_asked_where_code_rejects_only_if_it_is_to_be(name: str, tm
         assert set(by("judge", result)) == asked
     assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), judge_failed=True)
     assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), ask_cause=False)
+    assert grading_id_of(RoleConfig()) == grading_id_of(RoleConfig(), scored_only=())
+    assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), scored_only=("call",))
 
 
 def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path):
