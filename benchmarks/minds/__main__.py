@@ -43,7 +43,8 @@ def main() -> None:
     by_code = play_by_code(pieces)
     print(f"{args.half} half, {len(pieces)} pieces, commit {machine()['commit']}\n")
     print(open_shares(by_code) + "\n")
-    print(report(play(pieces, judge, args.work) if judge else by_code))
+    if judge:  # what code leaves open is neither accepted nor rejected without one
+        print(report(play(pieces, judge, args.work)))
 
 
 if __name__ == "__main__":

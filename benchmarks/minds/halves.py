@@ -1,8 +1,9 @@
 """The two halves of the benchmark: one to develop with, one that is opened for reporting only.
 
 A half is a file of JSON lines, `{"writer", "scene", "endings"}` each. The reporting half is
-compressed, so that nobody reads it in passing, and its digest was committed before the checks that
-it measures were written. Every opening is noted with commit and date in `openings.jsonl`.
+compressed, so that nobody reads it in passing. Its digest was committed after the words of the
+criteria were written, and before a value of a reply was read by today's code (`AUTHORS.md`).
+Every opening is noted with commit and date in `openings.jsonl`.
 """
 
 import hashlib

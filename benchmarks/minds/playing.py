@@ -27,8 +27,8 @@ class Played:
     piece: Piece
     accepted: bool
     failed: Row | None
-    """The verdict that rejects; None where the piece is accepted, the score is too low, or no
-    judge's answer could be used."""
+    """The verdict that rejects, or is left undecided; None where the piece is accepted, the score
+    is too low, or no judge's answer could be used."""
     verdicts: tuple[Row, ...]
     problem: str | None = None
     """Why no answer of the judge could be used: such a piece is neither accepted nor rejected."""
@@ -81,7 +81,8 @@ async def _play(piece: Piece, llm: LLM | None, judge: RoleConfig) -> Played:
         return Played(piece, accepted=False, failed=None, verdicts=(), problem=str(error))
     threshold = piece.rubric.pass_threshold
     decision = decide_rows(rows, pass_threshold=threshold, config=DecisionConfig())
-    return Played(piece, decision.accepted, decision.failed, tuple(rows))
+    failed = decision.failed or decision.undecided
+    return Played(piece, decision.accepted, failed, tuple(rows))
 
 
 def deciding_words(played: Played) -> str:

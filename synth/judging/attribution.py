@@ -1,13 +1,14 @@
 """Whom a rejected trajectory's failure goes back to: the agent, or somebody around it.
 
 Code tells it from the end of the episode, the errors of calls and the simulator's measured answers;
-the judge from what it read (`verdicts.cause`), where its quote stands. Where code rejects what a
-user may have caused, the judge is asked for the cause alone (`ask_cause`). What nobody else caused
-is the agent's, but for what only a judge could have told where none was heard: that is
-undetermined. The rule reads rows alone, and changes no verdict and no outcome.
+the judge from what it read (`verdicts.cause`), where its quote stands. Where code rejects what
+somebody else may have caused, the judge is asked for the cause alone (`ask_cause`). What nobody
+else caused is the agent's, but for what only a judge could have told where none did: that is
+undetermined. No cause excuses what only the agent can do: its manners, its language, harm, and the
+form of what it writes. The rule reads rows alone, and changes no verdict and no outcome.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from synth.llm.sending import is_endpoint_failure
 from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render
 from synth.rubrics.criteria import ANY_TOOL, CallCheck, CommunicateCheck, Rubric
-from synth.rubrics.standing import USER_PART
+from synth.rubrics.standing import STANDING_IDS, TRUTH, USER_PART
 from synth.rubrics.values import mentions
 
 Party = Literal["agent", "user", "simulator", "environment", "task", "endpoint", "undetermined"]
@@ -42,8 +43,11 @@ BROKEN = frozenset({"internal", "server_ended"})
 BY_STATE_OR_VALUES = frozenset({"state", "call", "test", "communicate"})
 """Kinds that a false answer of a tool can make fail."""
 
-_BY_WHAT_IS_DONE = frozenset({"state", "call"})
-"""Kinds that a user who misleads the agent can make fail."""
+BY_WISH = frozenset({"state", "call", "communicate", "policy"})
+"""Kinds that a user who misleads the agent, or a wish with two readings, can make fail."""
+
+_EXCUSABLE = frozenset({TRUTH, "answers", "denial", "rules", USER_PART.id})
+"""Standing criteria that somebody else's words can make the agent fail."""
 
 PROMPT = "cause"
 
@@ -58,11 +62,16 @@ TOLD_BY_END = _LIMITS | {"refused"}
 """Ends of episodes that the agent answers for which say by themselves whose failure it is."""
 
 
-def may_be_the_users(rejecting: Row, messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a user that misled the agent may be why the verdict rejects: what was done is not
-    what was wanted, and the user spoke again after the opening."""
-    turns = sum(message["role"] == "user" for message in messages)
-    return rejecting["kind"] in _BY_WHAT_IS_DONE and turns > 1
+def is_excusable(row: Row) -> bool:
+    """Whether somebody else can have made the agent fail it: the task's own criteria, but not the
+    form of what the agent writes, and some of those that always hold."""
+    standing = row["criterion_id"] in STANDING_IDS
+    return row["criterion_id"] in _EXCUSABLE if standing else row["kind"] != "format"
+
+
+def may_be_anothers(failed: Iterable[Row]) -> bool:
+    """Whether the user or the task may be why one of these verdicts rejects."""
+    return any(row["kind"] in BY_WISH for row in failed)
 
 
 async def ask_cause(
@@ -92,7 +101,7 @@ class RejectedEpisode:
     """What attribution reads."""
 
     trajectory: Row
-    """The columns `termination_reason`, `error`, `messages` and `user_faults` are enough."""
+    """The columns `termination_reason`, `error` and `messages` are enough."""
     calls: Sequence[Row]
     """In call order."""
     simulations: Sequence[Row]
@@ -101,8 +110,12 @@ class RejectedEpisode:
     failed: Sequence[Row]
     """The verdicts that reject: one, or those that make the score too low. A cause that stands with
     them counts."""
+    rejecting: Sequence[Row]
+    """Every verdict that would reject by itself."""
     by_judge: Sequence[Row]
     """The judge's verdicts that count."""
+    is_undecided: bool = False
+    """Whether nothing fails, and the judge left open what has to be passed."""
 
 
 def attributed_to(episode: RejectedEpisode) -> Party:
@@ -110,11 +123,15 @@ def attributed_to(episode: RejectedEpisode) -> Party:
     agent, or nobody for sure."""
     if (party := _by_end(episode)) is not None:
         return party
+    if episode.is_undecided:
+        return "undetermined"
     if [row["criterion_id"] for row in episode.failed] == [USER_PART.id]:
         return "user"
     for row in episode.failed:
         if (party := _by_calls(episode, row)) is not None:
             return party
+    if not all(map(is_excusable, (*episode.failed, *episode.rejecting))):
+        return "agent"
     return _by_judge(episode) or ("undetermined" if _is_untold(episode) else "agent")
 
 
@@ -210,15 +227,13 @@ def _check_of(episode: RejectedEpisode, failed: Row) -> dict[str, object] | None
 
 
 def _is_untold(episode: RejectedEpisode) -> bool:
-    """Whether the user may have caused what failed, and no judge was heard that could tell: it
-    spoke again after the opening, or code doubted a turn of it."""
-    if episode.by_judge or any(row.get("cause") for row in episode.failed):
-        return False
-    doubted, messages = episode.trajectory.get("user_faults"), episode.trajectory["messages"]
-    return any(
-        may_be_the_users(row, messages) or (doubted and row["kind"] in _BY_WHAT_IS_DONE)
-        for row in episode.failed
+    """Whether somebody else may have caused what failed, and no judge told whether so, or one told
+    that the user left its part."""
+    failed = [row for row in episode.failed if row["kind"] in BY_WISH]
+    left_part = any(
+        row["criterion_id"] == USER_PART.id and row["passed"] is False for row in episode.by_judge
     )
+    return any(left_part or not row.get("cause") for row in failed)
 
 
 def _by_judge(episode: RejectedEpisode) -> Party | None:

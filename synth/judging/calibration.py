@@ -84,8 +84,9 @@ class JudgingConfig(Config):
     """Have the judge look also at trajectories that code rejects: its reasons cost as much as those
     of the others."""
     ask_cause: bool = True
-    """Ask the judge what a failure goes back to where code rejects what was done and the user may
-    have misled the agent: one short request, without which nobody is named. It rejects nothing."""
+    """Ask the judge what a failure goes back to where code rejects what was done or told, and the
+    user or the task may be why: one short request, without which nobody is named. It rejects
+    nothing."""
     panel: PanelConfig = PanelConfig()
     """How several models of the judge's role decide together."""
 
@@ -299,7 +300,7 @@ def _trial_row(verdicts: Sequence[Row], config: DecisionConfig) -> Row:
     """What the judge alone makes of an episode, and the criterion that it fails."""
     own = [row for row in verdicts if row["checked_by"] == "judge"]
     decision = decide_rows(own, pass_threshold=0.0, config=config)
-    shown = decision.failed or (own[0] if own else {})
+    shown = decision.named or (own[0] if own else {})
     return {
         "criterion_id": shown.get("criterion_id", TRUTH),
         "judge_passed": decision.accepted if own else None,

@@ -30,7 +30,7 @@ from synth.judging.judge_rates import JudgeStatus
 from synth.rubrics.reading.messages import text_of
 from synth.rubrics.reward import rubric_of
 
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 """Raised when the same graded set would be curated otherwise."""
 
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
@@ -68,7 +68,8 @@ class CurationCandidate(NamedTuple):
     failed_criterion: str | None
     decided_by: DecidedBy
     self_judged: bool
-    """Whether the judge is the model whose words it judged."""
+    """Whether the judge is the model whose words it judged, or whose failure it named the cause of.
+    False where its word does not count."""
     attributed_to: Party | None
     """Whom its failure goes back to; None where it did not fail, also where others of its kind are
     kept in its place."""
@@ -159,7 +160,11 @@ def candidate_of(
             simulations,
             rubric,
             failed=[row if is_heard else row | {"cause": None} for row in failed],
+            rejecting=[
+                r for r in deciding(counted) if decision_config.rejects(r) and not r["passed"]
+            ],
             by_judge=by_judge if judge_counts else (),
+            is_undecided=decision.undecided is not None,
         ),
         reason_of(decision),
     )
@@ -177,7 +182,7 @@ def candidate_of(
         judge_status=status if by_judge else None,
         failed_criterion=decision.named["criterion_id"] if decision.named else None,
         decided_by="code_and_judge" if judge_counts else "code",
-        self_judged=self_judged and bool(by_judge),
+        self_judged=self_judged and is_heard,
         attributed_to=party,
     )
 

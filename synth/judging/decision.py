@@ -12,10 +12,13 @@ from pydantic import Field
 from records.config import Config
 from records.tables.schemas import Row
 from synth.rubrics.criteria import JUDGED
-from synth.rubrics.standing import RANKING
+from synth.rubrics.standing import RANKING, USER_PART
 
 DecidedBy = Literal["code", "code_and_judge"]
 """Whose verdicts an acceptance rests on. `code`: the judge's word did not count."""
+
+UNDECIDED = "undecided"
+"""The drop reason where a judge was asked and left open what has to be passed."""
 
 
 class DecisionConfig(Config):
@@ -27,6 +30,11 @@ class DecisionConfig(Config):
     scored_only: tuple[str, ...] = ()
     """Kinds of criteria, or ids, whose mandatory criteria are scored and reject nothing."""
 
+    def rejects(self, row: Row) -> bool:
+        """Whether the verdict has to be passed."""
+        spared = row["kind"] in self.scored_only or row["criterion_id"] in self.scored_only
+        return row["mandatory"] and not spared
+
 
 class RowDecision(NamedTuple):
     accepted: bool
@@ -34,14 +42,17 @@ class RowDecision(NamedTuple):
     """Weighted mean of the verdicts that count, in [0, 1]: what ranks."""
     failed: Row | None
     """The verdict that rejects: the first mandatory one that is not passed. None where all are
-    passed; then the score may be too low."""
+    passed; then one may be undecided, or the score too low."""
     lacking: Row | None = None
     """Where the score alone rejects, the verdict that takes most from it."""
+    undecided: Row | None = None
+    """Where nothing fails, the first mandatory verdict that the judge was asked for and left open:
+    what nobody passed is not accepted."""
 
     @property
     def named(self) -> Row | None:
         """The verdict that a rejection names."""
-        return self.failed or self.lacking
+        return self.failed or self.undecided or self.lacking
 
 
 def counting(verdicts: Iterable[Row], *, judge_counts: bool = True) -> list[Row]:
@@ -80,24 +91,31 @@ def decide_rows(
     """`pass_threshold`: of the task's rubric, where the config gives none."""
     counted = counting(verdicts, judge_counts=judge_counts)
     rows = deciding(counted)
-    stands_aside = set(config.scored_only)
-    failed = next(
-        (
-            row
-            for row in rows
-            if row["mandatory"]
-            and row["score"] < 1.0
-            and stands_aside.isdisjoint((row["kind"], row["criterion_id"]))
-        ),
-        None,
-    )
+    share = _share(counted)
+    failed = next((row for row in rows if config.rejects(row) and row["score"] < 1.0), None)
+    if failed is not None:
+        return RowDecision(False, share, failed)
+    if judge_counts and (undecided := _left_open(verdicts, counted, config)) is not None:
+        return RowDecision(False, share, None, undecided=undecided)
     threshold = pass_threshold if config.pass_threshold is None else config.pass_threshold
-    accepted = failed is None and bool(rows) and _share(rows) >= threshold
-    lacking = None
-    if not accepted and failed is None:
-        below = (row for row in rows if row["score"] < 1.0)
-        lacking = max(below, key=lambda row: row["weight"] * (1.0 - row["score"]), default=None)
-    return RowDecision(accepted, _share(counted), failed, lacking)
+    if rows and _share(rows) >= threshold:
+        return RowDecision(True, share, None)
+    below = (row for row in rows if row["score"] < 1.0)
+    lacking = max(below, key=lambda row: row["weight"] * (1.0 - row["score"]), default=None)
+    return RowDecision(False, share, None, lacking)
+
+
+def _left_open(
+    verdicts: Iterable[Row], counted: Iterable[Row], config: DecisionConfig
+) -> Row | None:
+    """The user's part is no work of the agent: nobody has to show that it is met."""
+    settled = {USER_PART.id, *(row["criterion_id"] for row in counted)}
+    left = (
+        row
+        for row in verdicts
+        if row["checked_by"] == "judge" and row["passed"] is None and config.rejects(row)
+    )
+    return next((row for row in left if row["criterion_id"] not in settled), None)
 
 
 def reason_of(decision: RowDecision) -> str | None:
@@ -105,4 +123,6 @@ def reason_of(decision: RowDecision) -> str | None:
     if decision.failed is not None:
         row = decision.failed
         return f"failed_{row['criterion_id'] if row['kind'] == JUDGED else row['kind']}"
+    if decision.undecided is not None:
+        return UNDECIDED
     return None if decision.accepted else "low_score"

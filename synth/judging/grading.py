@@ -4,7 +4,7 @@ It reads rows and writes rows, so any dataset can be graded again, by another ju
 checks, without a new rollout and without rewriting a row: each grading has its own `grading_id`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.executors import in_short
 from synth.judging.attribution import PROMPT as CAUSE_PROMPT
 from synth.judging.attribution import TOLD_BY_END
+from synth.judging.decision import DecisionConfig
 from synth.judging.judge import prompt_version
 from synth.judging.panel import PanelConfig, PanelRule, judge_identity
 from synth.judging.perturbation.episodes import PassedEpisode
@@ -33,7 +34,7 @@ from synth.rubrics.standing import STANDING_VERSION
 from synth.rubrics.statements.statements import STATEMENTS_VERSION
 
 STAGE = "grading"
-STAGE_VERSION = 6
+STAGE_VERSION = 7
 """Raised when the same trajectory would be graded otherwise."""
 
 
@@ -45,9 +46,10 @@ def grading_id_of(
     judge_failed: bool = False,
     ask_cause: bool = True,
     panel: PanelConfig = PanelConfig(),
+    scored_only: Collection[str] = (),
 ) -> str:
     """Judge and checker versions; a task's rubric is fixed by its id, unless another is
-    given."""
+    given. `scored_only`: as `DecisionConfig` has it, since it says where the judge is asked."""
     return digest(
         STAGE,
         STAGE_VERSION,
@@ -60,6 +62,7 @@ def grading_id_of(
         *(["judge_failed"] if judge_failed else []),
         *([version_of(CAUSE_PROMPT)] if ask_cause else []),
         *([panel.identity()] if panel != PanelConfig() else []),
+        *([{"scored_only": sorted(scored_only)}] if scored_only else []),
     )
 
 
@@ -149,15 +152,16 @@ async def grade(
     judge_failed: bool = False,
     ask_cause: bool = True,
     rule: PanelRule = "one",
+    decision: DecisionConfig = DecisionConfig(),
 ) -> ItemResult:
     """Rows of `verdicts`: code's on each criterion that it checks, the standing ones included, and
     the judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
     What a refusal kept the agent from (`synth.rubrics.refused`) does not count against it. The
-    judge is not asked where code rejects, unless `judge_failed`; with `ask_cause` it is asked for
-    the cause alone where the user may be it. Dropped where the rubric has a
-    criterion that only another run's extensions can check. TransientError where the sandbox of a
-    task's graded tests fails.
+    judge is not asked where code rejects by the rules of `decision`, unless `judge_failed`; with
+    `ask_cause` it is asked for the cause where the user or the task may be it. Dropped where the
+    rubric has a criterion that only another run's extensions can check. TransientError where the
+    sandbox of a task's graded tests fails.
     """
     trajectory, calls = item.data["trajectory"], item.data["calls"]
     rubric = rubric_of(item.data["task"])
@@ -186,6 +190,7 @@ async def grade(
         judge_failed=judge_failed,
         ask_for_cause=ask_cause and trajectory["termination_reason"] not in TOLD_BY_END,
         rule=rule,
+        decision=decision,
     )
     place = {
         "grading_id": item.data["grading_id"],

@@ -8,10 +8,11 @@ checks.
 The answer gives evidence first and the verdict last, and at its end what a failure goes back to.
 Each opinion quotes the words that decide it. Of statements that claim nothing, and of criteria that
 always hold and are met, it lists the ids alone.
-A quote that does not stand there is shown to the judge once, and so is an id without an answer; if
-it comes again, the opinion is unsupported and passes nothing. What the assistant itself says shows
-no statement of it. A criterion that is met where nothing is amiss stays met without its quote, and
-one that fails without a word is left undecided; so is the user's part without the user's words.
+A quote that does not stand there is shown to the judge once, and so is an id without an answer or
+without a word of reason; if it comes again, the opinion is unsupported and passes nothing. What the
+assistant itself says shows no statement of it. A criterion that is met where nothing is amiss stays
+met without its quote. What fails still fails by its reason, and its quote is not kept; what fails
+without a word is left undecided, and so is the user's part without the user's words.
 """
 
 import json
@@ -89,7 +90,7 @@ class Opinion(NamedTuple):
     evidence: str
     quote: str
     """Words of the material, as the judge gave them; may be empty where it failed or where nothing
-    is amiss."""
+    is amiss, and is where it failed and the material does not hold them."""
 
     supported: bool
     """Whether the material holds the quote, or none is needed."""
@@ -105,12 +106,15 @@ class StatementOpinion(NamedTuple):
     quote: str
     supported: bool
     """Whether the words that it quotes stand where they may: for `shown` anywhere but in what the
-    assistant says, for `follows` anywhere, where there is a quote. What does not hold needs
-    none."""
+    assistant says, for the others anywhere. These may have a reason in place of a quote."""
 
     @property
-    def passed(self) -> bool:
-        return self.supported and self.finding in TRUE_FINDINGS
+    def passed(self) -> bool | None:
+        """None where it does not hold by the judge, who gives no reason for that: this decides
+        nothing."""
+        if self.finding in TRUE_FINDINGS:
+            return self.supported
+        return False if self.supported or self.evidence.strip() else None
 
 
 NO_CLAIM = StatementOpinion("no_claim", "", "", supported=True)
@@ -207,7 +211,10 @@ async def _judge(llm: LLM, asked: JudgeQuestions, *, item: str, step: str) -> Ju
     ids = (s.id for s in asked.statements)
     final = Judgement(
         {i: _final(i, opinion) for i, opinion in criteria.items()},
-        _mended(ids, judged.statements, again.statements, wanting),
+        {
+            i: _final_of_statement(opinion)
+            for i, opinion in _mended(ids, judged.statements, again.statements, wanting).items()
+        },
         again.cause,
         asked_again=True,
     )
@@ -236,6 +243,7 @@ _UNSUPPORTED = (
     " text of the material; where nothing in it shows that a criterion is met or that a statement"
     " is true, say so."
 )
+_WORDLESS = "For these you give neither a reason nor a quote: {ids}."
 _OWN_WORDS = "What the assistant itself says does not show that it is true."
 _MISSING = "These are nowhere answered: {ids}."
 _AGAIN = "Judge again, everything."
@@ -243,14 +251,26 @@ _AGAIN = "Judge again, everything."
 
 def _complaint(judged: Judgement, missing: Sequence[str], said: Sequence[QuotableText]) -> str:
     words: list[str] = []
-    if wanting := judged.wanting:
-        words.append(_UNSUPPORTED.format(ids=", ".join(wanting)))
+    opinions = {**judged.criteria, **judged.statements}
+    wordless = [i for i in judged.wanting if _fails_or_follows_without_a_word(opinions[i])]
+    if quoting := [i for i in judged.wanting if i not in wordless]:
+        words.append(_UNSUPPORTED.format(ids=", ".join(quoting)))
+    if wordless:
+        words.append(_WORDLESS.format(ids=", ".join(wordless)))
     quotes = (one.quote for one in judged.statements.values() if not one.supported)
     if any(is_quoted(quote, said) for quote in quotes):
         words.append(_OWN_WORDS)
     if missing:
         words.append(_MISSING.format(ids=", ".join(missing)))
     return " ".join((*words, _AGAIN))
+
+
+def _fails_or_follows_without_a_word(opinion: Opinion | StatementOpinion) -> bool:
+    """Of what is wanting: whether a reason would be enough, and neither it nor a quote is given."""
+    needs_quote = (
+        opinion.finding == "shown" if isinstance(opinion, StatementOpinion) else opinion.passed
+    )
+    return not (needs_quote or opinion.evidence.strip() or opinion.quote.strip())
 
 
 def _shown(statement: ReplyStatement, excerpts: int) -> dict[str, Any]:
@@ -309,35 +329,47 @@ def _statement_opinion(given: Mapping[str, Any], said: Sequence[QuotableText]) -
     finding, quote = given["finding"], given["quote"][:QUOTE_CHARS]
     if finding == "shown":
         supported = is_quoted(quote, (text for text in said if text.of != "assistant"))
-    elif finding in TRUE_FINDINGS and letters_in(quote):
+    elif letters_in(quote):
         supported = is_quoted(quote, said, least=1)
     else:
-        supported = True
+        supported = bool(given["evidence"].strip())
     return StatementOpinion(finding, given["evidence"][:EVIDENCE_CHARS], quote, supported)
 
 
 def cause_of(given: Mapping[str, Any], said: Sequence[QuotableText]) -> Cause:
     """A cause as it was answered, and whether its quote is by whom it names."""
     of, quote = given["of"], given["quote"][:QUOTE_CHARS]
-    by: QuotedFrom | None = _CAUSED_BY.get(of)
-    supported = is_quoted(quote, (text for text in said if by is None or text.of == by))
+    by = _CAUSED_BY.get(of)
+    supported = is_quoted(quote, (text for text in said if by is None or text.of in by))
     return Cause(of, given["evidence"][:EVIDENCE_CHARS], quote, supported)
 
 
-_CAUSED_BY: Mapping[CauseOf, QuotedFrom] = {"user": "user", "tools": "result"}
+_CAUSED_BY: Mapping[CauseOf, frozenset[QuotedFrom]] = {
+    "user": frozenset({"user"}),
+    "task": frozenset({"user", "instructions"}),
+    "tools": frozenset({"result"}),
+}
 """Whose words a cause must quote; the others may quote any."""
 
 
 def _final(criterion_id: str, opinion: Opinion) -> Opinion:
     """After the second asking: a pass that nothing supports fails, a failure without a word decides
-    nothing, and neither does the user's without the user's words."""
+    nothing, and neither does the user's without the user's words. Of none the quote is kept."""
     if not _is_wanting(criterion_id, opinion):
         return opinion
+    opinion = opinion._replace(quote="")
     if opinion.passed:
         evidence = opinion.evidence if opinion.evidence.strip() else "Nothing shows that it is met."
         return opinion._replace(passed=False, evidence=evidence)
     decides = opinion.evidence.strip() and criterion_id != USER_PART.id
     return opinion if decides else opinion._replace(passed=None)
+
+
+def _final_of_statement(opinion: StatementOpinion) -> StatementOpinion:
+    """After the second asking: what does not hold does not show a quote that stands nowhere."""
+    if opinion.supported or opinion.finding in TRUE_FINDINGS:
+        return opinion
+    return opinion._replace(quote="")
 
 
 def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str]) -> dict[str, Any]:

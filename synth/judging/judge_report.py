@@ -23,6 +23,7 @@ from synth.judging.panel import panel_agreement
 from synth.judging.stages import trials
 from synth.render.intervals import wilson
 from synth.rubrics.criteria import JUDGED
+from synth.rubrics.standing import TRUTH
 
 
 class JudgeCosts(NamedTuple):
@@ -62,6 +63,8 @@ class JudgeReport:
     warning: str | None
     panel: list[Row] = field(default_factory=list)
     """How often the members of a panel agree (`panel_agreement`); empty where one judge decides."""
+    findings: dict[str, int] = field(default_factory=dict)
+    """The judge's findings on statements that code left open -> how many."""
 
     @property
     def words(self) -> str:
@@ -81,8 +84,17 @@ class JudgeReport:
         if self.shared.num:
             shared = f", labellers agreed on {self.shared.agreed} of {self.shared.num}"
         return (
-            f"judge: {status}, {mark} ({self.num_labels} labels{shared}){rates}{self.costs.words}"
+            f"judge: {status}, {mark} ({self.num_labels} labels{shared}){rates}"
+            f"{self.unquoted_words}{self.costs.words}"
         )
+
+    @property
+    def unquoted_words(self) -> str:
+        """How many open statements pass by the judge's reasoning, without words that show them."""
+        if not (num := sum(self.findings.values())):
+            return ""
+        no_claim, follows = (self.findings.get(name, 0) / num for name in ("no_claim", "follows"))
+        return f", of {num} open statements {no_claim:.0%} claim nothing and {follows:.0%} follow"
 
 
 def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport:
@@ -112,7 +124,14 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         judge_costs(dataset, grading_id),
         warning_of(status, rates),
         panel=panel_agreement(dataset, grading_id),
+        findings=findings_of(dataset, grading_id),
     )
+
+
+def findings_of(dataset: Dataset, grading_id: str) -> dict[str, int]:
+    """The judge's findings on the statements that it was asked about, counted."""
+    with dataset.connect() as db:
+        return dict(db.execute(_FINDINGS, [grading_id, TRUTH]).fetchall())
 
 
 def trial_text(table: Sequence[Row]) -> str:
@@ -194,6 +213,12 @@ SELECT grading_id FROM trajectories WHERE grading_id IS NOT NULL
 GROUP BY ALL ORDER BY count(*) DESC, 1 LIMIT 1"""
 
 _GRADINGS = "SELECT DISTINCT grading_id FROM trajectories WHERE grading_id IS NOT NULL ORDER BY 1"
+
+_FINDINGS = """
+SELECT finding, count(*) FROM (
+  SELECT unnest(json_extract_string(details, '$[*].finding')) AS finding FROM verdicts
+  WHERE grading_id = $1 AND criterion_id = $2 AND checked_by = 'judge')
+GROUP BY ALL ORDER BY ALL"""
 
 _COSTS = """
 SELECT coalesce(sum(cost_usd) FILTER (stage = 'rollouts' AND run_id IN (

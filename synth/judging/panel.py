@@ -87,14 +87,19 @@ def may_decide(role: RoleConfig, agent: str | None, agents: AgentModels) -> bool
 def is_self_judged(
     verdicts: Iterable[Row], role: RoleConfig, agent: str | None, agents: AgentModels
 ) -> bool:
-    """Whether a model that judged, by the rows of `verdicts`, is the one whose words it judged."""
+    """Whether a model that judged, or named a cause, by the rows of `verdicts`, is the one whose
+    words it judged."""
     return any(agents.is_same(agent, model, role.base_url) for model in _who_judged(verdicts))
 
 
 def _who_judged(verdicts: Iterable[Row]) -> set[str]:
+    verdicts = list(verdicts)
     rows = [row for row in verdicts if row["checked_by"] != "code"]
     members = {row["checked_by"].removeprefix(MEMBER) for row in rows if is_members(row)}
-    return members or {row["checker_version"].rpartition("@")[0] for row in rows}
+    causes = [row["cause"] for row in verdicts if row.get("cause")]
+    named = {cause["by"] for cause in causes if cause.get("by")}
+    versions = named if members else named | {row["checker_version"] for row in rows}
+    return members | {version.rpartition("@")[0] for version in versions}
 
 
 def is_members(row: Row) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from records.tables.schemas import Row
-from synth.judging.attribution import ask_cause, may_be_the_users
+from synth.judging.attribution import ask_cause, is_excusable, may_be_anothers
+from synth.judging.decision import DecisionConfig
 from synth.judging.judge import Judgement, JudgeQuestions, prompt_version
 from synth.judging.panel import MEMBER, PanelRule, ask_panel, decided
 from synth.llm.client import LLM
@@ -59,27 +60,29 @@ async def review(
     judge_failed: bool = False,
     ask_for_cause: bool = False,
     rule: PanelRule = "one",
+    decision: DecisionConfig = DecisionConfig(),
 ) -> list[Row]:
     """Rows of `verdicts`, without the keys of their place: code's on each criterion that it checks
     (`verdicts`, made by the checks of `version`), on the truth of the statements and on the economy
     of calls, and the judge's on what code leaves open. The models of `judge_role` decide by `rule`.
 
-    The judge is not asked where code rejects, unless `judge_failed`, and not without `llm`. With
-    `ask_for_cause` it is asked there for the cause alone, where the user may be it; the cause
-    stands with code's verdicts that reject.
+    The judge is not asked where code rejects by the rules of `decision`, unless `judge_failed`, and
+    not without `llm`. With `ask_for_cause` it is asked there for the cause, too, where the user or
+    the task may be it; the cause stands with code's verdicts that reject and that it can excuse.
     """
     statements = statements_of(episode.messages, episode.calls)
     rows = code_rows(episode.rubric, verdicts, statements, version=version)
     rows += _economy_rows(episode)
-    failed = [row for row in rows if row["mandatory"] and row["passed"] is False]
+    failed = [row for row in rows if decision.rejects(row) and row["passed"] is False]
     if llm is None:
         return rows
-    if failed and not judge_failed:
-        if not ask_for_cause or not may_be_the_users(failed[0], episode.messages):
-            return rows
+    if ask_for_cause and may_be_anothers(failed):
         asked = _questions(episode, (*STANDING, *episode.rubric.criteria))
-        cause = await ask_cause(llm, asked, failed, item=item, judge_role=judge_role)
-        return [row | {"cause": cause} if row in failed else row for row in rows]
+        excusable = [row for row in failed if is_excusable(row)]
+        cause = await ask_cause(llm, asked, excusable, item=item, judge_role=judge_role)
+        rows = [row | {"cause": cause} if row in excusable else row for row in rows]
+    if failed and not judge_failed:
+        return rows
     standing = (*standing_for(episode.calls), *([USER_PART] if episode.user else ()))
     left = criteria_left(episode.rubric, rows, standing)
     asked = _questions(episode, left, [s for s in statements if s.outcome == "open"])
@@ -184,20 +187,29 @@ def judge_rows(asked: JudgeQuestions, judgement: Judgement, *, version: str) -> 
 
 
 def _truth_of(asked: JudgeQuestions, judgement: Judgement) -> Verdict:
-    for statement in asked.statements:
-        opinion = judgement.statements[statement.id]
-        if not opinion.passed:
-            why = f"{opinion.finding.replace('_', ' ')}: {opinion.evidence}"
-            if not opinion.supported:
-                why = f"{why} (by a quote that does not show it: {opinion.quote!r})"
-            return Verdict(False, 0.0, f"{statement.text!r} is {why}")
-    return Verdict(True, 1.0, f"All {len(asked.statements)} open statements hold.")
+    """One statement that does not hold fails it; else one that is left undecided leaves it so."""
+    if (decisive := _decisive(asked, judgement)) is None:
+        return Verdict(True, 1.0, f"All {len(asked.statements)} open statements hold.")
+    opinion = judgement.statements[decisive.id]
+    why = f"{opinion.finding.replace('_', ' ')}: {opinion.evidence}"
+    if not opinion.supported:
+        why += f" (by a quote that does not show it: {opinion.quote!r})" if opinion.quote else ""
+        why += "" if opinion.quote or opinion.evidence.strip() else "no reason is given"
+    return Verdict(opinion.passed, 0.0, f"{decisive.text!r} is {why}")
+
+
+def _decisive(asked: JudgeQuestions, judgement: Judgement) -> ReplyStatement | None:
+    """The statement that fails the truth, or leaves it undecided; None where all hold."""
+    opinions = judgement.statements
+    doubtful = [s for s in asked.statements if not opinions[s.id].passed]
+    failing = (s for s in doubtful if opinions[s.id].passed is False)
+    return next(failing, next(iter(doubtful), None))
 
 
 def _statement_details(asked: JudgeQuestions, judgement: Judgement) -> Row:
     """The words that decide are the assistant's own where a statement fails."""
     opinions = judgement.statements
-    wrong = next((s for s in asked.statements if not opinions[s.id].passed), None)
+    wrong = _decisive(asked, judgement)
     details = [
         {"id": s.id, "message": s.message, "says": s.text} | opinions[s.id]._asdict()
         for s in asked.statements

@@ -31,7 +31,7 @@ from synth.judging.perturbation.registry import CONTROL
 from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.patch import RubricPatch
-from synth.rubrics.standing import ECONOMY
+from synth.rubrics.standing import ECONOMY, USER_PART
 from synth.tasks.proof.extensions import load_extensions
 
 
@@ -60,6 +60,7 @@ def grading_of(config: JudgedConfig) -> str:
             judge_failed=judging.judge_failed,
             ask_cause=judging.ask_cause,
             panel=judging.panel,
+            scored_only=judging.decision.scored_only,
         )
 
 
@@ -121,6 +122,7 @@ class GradingStage(Judged):
             judge_failed=judging.judge_failed,
             ask_cause=judging.ask_cause,
             rule=judging.panel.rule,
+            decision=judging.decision,
         )
 
 
@@ -239,7 +241,6 @@ class CurationStage(Judged):
             "split",
             "termination_reason",
             "messages",
-            "user_faults",
         )
         for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
@@ -287,11 +288,13 @@ SELECT DISTINCT unnest(json_extract_string(rubric, '$.criteria[*].id')) FROM tas
 _GRADED = "SELECT count(DISTINCT trajectory_id) FROM verdicts WHERE grading_id = $1"
 
 _SOUND = f"""
-SELECT trajectory_id, bool_and(coalesce(passed, true) OR checked_by = 'code'
-  OR NOT mandatory OR list_contains($2, kind) OR list_contains($2, criterion_id))
+SELECT trajectory_id, bool_and(coalesce(passed, criterion_id = '{USER_PART.id}')
+  OR checked_by = 'code' OR NOT mandatory OR list_contains($2, kind)
+  OR list_contains($2, criterion_id))
 FROM verdicts
 WHERE grading_id = $1 AND checked_by IN ('code', 'judge')
 GROUP BY ALL HAVING NOT bool_or(kind = 'test') AND bool_or(checked_by = 'judge')
   AND bool_and(coalesce(passed, true) OR checked_by = 'judge' OR kind = '{ECONOMY.kind}')
 ORDER BY 1"""
-"""Nothing but economy fails by code; and whether nothing that decides fails by the judge."""
+"""Nothing but economy fails by code; and whether nothing that decides fails by the judge, or is
+left open by it."""

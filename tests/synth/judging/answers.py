@@ -24,7 +24,10 @@ def judgement(
     **opinions: bool,
 ) -> str:
     """A whole answer, with an entry for every criterion. `quote`: of each of them; `quoted`: of
-    every statement; `opinions`: whether a criterion is passed, by its id."""
+    every statement; `opinions`: whether a criterion is passed, by its id.
+    To the question for a cause alone it says that there is none."""
+    if body["response_format"]["json_schema"]["name"] == "cause":
+        return json.dumps(NO_CAUSE)
     criteria, statements = asked_about(body)
     said = {"evidence": "seen"}
     claiming = [] if finding == "no_claim" else statements

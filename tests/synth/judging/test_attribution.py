@@ -77,6 +77,10 @@ def simulated(index: int, **wrong: bool | None) -> Row:
     return {"call_index": index} | right | wrong
 
 
+def caused(of: str, *, supported: bool = True) -> Row:
+    return {"of": of, "evidence": "e", "quote": "q", "supported": supported}
+
+
 def verdicts(*failed: str, cause: Row | None = None) -> list[Row]:
     return [
         {
@@ -88,7 +92,7 @@ def verdicts(*failed: str, cause: Row | None = None) -> list[Row]:
             "weight": 1.0,
             "passed": c["id"] not in failed,
             "score": float(c["id"] not in failed),
-            "cause": cause if c["kind"] == "nl" and c["id"] in failed else None,
+            "cause": (cause or caused("none", supported=False)) if c["id"] in failed else None,
         }
         for c in RUBRIC["criteria"]
     ]
@@ -164,23 +168,56 @@ def test_an_end_at_a_limit_is_whose_tools_kept_the_agent_from_another(reason: st
         assert (found.attributed_to, found.drop_reason) == (party, reason)
 
 
-def test_what_only_a_judge_could_have_told_is_undetermined_where_none_was_heard() -> None:
-    talked = trajectory() | {"messages": [*MESSAGES, {"role": "user", "content": "It is AP-9."}]}
-    doubted = trajectory() | {"user_faults": [{"kind": "repeat", "is_sure": False}]}
-
-    def party(failed: str, ended: Row, *, asked: bool) -> str | None:
-        rows = [r for r in verdicts(failed) if asked or r["checked_by"] == "code"]
-        found = candidate_of(ended, (), rows, TASK)
+@pytest.mark.parametrize(
+    ("failed", "untold"),
+    [("goal", True), ("not_twice", True), ("told", True), ("closing", False), ("tone", False)],
+)
+def test_what_only_a_judge_could_have_told_is_undetermined_where_none_did(
+    failed: str, untold: bool
+) -> None:
+    told, untold_rows = verdicts(failed), [row | {"cause": None} for row in verdicts(failed)]
+    for rows, party in ((told, "agent"), (untold_rows, "undetermined" if untold else "agent")):
+        found = candidate_of(trajectory(), (), rows, TASK)
         assert found is not None
-        assert found.drop_reason in ("failed_state", "failed_call", "failed_format")
-        return found.attributed_to
+        assert (found.attributed_to, (found.drop_reason or "")[:7]) == (party, "failed_")
 
-    for ended in (talked, doubted):
-        for failed in ("goal", "not_twice"):
-            assert party(failed, ended, asked=False) == "undetermined"
-            assert party(failed, ended, asked=True) == "agent"
-        assert party("closing", ended, asked=False) == "agent"
-    assert party("goal", trajectory(), asked=False) == "agent"
+
+def test_what_the_judge_was_asked_and_left_open_is_nobodys_for_sure() -> None:
+    rows = [r | {"passed": None} if r["criterion_id"] == "tone" else r for r in verdicts("tone")]
+    found = candidate_of(trajectory(), (), rows, TASK)
+    assert found is not None
+    assert (found.drop_reason, found.attributed_to) == ("undecided", "undetermined")
+    assert found.failed_criterion == "tone"
+    found = candidate_of(trajectory("max_turns"), (), rows, TASK)
+    assert found is not None
+    assert (found.drop_reason, found.attributed_to) == ("max_turns", "agent")
+    found = candidate_of(trajectory(), (), rows, TASK, "below_minimum")
+    assert found is not None
+    assert (found.drop_reason, found.decided_by) == (None, "code")
+
+
+@pytest.mark.parametrize(
+    ("name", "party"),
+    [(name, "user") for name in ("truth", "answers", "denial", "rules", "tone")]
+    + [(name, "agent") for name in ("manners", "language", "harm", "after_refusal")],
+)
+def test_no_cause_excuses_what_only_the_agent_can_do(name: str, party: str) -> None:
+    own = verdicts("tone", cause=caused("user"))
+    failing = own[-1] | {"criterion_id": name}
+    for rows in ([*own[:-1], failing], [*own, failing]):
+        found = candidate_of(trajectory(), (), rows, TASK)
+        assert found is not None
+        assert found.attributed_to == party
+    assert fate("closing", "goal", cause=caused("user")).attributed_to == "agent"
+
+
+def test_a_user_that_left_its_part_leaves_it_open_whose_failure_it_is() -> None:
+    [*own, tone] = verdicts("goal")
+    left = tone | {"criterion_id": "user_part", "passed": False, "score": 0.0}
+    for rows, party in (([*own, tone], "agent"), ([*own, tone, left], "undetermined")):
+        found = candidate_of(trajectory(), (), rows, TASK)
+        assert found is not None
+        assert found.attributed_to == party
 
 
 def test_what_nobody_else_caused_is_the_agents() -> None:
@@ -231,10 +268,6 @@ def test_a_tool_that_breaks_is_the_environments_unless_the_agent_got_over_it() -
     ).attributed_to == ("agent")
 
 
-def caused(of: str, *, supported: bool = True) -> Row:
-    return {"of": of, "evidence": "e", "quote": "q", "supported": supported}
-
-
 @pytest.mark.parametrize(
     ("of", "party", "reason"),
     [
@@ -261,7 +294,7 @@ def test_a_judge_whose_word_does_not_count_names_no_cause() -> None:
     unheard: list[dict[str, Any]] = [{"status": "below_minimum"}, {"judge_may_decide": False}]
     for why in unheard:
         found = fate("goal", "tone", cause=caused("user"), **why)
-        assert (found.attributed_to, found.decided_by) == ("agent", "code")
+        assert (found.attributed_to, found.decided_by) == ("undetermined", "code")
         assert found.drop_reason == "failed_state"
     assert fate("goal", "tone", cause=caused("user")).attributed_to == "user"
 
@@ -270,7 +303,8 @@ def test_a_judge_that_may_not_decide_rejects_nothing() -> None:
     assert fate("tone").drop_reason == "failed_tone"
     found = fate("tone", judge_may_decide=False, self_judged=True)
     assert (found.drop_reason, found.decided_by) == (None, "code")
-    assert found.self_judged
+    assert not found.self_judged  # its word changes nothing
+    assert fate("tone", self_judged=True).self_judged
 
 
 @given(

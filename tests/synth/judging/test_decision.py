@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.judging.decision import DecisionConfig, counting, decide_rows, reason_of
+from synth.judging.decision import UNDECIDED, DecisionConfig, counting, decide_rows, reason_of
 from synth.rubrics.criteria import Criterion, Rubric, decide
 from synth.rubrics.standing import RANKING
 
@@ -211,6 +211,29 @@ def test_a_score_that_is_too_low_names_what_takes_most_from_it() -> None:
     assert decide_rows(rows, pass_threshold=0.1, config=PLAIN).named is None
 
 
-def test_what_a_judge_leaves_undecided_rejects_nothing() -> None:
-    rows = [verdict("goal", "state", "code", 1.0), verdict("manners", "nl", "judge", None)]
-    assert decide_rows(rows, pass_threshold=0.7, config=PLAIN).accepted
+def test_what_a_judge_leaves_undecided_and_has_to_be_passed_is_not_accepted() -> None:
+    goal = verdict("goal", "state", "code", 1.0)
+    for rows in (
+        [goal, verdict("manners", "nl", "judge", None)],
+        [goal, *(verdict("told", "communicate", by, None) for by in ("code", "judge"))],
+    ):
+        decision = decide_rows(rows, pass_threshold=0.7, config=PLAIN)
+        assert (decision.accepted, decision.failed) == (False, None)
+        assert decision.named is rows[-1]
+        assert reason_of(decision) == UNDECIDED
+        spared = DecisionConfig(scored_only=(rows[-1]["kind"],))
+        assert decide_rows(rows, pass_threshold=0.7, config=spared).accepted
+        failed = [*rows, verdict("told_too", "communicate", "code", 0.0)]
+        decision = decide_rows(failed, pass_threshold=0.7, config=PLAIN)
+        assert reason_of(decision) == "failed_communicate"
+        assert decide_rows(rows, pass_threshold=0.7, config=PLAIN, judge_counts=False).accepted
+
+
+def test_what_nobody_was_asked_or_nobody_needs_may_stay_undecided() -> None:
+    goal = verdict("goal", "state", "code", 1.0)
+    for aside in (
+        verdict("told", "communicate", "code", None),  # no judge was asked
+        verdict("user_part", "nl", "judge", None),
+        verdict("brief", "nl", "judge", None, mandatory=False),
+    ):
+        assert decide_rows([goal, aside], pass_threshold=0.7, config=PLAIN).accepted

@@ -29,6 +29,7 @@ from tests.synth.clinic import (
 )
 from tests.synth.judging.answers import judgement
 from tests.synth.judging.curated import curate
+from tests.synth.judging.perturbation_work import asked_for
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
 NO_BENCH = catalogue().bench
@@ -124,13 +125,17 @@ def test_the_judge_is_asked_where_code_rejects_only_if_it_is_to_be(name: str, tm
         (tmp_path / folder).mkdir()
         result, *_ = graded(actions, tmp_path / folder, app, judge_failed=judge_failed)
         rejected = not failing <= {"closing"}
-        assert bool(app.requests) == (judge_failed or not rejected)
-        asked = {"tone"} | STANDING_IDS if app.requests else set()
-        if app.requests and by("code", result)[TRUTH]["passed"] is None:
+        is_judged = judge_failed or not rejected
+        forms = [asked_for(body) for body in app.requests]
+        assert forms == ["cause"] * rejected + ["judgement"] * is_judged
+        asked = {"tone"} | STANDING_IDS if is_judged else set()
+        if is_judged and by("code", result)[TRUTH]["passed"] is None:
             asked |= {TRUTH}
         assert set(by("judge", result)) == asked
     assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), judge_failed=True)
     assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), ask_cause=False)
+    assert grading_id_of(RoleConfig()) == grading_id_of(RoleConfig(), scored_only=())
+    assert grading_id_of(RoleConfig()) != grading_id_of(RoleConfig(), scored_only=("call",))
 
 
 def test_code_counts_where_code_can_check_and_the_judge_elsewhere(tmp_path: Path):

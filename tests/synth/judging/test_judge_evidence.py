@@ -77,14 +77,16 @@ FINE: Said = {
 }
 
 
-def answered(said: Said, cause: dict[str, str] = NO_CAUSE, evidence: str = "e") -> str:
+def answered(
+    said: Said, cause: dict[str, str] = NO_CAUSE, evidence: str = "e", reason: str = "e"
+) -> str:
     verdicts = [
         {"criterion_id": i, "evidence": evidence, "quote": quote, "passed": value}
         for i, (value, quote) in said.items()
         if isinstance(value, bool)
     ]
     statements = [
-        {"id": i, "evidence": "e", "quote": quote, "finding": value}
+        {"id": i, "evidence": reason, "quote": quote, "finding": value}
         for i, (value, quote) in said.items()
         if not isinstance(value, bool) and value not in ("no_claim", "met", LEFT_OUT)
     ]
@@ -95,8 +97,8 @@ def answered(said: Said, cause: dict[str, str] = NO_CAUSE, evidence: str = "e") 
 
 
 def judged(folder: Path, *answers: Said, **given: Any) -> tuple[Judgement, ScriptedApp]:
-    """What comes of these answers, the changes of each to what is fine. `given`: the cause, and the
-    evidence on every criterion."""
+    """What comes of these answers, the changes of each to what is fine. `given`: the cause, the
+    evidence on every criterion and the `reason` on every statement."""
     left = [answered(FINE | said, **given) for said in answers]
     app = ScriptedApp(lambda _: left.pop(0))
     return asyncio.run(asked_of(app, folder)), app
@@ -174,6 +176,37 @@ def test_only_a_statement_that_is_shown_needs_a_quote(finding: str, tmp_path: Pa
     assert opinion.passed == (finding == "follows")
 
 
+@pytest.mark.parametrize(
+    ("finding", "passed"), [("follows", False), ("not_shown", None), ("contradicted", None)]
+)
+def test_a_finding_without_a_word_is_asked_for_again_and_then_shows_nothing(
+    finding: str, passed: bool | None, tmp_path: Path
+) -> None:
+    bare: Said = {"s1": (finding, " ")}
+    judgement, app = judged(tmp_path / "never", bare, bare, reason="")
+    assert app.requests[1]["messages"][-1]["content"] == (
+        "For these you give neither a reason nor a quote: s1. Judge again, everything."
+    )
+    assert judgement.statements["s1"].passed is passed
+    assert not judgement.statements["s1"].supported
+    quoted: Said = {"s1": (finding, '"price": 20')}
+    judgement, _ = judged(tmp_path / "again", bare, quoted, reason="")
+    assert judgement.statements["s1"] == StatementOpinion(finding, "", '"price": 20', True)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("finding", ["not_shown", "contradicted"])
+def test_what_does_not_hold_shows_no_quote_that_stands_nowhere(
+    finding: str, tmp_path: Path
+) -> None:
+    bogus: Said = {"s1": (finding, "the price is 90")}
+    judgement, app = judged(tmp_path / "reason", bogus, bogus)
+    assert len(app.requests) == 2
+    assert judgement.statements["s1"] == StatementOpinion(finding, "e", "", False)  # pyright: ignore[reportArgumentType]
+    assert judgement.statements["s1"].passed is False
+    judgement, _ = judged(tmp_path / "none", bogus, bogus, reason="")
+    assert judgement.statements["s1"].passed is None
+
+
 @pytest.mark.parametrize("quote", ["", "  ", "...", "the boat is yours", "e", "sa\u00efls"])
 @pytest.mark.parametrize("name", ["a", "s1"])
 def test_a_quote_that_is_not_there_is_asked_for_again(
@@ -204,7 +237,7 @@ def test_an_unsupported_opinion_passes_nothing(tmp_path: Path) -> None:
     assert judgement.wanting == ["a", "b", "s1"]
     assert not any(judgement.criteria[i].passed for i in ("a", "b"))
     assert not judgement.statements["s1"].passed
-    assert judgement.criteria["a"] == Opinion(False, "e", "verified by the system", False)
+    assert judgement.criteria["a"] == Opinion(False, "e", "", False)
 
 
 @pytest.mark.parametrize("quote", ["it costs 20 EUR", "Done, it costs", '"content": "Done'])
@@ -240,7 +273,7 @@ def test_a_failure_decides_by_its_reason_or_not_at_all(tmp_path: Path) -> None:
     bogus: Said = {"manners": (False, "you fool"), "b": (False, "")}
     judgement, app = judged(tmp_path / "reason", bogus, bogus)
     assert len(app.requests) == 2
-    assert judgement.criteria["manners"] == Opinion(False, "e", "you fool", False)
+    assert judgement.criteria["manners"] == Opinion(False, "e", "", False)
     judgement, app = judged(tmp_path / "none", bogus, bogus, evidence=" ")
     assert len(app.requests) == 2
     assert [judgement.criteria[i].passed for i in ("manners", "b")] == [None, None]
@@ -258,6 +291,8 @@ def test_a_failure_decides_by_its_reason_or_not_at_all(tmp_path: Path) -> None:
         ("tools", '"price": 20', True),
         ("tools", "it costs 20 EUR", False),
         ("task", "Please rent me", True),
+        ("task", "Nobody sails after dark", True),
+        ("task", "it costs 20 EUR", False),
         ("none", "", False),
     ],
 )

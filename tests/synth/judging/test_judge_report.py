@@ -89,6 +89,18 @@ def test_the_trial_is_told_apart_from_the_judges_cost_and_other_gradings(dataset
     assert words.startswith("judge: unmeasured, not calibrated (0 labels), false accepts 0 of 1")
 
 
+def test_how_many_statements_pass_without_words_that_show_them_is_told(dataset: Dataset) -> None:
+    kept = dict(dataset.rows("verdicts")[0]) | {"criterion_id": "truth", "grading_id": "g"}
+    said = ["follows", "no_claim", "no_claim", "shown"]
+    details = [{"id": f"s{i}", "finding": finding} for i, finding in enumerate(said)]
+    by_code = kept | {"checked_by": "code", "details": [{"id": "s9", "finding": "open"}]}
+    judged = kept | {"checked_by": "judge", "details": details}
+    commit(dataset, "run-1", 1, verdicts=[judged, by_code, kept | {"checked_by": "panel:m"}])
+    report = judge_report(dataset, "g")
+    assert report.findings == {"follows": 1, "no_claim": 2, "shown": 1}
+    assert ", of 4 open statements 50% claim nothing and 25% follow" in report.words
+
+
 def test_a_trial_is_told_on_one_page() -> None:
     rows = [tried(i, "rude", passed=False, language="de", confirmed_by="code") for i in range(12)]
     rows += [tried(i, "hedge", passed=True, language="en") for i in range(2)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from records.tables.schemas import Row
-from synth.judging.decision import DecisionConfig, decide_rows
+from synth.judging.decision import DecisionConfig, decide_rows, reason_of
 from synth.judging.judge import Judgement, JudgeQuestions, Opinion, StatementOpinion
 from synth.judging.review import ReviewedEpisode, code_rows, criteria_left, judge_rows, review
 from synth.rubrics.built_in import Verdict
@@ -95,6 +95,20 @@ def test_one_statement_that_does_not_hold_makes_the_reply_untrue() -> None:
     hollow = opinions | {"s4": StatementOpinion("shown", "e", "not there", False)}
     truth = judge_rows(questions(OPEN, ALSO_OPEN), Judgement(own, hollow), version="v")[0]
     assert (truth["passed"], truth["supported"]) == (False, False)
+
+
+def test_a_statement_that_is_left_undecided_leaves_the_truth_so_unless_one_fails() -> None:
+    own = {"own": Opinion(True, "kind", "words", True)}
+    bare = StatementOpinion("contradicted", "", "", False)
+    for other, passed, quote in (
+        (StatementOpinion("no_claim", "", "", True), None, OPEN.text),
+        (StatementOpinion("not_shown", "nothing of it", "", True), False, ALSO_OPEN.text),
+    ):
+        judged = Judgement(own, {"s3": bare, "s4": other})
+        truth = judge_rows(questions(OPEN, ALSO_OPEN), judged, version="v")[0]
+        assert (truth["passed"], truth["quote"], truth["supported"]) == (passed, quote, False)
+        decision = decide_rows([truth], pass_threshold=0.0, config=DecisionConfig())
+        assert reason_of(decision) == ("undecided" if passed is None else "failed_truth")
 
 
 def test_of_no_statement_the_judge_gives_no_verdict_on_truth() -> None:

@@ -11,6 +11,7 @@ from records.tables.schemas import Row
 from synth.judging.curation import CurationCandidate, candidate_of
 from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.grading import Recorded
+from synth.judging.panel import AgentModels, is_self_judged
 from synth.judging.review import ReviewedEpisode, review
 from synth.rubrics.built_in import Verdict
 from synth.rubrics.criteria import Criterion, Rubric
@@ -152,6 +153,8 @@ def causes(of: str, quote: str) -> ScriptedApp:
     [
         ("user", OWN_WORDS, "user"),
         ("user", "Both are yours", "agent"),
+        ("task", "Both are yours", "agent"),
+        ("task", "You rent boats", "task"),
         ("task", "rent me the Heron", "task"),
         ("assistant", "Both are yours", "agent"),
     ],
@@ -173,12 +176,39 @@ def test_the_judge_is_asked_for_the_cause_alone_where_code_rejects(
         assert fate(rows, **unheard).attributed_to == "undetermined"
 
 
-def test_no_cause_is_asked_for_that_could_not_be_the_users(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["state", "call", "communicate", "policy"])
+@pytest.mark.parametrize("turns", [MESSAGES, MESSAGES[:3]])
+def test_a_cause_is_asked_for_whatever_the_user_or_the_task_can_make_fail(
+    kind: str, turns: list[Row], tmp_path: Path
+) -> None:
+    app = causes("task", "rent me the Heron")
+    rows = reviewed(tmp_path, app, goal=False, kind=kind, messages=turns, ask_for_cause=True)
+    assert [asked_for(body) for body in app.requests] == ["cause"]
+    assert fate(rows).attributed_to == "task"
+
+
+def test_no_cause_is_asked_for_that_could_only_be_the_agents(tmp_path: Path) -> None:
     app = causes("user", OWN_WORDS)
     reviewed(tmp_path, app, goal=False)
-    reviewed(tmp_path, app, goal=False, kind="communicate", ask_for_cause=True)
-    reviewed(tmp_path, app, goal=False, messages=MESSAGES[:3], ask_for_cause=True)
+    reviewed(tmp_path, app, goal=False, kind="format", ask_for_cause=True)
     assert app.requests == []
+
+
+def test_a_cause_by_the_agents_own_model_is_self_judged(tmp_path: Path) -> None:
+    rows = reviewed(tmp_path, causes("user", OWN_WORDS), goal=False, ask_for_cause=True)
+    judge = ROLES["judge"].models[0].name
+    assert is_self_judged(rows, ROLES["judge"], judge, AgentModels())
+    assert not is_self_judged(rows, ROLES["judge"], "another", AgentModels())
+    assert fate(rows, self_judged=True).self_judged
+    assert not fate(rows, self_judged=True, status="below_minimum").self_judged
+
+
+def test_what_is_only_scored_does_not_spare_the_judge(tmp_path: Path) -> None:
+    app = ScriptedApp(judgement)
+    aside = DecisionConfig(scored_only=("state",))
+    rows = reviewed(tmp_path, app, goal=False, ask_for_cause=True, decision=aside)
+    assert [asked_for(body) for body in app.requests] == ["judgement"]
+    assert "judge" in {row["checked_by"] for row in rows}
 
 
 def test_an_answer_that_cannot_be_used_leaves_it_undetermined(tmp_path: Path) -> None:
@@ -189,8 +219,14 @@ def test_an_answer_that_cannot_be_used_leaves_it_undetermined(tmp_path: Path) ->
     assert fate(rows).drop_reason == "failed_state"
 
 
-def test_with_the_whole_judgement_no_cause_is_asked_for_apart(tmp_path: Path) -> None:
-    app = ScriptedApp(judgement)
+def test_with_the_whole_judgement_the_cause_of_codes_rejection_is_asked_for_too(
+    tmp_path: Path,
+) -> None:
+    cause = {"evidence": "e", "quote": OWN_WORDS, "of": "user"}
+    app = ScriptedApp(
+        lambda body: json.dumps(cause) if asked_for(body) == "cause" else judgement(body)
+    )
     rows = reviewed(tmp_path, app, goal=False, judge_failed=True, ask_for_cause=True)
-    assert [asked_for(body) for body in app.requests] == ["judgement"]
-    assert fate(rows).attributed_to == "agent"
+    assert [asked_for(body) for body in app.requests] == ["cause", "judgement"]
+    assert fate(rows).attributed_to == "user"
+    assert fate(rows, status="below_minimum").attributed_to == "undetermined"
