@@ -90,10 +90,15 @@ class Domain:
         return made
 
     def with_tools(self, programs: Iterable[Program]) -> "Domain":
-        """The same environment with these tools, compiled for it, in place of its own."""
+        """The same environment with these tools, compiled for it, in place of its own. A rule stays
+        where its tool does: another tool of that name may have other parameters."""
         chosen = {program.spec.name: program for program in programs}
         file = self.file.model_copy(update={"tools": [p.spec for p in chosen.values()]})
-        rules = {name: rules for name, rules in self.rules.items() if name in chosen}
+        rules = {
+            name: rules
+            for name, rules in self.rules.items()
+            if name in chosen and chosen[name].spec == self.programs[name].spec
+        }
         return replace(self, file=file, programs=chosen, rules=rules)
 
     def without_durations(self) -> "Domain":
