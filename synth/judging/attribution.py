@@ -43,7 +43,7 @@ BROKEN = frozenset({"internal", "server_ended"})
 BY_STATE_OR_VALUES = frozenset({"state", "call", "test", "communicate"})
 """Kinds that a false answer of a tool can make fail."""
 
-BY_WISH = frozenset({"state", "call", "communicate", "policy"})
+BY_WHAT_IS_WANTED = frozenset({"state", "call", "communicate", "policy"})
 """Kinds that a user who misleads the agent, or a wish with two readings, can make fail."""
 
 _EXCUSABLE = frozenset({TRUTH, "answers", "denial", "rules", USER_PART.id})
@@ -71,7 +71,7 @@ def is_excusable(row: Row) -> bool:
 
 def may_be_anothers(failed: Iterable[Row]) -> bool:
     """Whether the user or the task may be why one of these verdicts rejects."""
-    return any(row["kind"] in BY_WISH for row in failed)
+    return any(row["kind"] in BY_WHAT_IS_WANTED for row in failed)
 
 
 async def ask_cause(
@@ -229,7 +229,7 @@ def _check_of(episode: RejectedEpisode, failed: Row) -> dict[str, object] | None
 def _is_untold(episode: RejectedEpisode) -> bool:
     """Whether somebody else may have caused what failed, and no judge told whether so, or one told
     that the user left its part."""
-    failed = [row for row in episode.failed if row["kind"] in BY_WISH]
+    failed = [row for row in episode.failed if row["kind"] in BY_WHAT_IS_WANTED]
     left_part = any(
         row["criterion_id"] == USER_PART.id and row["passed"] is False for row in episode.by_judge
     )
