@@ -44,6 +44,9 @@ class Hints(NamedTuple):
 PlacedNode = tuple[int, str, Node]
 """(statement index, where in the statement, tree)."""
 
+_LOOKED_THROUGH = frozenset({"coalesce", "date", "lower", "upper", "title", "trim"})
+"""Functions whose first argument is what is compared: `lower(row.name) == lower(args.name)`."""
+
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -168,7 +171,8 @@ def _pairings(node: Binary, paths: Mapping[str, Path], scope: Mapping[str, str])
 
 
 def path_of(node: Node, paths: Mapping[str, Path]) -> Path:
-    """The parameter that the expression stands for, empty if none; looks through coalesce."""
+    """The parameter that the expression stands for, empty if none; looks through coalesce and what
+    leaves the letters of a text."""
     match node:
         case Name(name=name):
             return paths.get(name, ())
@@ -176,7 +180,7 @@ def path_of(node: Node, paths: Mapping[str, Path]) -> Path:
             return (*paths[name], field)
         case Access(base=Access() as base, field=field) if inner := path_of(base, paths):
             return (*inner, field)
-        case Call(function="coalesce" | "date", arguments=(first, *_)):
+        case Call(function=function, arguments=(first, *_)) if function in _LOOKED_THROUGH:
             return path_of(first, paths)
         case ListOf(items=(only,)):
             return path_of(only, paths)
@@ -184,12 +188,13 @@ def path_of(node: Node, paths: Mapping[str, Path]) -> Path:
 
 
 def _field(node: Node, scope: Mapping[str, str]) -> tuple[str, str] | None:
-    """(entity, field) that the expression reads; looks through date()."""
+    """(entity, field) that the expression reads; looks through date(), and through lower() and the
+    like."""
     match node:
         case Access(base=Name(name=name), field=field) if name in scope:
             return scope[name], field
         case Access(base=Call(function="lookup", arguments=(Literal(value=str(entity)), _))):
             return entity, node.field
-        case Call(function="date", arguments=(inner,)):
+        case Call(function=function, arguments=(inner,)) if function in _LOOKED_THROUGH:
             return _field(inner, scope)
     return None

@@ -1,7 +1,9 @@
 """Fields that a lifecycle maintains, changed past it: read off what a successful call changed.
 
 A lifecycle maintains the status of its rows, the stamps of its moves, and the fields of other rows
-that the effects of its moves set. A call may change them by making a move, and in no other way.
+that the effects of its moves set. A call may change them by making a move, and in no other way. But
+a field that the file gives a `verb` is changed by hand too, such as a stock that is recounted, and
+a row's own move sets its own stamp.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,9 +57,22 @@ class LifecycleGuard:
             made = any(self._moves(d, m, key, before, after) for d in diff for m in concerned)
             if made:
                 found[field] = ""
-            elif concerned and field != self.domain.entities[entity].lifecycle_field:
+            elif concerned and not self._is_the_rows_own(field, change):
                 found[field] = _past(entity, field, concerned)
         return found
+
+    def _is_the_rows_own(self, field: str, change: RowChange) -> bool:
+        """Whether the field is the row's status, one with a verb, or the stamp of its move."""
+        spec = self.domain.entities[change["entity"]]
+        if field == spec.lifecycle_field or spec.fields[field].verb is not None:
+            return True
+        lifecycle, before, after = spec.lifecycle, change["before"], change["after"]
+        return lifecycle is not None and any(
+            move.stamp == field
+            and before[lifecycle.field] in move.from_
+            and after.get(lifecycle.field) == move.to
+            for move in lifecycle.moves
+        )
 
     def _moves(
         self, change: RowChange, by: Maintained, key: str, before: State, after: State
