@@ -67,10 +67,12 @@ class LifecycleGuard:
         if field == spec.lifecycle_field or spec.fields[field].verb is not None:
             return True
         lifecycle, before, after = spec.lifecycle, change["before"], change["after"]
-        return lifecycle is not None and any(
+        if lifecycle is None or lifecycle.field not in after:  # which hold what is changed alone
+            return False
+        return any(
             move.stamp == field
             and before[lifecycle.field] in move.from_
-            and after.get(lifecycle.field) == move.to
+            and after[lifecycle.field] == move.to
             for move in lifecycle.moves
         )
 
