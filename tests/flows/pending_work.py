@@ -11,7 +11,8 @@ from synth.pipeline import stages
 from synth.tasks.agents.agents import AgentPlan, make_agent
 from tests.flows.pipeline_work import SMALL, run_pipeline
 
-CONFIG = SMALL.model_copy(update={"num_tasks": 6, "max_failed": 1.0})
+CONFIG = SMALL.model_copy(update={"seed": 0, "num_tasks": 6, "max_failed": 1.0})
+"""With an agent of each domain."""
 
 
 def down_file(folder: Path) -> Path:
