@@ -12,6 +12,7 @@ from tests.flows.prefect_api import flow_runs
 SETTINGS = (
     *("--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]", "--set", "code=[]"),
     *("--set", f"num_tasks={SMALL.num_tasks}", "--set", "shard_size=1"),
+    *("--set", f"seed={SMALL.seed}"),
 )
 
 TEXTS = ("rephrasings", "selection")

@@ -23,6 +23,7 @@ domains = ["clinic_desk", "web_shop"]
 servers = []
 code = []
 num_tasks = {SMALL.num_tasks}
+seed = {SMALL.seed}
 """
 
 
