@@ -12,7 +12,7 @@ from records.store.dataset import Dataset
 from synth.catalogue.proposals.examining import packed
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.policy import RulesJob, examine_rules
-from synth.catalogue.writing.shapes import planned
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.writing.stage import plans_of
 from tests.synth.catalogue.evolution.boats import BOATS
 from tool_specs.domains.domain import load_domain
