@@ -1,11 +1,11 @@
-"""Policy rules that a generator writes: asked for, tried on calls of their tools, mended once."""
+"""Policy rules that a generator writes: asked for, tried on calls of their tools, mended."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError, ItemError
-from synth.catalogue.evolution.asking import shown
+from synth.catalogue.evolution.asking import repair_step, shown
 from synth.catalogue.proposals.examining import packed
 from synth.catalogue.proposals.wire import WireError, wire_of
 from synth.engine.executor import ShardExecutor
@@ -97,7 +97,13 @@ def examine_rules(job: RulesJob) -> list[RuleFinding]:
 
 
 async def write_rules(
-    llm: LLM, executor: ShardExecutor, item: str, domain: Domain, count: int
+    llm: LLM,
+    executor: ShardExecutor,
+    item: str,
+    domain: Domain,
+    *,
+    count: int,
+    repair_rounds: int,
 ) -> list[RuleFinding]:
     """What became of each rule that was written, mended ones as they are in the end. Empty where
     the generator gives no answer of use."""
@@ -110,24 +116,27 @@ async def write_rules(
         wanted={"count": count},
     )
     try:
-        first = await _rules(llm, item, "policy", prompt.messages)
+        rules = await _rules(llm, item, "policy", prompt.messages)
     except ItemError:
         return []
-    job = RulesJob(packed(domain), tuple(first), ())
-    findings = await executor.compute(examine_rules, job)
-    faulty = [finding for finding in findings if finding.problems]
-    if not faulty:
-        return findings
-    problems = [{"rule": f.rule, "problems": list(f.problems)} for f in faulty]
-    [message] = render(REPAIR, problems=problems).messages
-    said = {"role": "assistant", "content": json.dumps({"rules": first}, ensure_ascii=False)}
-    try:
-        mended = await _rules(llm, item, "policy_repair", [*prompt.messages, said, message])
-    except ItemError:
-        return findings
-    good = [finding for finding in findings if not finding.problems]
-    again = RulesJob(job.domain, tuple(mended), tuple(f.rule["id"] for f in good))
-    return [*good, *_paired(faulty, await executor.compute(examine_rules, again))]
+    packed_domain = packed(domain)
+    findings = await executor.compute(examine_rules, RulesJob(packed_domain, tuple(rules), ()))
+    for number in range(1, repair_rounds + 1):
+        faulty = [finding for finding in findings if finding.problems]
+        if not faulty:
+            break
+        problems = [{"rule": f.rule, "problems": list(f.problems)} for f in faulty]
+        [message] = render(REPAIR, problems=problems).messages
+        said = json.dumps({"rules": [f.rule for f in findings]}, ensure_ascii=False)
+        talk = [*prompt.messages, {"role": "assistant", "content": said}, message]
+        try:
+            mended = await _rules(llm, item, f"policy_{repair_step(number)}", talk)
+        except ItemError:
+            break
+        good = [finding for finding in findings if not finding.problems]
+        again = RulesJob(packed_domain, tuple(mended), tuple(f.rule["id"] for f in good))
+        findings = [*good, *_paired(faulty, await executor.compute(examine_rules, again))]
+    return findings
 
 
 def _paired(faulty: Sequence[RuleFinding], again: Sequence[RuleFinding]) -> list[RuleFinding]:
@@ -139,7 +148,8 @@ def _paired(faulty: Sequence[RuleFinding], again: Sequence[RuleFinding]) -> list
     found = []
     for finding in again:
         old = before.get(finding.rule["id"]) or next(left, None)
-        found.append(finding._replace(first_problems=old.problems if old else ()))
+        first = (old.first_problems or old.problems) if old else ()
+        found.append(finding._replace(first_problems=first))
     return [*found, *left]
 
 

@@ -19,10 +19,11 @@ from synth.catalogue.evolution.batch import (
     prompt_version,
 )
 from synth.catalogue.evolution.cells import cell_of
-from synth.catalogue.evolution.rows import rows_of
+from synth.catalogue.evolution.rows import ToolOutcome, rows_of
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.evolution.stage import Making
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
+from synth.catalogue.proposals.examining import clashing, packed, refused_for_clash
 from synth.catalogue.proposals.wire import wire_of
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.policy import PROMPT, REPAIR, RuleFinding, write_rules
@@ -35,7 +36,7 @@ from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.loading import file_bytes
 from tool_specs.language.domain_file import ToolSpec
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same answers would give other rows."""
 
 DEVICES = frozenset(
@@ -109,14 +110,17 @@ class WriteStage:
                 executor,
                 per_skeleton=config.per_skeleton,
                 described_together=config.judged_together,
+                repair_rounds=config.repair_rounds,
             )
-            outcomes = await making.outcomes()
+            outcomes = await self._without_clashes(domain, await making.outcomes())
             made = rows_of(batch, outcomes, config)
-            domain = _with(domain, tools=[o.finding.spec for o in outcomes if o.finding.spec])
+            domain = _with_kept(domain, outcomes)
         rules: list[RuleFinding] = []
         if plan.policy and domain.tools:
             rules = await write_rules(
-                shard.llm, executor, item.item_id, domain, config.policy_rules
+                *(shard.llm, executor, item.item_id, domain),
+                count=config.policy_rules,
+                repair_rounds=config.repair_rounds,
             )
             domain = _with(domain, rules=[f.rule for f in rules if not f.problems])
         tables = _tables(plan, domain, made, self._rule_rows(plan, domain, rules, made))
@@ -125,6 +129,23 @@ class WriteStage:
         tables["tools"] = [r for r in tables["tools"] if r["tool_id"] not in known["tools"]]
         written = bool(made["tools"]) or domain is not plan.domain
         return ItemResult(tables, KEPT if written else dropped("nothing_kept").status)
+
+    async def _without_clashes(
+        self, domain: Domain, outcomes: list[ToolOutcome]
+    ) -> list[ToolOutcome]:
+        """Accepted tools left out that break down, or break a rule, once all tools of the finished
+        domain are called in turn, as `synth domain check` does."""
+        while True:
+            found = await self.run.executor.compute(clashing, packed(_with_kept(domain, outcomes)))
+            faulty = {o.finding.spec.name for o in outcomes if o.finding.spec} & found.keys()
+            if not faulty:
+                return outcomes
+            outcomes = [
+                o._replace(finding=refused_for_clash(o.finding, found[spec.name]))
+                if (spec := o.finding.spec) and spec.name in faulty
+                else o
+                for o in outcomes
+            ]
 
     def _rule_rows(
         self,
@@ -183,6 +204,10 @@ def _batch(plan: WritingPlan, config: WriteConfig) -> EvolutionBatch:
         for n, part in enumerate(parts)
     ]
     return EvolutionBatch(plan.item_id, domain, domain_id(domain), 0, known, groups)
+
+
+def _with_kept(domain: Domain, outcomes: Sequence[ToolOutcome]) -> Domain:
+    return _with(domain, tools=[o.finding.spec for o in outcomes if o.finding.spec])
 
 
 def _with(
