@@ -172,14 +172,15 @@ class State:
     hash; `rollback` undoes them.
     """
 
-    __slots__ = ("_before", "_start", "now", "tables", "total")
+    __slots__ = ("_before", "now", "start", "tables", "total")
 
     def __init__(self, tables: dict[str, Table], total: int, start: str, now: str) -> None:
         self.tables = tables
         self.total = total
         self.now = now
         """What now() returns."""
-        self._start = start
+        self.start = start
+        """What it returned in the seed."""
         self._before: dict[tuple[str, str], EntityRow | None] = {}
 
     @classmethod
@@ -193,7 +194,7 @@ class State:
     @property
     def hash(self) -> str:
         """Over all rows, and over the clock once it has moved."""
-        if self.now == self._start:
+        if self.now == self.start:
             return f"{self.total:032x}"
         clock = row_digest("\x1fclock", {"now": self.now})
         return f"{(self.total + clock) % _MODULUS:032x}"
@@ -245,7 +246,7 @@ class State:
     def snapshot(self) -> "State":
         """A state of its own, at the cost of the number of entities."""
         tables = {name: table.snapshot() for name, table in self.tables.items()}
-        return State(tables, self.total, self._start, self.now)
+        return State(tables, self.total, self.start, self.now)
 
 
 def _change(entity: str, key: str, before: EntityRow | None, after: EntityRow | None) -> RowChange:

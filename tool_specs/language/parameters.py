@@ -18,7 +18,9 @@ from tool_specs.language.expressions import (
     Literal,
     Name,
     Node,
+    Unary,
     children_of,
+    terms,
 )
 from tool_specs.language.statements import Create, ForEach, Let, Link, Read, Statement, Update
 
@@ -39,6 +41,8 @@ class Hints(NamedTuple):
     fields: tuple[Hint, ...]
     cursors: frozenset[str]
     """Parameters that hold the cursor of an earlier page: nothing to draw."""
+    unused: frozenset[Path]
+    """Parameters whose value no row may have yet, by a precondition: names to be given."""
 
 
 PlacedNode = tuple[int, str, Node]
@@ -62,6 +66,8 @@ def hints_of(
     """
     found: list[Hint] = []
     cursors: set[str] = set()
+    unused: set[Path] = set()
+    absent = _absent(nodes)
     for statement, where, tree, paths in _with_paths(statements, nodes):
         if where == "where" and isinstance(statement, Read):
             scope = {**entities, statement.entity: statement.entity}
@@ -73,10 +79,35 @@ def hints_of(
             found.append(Hint(path, statement.entity, keys[statement.entity], "=="))
         if (stored := _stored(statement, where, entities)) and (path := path_of(tree, paths)):
             found.append(Hint(path, *stored, "set"))
-        for node, known in _with_elements(tree, paths):
-            if isinstance(node, Binary):
-                found += _pairings(node, known, scope)
-    return Hints(tuple(dict.fromkeys(found)), frozenset(cursors))
+        pairings = [
+            hint
+            for node, known in _with_elements(tree, paths)
+            if isinstance(node, Binary)
+            for hint in _pairings(node, known, scope)
+        ]
+        found += pairings
+        if where == "where" and isinstance(statement, Read) and statement.bind in absent:
+            unused.update(hint.path for hint in pairings if hint.relation == "==")
+    return Hints(tuple(dict.fromkeys(found)), frozenset(cursors), frozenset(unused))
+
+
+def _absent(nodes: Sequence[PlacedNode]) -> set[str]:
+    """Names of reads of which a precondition requires that they find nothing."""
+    found: set[str] = set()
+    for _, where, tree in nodes:
+        for term in terms(tree) if where == "that" else ():
+            match term:
+                case Unary(
+                    operator="not", operand=Call(function="exists", arguments=(Name(name),))
+                ):
+                    found.add(name)
+                case Binary(
+                    operator="==",
+                    left=Call(function="count", arguments=(Name(name),)),
+                    right=Literal(value=0),
+                ):
+                    found.add(name)
+    return found
 
 
 def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:

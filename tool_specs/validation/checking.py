@@ -3,26 +3,19 @@ and its jobs."""
 
 from dataclasses import dataclass
 
-from records.seeds import rng_of
 from tool_specs.domains.domain import Domain
-from tool_specs.validation.fuzzing import Fuzzer, ToolReport
+from tool_specs.validation.fuzzing import ToolReport
 from tool_specs.validation.job_trials import job_trial
-from tool_specs.validation.validate import conclude
-
-MAX_CALLS = 20_000
-"""Calls of one validation. A domain that needs more has an error that hardly ever happens."""
-
-MORE_CALLS = 3_000
-"""Calls of one tool that look for what a mutant does differently."""
+from tool_specs.validation.rules import RuleTrial, rule_trials
+from tool_specs.validation.validate import clashes, validated
 
 
 @dataclass
 class DomainReport:
     domain: str
-    calls: int
     tools: dict[str, ToolReport]
-    rules: dict[str, bool]
-    """Policy rules that code checks: whether a call that would have succeeded violated them."""
+    rules: dict[str, RuleTrial]
+    """Policy rules that code checks, by id."""
     jobs: dict[str, tuple[str, ...]]
     """What is wrong with each job."""
 
@@ -31,19 +24,20 @@ class DomainReport:
         """What a person must fix, empty for a valid domain."""
         found = [f"tools[{t.name}]: {d.words}" for t in self.tools.values() for d in t.defects]
         found += [
-            f"policy[{rule}].forbids: no successful call breached it in {self.calls} calls"
-            for rule, violated in self.rules.items()
-            if not violated
+            f"policy[{rule}]: {trial.problem}"
+            for rule, trial in self.rules.items()
+            if not trial.broken  # a rule that a person writes may close a tool altogether
         ]
         found += [f"jobs[{job}].{words}" for job, all_ in self.jobs.items() for words in all_]
         return found
 
 
-def check_domain(domain: Domain, *, seed: int = 0, max_calls: int = MAX_CALLS) -> DomainReport:
-    """Fuzz until everything has been seen, or `max_calls` are spent. Deterministic by seed."""
-    fuzzer = Fuzzer(domain, rng_of(domain.name, "check_domain", seed), list(domain.programs))
-    fuzzer.run(max_calls)
-    for report in fuzzer.tools.values():
-        conclude(fuzzer, report, MORE_CALLS)
+def check_domain(domain: Domain, *, seed: int = 0) -> DomainReport:
+    """The calls, seeds and states by which `synth domain write` accepts a tool or a rule.
+    Deterministic by seed."""
+    tools = {name: validated(domain, p, seed=seed) for name, p in domain.programs.items()}
+    for name, defects in clashes(domain, list(tools), seed=seed).items():
+        for defect in defects:
+            tools[name].defect(*defect)
     jobs = {job.spec.name: job_trial(domain, job.spec.name).problems for job in domain.jobs}
-    return DomainReport(domain.name, fuzzer.calls, fuzzer.tools, fuzzer.rules, jobs)
+    return DomainReport(domain.name, tools, rule_trials(domain, seed=seed), jobs)

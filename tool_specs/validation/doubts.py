@@ -20,7 +20,9 @@ from tool_specs.language.expressions import (
 )
 from tool_specs.language.statements import Create, ForEach, Let, Read, Return, Update
 from tool_specs.validation.fuzzing import Defect
-from tool_specs.validation.mutation.mutants import expressions_of
+from tool_specs.validation.mutation.equivalences import needless_guards
+from tool_specs.validation.mutation.mutants import expressions_of, row_entities
+from tool_specs.validation.mutation.vocabulary import Vocabulary
 
 _TOTALS = frozenset({"sum", "average", "count"})
 
@@ -86,9 +88,9 @@ def _misnamed_results(spec: ToolSpec, file: DomainFile) -> Iterator[Defect]:
                         yield Defect("misnamed_result", words)
 
 
-def doubts_of(spec: ToolSpec) -> list[str]:
+def doubts_of(spec: ToolSpec, file: DomainFile) -> list[str]:
     """Sentences about what is often a fault and sometimes meant."""
-    return list(_cut_totals(spec))
+    return [*_cut_totals(spec), *_needless_guards(spec, file)]
 
 
 def _results(statement: Return) -> Iterator[tuple[tuple[str, ...], Node]]:
@@ -110,6 +112,20 @@ def _cut_totals(spec: ToolSpec) -> Iterator[str]:
                             f"the result {'.'.join(path)} is a {node.function} of {name} alone, "
                             "which a limit cuts short"
                         )
+
+
+def _needless_guards(spec: ToolSpec, file: DomainFile) -> Iterator[str]:
+    known = Vocabulary.of(spec, file, row_entities(spec))
+    for index, statement in enumerate(spec.semantics):
+        for path, text in expressions_of(statement):
+            for node in walk(parse(text)):
+                for name, place in needless_guards(node, known):
+                    value = getattr(node, name)
+                    part = value if place is None else value[place]
+                    yield (
+                        f"needless guard: semantics[{index}].{'.'.join(path)} guards by "
+                        f"{show(part)!r} against what the domain does not let occur"
+                    )
 
 
 def _meant(name: str, held: str, fields: list[str]) -> str | None:

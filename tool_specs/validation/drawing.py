@@ -24,6 +24,9 @@ _ATTEMPTS = 20
 _ROWS_LOOKED_AT = 500
 """First rows of an entity, which are drawn from: drawing stays cheap in a large environment."""
 
+_FRESH = 0.7
+"""Share of new texts for a parameter whose value no row may have yet."""
+
 _WORDS = ("blue", "spare", "north", "early", "second", "urgent", "quiet", "large")
 
 
@@ -77,6 +80,7 @@ class _Drawing:
         self.now = datetime.fromisoformat(environment.state.now)
         program = environment.domain.programs[tool]
         self.hints, self.cursors = program.hints.fields, program.hints.cursors
+        self.unused = program.hints.unused
 
     def members(self, params: dict[str, ParamSpec], path: Path) -> dict[str, Any] | None:
         values: dict[str, Any] = {}
@@ -108,7 +112,7 @@ class _Drawing:
                 return self.array(spec, path)
             case "object":
                 return self.members(spec.properties or {}, path)
-        return self.key(spec.ref) if spec.ref is not None else self.text(spec, hints)
+        return self.key(spec.ref) if spec.ref is not None else self.text(spec, hints, path)
 
     def key(self, entity: str) -> str | None:
         rows = self.rows(entity)
@@ -164,10 +168,14 @@ class _Drawing:
         hour, minute = self.rng.randint(9, 17), self.rng.choice((0, 30))
         return day.replace(hour=hour, minute=minute, second=0).isoformat()
 
-    def text(self, spec: ParamSpec, hints: Sequence[Hint]) -> str:
+    def text(self, spec: ParamSpec, hints: Sequence[Hint], path: Path) -> str:
         found = [value for value in self.existing(hints) if isinstance(value, str) and value]
         examples = examples_in(spec.description or "")
-        if examples.quoted:
+        fresh = path in self.unused and self.rng.random() < _FRESH
+        if fresh:
+            taken = set(found)
+            examples = examples._replace(texts=[t for t in examples.texts if t not in taken])
+        if examples.quoted or fresh:
             found = []  # whole texts as examples: new text is asked for, not some other row's
         least, most = int(spec.min or 1), int(200 if spec.max is None else spec.max)
         if found:

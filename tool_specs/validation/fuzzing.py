@@ -5,7 +5,6 @@ outcome is new are kept as cases, with the environment before them, so that they
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.invariants import broken_in
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.schemas import Validator
@@ -91,32 +90,24 @@ class ToolReport:
 class Fuzzer:
     """Over all tools of a domain; `targets` are those that have to show everything they declare."""
 
-    def __init__(
-        self, domain: Domain, rng: Random, targets: Collection[str], *, patience: float = math.inf
-    ) -> None:
-        """`patience`: calls of one tool after which fuzzing no longer waits for what it owes."""
-        self.domain, self.rng, self.calls, self.patience = domain, rng, 0, patience
-        self.names = list(domain.programs)
+    def __init__(self, domain: Domain, rng: Random, targets: Collection[str]) -> None:
+        self.domain, self.rng, self.calls = domain, rng, 0
+        self.names = sorted(domain.programs)
         self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
         self.guard = LifecycleGuard(domain)
-        self.rules = {r.spec.id: False for n in targets for r in domain.rules.get(n, ())}
-        """Policy rules that code checks: whether a call that succeeded violated them."""
 
     def run(self, max_calls: int) -> None:
-        """Until everything has been seen or given up, or `max_calls` are spent."""
+        """Until everything has been seen, or `max_calls` are spent."""
         while self.calls < max_calls and any(map(self.open_ends, self.tools)):
             self.episode(min(EPISODE, max_calls - self.calls))
 
     def open_ends(self, name: str) -> bool:
-        """Whether the tool has something left to show, and calls left to show it in."""
+        """Whether the tool has something left to show."""
         report, program = self.tools[name], self.domain.programs[name]
-        if report.calls >= self.patience:
-            return False
         declared = {index for index, _ in program.errors}
-        unbroken = any(not self.rules[r.spec.id] for r in self.domain.rules.get(name, ()))
         shown = len(report.answers) > 1 if report.read_only else report.writes > 0
-        return not shown or not declared <= report.reached.keys() or unbroken
+        return not shown or not declared <= report.reached.keys()
 
     def episode(self, num_calls: int) -> None:
         """Half of the calls go to tools with something left to show; the others move the
@@ -130,13 +121,11 @@ class Fuzzer:
             if arguments is None:
                 continue
             before = environment.snapshot()
-            violated = policy_violations(environment, name, arguments)
             result = environment.call(name, arguments)
             if name in self.tools:
-                sound = self.note(name, FuzzCase(before, arguments, result), environment)
-                if not result.is_error:
-                    self.rules.update(dict.fromkeys(violated, True))
-                if not sound:  # or others would be blamed for what this tool broke
+                case = FuzzCase(before, arguments, result)
+                if not self.note(name, case, environment):
+                    # or others would be blamed for what this tool broke
                     environment = DomainEnvironment.of(self.domain)
 
     def further(self, name: str, num_calls: int) -> Iterator[FuzzCase]:
@@ -182,7 +171,9 @@ class Fuzzer:
             shown = json.dumps(case.arguments)
             place = path.removeprefix("seed.")
             report.defect("breaks_rule", f"{place} {words}, after a call with {shown}")
-        for words in self.guard.bypassed(result.diff, case.environment.state, after.state):
+        for words in self.guard.bypassed(
+            case.environment, after.state, name, case.arguments, result
+        ):
             report.defect("lifecycle_bypassed", words)
         return not broken
 

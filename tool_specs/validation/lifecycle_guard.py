@@ -1,16 +1,18 @@
 """Fields that a lifecycle maintains, changed past it: read off what a successful call changed.
 
 A lifecycle maintains the status of its rows, the stamps of its moves, and the fields of other rows
-that the effects of its moves set. A call may change them by making a move, and in no other way. But
-a field that the file gives a `verb` is changed by hand too, such as a stock that is recounted, and
-a row's own move sets its own stamp.
+that the effects of its moves set. A call may change them by making a move, or several one after the
+other, and in no other way. But a field that the file gives a `verb` is changed by hand too, such as
+a stock that is recounted, and a row's own move sets its own stamp.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
-from tool_specs.execution.state import RowChange, State
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.language.domain_file import EntitySpec
 from tool_specs.language.expressions import Literal, parse
 from tool_specs.language.lifecycles import Lifecycle, Move
@@ -28,6 +30,32 @@ class Maintained(NamedTuple):
     """All that the effects set, where they set constants; None where they compute."""
 
 
+Steps = Mapping[tuple[str, str], Sequence[EntityRow]]
+"""(entity, key) -> what a call made of the row, one after the other."""
+
+
+class _StepState(State):
+    """A state that notes what is made of each row."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state.tables, state.total, state.start, state.now)
+        self.made: dict[tuple[str, str], list[EntityRow]] = {}
+
+    def put(self, entity: str, key: str, row: EntityRow | None) -> None:
+        if row is not None:
+            self.made.setdefault((entity, key), []).append(row)
+        super().put(entity, key, row)
+
+
+def steps_of(environment: DomainEnvironment, tool: str, arguments: Any) -> Steps:
+    """What the call makes of rows; the environment is as it was."""
+    state = _StepState(environment.state.snapshot())
+    DomainEnvironment(environment.domain, state).call(tool, arguments)
+    return state.made
+
+
 class LifecycleGuard:
     """Of one domain."""
 
@@ -35,13 +63,25 @@ class LifecycleGuard:
         self.domain = domain
         self.maintained = _maintained(domain)
 
-    def bypassed(self, diff: Sequence[RowChange], before: State, after: State) -> Iterator[str]:
+    def bypassed(
+        self, before: DomainEnvironment, after: State, tool: str, arguments: Any, result: CallResult
+    ) -> list[str]:
         """Sentences, one for each field that the call changed past its lifecycle."""
+        found = list(self.told(result.diff, before.state, after, {}))
+        if not found:
+            return []
+        steps = steps_of(before, tool, arguments)  # seldom needed: several moves may be one change
+        return list(self.told(result.diff, before.state, after, steps))
+
+    def told(
+        self, diff: Sequence[RowChange], before: State, after: State, steps: Steps
+    ) -> Iterator[str]:
         for change in diff:
             spec = self.domain.entities[change["entity"]]
             moved = self._moved_by_others(change, diff, before, after)
             if spec.lifecycle is not None and spec.lifecycle.field not in moved:
-                yield from _own(change, spec, spec.lifecycle)
+                own = steps.get((change["entity"], change["id"]), ())
+                yield from _own(change, spec, spec.lifecycle, own)
             yield from (words for words in moved.values() if words)
 
     def _moved_by_others(
@@ -100,12 +140,16 @@ def _past(entity: str, field: str, owners: Sequence[Maintained]) -> str:
     )
 
 
-def _own(change: RowChange, spec: EntitySpec, lifecycle: Lifecycle) -> Iterator[str]:
+def _own(
+    change: RowChange, spec: EntitySpec, lifecycle: Lifecycle, steps: Sequence[EntityRow]
+) -> Iterator[str]:
     """The status and stamps of a row that has a lifecycle."""
     entity, field = change["entity"], lifecycle.field
     first = spec.fields[field].values[0]
+    statuses = [row[field] for row in steps]
     if change["op"] == "create":
-        if (status := change["after"][field]) != first:
+        status = change["after"][field]
+        if status != first and not (statuses[:1] == [first] and _are_moves(statuses, lifecycle)):
             yield (
                 f"creates a {entity} with {field} {status!r}; the lifecycle of {entity} begins "
                 f"with {first!r}, and later ones are reached by its moves"
@@ -115,8 +159,8 @@ def _own(change: RowChange, spec: EntitySpec, lifecycle: Lifecycle) -> Iterator[
         return
     before, after = change["before"], change["after"]
     if field in after:
-        known = [m for m in lifecycle.moves if before[field] in m.from_ and after[field] == m.to]
-        if not known:
+        way = [before[field], *(statuses or [after[field]])]
+        if not _are_moves(way, lifecycle):
             yield _no_move(entity, field, before[field], after[field], lifecycle.moves)
         return
     stamps = {m.stamp: m.name for m in lifecycle.moves if m.stamp is not None}
@@ -126,6 +170,14 @@ def _own(change: RowChange, spec: EntitySpec, lifecycle: Lifecycle) -> Iterator[
             f"sets {entity}.{stamp} past the lifecycle of {entity}: it is the stamp of the move "
             f"{stamps[stamp]}; set it together with that move, or leave it alone"
         )
+
+
+def _are_moves(way: Sequence[Any], lifecycle: Lifecycle) -> bool:
+    """Whether each status is the one before it, or reached from it by a move."""
+    return all(
+        old == new or any(old in m.from_ and new == m.to for m in lifecycle.moves)
+        for old, new in pairwise(way)
+    )
 
 
 def _no_move(entity: str, field: str, old: str, new: str, moves: Sequence[Move]) -> str:

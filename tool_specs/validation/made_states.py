@@ -70,7 +70,8 @@ class StateMaker:
         self.checks: dict[tuple[str, str], Check] = {}
         nodes = [node for _, _, tree in program.nodes for node in walk(tree)]
         constants = [n.value for n in nodes if isinstance(n, Literal) and n.value is not None]
-        self.values = NearValues(domain, constants, rng)
+        functions = frozenset(node.function for node in nodes if isinstance(node, Call))
+        self.values = NearValues(domain, constants, functions, rng)
         self.copies = [*range(1, _COPIES), *([PAGE + 1] if _asks_for_pages(constants) else [])]
         self.mentioned = frozenset(n.field for n in nodes if isinstance(n, Access))
         self.searched = _searched(program, nodes, domain)
@@ -121,8 +122,7 @@ class StateMaker:
         for row in base.environment.rows(entity)[:_FIRST_ROWS]:
             environment = base.environment.snapshot()
             made = self._copy(entity, row, environment.state, num_copies)
-            touched = [(entity, key) for key in made]
-            case = self._called(environment, base.arguments, touched) if made else None
+            case = self._called(environment, base.arguments, [(entity, key) for key in made])
             if case is not None:
                 yield case
 
@@ -135,16 +135,52 @@ class StateMaker:
         for row in rows[:_FIRST_ROWS]:
             others = [value for value in values if value != row[field]][:2]
             for value in [*others, *neighbours_of(row[field])]:
+                yield from self.with_row(base, entity, {**row, field: value})
+
+    def with_row(self, base: FuzzCase, entity: str, row: EntityRow) -> Iterator[FuzzCase]:
+        """The case with one more row, whatever its key is; none where that is not allowed."""
+        environment = base.environment.snapshot()
+        [key] = self._copy(entity, row, environment.state, 1)
+        case = self._called(environment, base.arguments, [(entity, key)])
+        if case is not None:
+            yield case
+
+    def lonely(self, base: FuzzCase) -> Iterator[FuzzCase]:
+        """For each id among the arguments, the case with that of a row just like it, to which
+        nothing else refers."""
+        for name, spec in self.program.spec.params.items():
+            key = base.arguments.get(name)
+            row = base.environment.state.get(spec.ref, key) if spec.ref and key else None
+            if spec.ref is not None and row is not None:
                 environment = base.environment.snapshot()
-                twin = {**row, field: value}
-                made = self._copy(entity, twin, environment.state, 1)
-                touched = [(entity, key) for key in made]
-                case = self._called(environment, base.arguments, touched) if made else None
-                if case is not None:
+                [own] = self._copy(spec.ref, row, environment.state, 1)
+                arguments = {**base.arguments, name: own}
+                if (case := self._called(environment, arguments, [(spec.ref, own)])) is not None:
+                    yield case
+
+    def longer_lists(self, base: FuzzCase) -> Iterator[FuzzCase]:
+        """The case with one more id in a list of ids, of a row like one that the list names: what
+        holds for the first holds for it. Elements that are objects get another id likewise."""
+        for name, spec in self.program.spec.params.items():
+            items, item = base.arguments.get(name), spec.items
+            if spec.type != "array" or item is None or not items:
+                continue
+            members = {"": item} if item.type != "object" else item.properties or {}
+            for member, own in members.items():
+                old = items[0].get(member) if member else items[0]
+                row = base.environment.state.get(own.ref, old) if own.ref and old else None
+                if own.ref is None or row is None:
+                    continue
+                environment = base.environment.snapshot()
+                [key] = self._copy(own.ref, row, environment.state, 1)
+                longer = [*items, {**items[0], member: key} if member else key]
+                arguments = {**base.arguments, name: longer}
+                if (case := self._called(environment, arguments, [(own.ref, key)])) is not None:
                     yield case
 
     def flips(self, bases: Sequence[FuzzCase], about: Collection[str]) -> Iterator[FuzzCase]:
-        """Each base with one truth, one member of an enum or one null exchanged, in turn."""
+        """Each base with one truth, one member of an enum or one null exchanged, in turn; a null
+        for what another row has."""
         for base in bases:
             for slot in dict.fromkeys(self._ground(base, about).slots):
                 if slot.entity and not slot.field:
@@ -156,11 +192,26 @@ class StateMaker:
                     spec = self.program.spec.params[name]
                 change = ValueChange(slot.entity, slot.key, name, None)
                 values = [True, False] if spec.type == "boolean" else list(spec.values)
-                values += [None] if spec.optional and slot.entity else []
                 old = self.present(base, change)
+                if spec.optional and slot.entity:
+                    values += [None] if old is not None else self._others(base, slot)
                 for value in values:
                     if value != old:
                         yield from self.made(base, [change._replace(value=value)])
+
+    def _others(self, base: FuzzCase, slot: _Slot) -> list[Any]:
+        """What other rows have in the field, a first and a last one."""
+        rows = base.environment.rows(slot.entity)
+        found = [row[slot.field] for row in rows if row[slot.field] is not None]
+        if not found and (fallback := self._one_like(base, slot)) is not None:
+            return [fallback]
+        return [found[0], found[-1]] if found else []
+
+    def _one_like(self, base: FuzzCase, slot: _Slot) -> Any:
+        state = base.environment.state
+        call = NearCall(base.arguments, self._rows(state, base.arguments), state)
+        spec = self.domain.entities[slot.entity].fields[slot.field]
+        return self.values.choice(spec, slot.field, call, null=False)
 
     def _one_of(self, grounds: Sequence[_Ground]) -> _Ground:
         good = [g for g in grounds if not g.case.result.is_error]
@@ -268,13 +319,11 @@ class StateMaker:
         return True
 
     def _copy(self, entity: str, row: EntityRow, state: State, num_copies: int) -> list[str]:
-        """Keys of more rows that are like this one: pages fill up, and sums and orders get ties.
-        None where the tool itself would have to make the keys."""
+        """Keys of more rows that are like this one: pages fill up, and sums and orders get ties."""
         spec = self.domain.entities[entity]
-        if spec.prefix is None:
-            return []
-        number = max(state.tables[entity].last_number(spec.prefix), 1000)
-        made = [f"{spec.prefix}{number + 1 + i}" for i in range(num_copies)]
+        prefix = spec.prefix if spec.prefix is not None else f"{row[spec.key]}-"
+        number = max(state.tables[entity].last_number(prefix), 1000)
+        made = [f"{prefix}{number + 1 + i}" for i in range(num_copies)]
         for key in made:
             state.put(entity, key, {**row, spec.key: key})
         return made

@@ -4,7 +4,7 @@ A call is one tool's call in one state: its arguments, and the rows that it has 
 these and from the constants of the tool come the numbers, days and texts that are worth trying.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
@@ -23,6 +23,9 @@ _FAR = 4000
 """Days beyond which no condition looks."""
 _SOONEST, _LATEST = "0100-01-01", "9900-01-01"
 
+_CASES = frozenset({"lower", "upper", "title"})
+"""Functions that look past capitals."""
+
 _ValueSpec = FieldSpec | ParamSpec
 
 
@@ -36,10 +39,13 @@ class NearCall(NamedTuple):
 
 
 class NearValues:
-    """Of one tool of a domain; `constants` are those of its expressions."""
+    """Of one tool of a domain; `constants` and `functions` are those of its expressions."""
 
-    def __init__(self, domain: Domain, constants: Sequence[Any], rng: Random) -> None:
+    def __init__(
+        self, domain: Domain, constants: Sequence[Any], functions: Set[str], rng: Random
+    ) -> None:
         self.domain, self.constants, self.rng = domain, constants, rng
+        self.functions = functions
 
     def choice(self, spec: _ValueSpec, name: str, call: NearCall, *, null: bool) -> Any:
         """One value for a field or a parameter of the name; None also where there is none."""
@@ -61,7 +67,15 @@ class NearValues:
             return list(dict.fromkeys(items))
         if to is not None and isinstance(spec, ParamSpec) and self.rng.random() < 0.2:
             return "XX-0"
-        return self.rng.choice(texts) if texts else None
+        return self._written(self.rng.choice(texts), to) if texts else None
+
+    def _written(self, text: str, to: str | None) -> str:
+        """The text as somebody else may write it, where the tool has a function for that."""
+        if to is None and "trim" in self.functions and self.rng.random() < 0.4:
+            text = f" {text} "
+        if to is None and self.functions & _CASES and self.rng.random() < 0.4:
+            text = text.swapcase()
+        return text
 
     def _keys(self, entity: str, call: NearCall) -> list[str]:
         key = self.domain.entities[entity].key

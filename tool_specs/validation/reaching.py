@@ -84,4 +84,6 @@ def _bypassed(fuzzer: Fuzzer, name: str, case: FuzzCase) -> Iterator[str]:
         return
     after = case.environment.snapshot()
     after.call(name, case.arguments)
-    yield from fuzzer.guard.bypassed(case.result.diff, case.environment.state, after.state)
+    yield from fuzzer.guard.bypassed(
+        case.environment, after.state, name, case.arguments, case.result
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from random import Random
 
 from records.seeds import rng_of
 from tool_specs.domains.domain import CheckedRule, Domain
@@ -11,12 +12,11 @@ from tool_specs.language.domain_file import PolicyRule
 from tool_specs.validation.drawing import draw_arguments
 from tool_specs.validation.fuzzing import EPISODE
 
-MAX_CALLS = 6_000
-"""Calls that look for a breach and for a call that keeps to the rule, of all rules together."""
+MAX_CALLS = 2_400
+"""Calls that look for a breach and for a call that keeps to the rule, of the rules of one tool."""
 
 OWN_SHARE = 0.5
-"""Share of the calls that go to tools whose rules have something left to show; the others move the
-environment."""
+"""Share of the calls that go to the rules' tool; the others move the environment."""
 
 
 @dataclass
@@ -62,6 +62,13 @@ def rule_problems(
     return found
 
 
+def rule_trials(domain: Domain, *, seed: int = 0) -> dict[str, RuleTrial]:
+    """Of the domain's own rules that code checks, by id: the calls of `rule_problems`."""
+    rules = [rule for rules in domain.rules.values() for rule in rules]
+    trials = _tried(domain, dict(enumerate(rules)), seed)
+    return {rule.spec.id: trials[number] for number, rule in enumerate(rules)}
+
+
 def _compiled(domain: Domain, rule: PolicyRule, problems: Problems) -> CheckedRule | None:
     tools = {tool.name: tool for tool in domain.tools}
     if rule.tool not in tools or rule.tool in domain.file.user_tools:
@@ -74,29 +81,42 @@ def _compiled(domain: Domain, rule: PolicyRule, problems: Problems) -> CheckedRu
 
 
 def _tried(domain: Domain, rules: dict[int, CheckedRule], seed: int) -> dict[int, RuleTrial]:
-    by_tool: dict[str, tuple[CheckedRule, ...]] = {}
+    """The rules of each tool alone: no rule of another one, good or bad, changes the calls."""
+    by_tool: dict[str, dict[int, CheckedRule]] = {}
     for number, rule in rules.items():
-        # the number stands for the id, which two rules of an answer may share
-        numbered = replace(rule, spec=rule.spec.model_copy(update={"id": str(number)}))
-        by_tool[str(rule.spec.tool)] = (*by_tool.get(str(rule.spec.tool), ()), numbered)
+        by_tool.setdefault(str(rule.spec.tool), {})[number] = rule
     trials = {number: RuleTrial() for number in rules}
-    around = replace(domain, rules=by_tool)
-    rng = rng_of(domain.name, "rule_problems", seed)
-    calls, names = 0, list(domain.programs)
-    while calls < MAX_CALLS and any(trial.problem for trial in trials.values()):
+    for tool, own in by_tool.items():
+        _try_tool(domain, tool, own, trials, rng_of(domain.name, f"rules:{tool}", seed))
+    return trials
+
+
+def _try_tool(
+    domain: Domain,
+    tool: str,
+    rules: dict[int, CheckedRule],
+    trials: dict[int, RuleTrial],
+    rng: Random,
+) -> None:
+    # the number stands for the id, which two rules of an answer may share
+    numbered = tuple(
+        replace(rule, spec=rule.spec.model_copy(update={"id": str(number)}))
+        for number, rule in rules.items()
+    )
+    around = replace(domain, rules={tool: numbered})
+    names = sorted(domain.programs)
+    calls = 0
+    while calls < MAX_CALLS and any(trials[number].problem for number in rules):
         environment = DomainEnvironment.of(around)
-        open_ = [str(rules[n].spec.tool) for n, trial in trials.items() if trial.problem]
         for _ in range(EPISODE):
             calls += 1
-            name = rng.choice(open_ if rng.random() < OWN_SHARE else names)
+            name = tool if rng.random() < OWN_SHARE else rng.choice(names)
             arguments = draw_arguments(environment, name, rng)
             if arguments is None:
                 continue
             violated = policy_violations(environment, name, arguments)
-            if environment.call(name, arguments).is_error:
+            if environment.call(name, arguments).is_error or name != tool:
                 continue
-            for rule in by_tool.get(name, ()):
-                trial = trials[int(rule.spec.id)]
-                trial.broken += rule.spec.id in violated
-                trial.kept += rule.spec.id not in violated
-    return trials
+            for number in rules:
+                trials[number].broken += str(number) in violated
+                trials[number].kept += str(number) not in violated

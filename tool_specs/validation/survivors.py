@@ -119,6 +119,9 @@ def _directed(
 ) -> Iterator[FuzzCase]:
     """On the edges of the comparisons where mutants are alive, and with pages that are full."""
     seen = list(cases)
+    for base in [case for case in seen if not case.result.is_error][:4]:
+        yield from maker.lonely(base)
+        yield from maker.longer_lists(base)
     indices = {place.statement: None for place, _ in alive}
     for index in indices:
         if any(place.statement == index for place, _ in alive):

@@ -1,9 +1,10 @@
 """Validation of synthetic tools: semantics checked by execution, or refused with the reason.
 
-Fuzzing shows that a tool runs, succeeds, writes or depends on the state, reaches every error it
-declares, answers by its schema and keeps the domain's rules. Then every mutant of it is made and
-run on the cases that fuzzing found: one that nothing tells from the tool shows a part that does
-nothing.
+Fuzzing of each tool alone shows that it runs, succeeds, writes or depends on the state, reaches
+every error it declares, answers by its schema and keeps the domain's rules. Then every mutant of it
+is made and run on the cases that fuzzing found: one that nothing tells from the tool shows a part
+that does nothing. At last all tools that are sound are called in turn, since one may make a state
+in which another breaks down.
 """
 
 import json
@@ -19,18 +20,17 @@ from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.validation.doubts import told_by_text
 from tool_specs.validation.edges import edges_of
-from tool_specs.validation.fuzzing import Defect, Fuzzer, ToolReport
+from tool_specs.validation.fuzzing import EPISODE, Defect, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.reaching import note_made_success, past_lifecycles
 from tool_specs.validation.results import idle_results
 from tool_specs.validation.survivors import examined, fields_before
 
-CALLS_PER_TOOL = 250
-"""Of fuzzing, on average: a tool that needs more has an error that hardly ever happens."""
+MAX_CALLS = 400
+"""Of fuzzing, of one tool: one that needs more has an error that hardly ever happens."""
 
-PATIENCE = 500
-"""Calls of one tool after which what it has not shown is taken not to happen: one tool with a
-flaw would otherwise use up the calls of all."""
+TOGETHER = 40
+"""Calls per tool, of all tools of a domain in turn."""
 
 MORE_CALLS = 100
 """Calls from the seed that look for a difference, beside those of made states."""
@@ -62,25 +62,11 @@ class Validation(NamedTuple):
     made_for: tuple[str, ...] = ()
     """Errors that only a state made for the purpose reaches; `a success` where it takes one."""
 
-
-def validate_tools(
-    domain: Domain, specs: Sequence[ToolSpec], *, seed: int = 0
-) -> dict[str, Validation]:
-    """A validation per spec, by name. The domain's own tools only move the environment
-    meanwhile."""
-    entities = Entities.of(domain.file)
-    compiled, validations = _compiled(specs, entities)
-    environment = domain.with_tools([*domain.programs.values(), *compiled])
-    names = [program.spec.name for program in compiled]
-    rng = rng_of(domain.name, "prove_tools", seed)
-    fuzzer = Fuzzer(environment, rng, names, patience=PATIENCE)
-    fuzzer.run(CALLS_PER_TOOL * len(names))
-    for name in names:
-        report = fuzzer.tools[name]
-        conclude(fuzzer, report)
+    @classmethod
+    def of(cls, report: ToolReport) -> "Validation":
         first = report.defects[0].reason if report.defects else None
         details = tuple(defect.words for defect in report.defects)
-        validations[name] = Validation(
+        return cls(
             first,
             details,
             report.calls,
@@ -90,7 +76,42 @@ def validate_tools(
             tuple(report.unexamined),
             tuple(report.made),
         )
-    return validations
+
+
+def validate_tools(
+    domain: Domain, specs: Sequence[ToolSpec], *, seed: int = 0
+) -> dict[str, Validation]:
+    """A validation per spec, by name. The domain's own tools take part where all are called
+    together, and nowhere else."""
+    compiled, validations = _compiled(specs, Entities.of(domain.file))
+    reports = {p.spec.name: validated(domain, p, seed=seed) for p in compiled}
+    good = [p for p in compiled if not reports[p.spec.name].defects]
+    others = {n: p for n, p in domain.programs.items() if n not in validations | reports}
+    around = domain.with_tools([*others.values(), *good])
+    for name, defects in clashes(around, [p.spec.name for p in good], seed=seed).items():
+        reports[name].defects += defects
+    return validations | {name: Validation.of(report) for name, report in reports.items()}
+
+
+def validated(domain: Domain, program: Program, *, seed: int = 0) -> ToolReport:
+    """What one tool shows alone in the domain's environment. No other tool has a part in it, so
+    that it is the same whatever tools stand beside it."""
+    name = program.spec.name
+    rng = rng_of(domain.name, f"validate:{name}", seed)
+    fuzzer = Fuzzer(domain.with_tools([program]), rng, [name])
+    fuzzer.run(MAX_CALLS)
+    conclude(fuzzer, fuzzer.tools[name])
+    return fuzzer.tools[name]
+
+
+def clashes(domain: Domain, targets: Sequence[str], *, seed: int = 0) -> dict[str, list[Defect]]:
+    """Defects of some tools in states that all tools of the domain make together, by name."""
+    if not targets:
+        return {}
+    fuzzer = Fuzzer(domain, rng_of(domain.name, "together", seed), targets)
+    for _ in range(0, TOGETHER * len(fuzzer.names), EPISODE):
+        fuzzer.episode(EPISODE)
+    return {name: report.defects for name, report in fuzzer.tools.items() if report.defects}
 
 
 def _compiled(
@@ -109,7 +130,7 @@ def _compiled(
     return good, refused
 
 
-def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -> None:
+def conclude(fuzzer: Fuzzer, report: ToolReport) -> None:
     """Add the defects that show only once fuzzing is over; mutants only of a sound tool."""
     program = fuzzer.domain.programs[report.name]
     rng = rng_of(fuzzer.domain.name, f"made_states:{report.name}")
@@ -133,7 +154,7 @@ def conclude(fuzzer: Fuzzer, report: ToolReport, more_calls: int = MORE_CALLS) -
         words = f"semantics[{index}] {code} never happened in {report.calls} calls"
         report.defect("error_not_reached", words)
     if not report.defects:
-        for defect in _dead_parts(fuzzer, report, maker, more_calls):
+        for defect in _dead_parts(fuzzer, report, maker):
             report.defect(*defect)
 
 
@@ -202,11 +223,9 @@ def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterato
             yield index, code
 
 
-def _dead_parts(
-    fuzzer: Fuzzer, report: ToolReport, maker: StateMaker, more_calls: int
-) -> Iterator[Defect]:
+def _dead_parts(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterator[Defect]:
     program, domain = fuzzer.domain.programs[report.name], fuzzer.domain
-    further = fuzzer.further(report.name, more_calls)
+    further = fuzzer.further(report.name, MORE_CALLS)
     found = examined(domain, program, report.cases, further, maker)
     report.num_mutants = found.num_mutants
     report.unexamined = [place.words for place in found.unexamined]

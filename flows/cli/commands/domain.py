@@ -107,7 +107,7 @@ def _as_json(
         "domain": report.domain,
         "problems": problems,
         "tools": tools,
-        "policy": report.rules,
+        "policy": {rule: bool(trial.broken) for rule, trial in report.rules.items()},
         "example_task": task,
     }
 
@@ -134,8 +134,8 @@ def _print(
             f"{domain.name} has no tools of its own; some are made of it by: "
             f"synth tools evolve --domains {domain.name} --count 40 --dataset data/mine"
         )
-    for rule, violated in report.rules.items():
-        if violated:
+    for rule, trial in report.rules.items():
+        if trial.broken:
             say(f"policy {rule}: a call that would succeed can break it, and code sees it")
     for problem in problems:
         say(f"mend: {problem}")

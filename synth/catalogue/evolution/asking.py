@@ -82,10 +82,16 @@ def _particulars(group: RequestGroup) -> dict[str, Any]:
     return {"wanted": wanted, "parents": parents}
 
 
+def repair_step(number: int) -> str:
+    """What the ledger calls a round of repair; the first has no number."""
+    return "repair" if number == 1 else f"repair_{number}"
+
+
 async def ask_to_mend(
-    llm: LLM, item: str, talk: RequestTalk, faulty: Mapping[int, Sequence[str]]
+    llm: LLM, item: str, talk: RequestTalk, faulty: Mapping[int, Sequence[str]], number: int
 ) -> dict[int, ProposalWire]:
-    """Mended tools by their place in the answer. `faulty`: place -> what is wrong.
+    """Mended tools by their place in the answer. `faulty`: place -> what is wrong; `number`: of the
+    round, from 1.
 
     A mended tool is told by its name; one with another name takes the place of the first faulty
     tool that no answer names.
@@ -95,7 +101,7 @@ async def ask_to_mend(
     ]
     [message] = render(REPAIR, problems=problems).messages
     said = {"role": "assistant", "content": json.dumps({"tools": talk.tools}, ensure_ascii=False)}
-    step = f"{talk.group.operator}_repair"
+    step = f"{talk.group.operator}_{repair_step(number)}"
     answered = await _tools(llm, item, talk.group, step, [*talk.messages, said, message])
     open_ = dict(faulty)
     places = {talk.tools[place]["name"]: place for place in reversed(list(faulty))}

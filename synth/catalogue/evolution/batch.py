@@ -21,7 +21,7 @@ from synth.prompts.templates import version_of
 from tool_specs.domains.domain import Domain
 from tool_specs.language.statements import WRITING_OPS
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 """Raised when the same answers would give other rows."""
 
 EvolveOperator = Literal[

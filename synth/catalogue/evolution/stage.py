@@ -77,6 +77,7 @@ class EvolveStage:
             self.run.executor,
             per_skeleton=config.per_skeleton,
             described_together=config.judged_together,
+            repair_rounds=config.repair_rounds,
         )
         made = rows_of(batch, await making.outcomes(), config)
         came = self._rows_of_domain(domain)
@@ -95,7 +96,7 @@ class EvolveStage:
 
 
 class Making:
-    """One batch on its way through the generator and validation, with one round of repair."""
+    """One batch on its way through the generator and validation, with its rounds of repair."""
 
     def __init__(
         self,
@@ -105,9 +106,11 @@ class Making:
         *,
         per_skeleton: int,
         described_together: int,
+        repair_rounds: int,
     ) -> None:
         """`described_together`: tools of one request to the judge; 0 asks it nothing."""
         self.batch = batch
+        self.repair_rounds = repair_rounds
         self.per_skeleton = per_skeleton
         self.described_together = described_together
         self.llm = llm
@@ -128,8 +131,11 @@ class Making:
         talks = {n: talk for n, answer in enumerate(asked) if (talk := _useful(answer))}
         if not talks:
             raise next(answer for answer in asked if isinstance(answer, ItemError))
-        first = await self._examined(talks)
-        return [*(await self._repaired(talks, first)), *_unanswered(batch.groups, talks)]
+        outcomes = await self._examined(talks)
+        unanswered = _unanswered(batch.groups, talks)
+        for number in range(1, self.repair_rounds + 1):
+            outcomes = await self._repaired(_with_latest(talks, outcomes), outcomes, number)
+        return [*outcomes, *unanswered]
 
     async def _examined(self, talks: dict[int, RequestTalk]) -> list[ToolOutcome]:
         answered = [
@@ -149,16 +155,16 @@ class Making:
         ]
 
     async def _repaired(
-        self, talks: dict[int, RequestTalk], outcomes: list[ToolOutcome]
+        self, talks: dict[int, RequestTalk], outcomes: list[ToolOutcome], round_number: int
     ) -> list[ToolOutcome]:
-        """The faulty tools of each request go back once, with what is wrong with them."""
+        """The faulty tools of each request go back, with what is wrong with them."""
         faulty: dict[int, dict[int, tuple[str, ...]]] = {}
         for outcome in outcomes:
             if outcome.finding.problems:
                 faulty.setdefault(outcome.group, {})[outcome.place] = outcome.finding.problems
         answers = await asyncio.gather(
             *(
-                ask_to_mend(self.llm, self.batch.item_id, talks[number], problems)
+                ask_to_mend(self.llm, self.batch.item_id, talks[number], problems, round_number)
                 for number, problems in faulty.items()
             ),
             return_exceptions=True,
@@ -167,7 +173,7 @@ class Making:
         for number, answer in zip(faulty, answers, strict=True):
             if (tools := _useful(answer)) is not None:  # else the first findings stand
                 mended |= {(number, place): tool for place, tool in tools.items()}
-        found = await self._examined_again(talks, mended, outcomes)
+        found = await self._examined_again(talks, mended, outcomes, round_number)
         return [
             o._replace(tool=mended[o.group, o.place], finding=found[o.group, o.place])
             if (o.group, o.place) in found
@@ -180,6 +186,7 @@ class Making:
         talks: dict[int, RequestTalk],
         mended: dict[tuple[int, int], ProposalWire],
         outcomes: list[ToolOutcome],
+        round_number: int,
     ) -> dict[tuple[int, int], ProposalFinding]:
         if not mended:
             return {}
@@ -190,7 +197,8 @@ class Making:
         ]
         job = self._job(drafts, [outcome.finding for outcome in outcomes])
         findings = await self.executor.compute(examine, job)
-        return dict(zip(places, await self._described(findings, "describe_again"), strict=True))
+        step = "describe_again" if round_number == 1 else f"describe_again_{round_number}"
+        return dict(zip(places, await self._described(findings, step), strict=True))
 
     async def _described(
         self, findings: Sequence[ProposalFinding], step: str
@@ -235,6 +243,19 @@ class Making:
             tuple(drafts),
             self.per_skeleton,
         )
+
+
+def _with_latest(
+    talks: dict[int, RequestTalk], outcomes: Sequence[ToolOutcome]
+) -> dict[int, RequestTalk]:
+    """The requests with each tool as it was mended last."""
+    latest = {(o.group, o.place): o.tool for o in outcomes}
+    return {
+        number: talk._replace(
+            tools=[latest.get((number, i)) or tool for i, tool in enumerate(talk.tools)]
+        )
+        for number, talk in talks.items()
+    }
 
 
 def _useful(answer: T | BaseException) -> T | None:

@@ -20,7 +20,7 @@ from tool_specs.execution.programs import Entities, Problems
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.tokens import ExpressionError
 from tool_specs.validation.doubts import doubts_of
-from tool_specs.validation.validate import validate_tools
+from tool_specs.validation.validate import clashes, validate_tools
 
 MAX_PROBLEMS = 6
 """Of one tool that its author is shown."""
@@ -104,6 +104,19 @@ def with_judged(finding: ProposalFinding, answer: JudgedDescription) -> Proposal
     return finding._replace(row=finding.row | {"proof": proof})
 
 
+def clashing(domain: bytes) -> dict[str, tuple[str, ...]]:
+    """What is wrong with tools of a domain that are sound alone, once all of its tools are called
+    in turn, by name; the domain as `packed` makes it. Runs in worker processes."""
+    made = _domain(domain)
+    found = clashes(made, list(made.programs))
+    return {n: tuple(d.words for d in defects)[:MAX_PROBLEMS] for n, defects in found.items()}
+
+
+def refused_for_clash(finding: ProposalFinding, problems: tuple[str, ...]) -> ProposalFinding:
+    """The finding of an accepted tool that breaks down, or breaks a rule, beside the others."""
+    return finding._replace(reason="clashes", problems=problems, row=None, spec=None)
+
+
 def packed(domain: Domain) -> bytes:
     return json.dumps({"domain": domain_row(domain), "tools": tool_rows(domain)}).encode()
 
@@ -174,7 +187,7 @@ def _proved(
             "survivors": list(proof.survivors),
             "unexamined": list(proof.unexamined),
             "made_for": list(proof.made_for),
-            "hints": [*hints_of(spec), *doubts_of(spec)],
+            "hints": [*hints_of(spec), *doubts_of(spec, domain.file)],
             "example": proof.example,
         }
         row = rows[name] | {"proof": evidence}

@@ -15,12 +15,16 @@ class DescribedConfig(JobConfig):
     """A run that makes tools whose descriptions a judge holds against what they do."""
 
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {**JobConfig.ADDED_LATER, "described_together": 8}
+        {**JobConfig.ADDED_LATER, "described_together": 8, "repair_rounds": 1}
     )
 
     described_together: int = Field(default=8, ge=0, le=MAX_TOOLS)
     """Tools whose descriptions the judge holds against what they do, in one request. 0, or a judge
     that the offline model plays: it is not asked."""
+
+    repair_rounds: int = Field(default=2, ge=0, le=5)
+    """How often a tool, or a rule of a policy, that is not in order goes back to the generator with
+    what is wrong with it: behind the first problem there may be another."""
 
     @property
     def judges_descriptions(self) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of a domain that a generator writes beside tools: asked for, tried, mended once.
+"""Parts of a domain that a generator writes beside tools: asked for, tried, mended.
 
 What a part is, and how it is tried, is said by its kind: policy rules and jobs go the same way.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.errors import ItemError
+from synth.catalogue.evolution.asking import repair_step
 from synth.catalogue.proposals.examining import packed
 from synth.engine.executor import ShardExecutor
 from synth.llm.client import LLM
@@ -56,36 +57,40 @@ async def write_parts(
     kind: PartKind,
     domain: Domain,
     values: Mapping[str, Any],
+    *,
+    repair_rounds: int,
 ) -> list[PartFinding]:
     """What became of each part that was written, mended ones as they are in the end; `values` are
     the prompt's. Empty where the generator gives no answer of use."""
     prompt = render(kind.prompt, **values)
     try:
-        first = await _parts(llm, item, kind, kind.step, prompt.messages)
+        parts = await _parts(llm, item, kind, kind.step, prompt.messages)
     except ItemError:
         return []
-    job = PartsJob(packed(domain), tuple(first))
-    findings = await executor.compute(kind.examine, job)
-    faulty = [finding for finding in findings if finding.problems]
-    if not faulty:
-        return findings
-    problems = [{kind.word: f.part, "problems": list(f.problems)} for f in faulty]
-    [message] = render(kind.repair, problems=problems).messages
-    said = {"role": "assistant", "content": json.dumps({kind.name: first}, ensure_ascii=False)}
-    messages = [*prompt.messages, said, message]
-    try:
-        mended = await _parts(llm, item, kind, f"{kind.step}_repair", messages)
-    except ItemError:
-        return findings
-    good = [finding for finding in findings if not finding.problems]
-    again = PartsJob(job.domain, tuple(mended), tuple(f.part for f in good))
-    return [*good, *_paired(kind, faulty, await executor.compute(kind.examine, again))]
+    packed_domain = packed(domain)
+    findings = await executor.compute(kind.examine, PartsJob(packed_domain, tuple(parts)))
+    for number in range(1, repair_rounds + 1):
+        faulty = [finding for finding in findings if finding.problems]
+        if not faulty:
+            break
+        problems = [{kind.word: f.part, "problems": list(f.problems)} for f in faulty]
+        [message] = render(kind.repair, problems=problems).messages
+        said = json.dumps({kind.name: [f.part for f in findings]}, ensure_ascii=False)
+        talk = [*prompt.messages, {"role": "assistant", "content": said}, message]
+        try:
+            mended = await _parts(llm, item, kind, f"{kind.step}_{repair_step(number)}", talk)
+        except ItemError:
+            break
+        good = [finding for finding in findings if not finding.problems]
+        again = PartsJob(packed_domain, tuple(mended), tuple(f.part for f in good))
+        findings = [*good, *_paired(kind, faulty, await executor.compute(kind.examine, again))]
+    return findings
 
 
 def _paired(
     kind: PartKind, faulty: Sequence[PartFinding], again: Sequence[PartFinding]
 ) -> list[PartFinding]:
-    """Mended parts, each with what was wrong with the one of its name, and those that nothing
+    """Mended parts, each with what was wrong with the first one of its name, and those that nothing
     replaced."""
     before = {finding.part[kind.key]: finding for finding in faulty}
     answered = {finding.part[kind.key] for finding in again}
@@ -93,7 +98,8 @@ def _paired(
     found = []
     for finding in again:
         old = before.get(finding.part[kind.key]) or next(left, None)
-        found.append(finding._replace(first_problems=old.problems if old else ()))
+        first = (old.first_problems or old.problems) if old else ()
+        found.append(finding._replace(first_problems=first))
     return [*found, *left]
 
 

@@ -19,11 +19,12 @@ from synth.catalogue.evolution.batch import (
     prompt_version,
 )
 from synth.catalogue.evolution.cells import cell_of
-from synth.catalogue.evolution.rows import rows_of
+from synth.catalogue.evolution.rows import ToolOutcome, rows_of
 from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.evolution.stage import Making
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
+from synth.catalogue.proposals.examining import clashing, packed, refused_for_clash
 from synth.catalogue.proposals.wire import wire_of
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.jobs import JOB_KIND, jobs_values, with_jobs
@@ -37,7 +38,7 @@ from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.loading import file_bytes
 from tool_specs.language.domain_file import ToolSpec
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same answers would give other rows."""
 
 DEVICES = frozenset(
@@ -112,7 +113,7 @@ class WriteStage:
         jobs: list[PartFinding] = []
         if plan.jobs:
             values = jobs_values(domain, config.jobs)
-            jobs = await write_parts(shard.llm, executor, item.item_id, JOB_KIND, domain, values)
+            jobs = await self._parts(shard, item, JOB_KIND, domain, values)
             domain = with_jobs(domain, [f.part for f in jobs if not f.problems])
         batch = _batch(plan._replace(domain=domain), config)
         if batch.groups:
@@ -122,14 +123,15 @@ class WriteStage:
                 executor,
                 per_skeleton=config.per_skeleton,
                 described_together=config.judged_together,
+                repair_rounds=config.repair_rounds,
             )
-            outcomes = await making.outcomes()
+            outcomes = await self._without_clashes(domain, await making.outcomes())
             made = rows_of(batch, outcomes, config)
-            domain = _with(domain, tools=[o.finding.spec for o in outcomes if o.finding.spec])
+            domain = _with_kept(domain, outcomes)
         rules: list[PartFinding] = []
         if plan.policy and domain.tools:
             values = rules_values(domain, config.policy_rules)
-            rules = await write_parts(shard.llm, executor, item.item_id, RULE_KIND, domain, values)
+            rules = await self._parts(shard, item, RULE_KIND, domain, values)
             domain = _with(domain, rules=[f.part for f in rules if not f.problems])
         rows = [*self._part_rows(plan, domain, JOB_KIND, jobs, len(made["proposals"]))]
         rows += self._part_rows(plan, domain, RULE_KIND, rules, len(made["proposals"]) + len(rows))
@@ -139,6 +141,36 @@ class WriteStage:
         tables["tools"] = [r for r in tables["tools"] if r["tool_id"] not in known["tools"]]
         written = bool(made["tools"]) or domain is not plan.domain
         return ItemResult(tables, KEPT if written else dropped("nothing_kept").status)
+
+    async def _parts(
+        self,
+        shard: ShardContext,
+        item: Item,
+        kind: PartKind,
+        domain: Domain,
+        values: dict[str, Any],
+    ) -> list[PartFinding]:
+        return await write_parts(
+            *(shard.llm, self.run.executor, item.item_id, kind, domain, values),
+            repair_rounds=self.run.config.repair_rounds,
+        )
+
+    async def _without_clashes(
+        self, domain: Domain, outcomes: list[ToolOutcome]
+    ) -> list[ToolOutcome]:
+        """Accepted tools left out that break down, or break a rule, once all tools of the finished
+        domain are called in turn, as `synth domain check` does."""
+        while True:
+            found = await self.run.executor.compute(clashing, packed(_with_kept(domain, outcomes)))
+            faulty = {o.finding.spec.name for o in outcomes if o.finding.spec} & found.keys()
+            if not faulty:
+                return outcomes
+            outcomes = [
+                o._replace(finding=refused_for_clash(o.finding, found[spec.name]))
+                if (spec := o.finding.spec) and spec.name in faulty
+                else o
+                for o in outcomes
+            ]
 
     def _part_rows(
         self,
@@ -197,6 +229,10 @@ def _batch(plan: WritingPlan, config: WriteConfig) -> EvolutionBatch:
         for n, part in enumerate(parts)
     ]
     return EvolutionBatch(plan.item_id, domain, domain_id(domain), 0, known, groups)
+
+
+def _with_kept(domain: Domain, outcomes: Sequence[ToolOutcome]) -> Domain:
+    return _with(domain, tools=[o.finding.spec for o in outcomes if o.finding.spec])
 
 
 def _with(

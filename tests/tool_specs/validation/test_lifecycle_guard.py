@@ -14,7 +14,7 @@ def told(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     state = domain.seed_state
     key = next(iter(domain.seed["hive"]))["hive_id"]
     change = {"entity": "hive", "op": "update", "id": key, "before": before, "after": after}
-    return list(LifecycleGuard(domain).bypassed([change], state, state))  # type: ignore[list-item]
+    return list(LifecycleGuard(domain).told([change], state, state, {}))  # type: ignore[list-item]
 
 
 def test_a_rows_own_move_sets_its_own_stamp() -> None:

@@ -4,7 +4,10 @@
 - the day of a date-time that `days_between` takes itself, or whose text decides the comparison;
 - a fallback for null that refuses as null does;
 - a test against null beside a comparison that does not hold for null, joined by `and`;
-- a test for null beside a difference that holds for null, joined by `or`.
+- a test for null beside a difference that holds for null, joined by `or`;
+- what the elements of a list are, where they are only counted;
+- the smaller or the larger of two, whichever of them is taken where they are equal;
+- a guard against a value that the domain does not let occur (`needless_guards`, told as a hint).
 
 What a limit settles, and the order of keys, is with the statement (`mutants.py`).
 """
@@ -13,8 +16,19 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tool_specs.language.expressions import Access, Binary, Call, Literal, Node, Unary, terms, walk
-from tool_specs.validation.mutation.trees import Site, TreePath
+from tool_specs.language.expressions import (
+    Access,
+    Binary,
+    Call,
+    Each,
+    Literal,
+    Node,
+    Unary,
+    show,
+    terms,
+    walk,
+)
+from tool_specs.validation.mutation.trees import Site, TreePath, TreeStep
 from tool_specs.validation.mutation.vocabulary import Vocabulary
 
 NULL = Literal(None)
@@ -37,6 +51,75 @@ def implied_sides(site: Site, known: Vocabulary) -> list[TreePath]:
         for name, part, rest in sides
         if _is_said_by(part, site) or _is_said_again(part, rest, node, known)
     ]
+
+
+def unseen_parts(site: Site) -> list[TreePath]:
+    """What an element is of a list that is only counted: `exists([g for g in rows if c])`."""
+    match site.node:
+        case Call(function="exists" | "count", arguments=(Each(),)):
+            return [(*site.path, ("arguments", 0), ("item", None))]
+    return []
+
+
+def is_choice_of_larger(site: Site) -> bool:
+    """Whether the site is the comparison of `if(a < b, b, a)`: where both are equal, so is what is
+    taken, and the bound belongs to either case."""
+    match site.node, site.above[:1]:
+        case (
+            Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right) as node,
+            (Call(function="if", arguments=(first, *rest)),),
+        ) if first is node:
+            return {show(part) for part in rest} == {show(left), show(right)}
+    return False
+
+
+def needless_guards(node: Node, known: Vocabulary) -> list[TreeStep]:
+    """Steps to the parts of a call, or of an `and` or `or`, that guard against what the domain does
+    not let occur: null in a field that is not optional, a number beyond the field's bounds."""
+    match node:
+        case Call(function="coalesce", arguments=(first, *rest)) if known.is_there(first):
+            return [("arguments", i) for i in range(1, len(rest) + 1)]
+        case Call(function="min" | "max" as name, arguments=(one, other)):
+            pairs = ((0, one, other), (1, other, one))
+            return [("arguments", i) for i, guard, x in pairs if _is_beyond(name, guard, x, known)]
+        case Binary(operator="and" | "or" as joined, left=left, right=right):
+            sign = "!=" if joined == "and" else "=="
+            tested = (("left", left), ("right", right))
+            return [
+                (side, None)
+                for side, part in tested
+                if (x := _tested_for_null(part, sign)) is not None and known.is_there(x)
+            ]
+    return []
+
+
+def _is_beyond(name: str, guard: Node, x: Node, known: Vocabulary) -> bool:
+    """Whether the constant is never taken: `max(0, x)` of a field whose least value is 0."""
+    least, most = known.bounds(x)
+    bound = least if name == "max" else most
+    value = guard.value if isinstance(guard, Literal) else None
+    if not isinstance(value, int | float) or bound is None or not known.is_there(x):
+        return False
+    return value <= bound if name == "max" else value >= bound
+
+
+def is_guard(node: Node, part: Node) -> bool:
+    """Whether a part of a call, or of an `and` or `or`, only matters for values that are rare, such
+    as null and zero. That no state shows it alive refuses no tool."""
+    match node:
+        case Call(function="coalesce", arguments=(first, *_)):
+            return part is not first
+        case Call(function="min" | "max"):
+            return isinstance(part, Literal)
+        case Binary(operator="and"):
+            return _tested_for_null(part, "!=") is not None
+        case Binary(operator="or"):
+            return _tested_for_null(part, "==") is not None
+        case Call(function="if", arguments=(condition, *_)):
+            return isinstance(condition, Binary) and any(
+                side in (NULL, Literal(0)) for side in (condition.left, condition.right)
+            )
+    return False
 
 
 def is_refusing_fallback(site: Site) -> bool:

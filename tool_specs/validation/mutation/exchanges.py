@@ -27,8 +27,12 @@ from tool_specs.validation.mutation.equivalences import (
     NULL,
     changes_nothing,
     implied_sides,
+    is_choice_of_larger,
+    is_guard,
     is_idle_conversion,
     is_refusing_fallback,
+    needless_guards,
+    unseen_parts,
 )
 from tool_specs.validation.mutation.trees import Site, TreePath, sites_of
 from tool_specs.validation.mutation.vocabulary import Vocabulary
@@ -57,7 +61,8 @@ def exchanges_of(tree: Node, known: Vocabulary, *, condition: bool) -> Iterator[
     for site in sites_of(tree):
         if any(site.path[: len(path)] == path for path in needless):
             continue  # whatever stands there, the whole is the same
-        needless += implied_sides(site, known)
+        needless += implied_sides(site, known) + unseen_parts(site)
+        needless += [(*site.path, step) for step in needless_guards(site.node, known)]
         maker = MAKERS.get(type(site.node))
         if maker is None:
             raise TypeError(f"no mutants are made of {type(site.node).__name__}; add its maker")
@@ -98,12 +103,15 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
     assert isinstance(node, Binary)
     if node.operator not in COMPARISONS:
         needless = implied_sides(site, known)
+        needless += [(*site.path, step) for step in needless_guards(node, known)]
         sides = (("left", node.left, node.right), ("right", node.right, node.left))
         for name, part, rest in sides:
             if (*site.path, (name, None)) not in needless:
-                yield _without(part), (rest, *_CONSTANTS), True
+                yield _without(part), (rest, *_CONSTANTS), not is_guard(node, part)
         return
     yield from _truths(node, settled)
+    if is_choice_of_larger(site):
+        return
     if bound := _BOUNDS.get(node.operator):
         moved = replace(node, operator=bound)
         yield _instead(moved, node), (moved,), False
@@ -148,15 +156,18 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
         later = Call("add_days", (node, Literal(1)))
         yield "a day later", (later,), False
     elif node.function == "if" and len(items) == 3:
-        yield f"without its case {show(items[1])!r}", (items[2],), True
-        yield f"without its case {show(items[2])!r}", (items[1],), True
+        grave = not is_guard(node, items[0])
+        yield f"without its case {show(items[1])!r}", (items[2],), grave
+        yield f"without its case {show(items[2])!r}", (items[1],), grave
     elif node.function in _DROPPING and len(items) > 1:
+        needless = needless_guards(node, known)
         for i, item in enumerate(items):
-            if i and is_refusing_fallback(site):
+            if (i and is_refusing_fallback(site)) or ("arguments", i) in needless:
                 continue
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
-            yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), True
+            grave = not is_guard(node, item)
+            yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), grave
     elif is_idle_conversion(site, known):
         return  # proved, and no lie about anything
     elif node.function in _ROWS and any(map(_reads_of, site.above[:1])):

@@ -7,6 +7,7 @@ A place is a part that is examined. It has one mutant, or several of which the f
 is run; where none compiles, the place is told as unexamined. Messages of errors are not mutated.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -116,7 +117,7 @@ def _with_text(value: Any, path: Sequence[str], text: str) -> Any:
 
 class _Maker:
     def __init__(self, spec: ToolSpec, file: DomainFile) -> None:
-        self.spec, self.file, self.rows = spec, file, _row_entities(spec)
+        self.spec, self.file, self.rows = spec, file, row_entities(spec)
 
     def of_expression(
         self, index: int, path: tuple[str, ...], text: str, known: Vocabulary
@@ -129,6 +130,8 @@ class _Maker:
             return  # an expression that does not parse never compiled
         if path[0] == "limit" and isinstance(statement, Read) and self.settles(index, tree):
             return
+        if path[:1] == ("set",) and path[1:] == (self.step_field(index),):
+            return  # the status of a step on the way, which the lifecycle asks for
         if isinstance(statement, ForEach) and not self.reads(index, statement.bind):
             return  # how often the body runs is examined with the loop; what with, nobody sees
         place = f"semantics[{index}].{'.'.join(path)}"
@@ -142,6 +145,18 @@ class _Maker:
                 mutants.append(self.with_statement(index, changes))
             words = f"{place} {exchange.words}"
             yield MutantPlace(index, words, reason, exchange.grave, tuple(mutants))
+
+    def step_field(self, index: int) -> str | None:
+        """The status that the update sets and a later one of the same row sets again: a step of a
+        lifecycle on the way to the next. What comes of it is the later status, and whether it is
+        needed is the lifecycle's to say."""
+        statement = self.spec.semantics[index]
+        if not isinstance(statement, Update):
+            return None
+        later = [s for s in self.spec.semantics[index + 1 :] if isinstance(s, Update)]
+        again = {f for s in later if s.target == statement.target for f in s.set}
+        fields = {e.lifecycle_field for e in self.file.entities.values() if e.lifecycle} & again
+        return next((field for field in statement.set if field in fields), None)
 
     def reads(self, index: int, name: str) -> bool:
         return _is_used(self.spec, index, name)
@@ -208,7 +223,8 @@ def _of_require(maker: _Maker, index: int, statement: Require) -> Iterator[Mutan
 
 
 def _of_write(maker: _Maker, index: int, statement: Statement) -> Iterator[MutantPlace]:
-    yield _gone(maker, index, maker.detached(index))
+    if not (isinstance(statement, Update) and set(statement.set) == {maker.step_field(index)}):
+        yield _gone(maker, index, maker.detached(index))
     if isinstance(statement, Create | Update):
         yield from _of_sets(maker, index, statement)
 
@@ -216,7 +232,10 @@ def _of_write(maker: _Maker, index: int, statement: Statement) -> Iterator[Mutan
 def _of_sets(maker: _Maker, index: int, statement: Create | Update) -> Iterator[MutantPlace]:
     """Each entry left out, and the values of each two fields of one kind exchanged."""
     place, values = f"semantics[{index}].set", statement.set
+    step = maker.step_field(index)
     for field in values if len(values) > 1 else ():
+        if field == step:
+            continue
         left = {name: text for name, text in values.items() if name != field}
         mutants = [maker.with_statement(index, {"set": left})]
         if isinstance(statement, Create):  # a field that a row needs is given another value
@@ -319,7 +338,7 @@ def _is_used(spec: ToolSpec, index: int, name: str) -> bool:
     texts = " ".join(
         str(s.model_dump(by_alias=True, exclude_defaults=True, exclude={"inside"})) for s in later
     )
-    return name in texts.replace("'", " ").replace(".", " ").replace("(", " ").split()
+    return name in re.findall(r"\w+", texts)
 
 
 def _of_loop(maker: _Maker, index: int, statement: ForEach) -> Iterator[MutantPlace]:
@@ -360,7 +379,7 @@ STATEMENTS: Mapping[type[Statement], Callable[[_Maker, int, Any], Iterator[Mutan
 """By class of statement; what its expressions hold comes on top."""
 
 
-def _row_entities(spec: ToolSpec) -> dict[str, str]:
+def row_entities(spec: ToolSpec) -> dict[str, str]:
     """Binding -> entity of the row, or rows, that it holds."""
     found: dict[str, str] = {}
     for statement in spec.semantics:

@@ -52,11 +52,29 @@ class Vocabulary:
         found = self.file.entities[entity].fields.get(node.field) if entity else None
         return found.type if found is not None else None
 
+    def bounds(self, node: Node) -> tuple[float | None, float | None]:
+        """The least and the largest value of the field or parameter that the expression reads, and
+        of a count; None where there is no bound."""
+        if isinstance(node, Call) and node.function == "count":
+            return 0, None
+        if not isinstance(node, Access):
+            return None, None
+        if node.base == Name("args"):
+            found = self.params.get(node.field)
+        else:
+            entity = self.entity(node.base)
+            found = self.file.entities[entity].fields.get(node.field) if entity else None
+        if found is None or found.type not in ("integer", "number"):
+            return None, None
+        return found.min, found.max
+
     def is_there(self, node: Node) -> bool:
         """Whether it is never null, as far as its form tells."""
         match node:
             case Literal(value=value):
                 return value is not None
+            case Call(function="count"):
+                return True
             case Access(base=Name(name="args"), field=field):
                 spec = self.params.get(field)
                 return spec is not None and not (spec.optional and spec.default is None)

@@ -106,7 +106,7 @@ def test_files_of_devices_get_jobs_and_tools_that_prove(
     [found] = written(*options, "--set", "policy_rules=0", capsys=capsys)
     domain = load_domain(path)
     assert found["jobs"] == len(domain.file.jobs) > 0
-    assert set(check_domain(domain, max_calls=4_000).jobs.values()) == {()}
+    assert set(check_domain(domain).jobs.values()) == {()}
     [plan] = plans_of(WriteConfig(domains=(str(path),)))
     assert not plan.jobs
 
