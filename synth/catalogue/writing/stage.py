@@ -20,13 +20,13 @@ from synth.catalogue.evolution.batch import (
 )
 from synth.catalogue.evolution.cells import cell_of
 from synth.catalogue.evolution.rows import rows_of
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.evolution.stage import Making
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
 from synth.catalogue.proposals.wire import wire_of
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.policy import PROMPT, REPAIR, RuleFinding, write_rules
-from synth.catalogue.evolution.shapes import planned
 from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of

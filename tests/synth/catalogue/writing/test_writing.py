@@ -9,10 +9,10 @@ from flows.cli.main import run
 from records.errors import ConfigError
 from records.seeds import rng_of
 from records.store.dataset import Dataset
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.proposals.examining import packed
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.policy import RulesJob, examine_rules
-from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.writing.stage import plans_of
 from tests.synth.catalogue.evolution.boats import BOATS
 from tool_specs.domains.domain import load_domain
