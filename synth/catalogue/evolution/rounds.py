@@ -13,7 +13,7 @@ from typing import NamedTuple
 from records.files import write_atomic
 from records.store.dataset import Dataset
 from synth.catalogue.evolution.batch import base_of, item_id_of
-from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
+from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig, domains_of
 from synth.catalogue.evolution.quotas import FIRST_YIELD, CellCount, next_cells
 from synth.catalogue.evolution.snapshot import CatalogueSnapshot
 from synth.catalogue.evolution.stage import EvolveStage
@@ -200,6 +200,13 @@ def rounds_path(dataset: Dataset, run_id: str) -> Path:
 def read_rounds(path: Path) -> list[list[str]]:
     """Ids of the items of each round that was begun."""
     return json.loads(path.read_text()) if path.exists() else []
+
+
+def rounds_of(dataset: Dataset, config: EvolveConfig) -> list[RoundFigures]:
+    """Of every round that a run of this config has made in the dataset."""
+    domains = {domain_id(domain): domain for domain in domains_of(config)}
+    rounds = read_rounds(rounds_path(dataset, config.run_id))
+    return figures_of(rounds, CatalogueSnapshot.of(dataset, domains), config.batch_size)
 
 
 def figures_of(
