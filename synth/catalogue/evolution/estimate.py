@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.catalogue.evolution.batch import ON_TOOLS
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.rounds import read_rounds, rounds_path
 from synth.llm.settings.config import TokenUsage
@@ -22,9 +23,13 @@ class ToolTokens(NamedTuple):
     completion: float
 
 
-MEASURED = {"generator": ToolTokens(0.0, 0.0)}
-"""By role, of a run with a language model: docs/results/evolution_202611.md. The judge of
-descriptions was not asked in it, so that what it takes is known from rounds of the run alone."""
+REQUEST_TOKENS = 12_000
+"""Of the prompt of a request, in a run with a language model: docs/results/evolution_202611.md. The
+judge of descriptions was not asked in it, so that only rounds of a run tell what it takes."""
+TOOL_TOKENS = 342
+"""Written for each kept tool there, repairs included."""
+REPAIRS = 0.14
+"""Requests to mend tools, for each other request there."""
 
 _CALL = ["item_id", "role", "prompt_tokens", "completion_tokens"]
 
@@ -69,8 +74,8 @@ def estimated(config: EvolveConfig, path: Path) -> EvolutionEstimate:
     made = [set(items) for items in rounds if fruitful & set(items)]
     every = {item for items in made for item in items}
     kept = sum(item in every for item in tools)
-    overall = _rates(every, tools, calls) if made else MEASURED
-    last = _rates(made[-1], tools, calls) if made else MEASURED
+    overall = _rates(every, tools, calls) if made else _measured(config)
+    last = _rates(made[-1], tools, calls) if made else overall
     missing = max(0, config.count - kept)
     return EvolutionEstimate(
         kept,
@@ -87,7 +92,7 @@ def estimate_lines(made: EvolutionEstimate) -> list[str]:
     source = (
         f"by {made.rounds} rounds of this run, which kept {made.kept} tools"
         if made.rounds
-        else "by a measured run of another model, since this one has no round yet"
+        else "by a measured run, since this one has no round yet"
     )
     lines = [f"{made.missing} tools are missing; what they take, {source}:"]
     for words, costs in (("as all rounds", made.overall), ("as the last", made.at_last)):
@@ -108,6 +113,14 @@ def told_plainly(made: EvolutionEstimate) -> dict[str, Any]:
     for name in ("overall", "at_last"):
         plain[name] = [cost._asdict() | {"tokens": cost.tokens._asdict()} for cost in plain[name]]
     return plain
+
+
+def _measured(config: EvolveConfig) -> dict[str, ToolTokens]:
+    """Of a later batch, which asks for derived tools and for those of each operator on tools."""
+    size = config.batch_size
+    requests = 1 + min(len(ON_TOOLS), size - round(size * config.derived_share))
+    prompt = REQUEST_TOKENS * requests * (1 + REPAIRS) / size
+    return {"generator": ToolTokens(prompt, TOOL_TOKENS)}
 
 
 def _rates(items: Set[str], tools: Sequence[str], calls: Sequence[Row]) -> dict[str, ToolTokens]:
