@@ -1,10 +1,12 @@
-"""Validates a whole domain by running it: its tools as `validate` does, and its policy rules."""
+"""Validates a whole domain by running it: its tools as `validate` does, its policy rules
+and its jobs."""
 
 from dataclasses import dataclass
 
 from records.seeds import rng_of
 from tool_specs.domains.domain import Domain
 from tool_specs.validation.fuzzing import Fuzzer, ToolReport
+from tool_specs.validation.job_trials import job_trial
 from tool_specs.validation.validate import conclude
 
 MAX_CALLS = 20_000
@@ -21,6 +23,8 @@ class DomainReport:
     tools: dict[str, ToolReport]
     rules: dict[str, bool]
     """Policy rules that code checks: whether a call that would have succeeded violated them."""
+    jobs: dict[str, tuple[str, ...]]
+    """What is wrong with each job."""
 
     @property
     def problems(self) -> list[str]:
@@ -31,6 +35,7 @@ class DomainReport:
             for rule, violated in self.rules.items()
             if not violated
         ]
+        found += [f"jobs[{job}].{words}" for job, all_ in self.jobs.items() for words in all_]
         return found
 
 
@@ -40,4 +45,5 @@ def check_domain(domain: Domain, *, seed: int = 0, max_calls: int = MAX_CALLS) -
     fuzzer.run(max_calls)
     for report in fuzzer.tools.values():
         conclude(fuzzer, report, MORE_CALLS)
-    return DomainReport(domain.name, fuzzer.calls, fuzzer.tools, fuzzer.rules)
+    jobs = {job.spec.name: job_trial(domain, job.spec.name).problems for job in domain.jobs}
+    return DomainReport(domain.name, fuzzer.calls, fuzzer.tools, fuzzer.rules, jobs)

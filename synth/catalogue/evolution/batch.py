@@ -35,6 +35,8 @@ WRITING: tuple[EvolveOperator, ...] = ("write", "write_device")
 
 ON_TOOLS: tuple[EvolveOperator, ...] = ("deepen", "broaden", "constrain", "compose")
 OPERATORS: tuple[EvolveOperator, ...] = ("derive", *ON_TOOLS)
+IN_TIME: frozenset[EvolveOperator] = frozenset({"write_device"})
+"""Operators whose tools may say how long a call takes."""
 REPAIR = "tools_repair"
 
 OFFERED = 2

@@ -1,7 +1,7 @@
-"""The stage `write-domains`: tools and policy of some domains, an item each.
+"""The stage `write-domains`: tools and policy of some domains, an item each, and jobs of devices.
 
-All requests for tools of one domain are asked at once; the policy is asked for when the tools that
-it binds are known.
+Jobs are asked for first, since tools start what they end. All requests for tools of one domain are
+asked at once; the policy is asked for when the tools that it binds are known.
 """
 
 import hashlib
@@ -26,7 +26,9 @@ from synth.catalogue.evolution.stage import Making
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
 from synth.catalogue.proposals.wire import wire_of
 from synth.catalogue.writing.config import WriteConfig, files_of
-from synth.catalogue.writing.policy import PROMPT, REPAIR, RuleFinding, write_rules
+from synth.catalogue.writing.jobs import JOB_KIND, jobs_values, with_jobs
+from synth.catalogue.writing.parts import PartFinding, PartKind, write_parts
+from synth.catalogue.writing.policy import RULE_KIND, rules_values
 from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of
@@ -47,7 +49,7 @@ DEVICES = frozenset(
         "desktop_systems",
     }
 )
-"""Categories whose domains are asked for the behaviour of devices."""
+"""Categories whose domains are asked for the behaviour of devices, and for jobs."""
 
 
 class WritingPlan(NamedTuple):
@@ -60,6 +62,8 @@ class WritingPlan(NamedTuple):
     """To ask for."""
     policy: bool
     """Whether rules are asked for."""
+    jobs: bool
+    """Whether jobs are asked for: tools that are there know nothing of them."""
 
 
 def plans_of(config: WriteConfig) -> list[WritingPlan]:
@@ -71,16 +75,21 @@ def plans_of(config: WriteConfig) -> list[WritingPlan]:
         missing = max(0, config.tools - len(domain.tools))
         policy = bool(config.policy_rules and not domain.policy)
         if missing or policy:
+            jobs = config.jobs > 0 and domain.category in DEVICES
+            jobs = jobs and not domain.file.jobs and not domain.tools
             content = hashlib.sha256(file_bytes(path)).hexdigest()
-            found.append(
-                WritingPlan(digest(base_of(config), content), domain, path, missing, policy)
-            )
+            item = digest(base_of(config), content)
+            found.append(WritingPlan(item, domain, path, missing, policy, jobs))
     return found
 
 
 def base_of(config: WriteConfig) -> str:
     prompts = [prompt_version("write"), prompt_version("write_device")]
-    prompts += [version_of(PROMPT), version_of(REPAIR)]
+    prompts += [
+        v
+        for kind in (RULE_KIND, JOB_KIND)
+        for v in (version_of(kind.prompt), version_of(kind.repair))
+    ]
     if config.judges_descriptions:
         prompts.append(version_of(DESCRIBED))
     return digest("write-domains", STAGE_VERSION, config.identity(), prompts)
@@ -98,10 +107,14 @@ class WriteStage:
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         plan: WritingPlan = item.data["plan"]
-        config = self.run.config
-        batch = _batch(plan, config)
+        config, executor, domain = self.run.config, self.run.executor, plan.domain
         made: dict[str, list[Row]] = {"proposals": [], "tools": []}
-        domain, executor = plan.domain, self.run.executor
+        jobs: list[PartFinding] = []
+        if plan.jobs:
+            values = jobs_values(domain, config.jobs)
+            jobs = await write_parts(shard.llm, executor, item.item_id, JOB_KIND, domain, values)
+            domain = with_jobs(domain, [f.part for f in jobs if not f.problems])
+        batch = _batch(plan._replace(domain=domain), config)
         if batch.groups:
             making = Making(
                 batch,
@@ -113,42 +126,43 @@ class WriteStage:
             outcomes = await making.outcomes()
             made = rows_of(batch, outcomes, config)
             domain = _with(domain, tools=[o.finding.spec for o in outcomes if o.finding.spec])
-        rules: list[RuleFinding] = []
+        rules: list[PartFinding] = []
         if plan.policy and domain.tools:
-            rules = await write_rules(
-                shard.llm, executor, item.item_id, domain, config.policy_rules
-            )
-            domain = _with(domain, rules=[f.rule for f in rules if not f.problems])
-        tables = _tables(plan, domain, made, self._rule_rows(plan, domain, rules, made))
+            values = rules_values(domain, config.policy_rules)
+            rules = await write_parts(shard.llm, executor, item.item_id, RULE_KIND, domain, values)
+            domain = _with(domain, rules=[f.part for f in rules if not f.problems])
+        rows = [*self._part_rows(plan, domain, JOB_KIND, jobs, len(made["proposals"]))]
+        rows += self._part_rows(plan, domain, RULE_KIND, rules, len(made["proposals"]) + len(rows))
+        tables = _tables(plan, domain, made, rows)
         known = {name: self.run.dataset.ids(name) for name in ("domains", "tools")}
         tables["domains"] = [r for r in tables["domains"] if r["domain_id"] not in known["domains"]]
         tables["tools"] = [r for r in tables["tools"] if r["tool_id"] not in known["tools"]]
         written = bool(made["tools"]) or domain is not plan.domain
         return ItemResult(tables, KEPT if written else dropped("nothing_kept").status)
 
-    def _rule_rows(
+    def _part_rows(
         self,
         plan: WritingPlan,
         domain: Domain,
-        rules: Sequence[RuleFinding],
-        made: dict[str, list[Row]],
+        kind: PartKind,
+        findings: Sequence[PartFinding],
+        first: int,
     ) -> list[Row]:
-        """Of the table `proposals`, behind those of the tools."""
-        first = len(made["proposals"])
+        """Of the table `proposals`; `first` is the number of the first."""
         return [
             {
                 "item_id": plan.item_id,
                 "number": first + n,
-                "operator": "write_policy",
+                "operator": f"write_{kind.step}",
                 "batch": 0,
                 "domain_id": domain_id(domain),
                 "category": domain.category,
                 "model": self.run.config.roles["generator"].model_of(plan.item_id, "generator"),
-                "prompt_version": digest(version_of(PROMPT), version_of(REPAIR)),
-                "name": finding.rule["id"],
+                "prompt_version": digest(version_of(kind.prompt), version_of(kind.repair)),
+                "name": finding.part[kind.key],
                 "parents": [],
-                "first_reason": "rule_unfit" if finding.first_problems else None,
-                "drop_reason": "rule_unfit" if finding.problems else None,
+                "first_reason": f"{kind.word}_unfit" if finding.first_problems else None,
+                "drop_reason": f"{kind.word}_unfit" if finding.problems else None,
                 "problems": list(finding.problems),
                 "repaired": bool(finding.first_problems and not finding.problems),
                 "tool_id": None,
@@ -156,7 +170,7 @@ class WriteStage:
                 "skeleton": None,
                 "split": domain.split,
             }
-            for n, finding in enumerate(rules)
+            for n, finding in enumerate(findings)
         ]
 
 
@@ -199,7 +213,7 @@ def _with(
 
 
 def _tables(
-    plan: WritingPlan, domain: Domain, made: dict[str, list[Row]], rule_rows: list[Row]
+    plan: WritingPlan, domain: Domain, made: dict[str, list[Row]], part_rows: list[Row]
 ) -> dict[str, list[Row]]:
     """Rows of the finished domain: a tool's id hangs on the domain's policy too."""
     place = domain_id(domain)
@@ -225,5 +239,5 @@ def _tables(
     return {
         "domains": [domain_row(domain)],
         "tools": tools,
-        "proposals": [*proposals, *rule_rows],
+        "proposals": [*proposals, *part_rows],
     }
