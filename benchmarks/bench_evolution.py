@@ -51,7 +51,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.dataset or Path(temporary) / "data"
-        command = ["tools", "evolve", "--count", str(options.count)]
+        command = ["tools", "evolve", "--count", str(options.count), "--set", "quotas.on=false"]
         command += ["--specialise", str(options.specialise)] if options.specialise else []
         cost = {} if options.read else cost_of(command, folder)
         dataset = Dataset.open(folder)

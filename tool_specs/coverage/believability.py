@@ -6,7 +6,7 @@ masked and what follows a preposition cut off. `list_overdue_boats_by_kind` and
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +70,22 @@ class CountedTool(NamedTuple):
         }
 
 
+def words_of_domain(names: Iterable[str]) -> frozenset[str]:
+    """What is masked of a domain's tools. `names`: its own, and those of its entities."""
+    return frozenset(singular(word) for name in names for word in words_of(name))
+
+
+def is_joined(name: str) -> bool:
+    """Whether the name is of two jobs in one."""
+    return "_and_" in name or "_with_" in name
+
+
+def num_params(schema: Mapping[str, Any]) -> tuple[int, int]:
+    """Parameters of a tool, and how many of them are enums."""
+    specs = [spec for spec, _ in _params(schema)]
+    return len(specs), sum("enum" in spec for spec in specs)
+
+
 def words_to_mask(place: str, names: Collection[str]) -> frozenset[str]:
     """Where nothing is known of a place but its tools: the words of its own name, and those that
     stand in several tools' names behind the verb."""
@@ -90,7 +106,7 @@ def figures(tools: Sequence[CountedTool]) -> dict[str, float]:
         places_of.setdefault(tool.idea, set()).add(tool.place)
     repeated = sum(len(places_of[tool.idea]) > 1 for tool in tools)
     lengths = [len(tool.name) for tool in tools]
-    joined = sum("_and_" in tool.name or "_with_" in tool.name for tool in tools)
+    joined = sum(is_joined(tool.name) for tool in tools)
     found = {
         "tools": len(tools),
         "places": len({tool.place for tool in tools}),

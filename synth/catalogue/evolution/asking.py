@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.evolution.batch import IN_TIME, REPAIR, RequestGroup, prompt_of
+from synth.catalogue.evolution.batch import IN_TIME, REPAIR, WRITING, RequestGroup, prompt_of
 from synth.catalogue.proposals.schemas import TOOLS, TOOLS_IN_TIME
 from synth.catalogue.proposals.wire import ProposalWire
 from synth.llm.client import LLM
@@ -73,9 +73,10 @@ async def ask(llm: LLM, item: str, group: RequestGroup, view: DomainView) -> Req
 def _particulars(group: RequestGroup) -> dict[str, Any]:
     """What is wanted, and of which tools it is made where it is made of tools."""
     wanted: dict[str, Any] = {"count": group.size, "aims": group.aims, "draw": group.draw}
-    if group.shapes:
-        shaped = {"shapes": list(group.shapes), "elsewhere": list(group.elsewhere)}
-        return {"wanted": wanted | shaped}
+    told = {"shapes": group.shapes, "elsewhere": group.elsewhere, "used_up": group.used_up}
+    if group.operator in WRITING:
+        return {"wanted": wanted | {name: list(told[name]) for name in ("shapes", "elsewhere")}}
+    wanted |= {name: list(values) for name, values in told.items() if values}
     parents: list[Any] = [list(some) for some in group.wires]
     if group.operator != "compose":
         parents = [wire for (wire,) in group.wires]

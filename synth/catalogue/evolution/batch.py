@@ -14,8 +14,10 @@ from records.digest import digest
 from records.seeds import rng_of, seed_of
 from synth.catalogue.evolution.cells import EvolutionCell, cell_of, cells_of, emptiest
 from synth.catalogue.evolution.config import EvolveConfig
+from synth.catalogue.evolution.shapes import shapes_of
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
+from synth.catalogue.proposals.quotas import CatalogueCounts, used_up_ideas
 from synth.catalogue.proposals.wire import ProposalWire, WireError, wire_of
 from synth.prompts.templates import version_of
 from tool_specs.domains.domain import Domain
@@ -27,7 +29,9 @@ STAGE_VERSION = 4
 EvolveOperator = Literal[
     "derive", "deepen", "broaden", "constrain", "compose", "write", "write_device"
 ]
-"""The last two are those of `synth domain write`, whose requests plan the shapes of their tools."""
+
+WRITING: tuple[EvolveOperator, ...] = ("write", "write_device")
+"""Those of `synth domain write`."""
 
 ON_TOOLS: tuple[EvolveOperator, ...] = ("deepen", "broaden", "constrain", "compose")
 OPERATORS: tuple[EvolveOperator, ...] = ("derive", *ON_TOOLS)
@@ -80,9 +84,11 @@ class RequestGroup(NamedTuple):
     draw: int
     """For variety: another batch of the same domain has another."""
     shapes: Sequence[str] = ()
-    """Of the operators that write: one for each tool wanted."""
+    """One for each tool wanted; empty where the parents say how the tools look."""
     elsewhere: Sequence[str] = ()
     """Aims of the requests that are answered at the same time."""
+    used_up: Sequence[str] = ()
+    """Ideas that no tool may have any more."""
 
 
 class EvolutionBatch(NamedTuple):
@@ -123,17 +129,25 @@ def item_id_of(base: str, domain_id: str, batch: int) -> str:
 
 
 def groups_of(
-    item_id: str, domain: Domain, batch: int, known: Sequence[KnownTool], config: EvolveConfig
+    item_id: str,
+    domain: Domain,
+    batch: int,
+    known: Sequence[KnownTool],
+    config: EvolveConfig,
+    counts: CatalogueCounts | None = None,
 ) -> list[RequestGroup]:
-    """The requests of a batch. `known` is what the batch may see, in order of ids."""
+    """The requests of a batch. `known` is what the batch may see, in order of ids, `counts` what
+    quotas make of the whole catalogue; None: there are none."""
     rng = rng_of(item_id, "groups")
     taken = [cell_of(domain, tool.semantics) for tool in known]
     parents = _parents(known, config.max_generation, rng)
     size = config.batch_size
     shares = _shares(batch, size, config.derived_share) if batch and parents else {}
     derived = size - sum(shares.values())
-    aims = [cell.aim for cell in emptiest(cells_of(domain), taken, derived, rng)]
-    groups = [RequestGroup("derive", derived, aims, [], [], _draw(item_id, "derive"))]
+    cells = emptiest(cells_of(domain), taken, derived, rng)
+    aims = [cell.aim for cell in cells]
+    shapes = shapes_of(cells, counts, rng_of(item_id, "shapes")) if counts else ()
+    groups = [RequestGroup("derive", derived, aims, [], [], _draw(item_id, "derive"), shapes)]
     for operator, count in shares.items():
         chosen = _chosen(operator, parents, count * OFFERED, rng)
         if not chosen:
@@ -148,7 +162,23 @@ def groups_of(
                 _draw(item_id, operator),
             )
         )
-    return groups
+    return groups if counts is None else _told(groups, used_up_ideas(counts, config.quotas))
+
+
+def _told(groups: Sequence[RequestGroup], used_up: Sequence[str]) -> list[RequestGroup]:
+    """The requests with what quotas have to say in each."""
+    return [
+        group._replace(
+            used_up=tuple(used_up),
+            elsewhere=tuple(
+                aim
+                for other in groups
+                if other is not group and other.operator in ("derive", "broaden")
+                for aim in other.aims
+            ),
+        )
+        for group in groups
+    ]
 
 
 _Parent = tuple[KnownTool, ProposalWire]

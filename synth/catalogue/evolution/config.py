@@ -9,6 +9,7 @@ from pydantic import Field
 
 from records.errors import ConfigError
 from synth.catalogue.proposals.judge_config import DescribedConfig
+from synth.catalogue.proposals.quotas import QuotaConfig
 from synth.catalogue.proposals.schemas import MAX_TOOLS
 from synth.engine.job_config import Role
 from synth.llm.settings.config import RoleConfig
@@ -20,7 +21,8 @@ MAX_BATCHES = 20
 
 
 class EvolveConfig(DescribedConfig):
-    """An evolution run. Which tools a batch gives does not depend on how many are asked for."""
+    """An evolution run. Without quotas, which tools a batch gives does not depend on how many are
+    asked for. Quotas count what the rounds before it have given to all domains."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = DescribedConfig.NOT_IDENTITY | {
         "count",
@@ -33,6 +35,7 @@ class EvolveConfig(DescribedConfig):
             "derived_share": 0.36,
             "max_generation": 2,
             "per_skeleton": 2,
+            "quotas": QuotaConfig(on=False).identity(),
         }
     )
     KIND: ClassVar[str] = "evolve"
@@ -58,6 +61,8 @@ class EvolveConfig(DescribedConfig):
     """Generations of tools that are made of others: names and descriptions have to stay sayable."""
     per_skeleton: int = Field(default=2, ge=1, le=1_000)
     """Tools of one domain whose programs may be alike but for names and values."""
+    quotas: QuotaConfig = QuotaConfig()
+    """What keeps tools believable: a tool over a quota is dropped."""
     concurrency: int = Field(default=8, ge=1, le=4096)
     """Batches in flight at once."""
     shard_size: int = Field(default=8, ge=1, le=100_000)

@@ -33,9 +33,6 @@ async def evolve(run: Run[EvolveConfig], run_stage: RunEvolveStage) -> list[Stag
         run.require_all("the next round of evolution")
     kept = rounds.kept
     if kept < run.config.count:
-        log.warning(
-            "%d of %d tools: no domain can give more; name more domains, or specialise",
-            kept,
-            run.config.count,
-        )
+        dry = "no domain can give more; name more domains, or specialise"
+        log.warning("%d of %d tools: %s", kept, run.config.count, rounds.stopped or dry)
     return reports

@@ -4,12 +4,14 @@ Shapes are drawn so that a whole catalogue comes near those of real servers (`RE
 is left alone writes tools that are all alike.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
 from synth.catalogue.evolution.cells import EvolutionCell, cells_of, emptiest
+from synth.catalogue.proposals.quotas import CatalogueCounts
 from tool_specs.coverage.believability import REAL
+from tool_specs.coverage.coverage import ENOUGH
 from tool_specs.domains.domain import Domain
 
 ORDER = (
@@ -67,14 +69,29 @@ def planned(
         [cell] = emptiest([c for c in cells if c.kind == kind], have, 1, rng)
         have.append(cell)
         chosen.append(cell)
-    bare = _bare(chosen, rng)
     return [
-        PlannedTool(cell.aim, NO_PARAMS if n in bare else _shape(cell.kind, rng))
-        for n, cell in enumerate(chosen)
+        PlannedTool(cell.aim, shape)
+        for cell, shape in zip(chosen, _shapes(chosen, REAL, rng), strict=True)
     ]
 
 
 NO_PARAMS = "no parameters"
+
+
+def shapes_of(cells: Sequence[EvolutionCell], counts: CatalogueCounts, rng: Random) -> list[str]:
+    """A shape for the tool of each cell: what the catalogue has too much of is wanted less."""
+    wanted = dict(REAL)
+    if counts.tools >= ENOUGH:
+        real = REAL["enum_params"]
+        wanted["enum_params"] = max(0.0, 2 * real - counts.enums / max(counts.params, 1))
+    return _shapes(cells, wanted, rng)
+
+
+def _shapes(cells: Sequence[EvolutionCell], wanted: Mapping[str, float], rng: Random) -> list[str]:
+    bare = _bare(cells, rng)
+    return [
+        NO_PARAMS if n in bare else _shape(cell.kind, wanted, rng) for n, cell in enumerate(cells)
+    ]
 
 
 def _bare(chosen: Sequence[EvolutionCell], rng: Random) -> set[int]:
@@ -85,7 +102,7 @@ def _bare(chosen: Sequence[EvolutionCell], rng: Random) -> set[int]:
     return set(rng.sample(listing, min(wanted, len(listing))))
 
 
-def _shape(kind: str, rng: Random) -> str:
+def _shape(kind: str, wanted: Mapping[str, float], rng: Random) -> str:
     """Of one tool with parameters: how many, how many of them optional, and what is special."""
     needed = NEEDED.get(kind, 1)
     number = max(min(rng.choice(PARAMS), MOST.get(kind, max(PARAMS))), needed, 1)
@@ -96,7 +113,7 @@ def _shape(kind: str, rng: Random) -> str:
         defaults = sum(rng.random() < given for _ in range(optional))
         words.append(f"{optional} of them optional")
         words += [f"{defaults} of these with a default"] if defaults else []
-    special = [s for name, s in SPECIAL.items() if rng.random() < REAL[name] * number * RARER]
+    special = [s for name, s in SPECIAL.items() if rng.random() < wanted[name] * number * RARER]
     if special and number > needed:
         words.append(f"one is {rng.choice(special)}")
     if kind == "search" and rng.random() < PAGED:

@@ -11,7 +11,7 @@ from records.errors import ItemError
 from records.tables.schemas import Row
 from synth.catalogue.evolution.asking import RequestTalk, ask, ask_to_mend, view_of
 from synth.catalogue.evolution.batch import EvolutionBatch, RequestGroup, groups_of, item_id_of
-from synth.catalogue.evolution.config import MAX_BATCHES, EvolveConfig
+from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.rows import ToolOutcome, rows_of
 from synth.catalogue.evolution.snapshot import CatalogueSnapshot
 from synth.catalogue.proposals.describing import AcceptedTool, judged
@@ -24,6 +24,7 @@ from synth.catalogue.proposals.examining import (
     packed,
     with_judged,
 )
+from synth.catalogue.proposals.quotas import CatalogueCounts, QuotaScreen, counts_of
 from synth.catalogue.proposals.screening import ToolFingerprint
 from synth.catalogue.proposals.wire import ProposalWire
 from synth.engine.executor import ShardExecutor
@@ -48,13 +49,14 @@ class EvolveStage:
         base: str,
         snapshot: CatalogueSnapshot,
     ) -> None:
-        """`base` is what item ids hang on, `snapshot` what was committed when the round began."""
+        """`base` is what item ids hang on, `snapshot` what earlier rounds have committed."""
         self.name = f"evolve-{batch}"
         self.run = run
         self.batch = batch
         self.domains = domains
         self.base = base
         self.snapshot = snapshot
+        self.counted = [tool for _, tool in snapshot.counted()]
 
     def plan(self) -> list[Item]:
         return [
@@ -65,11 +67,9 @@ class EvolveStage:
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         domain: Domain = item.data["domain"]
         place = domain_id(domain)
-        # a batch that is made again must not see what it, or a later one, has made
-        later = {item_id_of(self.base, place, k) for k in range(self.batch, MAX_BATCHES)}
-        known = self.snapshot.before(place, later)
-        config = self.run.config
-        groups = groups_of(item.item_id, domain, self.batch, known, config)
+        known = self.snapshot.tools[place]
+        config, counts = self.run.config, self._counts(place)
+        groups = groups_of(item.item_id, domain, self.batch, known, config, counts)
         batch = EvolutionBatch(item.item_id, domain, place, self.batch, known, groups)
         making = Making(
             batch,
@@ -78,12 +78,25 @@ class EvolveStage:
             per_skeleton=config.per_skeleton,
             described_together=config.judged_together,
             repair_rounds=config.repair_rounds,
+            quotas=QuotaScreen(config.quotas, counts) if counts else None,
         )
         made = rows_of(batch, await making.outcomes(), config)
         came = self._rows_of_domain(domain)
         tables = made | {"domains": came["domains"], "tools": [*came["tools"], *made["tools"]]}
         status = KEPT if made["tools"] else dropped("nothing_kept").status
         return ItemResult(tables, status)
+
+    def _counts(self, place: str) -> CatalogueCounts | None:
+        quotas = self.run.config.quotas
+        if not quotas.on:
+            return None
+        return counts_of(
+            place,
+            self.snapshot.masked[place],
+            self.counted,
+            domains=self.snapshot.num_domains,
+            config=quotas,
+        )
 
     def _rows_of_domain(self, domain: Domain) -> dict[str, list[Row]]:
         """Of the domain itself, and of the tools that came with it, where they are missing."""
@@ -107,6 +120,7 @@ class Making:
         per_skeleton: int,
         described_together: int,
         repair_rounds: int,
+        quotas: QuotaScreen | None = None,
     ) -> None:
         """`described_together`: tools of one request to the judge; 0 asks it nothing."""
         self.batch = batch
@@ -116,6 +130,7 @@ class Making:
         self.llm = llm
         self.executor = executor
         self.domain = packed(batch.domain)
+        self.quotas = quotas
 
     async def outcomes(self) -> list[ToolOutcome]:
         """Of every tool that was asked for, in the order of the requests.
@@ -242,6 +257,7 @@ class Making:
             accepted,
             tuple(drafts),
             self.per_skeleton,
+            self.quotas,
         )
 
 

@@ -62,7 +62,7 @@ def summarise(dataset: Dataset) -> dict[str, Any]:
 
 
 def lines(summary: dict[str, Any]) -> list[str]:
-    """For a person."""
+    """For a person. `rounds`, where the summary has it, holds figures of the rounds of one run."""
     written = " (written by the offline model)" if summary["offline_model"] else ""
     dropped = ", ".join(f"{reason} {n}" for reason, n in summary["dropped"].items()) or "none"
     cells = summary["cells"]
@@ -75,6 +75,10 @@ def lines(summary: dict[str, Any]) -> list[str]:
         f"{covered} of {all_cells} cells (category x domain) have tools",
         f"proved in {summary['calls']} calls against {summary['mutants']} mutants; "
         f"{summary['repaired']} tools were mended first",
+        *(
+            f"round {number}: {one['kept']} of {one['asked']} kept, {one['ideas']} new ideas"
+            for number, one in enumerate(summary.get("rounds", ()), 1)
+        ),
         f"{'operator':<12}{'model':<18}{'asked':>8}{'written':>9}{'first pass':>12}"
         f"{'after repair':>14}{'kept':>8}",
         *(

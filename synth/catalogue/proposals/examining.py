@@ -6,11 +6,13 @@ same output in whichever process.
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
 from synth.catalogue.proposals.describing import REASONS, JudgedDescription, hints_of
+from synth.catalogue.proposals.quotas import QuotaScreen
 from synth.catalogue.proposals.screening import Screen, ToolFingerprint
 from synth.catalogue.proposals.wire import ProposalWire, WireError, spec_of
 from tool_specs.coverage.skeleton import semantics_key, skeleton_of
@@ -49,6 +51,8 @@ class ExaminationJob(NamedTuple):
     drafts: tuple[ProposalDraft, ...]
     per_skeleton: int
     """Tools of one domain that may share a skeleton."""
+    quotas: QuotaScreen | None = None
+    """Before the accepted tools of this batch; None: there are none."""
 
 
 class ProposalFinding(NamedTuple):
@@ -68,6 +72,10 @@ def examine(job: ExaminationJob) -> list[ProposalFinding]:
     """A finding for each draft, in their order."""
     domain = _domain(job.domain)
     screen = Screen([_known(domain, tool) for tool in job.known], per_skeleton=job.per_skeleton)
+    quotas = deepcopy(job.quotas)
+    if quotas:
+        for spec in job.accepted:
+            quotas.admit(spec)
     findings: dict[int, ProposalFinding] = {}
     open_: dict[str, tuple[ProposalDraft, ToolSpec, ToolFingerprint]] = {}
     for draft in job.drafts:
@@ -81,12 +89,14 @@ def examine(job: ExaminationJob) -> list[ProposalFinding]:
             words = _compile_problems(domain, spec) or (f"{type(error).__name__}: {error}",)
             findings[draft.number] = _refused(draft, "does_not_compile", words)
             continue
-        if fault := screen.fault(known):
+        if fault := screen.fault(known) or (quotas and quotas.fault(spec)):
             findings[draft.number] = ProposalFinding(
                 draft.number, fault, (), known.semantics_key, known.skeleton, None, None
             )
             continue
         screen.admit(known)
+        if quotas:
+            quotas.admit(spec)
         open_[spec.name] = (draft, spec, known)
     for finding in _proved(domain, job.accepted, open_):
         findings[finding.number] = finding

@@ -7,10 +7,15 @@ from typing import NamedTuple
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.catalogue.writing.config import WriteConfig, files_of
-from tool_specs.coverage.believability import REAL, CountedTool, figures, words_to_mask
-from tool_specs.domains.domain import Domain, load_domain
+from tool_specs.coverage.believability import (
+    REAL,
+    CountedTool,
+    figures,
+    words_of_domain,
+    words_to_mask,
+)
+from tool_specs.domains.domain import load_domain
 from tool_specs.importing.tool_files import read_listings
-from tool_specs.toolsets.nouns import singular, words_of
 
 
 class ComparedFigure(NamedTuple):
@@ -35,7 +40,7 @@ def of_files(domains: Sequence[str]) -> list[CountedTool]:
     found: list[CountedTool] = []
     for path in files_of(WriteConfig(domains=tuple(domains))).values():
         domain = load_domain(path)
-        masked = _words_of(domain)
+        masked = words_of_domain([domain.name, *domain.entities])
         found += [
             CountedTool(domain.name, t.name, t.description, t.input_schema(), masked)
             for t in domain.tools
@@ -47,8 +52,7 @@ def of_dataset(dataset: Dataset) -> list[CountedTool]:
     """The usable synthetic tools."""
     domains = {row["domain_id"]: row for row in dataset.rows("domains", _DOMAIN)}
     masked = {
-        place: frozenset(singular(w) for n in [row["name"], *row["entities"]] for w in words_of(n))
-        for place, row in domains.items()
+        place: words_of_domain([row["name"], *row["entities"]]) for place, row in domains.items()
     }
     return [
         CountedTool(
@@ -86,8 +90,3 @@ def of_lists(path: Path) -> list[CountedTool]:
 
 _DOMAIN = ["domain_id", "name", "entities"]
 _TOOL = ["domain_id", "name", "description", "input_schema", "source", "drop_reason"]
-
-
-def _words_of(domain: Domain) -> frozenset[str]:
-    names = [domain.name, *domain.entities]
-    return frozenset(singular(word) for name in names for word in words_of(name))

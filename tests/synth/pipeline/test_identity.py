@@ -10,6 +10,7 @@ import pytest
 from records.config import Config
 from records.settings import validate_as, with_overrides
 from synth.catalogue.evolution.config import EvolveConfig
+from synth.catalogue.proposals.quotas import QuotaConfig
 from synth.engine.job_config import JobConfig
 from synth.judging.config import GradeConfig
 from synth.pipeline.config import RunConfig
@@ -20,7 +21,7 @@ IDS: dict[type[JobConfig], str] = {
     RunConfig: "e2ebe6b8aff59638",
     GradeConfig: "a7db84fdc5572052",
     RephraseConfig: "70d9c10ce317214e",
-    EvolveConfig: "8705d8979be13ad8",
+    EvolveConfig: "a3ed6c74955bbc59",
 }
 
 OWN_PROMPTS = f"prompts={Path(__file__).parents[1] / 'prompts' / 'own'}"
@@ -64,6 +65,15 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "described_together=3",
         "max_generation=3",
         "per_skeleton=1",
+        "quotas.on=false",
+        "quotas.idea_in_domain=1",
+        "quotas.idea_domains=2",
+        "quotas.idea_share=0.5",
+        "quotas.joined_share=0.5",
+        "quotas.long_share=0.5",
+        "quotas.enum_share=0.5",
+        "quotas.novelty=0.5",
+        "repair_rounds=3",
         OWN_PROMPTS,
     ],
 }
@@ -81,6 +91,11 @@ def test_a_newer_setting_makes_another_run_where_it_is_changed(
     kind: type[JobConfig], override: str
 ) -> None:
     assert validate_as(kind, with_overrides({}, [override]), where="here").run_id != IDS[kind]
+
+
+def test_an_evolution_as_it_was_before_has_the_id_that_it_always_had() -> None:
+    before = EvolveConfig(quotas=QuotaConfig(on=False), repair_rounds=1)
+    assert before.run_id == "8705d8979be13ad8"
 
 
 def added(config: Config, prefix: str = "") -> list[str]:

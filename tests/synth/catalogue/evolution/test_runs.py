@@ -14,6 +14,7 @@ import pytest
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.catalogue.evolution.quotas import CellCount, next_cells
+from synth.catalogue.evolution.rounds import read_rounds, rounds_of, rounds_path
 from synth.pipeline.config_files import recorded_config
 from tests.synth.catalogue.evolution.boats import generator, plain_tools
 from tests.synth.catalogue.evolution.work import config_for, content_of, rows_of, run_evolution
@@ -109,6 +110,28 @@ def test_a_dataset_says_how_an_evolution_is_resumed(tmp_path: Path) -> None:
         recorded_config(Dataset.open(tmp_path / "data"), config.run_id)
 
 
+QUOTAS = {"idea_in_domain": 1, "idea_domains": 1, "idea_share": 0.0, "novelty": 0.6}
+
+
+@pytest.mark.slow
+def test_ideas_are_written_once_and_a_run_ends_where_little_is_new(tmp_path: Path) -> None:
+    """Rows are the same when the process is killed in the middle of a round."""
+    with generator(plain_tools) as url:
+        config = config_for(url, count=60, domains=SOME, quotas=QUOTAS)
+        run_evolution(tmp_path / "whole", config)
+        run_evolution(tmp_path / "killed", config.model_copy(update={"count": 1}))
+        path = rounds_path(Dataset.open(tmp_path / "killed"), config.run_id)
+        planned = read_rounds(rounds_path(Dataset.open(tmp_path / "whole"), config.run_id))
+        path.write_text(json.dumps(planned[:1]))  # as if it had been killed after its first batch
+        run_evolution(tmp_path / "killed", config)
+    assert content_of(tmp_path / "killed") == content_of(tmp_path / "whole")
+    proposals = rows_of(tmp_path / "whole", "proposals")
+    assert "idea_repeated" in {row["drop_reason"] for row in proposals}
+    figures = rounds_of(Dataset.open(tmp_path / "whole"), config)
+    assert sum(one.kept for one in figures) < config.count
+    assert [one.novelty >= 0.6 for one in figures] == [True] * (len(figures) - 1) + [False]
+
+
 def cells(*counts: int) -> list[CellCount]:
     return [CellCount("abc"[i % 3], f"d{i}", n) for i, n in enumerate(counts)]
 
@@ -139,7 +162,7 @@ def test_quotas_steer_a_run_to_the_empty_cells(tmp_path: Path) -> None:
     """One domain has tools already; a second run gives the others theirs first."""
     with generator(plain_tools) as url:
         run_evolution(tmp_path / "data", config_for(url, count=8, domains=SOME[:1]))
-        run_evolution(tmp_path / "data", config_for(url, count=14, domains=SOME))
+        run_evolution(tmp_path / "data", config_for(url, count=26, domains=SOME))
     tools = [row for row in rows_of(tmp_path / "data", "tools") if row["evolve_op"] == "derive"]
     names = {row["domain_id"]: row["name"] for row in rows_of(tmp_path / "data", "domains")}
     counts = Counter(names[row["domain_id"]] for row in tools)

@@ -28,7 +28,8 @@ def run_evolution(folder: Path, config: EvolveConfig) -> list[StageReport]:
 
 def config_for(url: str, **settings: Any) -> EvolveConfig:
     own = RoleConfig(base_url=url, models=(ModelConfig(name=MODEL),), retries=0)
-    given = {"domains": (str(BOATS),), "batch_size": 12, "workers": 1, "shard_size": 1}
+    given: dict[str, Any] = {"domains": (str(BOATS),), "batch_size": 12, "workers": 1}
+    given |= {"shard_size": 1, "quotas": {"on": False}}
     return EvolveConfig.model_validate({"roles": {"generator": own}} | given | settings)
 
 
