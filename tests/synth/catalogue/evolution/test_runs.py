@@ -162,7 +162,7 @@ def test_quotas_steer_a_run_to_the_empty_cells(tmp_path: Path) -> None:
     """One domain has tools already; a second run gives the others theirs first."""
     with generator(plain_tools) as url:
         run_evolution(tmp_path / "data", config_for(url, count=8, domains=SOME[:1]))
-        run_evolution(tmp_path / "data", config_for(url, count=26, domains=SOME))
+        run_evolution(tmp_path / "data", config_for(url, count=20, domains=SOME))
     tools = [row for row in rows_of(tmp_path / "data", "tools") if row["evolve_op"] == "derive"]
     names = {row["domain_id"]: row["name"] for row in rows_of(tmp_path / "data", "domains")}
     counts = Counter(names[row["domain_id"]] for row in tools)
