@@ -177,13 +177,15 @@ def _is_in_its_text(site: Site, known: Vocabulary) -> bool:
     assert isinstance(site.node, Call)
     if site.node.function != "date" or not site.above:
         return False
-    if isinstance(test := site.above[0], Call):
-        return test.function == "days_between"
-    if not isinstance(test, Binary):
+    if isinstance(site.above[0], Call) and site.above[0].function == "days_between":
+        return True
+    side, above = site.node, site.above
+    while above and isinstance(above[0], Call) and above[0].function == "add_days":
+        side, above = above[0], above[1:]  # whole days later, at the same time of the day
+    if not above or not isinstance(test := above[0], Binary):
         return False
-    left, right = test.left is site.node, test.right is site.node
-    other = test.right if left else test.left
-    day = known.kind(other) == "date" or (isinstance(other, Call) and other.function == "date")
+    left, right = test.left is side, test.right is side
+    day = known.kind(test.right if left else test.left) == "date"
     return day and (
         (left and test.operator in ("<", ">=")) or (right and test.operator in (">", "<="))
     )
