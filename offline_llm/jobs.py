@@ -23,6 +23,7 @@ from offline_llm.simulator.call import simulate_call
 from offline_llm.simulator.sketch import write_environment
 from offline_llm.tools.operators.domain import write_domain
 from offline_llm.tools.operators.job import write_tools
+from offline_llm.tools.operators.jobs import write_jobs
 from offline_llm.tools.operators.policy import write_rules
 
 Job = Callable[[ChatRequest, OfflineSettings], Any]
@@ -35,6 +36,7 @@ _JOBS: dict[str, Job] = {
     "tools": write_tools,
     "domain": write_domain,
     "rules": write_rules,
+    "jobs": write_jobs,
     "user_turn": user_turn,
     "judgement": judge,
     "cause": cause,

@@ -1,20 +1,23 @@
-"""Tools and policy added to the text of a domain file; all else stays as people wrote it.
+"""Tools, policy, jobs and fields added to the text of a domain file; all else stays as people
+wrote it.
 
-Only the blocks `tools` and `policy` change, at the end of what they hold. The result is read again
-and compared with what was to be written, so that a file in another style is refused, not spoilt.
+Only the blocks `tools`, `policy` and `jobs` change, at the end of what they hold, and the fields
+and rows of an entity that gets another field. The result is read again and compared with what was
+to be written, so that a file in another style is refused, not spoilt.
 """
 
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from records.errors import ConfigError
 from tool_specs.domains.loading import checked, parse_yaml
-from tool_specs.language.domain_file import DomainFile, PolicyRule, ToolSpec
+from tool_specs.language.domain_file import DomainFile, FieldSpec, PolicyRule, ToolSpec
+from tool_specs.language.jobs import JobSpec
 
 WIDTH = 110
 """Characters of a line, where a value allows it."""
@@ -22,28 +25,96 @@ WIDTH = 110
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
+class AddedField(NamedTuple):
+    """A field that an entity gets, and what the rows of the seed have there."""
+
+    entity: str
+    name: str
+    spec: FieldSpec
+    values: tuple[Any, ...]
+    """In the order of the file's rows."""
+
+
 def with_additions(
-    text: str, *, policy: Sequence[PolicyRule], tools: Sequence[ToolSpec], origin: str
+    text: str,
+    *,
+    policy: Sequence[PolicyRule] = (),
+    tools: Sequence[ToolSpec] = (),
+    jobs: Sequence[JobSpec] = (),
+    fields: Sequence[AddedField] = (),
+    origin: str,
 ) -> str:
-    """The file's text with these rules and tools behind those that it has. Raises ConfigError for
-    a file whose style does not allow it."""
+    """The file's text with these rules, tools, jobs and fields behind those that it has. Raises
+    ConfigError for a file whose style does not allow it."""
     file = checked(DomainFile, parse_yaml(text.encode(), origin=origin), origin=origin)
-    new = _extended(text, "policy", [_rule_lines(rule) for rule in policy], before="tools")
+    new = text
+    for field in fields:
+        new = _with_field(new, field)
+    new = _extended(new, "jobs", [_job_lines(job) for job in jobs], before=("policy", "tools"))
+    new = _extended(new, "policy", [_rule_lines(rule) for rule in policy], before=("tools",))
     new = _extended(new, "tools", [_tool_lines(tool) for tool in tools])
-    wanted = file.model_copy(
-        update={"policy": (*file.policy, *policy), "tools": [*file.tools, *tools]}
+    wanted = _extended_file(file, fields).model_copy(
+        update={
+            "jobs": (*file.jobs, *jobs),
+            "policy": (*file.policy, *policy),
+            "tools": [*file.tools, *tools],
+        }
     )
     if checked(DomainFile, parse_yaml(new.encode(), origin=origin), origin=origin) != wanted:
         raise ConfigError(
-            f"{origin}: tools and policy cannot be added to a file in this style; write its blocks "
-            "`policy:` and `tools:` as indented lists"
+            f"{origin}: nothing can be added to a file in this style; write its blocks `policy:`, "
+            "`jobs:` and `tools:` as indented lists, and its fields and rows in brackets or lines"
         )
     return new
 
 
-def _extended(text: str, key: str, entries: list[str], before: str | None = None) -> str:
+def _extended_file(file: DomainFile, fields: Sequence[AddedField]) -> DomainFile:
+    entities, seed = dict(file.entities), dict(file.seed)
+    for entity, name, spec, values in fields:
+        own = entities[entity]
+        entities[entity] = own.model_copy(update={"fields": own.fields | {name: spec}})
+        rows = zip(seed.get(entity, []), values, strict=True)
+        seed |= {entity: [row | {name: value} for row, value in rows]} if values else {}
+    return file.model_copy(update={"entities": entities, "seed": seed})
+
+
+def _with_field(text: str, field: AddedField) -> str:
+    """The text with the field behind those of its entity, and a value behind those of each row."""
+    spec = _text(field.spec.model_dump(mode="json", exclude_defaults=True))
+    blocks = _values(text)
+    seed = _member(blocks["seed"][1], field.entity)
+    rows = seed.value if isinstance(seed, yaml.SequenceNode) else []
+    changes = [
+        _put_behind(row, field.name, _text(value))
+        for row, value in zip(rows, field.values, strict=True)
+    ]
+    own = _member(blocks["entities"][1], field.entity, "fields")
+    if own is not None:
+        changes.append(_put_behind(own, field.name, spec))
+    for at, added in sorted(changes, reverse=True):
+        text = text[:at] + added + text[at:]
+    return text
+
+
+def _member(node: yaml.Node | None, *names: str) -> yaml.Node | None:
+    for name in names:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        node = next((value for key, value in pairs if key.value == name), None)
+    return node
+
+
+def _put_behind(node: yaml.Node, name: str, value: str) -> tuple[int, str]:
+    """Where a value goes that comes last in a mapping or a list, and how it is written there."""
+    member = value if isinstance(node, yaml.SequenceNode) else f"{name}: {value}"
+    if isinstance(node, yaml.CollectionNode) and node.flow_style:
+        return node.end_mark.index - 1, f", {member}" if node.value else member
+    line = f"- {member}" if isinstance(node, yaml.SequenceNode) else member
+    return _last_mark(node), f"\n{' ' * node.start_mark.column}{line}"
+
+
+def _extended(text: str, key: str, entries: list[str], before: Sequence[str] = ()) -> str:
     """The text with entries at the end of the block `key`, which is made where it is missing: in
-    front of the block `before`, else at the end."""
+    front of the first of the blocks `before`, else at the end."""
     if not entries:
         return text
     node = _values(text).get(key)
@@ -55,7 +126,8 @@ def _extended(text: str, key: str, entries: list[str], before: str | None = None
     block = f"{key}:\n{textwrap.indent(''.join(entries), '  ')}"
     if node is not None:
         return text[: node[0].start_mark.index] + block + text[_end_of_line(text, _end(node)) :]
-    following = _values(text).get(before) if before else None
+    blocks = _values(text)
+    following = next((blocks[name] for name in before if name in blocks), None)
     if following is not None:
         at = following[0].start_mark.index
         return f"{text[:at]}{block}\n{text[at:]}"
@@ -97,12 +169,22 @@ def _rule_lines(rule: PolicyRule) -> str:
     return _entry([f"{name}: {_text(value)}" for name, value in own.items()])
 
 
+def _job_lines(job: JobSpec) -> str:
+    own: dict[str, Any] = job.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    names = ("name", "text", "entity", "where", "due")
+    lines = [f"{name}: {_text(own[name])}" for name in names if name in own]
+    lines.append("do:")
+    lines += [f"  - {_broken(_first(s, 'op', 'in'), 5)}" for s in own["do"]]
+    return _entry(lines)
+
+
 def _tool_lines(tool: ToolSpec) -> str:
     own: dict[str, Any] = tool.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     lines = [f"{name}: {_text(own[name])}" for name in ("name", "description")]
     if params := own.get("params"):
         lines.append("params:")
         lines += [f"  {_text(name)}: {_broken(_first(p, 'type'), 4)}" for name, p in params.items()]
+    lines += [f"{name}: {_text(own[name])}" for name in ("takes", "waits") if name in own]
     lines.append("semantics:")
     lines += [f"  - {_broken(_first(s, 'op', 'in'), 5)}" for s in own["semantics"]]
     return _entry(lines) + "\n"

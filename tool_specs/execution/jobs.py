@@ -170,11 +170,11 @@ def compile_jobs(
             path = f"jobs[{spec.name}].entity"
             problems.add(path, f"unknown entity {spec.entity!r}; known: {known}")
         else:
-            found.append(_JobCompiler(spec, entities, problems).job())
+            found.append(JobCompiler(spec, entities, problems).job())
     return tuple(found)
 
 
-class _JobCompiler(Compiler):
+class JobCompiler(Compiler):
     """Statements without arguments and without an answer, over a row that is bound already."""
 
     def __init__(self, job: JobSpec, entities: Entities, problems: Problems) -> None:

@@ -1,9 +1,11 @@
-"""Validates a whole domain by running it: its tools as `validate` does, and its policy rules."""
+"""Validates a whole domain by running it: its tools as `validate` does, its policy rules
+and its jobs."""
 
 from dataclasses import dataclass
 
 from tool_specs.domains.domain import Domain
 from tool_specs.validation.fuzzing import ToolReport
+from tool_specs.validation.job_trials import job_trial
 from tool_specs.validation.rules import RuleTrial, rule_trials
 from tool_specs.validation.validate import clashes, validated
 
@@ -14,6 +16,8 @@ class DomainReport:
     tools: dict[str, ToolReport]
     rules: dict[str, RuleTrial]
     """Policy rules that code checks, by id."""
+    jobs: dict[str, tuple[str, ...]]
+    """What is wrong with each job."""
 
     @property
     def problems(self) -> list[str]:
@@ -24,6 +28,7 @@ class DomainReport:
             for rule, trial in self.rules.items()
             if not trial.broken  # a rule that a person writes may close a tool altogether
         ]
+        found += [f"jobs[{job}].{words}" for job, all_ in self.jobs.items() for words in all_]
         return found
 
 
@@ -34,4 +39,5 @@ def check_domain(domain: Domain, *, seed: int = 0) -> DomainReport:
     for name, defects in clashes(domain, list(tools), seed=seed).items():
         for defect in defects:
             tools[name].defect(*defect)
-    return DomainReport(domain.name, tools, rule_trials(domain, seed=seed))
+    jobs = {job.spec.name: job_trial(domain, job.spec.name).problems for job in domain.jobs}
+    return DomainReport(domain.name, tools, rule_trials(domain, seed=seed), jobs)

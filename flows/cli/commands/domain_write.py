@@ -30,10 +30,11 @@ def write(
 ) -> None:
     """Have a language model write tools and policy for domains, and prove each by running it.
 
-    All requests of all domains are asked at once: some for four to six tools each, then one a
-    domain for rules that its tools do not enforce. What does not pass is sent back once, with what
-    was found, and then left out and told. The rest is added to the domain's file. Running again
-    goes on, asks nothing twice, and then asks for what a file still lacks.
+    All domains are asked at once: of devices first one request for what happens by itself, then
+    some for four to six tools each, then one for rules that the tools do not enforce. What does
+    not pass is sent back once, with what was found, and then left out and told. The rest is added
+    to the domain's file. Running again goes on, asks nothing twice, and then asks for what a file
+    still lacks.
 
     Parameters
     ----------
@@ -109,6 +110,7 @@ async def _written(
 
 
 def _print(written: "WrittenDomain") -> None:
-    lines = [f"{written.domain}: {written.tools} tools and {written.rules} rules in {written.file}"]
+    counts = f"{written.tools} tools, {written.rules} rules and {written.jobs} jobs"
+    lines = [f"{written.domain}: {counts} in {written.file}"]
     lines += [f"  left out: {name}: {why}" for name, why in written.left_out.items()]
     print("\n".join(lines))  # noqa: T201

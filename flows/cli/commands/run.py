@@ -13,6 +13,9 @@ from records.errors import ConfigError
 if TYPE_CHECKING:
     from synth.pipeline.config import RunConfig
 
+OUTCOMES = "select variant, drop_reason, count(*) from trajectories group by all order by all"
+"""What a reader of a new dataset asks first."""
+
 
 def register(app: App) -> None:
     for command in (demo, run, resume, serve):
@@ -237,4 +240,4 @@ def _execute(
     if warning := warning_about(Dataset.open(path), config):
         say(warning)
     say(f"done in {seconds:.0f} s; dataset {path}, report {path / 'report.html'}")
-    say(f'look at it: synth sql "select * from stages" --dataset {path}')
+    say(f'look at it: synth sql "{OUTCOMES}" --dataset {path}')

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.catalogue.evolution.batch import REPAIR, RequestGroup, prompt_of
-from synth.catalogue.proposals.schemas import TOOLS
+from synth.catalogue.evolution.batch import IN_TIME, REPAIR, RequestGroup, prompt_of
+from synth.catalogue.proposals.schemas import TOOLS, TOOLS_IN_TIME
 from synth.catalogue.proposals.wire import ProposalWire
 from synth.llm.client import LLM
 from synth.prompts.templates import fenced, render
@@ -40,7 +40,7 @@ def shown(domain: Domain) -> dict[str, Any]:
         "entities": entities,
         "rules": row["rules"],
         "seed": {name: rows[:SEED_ROWS] for name, rows in domain.seed.items()},
-    }
+    } | ({"jobs": row["time"]["jobs"]} if domain.file.jobs else {})
 
 
 def view_of(domain: Domain, tools: Sequence[Row]) -> DomainView:
@@ -66,7 +66,7 @@ async def ask(llm: LLM, item: str, group: RequestGroup, view: DomainView) -> Req
         existing=view.existing,
         **_particulars(group),
     )
-    tools = await _tools(llm, item, group.operator, prompt.messages)
+    tools = await _tools(llm, item, group, group.operator, prompt.messages)
     return RequestTalk(group, prompt.messages, tools)
 
 
@@ -102,7 +102,7 @@ async def ask_to_mend(
     [message] = render(REPAIR, problems=problems).messages
     said = {"role": "assistant", "content": json.dumps({"tools": talk.tools}, ensure_ascii=False)}
     step = f"{talk.group.operator}_{repair_step(number)}"
-    answered = await _tools(llm, item, step, [*talk.messages, said, message])
+    answered = await _tools(llm, item, talk.group, step, [*talk.messages, said, message])
     open_ = dict(faulty)
     places = {talk.tools[place]["name"]: place for place in reversed(list(faulty))}
     mended: dict[int, ProposalWire] = {}
@@ -118,9 +118,10 @@ async def ask_to_mend(
 
 
 async def _tools(
-    llm: LLM, item: str, step: str, messages: list[dict[str, Any]]
+    llm: LLM, item: str, group: RequestGroup, step: str, messages: list[dict[str, Any]]
 ) -> list[ProposalWire]:
+    schema = TOOLS_IN_TIME if group.operator in IN_TIME else TOOLS
     answer = await llm.structured(
-        "generator", messages, item=item, step=step, name="tools", schema=TOOLS
+        "generator", messages, item=item, step=step, name="tools", schema=schema
     )
     return answer["tools"]

@@ -31,6 +31,8 @@ EvolveOperator = Literal[
 
 ON_TOOLS: tuple[EvolveOperator, ...] = ("deepen", "broaden", "constrain", "compose")
 OPERATORS: tuple[EvolveOperator, ...] = ("derive", *ON_TOOLS)
+IN_TIME: frozenset[EvolveOperator] = frozenset({"write_device"})
+"""Operators whose tools may say how long a call takes."""
 REPAIR = "tools_repair"
 
 OFFERED = 2

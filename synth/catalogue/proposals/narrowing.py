@@ -5,7 +5,7 @@ narrower domain is as sound as the domain it comes from.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from records.errors import ConfigError
@@ -141,10 +141,18 @@ def _add_field(
     fields = data["entities"][name]["fields"]
     if field["name"] in fields:
         raise NarrowingError(["the entity has a field of that name"])
-    entities = Entities.of(parent.file)
-    scope = Scope({name: (FIRST_FREE, entities.types[name])}, entities.types)
-    run = compile_expression(parse(field["value"]), scope).run
-    state = parent.seed_state
     own = ("type", "description", "values", "unit", "optional")
     fields[field["name"]] = {k: field[k] for k in own if field.get(k) not in (None, "", [])}
-    seed[name] = [row | {field["name"]: run([{}, state, MAX_STEPS, row])} for row in seed[name]]
+    values = values_in(parent, name, seed[name], field["value"])
+    seed[name] = [
+        row | {field["name"]: value} for row, value in zip(seed[name], values, strict=True)
+    ]
+
+
+def values_in(domain: Domain, entity: str, rows: Sequence[EntityRow], expression: str) -> list[Any]:
+    """What an expression over a row, under its entity's name, is for each of the rows. Raises
+    ExpressionError and EvaluationError."""
+    entities = Entities.of(domain.file)
+    scope = Scope({entity: (FIRST_FREE, entities.types[entity])}, entities.types)
+    run = compile_expression(parse(expression), scope).run
+    return [run([{}, domain.seed_state, MAX_STEPS, row]) for row in rows]

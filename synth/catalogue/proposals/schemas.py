@@ -121,36 +121,61 @@ _STATEMENT = {
     "value": _list(_ENTRY, 24, "return: the members of the answer."),
 }
 
+_TOOL = {
+    "name": _name("Verb first, snake case, no digit at the end."),
+    "description": _text(
+        "What it does in the imperative, then what it returns.", 1000, minLength=10
+    ),
+    "parent": _text("Name of the parent it was made from, else empty.", 64),
+    "params": _list(_object(_PARAM, "name", "type", "description"), MAX_PARAMS, "Parameters."),
+    "semantics": _list(_object(_STATEMENT, "op"), MAX_STATEMENTS, "Statements.", minItems=1),
+}
+
 TOOLS: SchemaDict = _object(
-    {
-        "tools": _list(
-            _object(
-                {
-                    "name": _name("Verb first, snake case, no digit at the end."),
-                    "description": _text(
-                        "What it does in the imperative, then what it returns.", 1000, minLength=10
-                    ),
-                    "parent": _text("Name of the parent it was made from, else empty.", 64),
-                    "params": _list(
-                        _object(_PARAM, "name", "type", "description"), MAX_PARAMS, "Parameters."
-                    ),
-                    "semantics": _list(
-                        _object(_STATEMENT, "op"), MAX_STATEMENTS, "Statements.", minItems=1
-                    ),
-                },
-                "name",
-                "description",
-                "parent",
-                "params",
-                "semantics",
-            ),
-            MAX_TOOLS,
-            "The tools.",
-        )
-    },
-    "tools",
+    {"tools": _list(_object(_TOOL, *_TOOL), MAX_TOOLS, "The tools.")}, "tools"
 )
 """Answer named `tools`."""
+
+_DURATION = {
+    "takes": _text("What passes once a call has run: 90 seconds, or minutes: args.minutes.", 200),
+    "waits": _text("The same of a tool that lets time pass first, and then says how things are."),
+}
+
+TOOLS_IN_TIME: SchemaDict = _object(
+    {"tools": _list(_object(_TOOL | _DURATION, *_TOOL), MAX_TOOLS, "The tools.")}, "tools"
+)
+"""The same, where calls may take time."""
+
+MAX_JOBS = 8
+
+_JOB = {
+    "name": _name("What happens, snake case, such as battery_charges."),
+    "text": _text("One sentence that says what happens and when.", 300, minLength=10),
+    "entity": _text("Entity whose rows fall due.", 64),
+    "fields": _list(
+        _object(
+            {
+                "name": _name("Snake case, not taken yet, such as ready_at."),
+                "description": _text("Which moment it holds.", 200),
+                "value": _text(
+                    "Expression of the moment in the rows there are, over the row under its "
+                    "entity's name; null where there is none, never before now."
+                ),
+            },
+            "name",
+            "description",
+            "value",
+        ),
+        3,
+        "Date-time fields, null or a moment, that the entity lacks.",
+    ),
+    "where": _text("Condition: which rows fall due. The row stands under its entity's name."),
+    "due": _text("Expression: the moment, a date-time, or null."),
+    "do": _list(_object(_STATEMENT, "op"), 20, "Statements, the last no return.", minItems=1),
+}
+
+JOBS: SchemaDict = _object({"jobs": _list(_object(_JOB, *_JOB), MAX_JOBS, "The jobs.")}, "jobs")
+"""Answer named `jobs`."""
 
 DOMAIN: SchemaDict = _object(
     {

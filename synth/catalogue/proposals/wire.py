@@ -5,16 +5,21 @@ the returned value are lists of entries here, while a `ToolSpec` nests them as p
 `wire_of` and `spec_of` convert between the two and lose nothing.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from records.errors import ConfigError
 from tool_specs.domains.loading import checked
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
+from tool_specs.language.jobs import JobSpec
 from tool_specs.language.statements import Create, Return, Statement, Update, expression_text
 
 ProposalWire = dict[str, Any]
 """A tool as the model writes it; members that do not apply are left out."""
+
+Formed = TypeVar("Formed", ToolSpec, JobSpec)
+
+_DURATION = ("takes", "waits")
 
 _MEMBER = frozenset({"type", "description", "optional", "values", "min", "max", "unit", "ref"})
 """What a member of an object can say of itself."""
@@ -40,14 +45,31 @@ def spec_of(tool: ProposalWire) -> ToolSpec:
         "name": tool["name"],
         "description": tool["description"],
         "params": _named("params", [(p["name"], _param(p)) for p in tool["params"]], problems),
-        "semantics": [
-            _statement(f"semantics[{i}]", s, problems) for i, s in enumerate(tool["semantics"])
-        ],
-    }
+        "semantics": _statements("semantics", tool["semantics"], problems),
+    } | {name: tool[name] for name in _DURATION if tool.get(name)}
+    return _well_formed(ToolSpec, data, problems)
+
+
+def job_of(job: ProposalWire) -> JobSpec:
+    """The job that a model wrote, without its fields. Raises WireError as `spec_of` does."""
+    problems: list[str] = []
+    data = {name: job[name] for name in ("name", "text", "entity", "due")}
+    data |= {"where": job["where"]} if job["where"] else {}
+    data |= {"do": _statements("do", job["do"], problems)}
+    return _well_formed(JobSpec, data, problems)
+
+
+def _statements(
+    where: str, statements: Sequence[ProposalWire], problems: list[str]
+) -> list[dict[str, Any]]:
+    return [_statement(f"{where}[{i}]", s, problems) for i, s in enumerate(statements)]
+
+
+def _well_formed(kind: type[Formed], data: dict[str, Any], problems: list[str]) -> Formed:
     if problems:
         raise WireError(problems)
     try:
-        return checked(ToolSpec, data, origin="")
+        return checked(kind, data, origin="")
     except ConfigError as error:
         raise WireError([line.removeprefix(": ") for line in str(error).splitlines()]) from None
 
@@ -60,7 +82,7 @@ def wire_of(spec: ToolSpec, *, parent: str = "") -> ProposalWire:
         "parent": parent,
         "params": [{"name": name} | _wire_param(name, p) for name, p in spec.params.items()],
         "semantics": [_wire_statement(s) for s in spec.semantics],
-    }
+    } | {name: own for name in _DURATION if (own := getattr(spec, name)) is not None}
 
 
 def _named(where: str, entries: list[tuple[str, Any]], problems: list[str]) -> dict[str, Any]:

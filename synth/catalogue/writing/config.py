@@ -1,7 +1,9 @@
 """What `synth domain write` is told, and the files of the domains that it writes."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -19,6 +21,9 @@ class WriteConfig(DescribedConfig):
     """A run that writes domains. What is asked for one domain does not depend on the others."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = DescribedConfig.NOT_IDENTITY | {"domains", "workers"}
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {**DescribedConfig.ADDED_LATER, "jobs": 0}
+    )
     KIND: ClassVar[str] = "write"
     STAGES: ClassVar[tuple[str, ...]] = ("write-domains",)
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
@@ -36,6 +41,9 @@ class WriteConfig(DescribedConfig):
     """Tools of one request at most."""
     policy_rules: int = Field(default=5, ge=0, le=8)
     """Rules that a domain without policy is asked for; 0 asks for none."""
+    jobs: int = Field(default=4, ge=0, le=8)
+    """Jobs that a domain of devices without tools and jobs is asked for at most; 0 asks for
+    none."""
     per_skeleton: int = Field(default=2, ge=1, le=1_000)
     """Tools of one domain whose programs may be alike but for names and values."""
     concurrency: int = Field(default=64, ge=1, le=4096)

@@ -1,7 +1,7 @@
-"""The stage `write-domains`: tools and policy of some domains, an item each.
+"""The stage `write-domains`: tools and policy of some domains, an item each, and jobs of devices.
 
-All requests for tools of one domain are asked at once; the policy is asked for when the tools that
-it binds are known.
+Jobs are asked for first, since tools start what they end. All requests for tools of one domain are
+asked at once; the policy is asked for when the tools that it binds are known.
 """
 
 import hashlib
@@ -20,14 +20,16 @@ from synth.catalogue.evolution.batch import (
 )
 from synth.catalogue.evolution.cells import cell_of
 from synth.catalogue.evolution.rows import ToolOutcome, rows_of
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.evolution.stage import Making
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
 from synth.catalogue.proposals.examining import clashing, packed, refused_for_clash
 from synth.catalogue.proposals.wire import wire_of
 from synth.catalogue.writing.config import WriteConfig, files_of
-from synth.catalogue.writing.policy import PROMPT, REPAIR, RuleFinding, write_rules
-from synth.catalogue.writing.shapes import planned
+from synth.catalogue.writing.jobs import JOB_KIND, jobs_values, with_jobs
+from synth.catalogue.writing.parts import PartFinding, PartKind, write_parts
+from synth.catalogue.writing.policy import RULE_KIND, rules_values
 from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of
@@ -48,7 +50,7 @@ DEVICES = frozenset(
         "desktop_systems",
     }
 )
-"""Categories whose domains are asked for the behaviour of devices."""
+"""Categories whose domains are asked for the behaviour of devices, and for jobs."""
 
 
 class WritingPlan(NamedTuple):
@@ -61,6 +63,8 @@ class WritingPlan(NamedTuple):
     """To ask for."""
     policy: bool
     """Whether rules are asked for."""
+    jobs: bool
+    """Whether jobs are asked for: tools that are there know nothing of them."""
 
 
 def plans_of(config: WriteConfig) -> list[WritingPlan]:
@@ -72,16 +76,21 @@ def plans_of(config: WriteConfig) -> list[WritingPlan]:
         missing = max(0, config.tools - len(domain.tools))
         policy = bool(config.policy_rules and not domain.policy)
         if missing or policy:
+            jobs = config.jobs > 0 and domain.category in DEVICES
+            jobs = jobs and not domain.file.jobs and not domain.tools
             content = hashlib.sha256(file_bytes(path)).hexdigest()
-            found.append(
-                WritingPlan(digest(base_of(config), content), domain, path, missing, policy)
-            )
+            item = digest(base_of(config), content)
+            found.append(WritingPlan(item, domain, path, missing, policy, jobs))
     return found
 
 
 def base_of(config: WriteConfig) -> str:
     prompts = [prompt_version("write"), prompt_version("write_device")]
-    prompts += [version_of(PROMPT), version_of(REPAIR)]
+    prompts += [
+        v
+        for kind in (RULE_KIND, JOB_KIND)
+        for v in (version_of(kind.prompt), version_of(kind.repair))
+    ]
     if config.judges_descriptions:
         prompts.append(version_of(DESCRIBED))
     return digest("write-domains", STAGE_VERSION, config.identity(), prompts)
@@ -99,10 +108,14 @@ class WriteStage:
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         plan: WritingPlan = item.data["plan"]
-        config = self.run.config
-        batch = _batch(plan, config)
+        config, executor, domain = self.run.config, self.run.executor, plan.domain
         made: dict[str, list[Row]] = {"proposals": [], "tools": []}
-        domain, executor = plan.domain, self.run.executor
+        jobs: list[PartFinding] = []
+        if plan.jobs:
+            values = jobs_values(domain, config.jobs)
+            jobs = await self._parts(shard, item, JOB_KIND, domain, values)
+            domain = with_jobs(domain, [f.part for f in jobs if not f.problems])
+        batch = _batch(plan._replace(domain=domain), config)
         if batch.groups:
             making = Making(
                 batch,
@@ -115,20 +128,32 @@ class WriteStage:
             outcomes = await self._without_clashes(domain, await making.outcomes())
             made = rows_of(batch, outcomes, config)
             domain = _with_kept(domain, outcomes)
-        rules: list[RuleFinding] = []
+        rules: list[PartFinding] = []
         if plan.policy and domain.tools:
-            rules = await write_rules(
-                *(shard.llm, executor, item.item_id, domain),
-                count=config.policy_rules,
-                repair_rounds=config.repair_rounds,
-            )
-            domain = _with(domain, rules=[f.rule for f in rules if not f.problems])
-        tables = _tables(plan, domain, made, self._rule_rows(plan, domain, rules, made))
+            values = rules_values(domain, config.policy_rules)
+            rules = await self._parts(shard, item, RULE_KIND, domain, values)
+            domain = _with(domain, rules=[f.part for f in rules if not f.problems])
+        rows = [*self._part_rows(plan, domain, JOB_KIND, jobs, len(made["proposals"]))]
+        rows += self._part_rows(plan, domain, RULE_KIND, rules, len(made["proposals"]) + len(rows))
+        tables = _tables(plan, domain, made, rows)
         known = {name: self.run.dataset.ids(name) for name in ("domains", "tools")}
         tables["domains"] = [r for r in tables["domains"] if r["domain_id"] not in known["domains"]]
         tables["tools"] = [r for r in tables["tools"] if r["tool_id"] not in known["tools"]]
         written = bool(made["tools"]) or domain is not plan.domain
         return ItemResult(tables, KEPT if written else dropped("nothing_kept").status)
+
+    async def _parts(
+        self,
+        shard: ShardContext,
+        item: Item,
+        kind: PartKind,
+        domain: Domain,
+        values: dict[str, Any],
+    ) -> list[PartFinding]:
+        return await write_parts(
+            *(shard.llm, self.run.executor, item.item_id, kind, domain, values),
+            repair_rounds=self.run.config.repair_rounds,
+        )
 
     async def _without_clashes(
         self, domain: Domain, outcomes: list[ToolOutcome]
@@ -147,29 +172,29 @@ class WriteStage:
                 for o in outcomes
             ]
 
-    def _rule_rows(
+    def _part_rows(
         self,
         plan: WritingPlan,
         domain: Domain,
-        rules: Sequence[RuleFinding],
-        made: dict[str, list[Row]],
+        kind: PartKind,
+        findings: Sequence[PartFinding],
+        first: int,
     ) -> list[Row]:
-        """Of the table `proposals`, behind those of the tools."""
-        first = len(made["proposals"])
+        """Of the table `proposals`; `first` is the number of the first."""
         return [
             {
                 "item_id": plan.item_id,
                 "number": first + n,
-                "operator": "write_policy",
+                "operator": f"write_{kind.step}",
                 "batch": 0,
                 "domain_id": domain_id(domain),
                 "category": domain.category,
                 "model": self.run.config.roles["generator"].model_of(plan.item_id, "generator"),
-                "prompt_version": digest(version_of(PROMPT), version_of(REPAIR)),
-                "name": finding.rule["id"],
+                "prompt_version": digest(version_of(kind.prompt), version_of(kind.repair)),
+                "name": finding.part[kind.key],
                 "parents": [],
-                "first_reason": "rule_unfit" if finding.first_problems else None,
-                "drop_reason": "rule_unfit" if finding.problems else None,
+                "first_reason": f"{kind.word}_unfit" if finding.first_problems else None,
+                "drop_reason": f"{kind.word}_unfit" if finding.problems else None,
                 "problems": list(finding.problems),
                 "repaired": bool(finding.first_problems and not finding.problems),
                 "tool_id": None,
@@ -177,7 +202,7 @@ class WriteStage:
                 "skeleton": None,
                 "split": domain.split,
             }
-            for n, finding in enumerate(rules)
+            for n, finding in enumerate(findings)
         ]
 
 
@@ -224,7 +249,7 @@ def _with(
 
 
 def _tables(
-    plan: WritingPlan, domain: Domain, made: dict[str, list[Row]], rule_rows: list[Row]
+    plan: WritingPlan, domain: Domain, made: dict[str, list[Row]], part_rows: list[Row]
 ) -> dict[str, list[Row]]:
     """Rows of the finished domain: a tool's id hangs on the domain's policy too."""
     place = domain_id(domain)
@@ -250,5 +275,5 @@ def _tables(
     return {
         "domains": [domain_row(domain)],
         "tools": tools,
-        "proposals": [*proposals, *rule_rows],
+        "proposals": [*proposals, *part_rows],
     }

@@ -14,9 +14,11 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.catalogue.proposals.wire import ProposalWire, spec_of
 from synth.catalogue.writing.config import WriteConfig
+from synth.catalogue.writing.jobs import added_fields
 from synth.catalogue.writing.stage import WriteStage, WritingPlan
 from synth.engine.plans import ShardReport
 from synth.engine.run import Run
+from tool_specs.domains.catalogue import domain_of_rows
 from tool_specs.domains.rewriting import with_additions
 from tool_specs.language.domain_file import PolicyRule, ToolSpec
 
@@ -28,8 +30,9 @@ class WrittenDomain(NamedTuple):
     file: str
     tools: int
     rules: int
+    jobs: int
     left_out: dict[str, str]
-    """Name of a tool or rule -> why it is not there."""
+    """Name of a tool, rule or job -> why it is not there."""
 
 
 async def write_domains(
@@ -89,7 +92,7 @@ def add_written(
     for row in dataset.rows("proposals"):
         if row["item_id"] in items:
             by_item.setdefault(row["item_id"], []).append(row)
-    policies = {row["domain_id"]: row["policy"] for row in dataset.rows("domains")}
+    domains = {row["domain_id"]: row for row in dataset.rows("domains")}
     wires: dict[str, dict[str, ProposalWire]] = {}
     for row in dataset.rows("tools", ["domain_id", "name", "proof"]):
         if wire := (row["proof"] or {}).get("wire"):
@@ -99,27 +102,35 @@ def add_written(
         if rows := sorted(by_item.get(plan.item_id, ()), key=lambda row: row["number"]):
             place = rows[0]["domain_id"]
             tools = [spec_of(wires[place][row["name"]]) for row in rows if row["tool_id"]]
-            known = {rule.id for rule in plan.domain.policy}
-            policy = [PolicyRule.model_validate(rule) for rule in policies.get(place, ())]
-            rules = [rule for rule in policy if rule.id not in known]
-            found.append(_added(plan, tools, rules, rows, place_of(plan)))
+            found.append(_added(plan, tools, domains[place], rows, place_of(plan)))
     return found
 
 
 def _added(
     plan: WritingPlan,
     tools: Sequence[ToolSpec],
-    rules: Sequence[PolicyRule],
+    finished: Row,
     proposals: Sequence[Row],
     place: Path,
 ) -> WrittenDomain:
-    if tools or rules:
+    """`finished`: the domain's row, with all that was kept but its tools."""
+    known = {rule.id for rule in plan.domain.policy}
+    policy = [PolicyRule.model_validate(rule) for rule in finished["policy"]]
+    rules = [rule for rule in policy if rule.id not in known]
+    domain = domain_of_rows(finished)
+    jobs = domain.file.jobs[len(plan.domain.file.jobs) :]
+    if tools or rules or jobs:
         text = with_additions(
-            plan.path.read_text(), policy=rules, tools=tools, origin=str(plan.path)
+            plan.path.read_text(),
+            policy=rules,
+            tools=tools,
+            jobs=jobs,
+            fields=added_fields(plan.domain, domain),
+            origin=str(plan.path),
         )
         write_atomic(place, text.encode())
     left_out = dict(_left_out(row) for row in proposals if row["drop_reason"])
-    return WrittenDomain(plan.domain.name, str(place), len(tools), len(rules), left_out)
+    return WrittenDomain(plan.domain.name, str(place), len(tools), len(rules), len(jobs), left_out)
 
 
 def _left_out(row: Row) -> tuple[str, str]:

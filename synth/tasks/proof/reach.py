@@ -5,7 +5,7 @@ could ever store in it; nothing is ever taken away. So more is reachable here th
 "no" is a proof, whatever the length of the plan. A "yes" says nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -178,9 +178,17 @@ class Reach:
         made = {c["id"] for c in (*self._done, change) if c["op"] == "create"}
         for name in fields:
             value = (change["after"] or {}).get(name)
-            if (param := write.sets[name].param) is not None and value not in made:
+            if (param := write.sets[name].param) is not None and not _names_any(value, made):
                 forced[param] = value
         return forced
+
+
+def _names_any(value: Any, ids: Collection[str]) -> bool:
+    """Whether one of these ids stands in a value, which may be a list or a record."""
+    if isinstance(value, list | dict):
+        members = value.values() if isinstance(value, dict) else value
+        return any(_names_any(member, ids) for member in members)
+    return value in ids
 
 
 def _applies(write: Write, fields: FieldSources) -> bool:

@@ -69,6 +69,13 @@ def tool(number: int, guard: str | None, effect: tuple[str, ...]) -> dict[str, A
         case ("note",):
             made = {"box_id": "args.box_id", "text": "'seen'"}
             semantics.append({"op": "create", "entity": "note", "set": made})
+        case ("tag",):
+            params["tags"] = {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Its tags.",
+            }
+            semantics.append({"op": "update", "target": "box", "set": {"tags": "args.tags"}})
         case ("delete",):
             semantics.append({"op": "delete", "target": "box"})
     if guard and guard.startswith("when "):
@@ -91,6 +98,7 @@ EFFECTS = st.one_of(
     st.tuples(st.just("seal"), st.sampled_from(("true", "false"))),
     st.just(("weigh",)),
     st.just(("note",)),
+    st.just(("tag",)),
     st.just(("delete",)),
 )
 TOOLS = st.lists(
@@ -117,6 +125,7 @@ def domain_of(forms: list[tuple[str | None, tuple[str, ...]]], forbids: str) -> 
                         "state": {"type": "enum", "values": list(STATES)},
                         "sealed": {"type": "boolean"},
                         "weight": {"type": "integer"},
+                        "tags": {"type": "list", "of": "string"},
                     },
                 },
                 "note": {
@@ -137,6 +146,7 @@ def domain_of(forms: list[tuple[str | None, tuple[str, ...]]], forbids: str) -> 
                         "state": "open",
                         "sealed": False,
                         "weight": 1,
+                        "tags": [],
                     },
                     {
                         "box_id": "BX-2",
@@ -144,6 +154,7 @@ def domain_of(forms: list[tuple[str | None, tuple[str, ...]]], forbids: str) -> 
                         "state": "shut",
                         "sealed": True,
                         "weight": 2,
+                        "tags": ["old"],
                     },
                 ],
                 "note": [],
@@ -168,7 +179,8 @@ def every_call(domain: Domain, names: list[str]) -> list[tuple[str, dict[str, An
         params = domain.programs[name].spec.params
         states = STATES if "state" in params else (None,)
         for key, state in itertools.product(("BX-1", "BX-2"), states):
-            calls.append((name, {"box_id": key} | ({"state": state} if state else {})))
+            more = {"state": state} if state else {"tags": ["new"]} if "tags" in params else {}
+            calls.append((name, {"box_id": key} | more))
     return calls
 
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tool_specs.execution.compiler import Compiler
+from tool_specs.execution.jobs import CompiledJob, JobCompiler
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import State
 from tool_specs.execution.statements import CompiledStep
 from tool_specs.language.evaluation import STATE, Env, Typed
+from tool_specs.language.jobs import JobSpec
 from tool_specs.language.schemas import SchemaError
 from tool_specs.language.statements import AnyStatement, ForEach, Read, Statement
 from tool_specs.language.types import ANY
@@ -32,25 +34,11 @@ def compiled_mutant(original: Program, mutant: Mutant, entities: Entities) -> Pr
     return None if problems.found else program
 
 
-class _MutantCompiler(Compiler):
-    """Compiles what runs, and leaves out what only those who read about a tool need."""
+class _Mutating(Compiler):
+    """Statements as a mutant has them."""
 
-    def __init__(self, original: Program, mutant: Mutant, entities: Entities, problems: Problems):
-        super().__init__(mutant.spec, entities, problems)
-        self.original, self.mutant = original, mutant
-        self.copy_slot = self.hidden(ANY)
-
-    def program(self) -> Program:
-        steps = self.block(list(enumerate(self.spec.semantics)), None)
-        answer, _ = self.answer()
-        return replace(
-            self.original,
-            spec=self.spec,
-            steps=tuple(steps),
-            answer=answer,
-            num_slots=self.num_slots,
-            errors=tuple(self.errors),
-        )
+    mutant: Mutant
+    copy_slot: int
 
     def step(self, statement: Statement) -> CompiledStep | None:
         step, index = super().step(statement), self.index
@@ -74,6 +62,41 @@ class _MutantCompiler(Compiler):
         if where == "over" and self.index in self.mutant.emptied:
             return Typed(lambda env: [], typed.type)
         return typed
+
+
+class _MutantCompiler(_Mutating):
+    """Compiles what runs, and leaves out what only those who read about a tool need."""
+
+    def __init__(self, original: Program, mutant: Mutant, entities: Entities, problems: Problems):
+        super().__init__(mutant.spec, entities, problems)
+        self.original, self.mutant = original, mutant
+        self.copy_slot = self.hidden(ANY)
+
+    def program(self) -> Program:
+        steps = self.block(list(enumerate(self.spec.semantics)), None)
+        answer, _ = self.answer()
+        return replace(
+            self.original,
+            spec=self.spec,
+            steps=tuple(steps),
+            answer=answer,
+            num_slots=self.num_slots,
+            errors=tuple(self.errors),
+        )
+
+
+class _MutantJobCompiler(_Mutating, JobCompiler):
+    def __init__(self, job: JobSpec, mutant: Mutant, entities: Entities, problems: Problems):
+        super().__init__(job, entities, problems)
+        self.mutant, self.copy_slot = mutant, self.hidden(ANY)
+
+
+def compiled_job(job: JobSpec, mutant: Mutant, entities: Entities) -> CompiledJob | None:
+    """The job with the parts of its statements that the mutant names left out. None where it does
+    not compile."""
+    problems = Problems()
+    compiled = _MutantJobCompiler(job, mutant, entities, problems).job()
+    return None if problems.found else compiled
 
 
 class _Aside(NamedTuple):

@@ -9,10 +9,11 @@ from flows.cli.main import run
 from records.errors import ConfigError
 from records.seeds import rng_of
 from records.store.dataset import Dataset
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.proposals.examining import packed
 from synth.catalogue.writing.config import WriteConfig, files_of
-from synth.catalogue.writing.policy import RulesJob, examine_rules
-from synth.catalogue.writing.shapes import planned
+from synth.catalogue.writing.parts import PartsJob
+from synth.catalogue.writing.policy import examine_rules
 from synth.catalogue.writing.stage import plans_of
 from tests.synth.catalogue.evolution.boats import BOATS
 from tool_specs.domains.domain import load_domain
@@ -70,7 +71,7 @@ def test_rules_are_examined_one_by_one() -> None:
     own = clinic.policy[1]
     good = {"id": "a", "text": own.text, "tool": str(own.tool), "forbids": own.forbids}
     wires = (good, good, good | {"id": "b", "forbids": "nonsense("}, good | {"id": "taken"})
-    found = examine_rules(RulesJob(packed(clinic), wires, ("taken",)))
+    found = examine_rules(PartsJob(packed(clinic), wires, (good | {"id": "taken"},)))
     assert [bool(finding.problems) for finding in found] == [False, True, True, True]
     assert "is taken" in found[1].problems[0]
 
