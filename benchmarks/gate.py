@@ -86,7 +86,7 @@ async def _read(verdict: Verdict, llm: LLM) -> Verdict:
         return verdict
     spec = verdict.spec
     [domain] = load_taxonomy([verdict.domain])
-    hints = [*hints_of(spec), *doubts_of(spec)]
+    hints = [*hints_of(spec), *doubts_of(spec, domain.file)]
     tool = AcceptedTool(spec, {"example": verdict.example, "hints": hints})
     [answer] = (await judged(llm, verdict.file, "describe", [tool], domain.file)).values()
     if not answer.answered:

@@ -32,6 +32,8 @@ _FIRST_ROWS = 8
 _COPIES = 6
 _BASES = 40
 """Cases that others are made of."""
+_DIGITS = 0.1273
+"""Shows what is rounded."""
 _CHANGES = (1, 1, 1, 2, 2, 3)
 
 
@@ -45,7 +47,8 @@ class _Slot(NamedTuple):
 
 
 class ValueChange(NamedTuple):
-    """A value to be put in the place of another: a field of a row, or an argument (no entity)."""
+    """A value to be put in the place of another: a field of a row, or an argument (no entity); an
+    argument that is null is left out."""
 
     entity: str
     key: str
@@ -109,7 +112,8 @@ class StateMaker:
         touched: dict[tuple[str, str], None] = {}
         for change in changes:
             if not change.entity:
-                arguments = {**arguments, change.field: change.value}
+                arguments = {n: v for n, v in arguments.items() if n != change.field}
+                arguments |= {} if change.value is None else {change.field: change.value}
             elif self._store(environment.state, change):
                 touched[change.entity, change.key] = None
             else:
@@ -126,11 +130,13 @@ class StateMaker:
             if case is not None:
                 yield case
 
-    def twins(self, base: FuzzCase, entity: str, field: str) -> Iterator[FuzzCase]:
-        """For each of the first rows, the case with one more that differs from it in the field
-        alone: an order by it shows."""
-        shown, key = set(texts_in(base.result.observation)), self.domain.entities[entity].key
-        rows = sorted(base.environment.rows(entity), key=lambda row: row[key] not in shown)
+    def twins(
+        self, base: FuzzCase, entity: str, field: str, first: Collection[str]
+    ) -> Iterator[FuzzCase]:
+        """For some rows, those with the keys in `first` before others, the case with one more that
+        differs from it in the field alone: an order by it shows."""
+        key = self.domain.entities[entity].key
+        rows = sorted(base.environment.rows(entity), key=lambda row: row[key] not in first)
         values = list(dict.fromkeys(row[field] for row in rows))[:_FIRST_ROWS]
         for row in rows[:_FIRST_ROWS]:
             others = [value for value in values if value != row[field]][:2]
@@ -193,11 +199,22 @@ class StateMaker:
                 change = ValueChange(slot.entity, slot.key, name, None)
                 values = [True, False] if spec.type == "boolean" else list(spec.values)
                 old = self.present(base, change)
+                if type(old) in (int, float):
+                    values = self._other_numbers(base, slot, spec, old)
                 if spec.optional and slot.entity:
                     values += [None] if old is not None else self._others(base, slot)
                 for value in values:
                     if value != old:
                         yield from self.made(base, [change._replace(value=value)])
+
+    def _other_numbers(
+        self, base: FuzzCase, slot: _Slot, spec: FieldSpec | ParamSpec, old: float
+    ) -> list[Any]:
+        """One with more digits than people write, and the largest that a row has."""
+        rows = base.environment.rows(slot.entity) if slot.entity else []
+        known = [row[slot.field] for row in rows if row[slot.field] is not None]
+        digits = [round(old + _DIGITS, 4)] if spec.type == "number" else []
+        return [*digits, max(known, default=old)]
 
     def _others(self, base: FuzzCase, slot: _Slot) -> list[Any]:
         """What other rows have in the field, a first and a last one."""

@@ -5,7 +5,7 @@ statuses from which a lifecycle has no move to where the tool takes a row.
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from tool_specs.validation.edges import edges_of
+from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.survivors import fields_before
@@ -44,7 +44,7 @@ def _first_success(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Fuz
         front = [case for case in cases if _place(case) == index][:_FRONT]
         about = fields_before(program, index)
         tries = chain(
-            edges_of(program, index, maker, front),
+            deciding(program, index, maker, front),
             islice(maker.flips(front, about), _TRIES),
             maker.cases(front, _TRIES, about),
         )

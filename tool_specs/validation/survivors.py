@@ -17,9 +17,10 @@ from tool_specs.execution.statements import PAGE
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import Access, Literal, parse, walk
 from tool_specs.language.statements import ForEach, Read
-from tool_specs.validation.edges import edges_of
+from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
+from tool_specs.validation.measuring import ValueProbe
 from tool_specs.validation.mutation.compiling import compiled_place
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
 
@@ -124,20 +125,34 @@ def _directed(
         yield from maker.longer_lists(base)
     indices = {place.statement: None for place, _ in alive}
     for index in indices:
-        if any(place.statement == index for place, _ in alive):
-            yield from edges_of(program, index, maker, seen)
+        for case in deciding(program, index, maker, seen):
+            if not any(place.statement == index for place, _ in alive):
+                break
+            yield case
+    optional = [n for n, spec in program.spec.params.items() if spec.optional]
     for name in sorted(program.hints.cursors):  # never drawn: only an earlier page gives one
         for base in [case for case in seen if not case.result.is_error][:4]:
-            yield from maker.made(base, [ValueChange("", "", name, "1")])
+            page = ValueChange("", "", name, "1")
+            yield from maker.made(base, [page])
+            yield from maker.made(base, [*(ValueChange("", "", n, None) for n in optional), page])
     for place, _ in list(alive):
         statement = program.spec.semantics[place.statement]
         if place.reason == "dead_limit" and isinstance(statement, Read):
             yield from _full_pages(statement, seen, maker)
         if place.reason == "dead_order" and isinstance(statement, Read):
-            good = [case for case in seen if not case.result.is_error]
-            for base in good[:4]:
-                for key in statement.order_by:
-                    yield from maker.twins(base, statement.entity, key.removeprefix("-"))
+            yield from _twins(program, place.statement, statement, seen, maker)
+
+
+def _twins(
+    program: Program, index: int, read: Read, seen: Sequence[FuzzCase], maker: StateMaker
+) -> Iterator[FuzzCase]:
+    """Rows more that differ from one that is read in what orders them alone."""
+    key = maker.domain.entities[read.entity].key
+    probe = ValueProbe.of(program, index + 1, f"{read.bind}.{key}", None, maker.domain)
+    for base in [case for case in seen if not case.result.is_error][:6]:
+        found = (probe.run(base) if probe is not None else None) or []
+        for field in read.order_by:
+            yield from maker.twins(base, read.entity, field.removeprefix("-"), found)
 
 
 def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:

@@ -18,8 +18,10 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
+from tool_specs.language.expressions import Name, walk
+from tool_specs.language.statements import Read
+from tool_specs.validation.deciding import deciding
 from tool_specs.validation.doubts import told_by_text
-from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import EPISODE, Defect, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.reaching import note_made_success, past_lifecycles
@@ -212,8 +214,9 @@ def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterato
         if index in report.reached:
             continue
         about = fields_before(program, index)
-        on_edges = edges_of(program, index, maker, report.cases)
-        for case in chain(on_edges, maker.cases(report.cases, SEARCH_CALLS, about)):
+        places = [*_reads_asked(program, index), index]
+        decided = chain.from_iterable(deciding(program, i, maker, report.cases) for i in places)
+        for case in chain(decided, maker.cases(report.cases, SEARCH_CALLS, about)):
             if case.result.statement == index and case.result.error_code == code:
                 report.reached[index] += 1
                 report.made.append(f"semantics[{index}] {code}")
@@ -221,6 +224,17 @@ def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterato
                 break
         else:
             yield index, code
+
+
+def _reads_asked(program: Program, index: int) -> list[int]:
+    """Reads by a condition whose rows a statement looks at."""
+    trees = [tree for number, _, tree in program.nodes if number == index]
+    names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Name)}
+    return [
+        number
+        for number, statement in enumerate(program.spec.semantics[:index])
+        if isinstance(statement, Read) and statement.where is not None and statement.bind in names
+    ]
 
 
 def _dead_parts(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterator[Defect]:

@@ -202,6 +202,11 @@ FAULTS: dict[str, tuple[str, list[Statement], dict[str, Any]]] = {
         ],
         RATE,
     ),
+    "a second default beside a parameter's own": (
+        "dead_term",
+        [TRIP, update("trip", hours="coalesce(args.more, 3)"), answer(hours="trip.hours")],
+        {"more": {"type": "integer", "min": 1, "max": 5, "optional": True, "default": 2}},
+    ),
 }
 
 

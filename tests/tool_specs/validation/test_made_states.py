@@ -12,7 +12,7 @@ from tool_specs.execution.fields import RowCheck, ids_in, refs_of
 from tool_specs.execution.invariants import broken_in
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.validation.edges import edges_of
+from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker
 
@@ -107,7 +107,7 @@ def test_a_made_case_leaves_the_one_that_it_is_made_of_alone(
 def test_edges_have_a_case_on_either_side_of_a_condition(
     boats: Domain, program: Program, index: int, error: str
 ) -> None:
-    found = list(edges_of(program, index, maker_of(boats, program), bases(boats)))
+    found = list(deciding(program, index, maker_of(boats, program), bases(boats)))
     failed = [case for case in found if case.result.error_code == error]
     assert failed
     assert len(failed) < len(found)
@@ -116,7 +116,7 @@ def test_edges_have_a_case_on_either_side_of_a_condition(
 def test_a_product_of_two_values_is_met_exactly(boats: Domain, program: Program) -> None:
     """The rate at which the sides are equal, which no row has and no constant names."""
     costs = set()
-    for case in edges_of(program, 2, maker_of(boats, program), bases(boats)):
+    for case in deciding(program, 2, maker_of(boats, program), bases(boats)):
         trip = case.environment.get("trip", case.arguments["trip_id"])
         assert trip is not None
         boat = case.environment.get("boat", trip["boat_id"])

@@ -22,6 +22,7 @@ from tool_specs.language.expressions import (
     Call,
     Each,
     Literal,
+    Name,
     Node,
     Unary,
     show,
@@ -77,7 +78,7 @@ def needless_guards(node: Node, known: Vocabulary) -> list[TreeStep]:
     """Steps to the parts of a call, or of an `and` or `or`, that guard against what the domain does
     not let occur: null in a field that is not optional, a number beyond the field's bounds."""
     match node:
-        case Call(function="coalesce", arguments=(first, *rest)) if known.is_there(first):
+        case Call(function="coalesce", arguments=(first, *rest)) if _is_stored(first, known):
             return [("arguments", i) for i in range(1, len(rest) + 1)]
         case Call(function="min" | "max" as name, arguments=(one, other)):
             pairs = ((0, one, other), (1, other, one))
@@ -103,12 +104,22 @@ def _is_beyond(name: str, guard: Node, x: Node, known: Vocabulary) -> bool:
     return value <= bound if name == "max" else value >= bound
 
 
-def is_guard(node: Node, part: Node) -> bool:
+def _is_stored(node: Node, known: Vocabulary) -> bool:
+    """Whether the domain lets it never be null. A parameter that is never null is the tool's own
+    doing: a second default beside its default is a fault, and no guard."""
+    return known.is_there(node) and not _is_argument(node)
+
+
+def _is_argument(node: Node) -> bool:
+    return isinstance(node, Access) and node.base == Name("args")
+
+
+def is_guard(node: Node, part: Node, known: Vocabulary) -> bool:
     """Whether a part of a call, or of an `and` or `or`, only matters for values that are rare, such
     as null and zero. That no state shows it alive refuses no tool."""
     match node:
         case Call(function="coalesce", arguments=(first, *_)):
-            return part is not first
+            return part is not first and not (_is_argument(first) and known.is_there(first))
         case Call(function="min" | "max"):
             return isinstance(part, Literal)
         case Binary(operator="and"):
@@ -177,13 +188,15 @@ def _is_in_its_text(site: Site, known: Vocabulary) -> bool:
     assert isinstance(site.node, Call)
     if site.node.function != "date" or not site.above:
         return False
-    if isinstance(test := site.above[0], Call):
-        return test.function == "days_between"
-    if not isinstance(test, Binary):
+    if isinstance(site.above[0], Call) and site.above[0].function == "days_between":
+        return True
+    side, above = site.node, site.above
+    while above and isinstance(above[0], Call) and above[0].function == "add_days":
+        side, above = above[0], above[1:]  # whole days later, at the same time of the day
+    if not above or not isinstance(test := above[0], Binary):
         return False
-    left, right = test.left is site.node, test.right is site.node
-    other = test.right if left else test.left
-    day = known.kind(other) == "date" or (isinstance(other, Call) and other.function == "date")
+    left, right = test.left is side, test.right is side
+    day = known.kind(test.right if left else test.left) == "date"
     return day and (
         (left and test.operator in ("<", ">=")) or (right and test.operator in (">", "<="))
     )

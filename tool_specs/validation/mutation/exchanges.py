@@ -107,7 +107,7 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
         sides = (("left", node.left, node.right), ("right", node.right, node.left))
         for name, part, rest in sides:
             if (*site.path, (name, None)) not in needless:
-                yield _without(part), (rest, *_CONSTANTS), not is_guard(node, part)
+                yield _without(part), (rest, *_CONSTANTS), not is_guard(node, part, known)
         return
     yield from _truths(node, settled)
     if is_choice_of_larger(site):
@@ -156,7 +156,7 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
         later = Call("add_days", (node, Literal(1)))
         yield "a day later", (later,), False
     elif node.function == "if" and len(items) == 3:
-        grave = not is_guard(node, items[0])
+        grave = not is_guard(node, items[0], known)
         yield f"without its case {show(items[1])!r}", (items[2],), grave
         yield f"without its case {show(items[2])!r}", (items[1],), grave
     elif node.function in _DROPPING and len(items) > 1:
@@ -166,7 +166,7 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
                 continue
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
-            grave = not is_guard(node, item)
+            grave = not is_guard(node, item, known)
             yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), grave
     elif is_idle_conversion(site, known):
         return  # proved, and no lie about anything

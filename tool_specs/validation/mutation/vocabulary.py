@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
-from tool_specs.language.expressions import Access, Call, Literal, Name, Node
+from tool_specs.language.expressions import Access, Call, Literal, Name, Node, parse
+from tool_specs.language.statements import Let
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,9 @@ class Vocabulary:
     members: Mapping[str, tuple[str, ...]]
     """Member of an enum -> the others of the enums that have it."""
 
+    lets: Mapping[str, Node]
+    """Name -> what it was computed by."""
+
     @classmethod
     def of(cls, spec: ToolSpec, file: DomainFile, bound: Mapping[str, str]) -> "Vocabulary":
         members: dict[str, dict[str, None]] = {}
@@ -27,7 +31,8 @@ class Vocabulary:
                 members.setdefault(value, {}).update(dict.fromkeys(v for v in values if v != value))
         entities = {name: name for name in file.entities} | dict(bound)
         others = {name: tuple(found) for name, found in members.items()}
-        return cls(file, spec.params, entities, others)
+        lets = {s.bind: parse(s.be) for s in spec.semantics if isinstance(s, Let)}
+        return cls(file, spec.params, entities, others, lets)
 
     def entity(self, base: Node) -> str | None:
         """Of the row that the expression stands for, where its form tells."""
@@ -43,7 +48,18 @@ class Vocabulary:
         return None
 
     def kind(self, node: Node) -> str | None:
-        """Type of the field or parameter that the expression reads, where its form tells."""
+        """Type of the field or parameter that the expression reads, or of a day that it computes,
+        where its form tells."""
+        match node:
+            case Name(name=name) if name in self.lets:
+                return self.kind(self.lets[name])
+            case Call(function="coalesce", arguments=items):
+                kinds = set(map(self.kind, items))
+                return kinds.pop() if len(kinds) == 1 else None
+            case Call(function="add_days", arguments=(first, *_)):
+                return self.kind(first)
+            case Call(function="date"):
+                return "date"
         if not isinstance(node, Access):
             return None
         if node.base == Name("args"):
