@@ -25,6 +25,8 @@ class DomainReport:
     """Policy rules that code checks: whether a call that would have succeeded violated them."""
     jobs: dict[str, tuple[str, ...]]
     """What is wrong with each job."""
+    job_faults: list[str]
+    """What went wrong while time passed between calls: the first of it."""
 
     @property
     def problems(self) -> list[str]:
@@ -35,6 +37,7 @@ class DomainReport:
             for rule, violated in self.rules.items()
             if not violated
         ]
+        found += [f"jobs: {words}" for words in self.job_faults]
         found += [f"jobs[{job}].{words}" for job, all_ in self.jobs.items() for words in all_]
         return found
 
@@ -46,4 +49,6 @@ def check_domain(domain: Domain, *, seed: int = 0, max_calls: int = MAX_CALLS) -
     for report in fuzzer.tools.values():
         conclude(fuzzer, report, MORE_CALLS)
     jobs = {job.spec.name: job_trial(domain, job.spec.name).problems for job in domain.jobs}
-    return DomainReport(domain.name, fuzzer.calls, fuzzer.tools, fuzzer.rules, jobs)
+    return DomainReport(
+        domain.name, fuzzer.calls, fuzzer.tools, fuzzer.rules, jobs, list(fuzzer.job_faults)[:4]
+    )

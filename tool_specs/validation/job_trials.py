@@ -70,8 +70,11 @@ class _Slot(NamedTuple):
 def job_trial(domain: Domain, name: str) -> JobTrial:
     """Of one job of the domain, whose other jobs run beside it. Deterministic."""
     job = next(job for job in domain.jobs if job.spec.name == name)
-    states = list(islice(_states(domain, job.spec), MAX_STATES))
-    plays = [_played(domain, domain.jobs, state) for state in states]
+    made = list(islice(_states(domain, job.spec), MAX_STATES))
+    played = [(state, own, _played(domain, domain.jobs, state)) for state, own in made]
+    # counts of other rows may be what no call makes them: a breakdown there is no evidence
+    states = [state for state, own, play in played if own or play.fault is None]
+    plays = [play for _, own, play in played if own or play.fault is None]
     faults = dict.fromkeys(play.fault for play in plays if play.fault is not None)
     if not faults:
         faults = dict.fromkeys(words for state in states for words in _broken(domain, state, name))
@@ -128,9 +131,10 @@ def _broken(domain: Domain, start: State, name: str) -> Iterator[str]:
             return
 
 
-def _states(domain: Domain, job: JobSpec) -> Iterator[State]:
-    """The seed, and the seed with values exchanged that the job reads, where every rule holds."""
-    yield domain.seed_state.snapshot()
+def _states(domain: Domain, job: JobSpec) -> Iterator[tuple[State, bool]]:
+    """The seed, and the seed with values exchanged that the job reads, where every rule holds; and
+    whether they are of its own row alone."""
+    yield domain.seed_state.snapshot(), True
     rng = rng_of(domain.name, f"job_trial:{job.name}")
     nodes = [node for text in _texts(job) for node in walk(parse(text))]
     fields = {node.field for node in nodes if isinstance(node, Access)}
@@ -149,7 +153,7 @@ def _states(domain: Domain, job: JobSpec) -> Iterator[State]:
         if all(_put(domain, state, slot, literals, rng) for slot in dict.fromkeys(chosen)):
             state.commit()
             if not any(True for _ in broken_in(state, domain.file, domain.invariants)):
-                yield state
+                yield state, all(slot.entity == job.entity for slot in chosen)
 
 
 def _slots(domain: Domain, job: JobSpec, row: EntityRow, fields: set[str]) -> list[_Slot]:

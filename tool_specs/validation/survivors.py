@@ -21,6 +21,7 @@ from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.mutation.compiling import compiled_place
+from tool_specs.validation.mutation.durations import NO_STATEMENT, duration_places
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
 
 NUM_GENERAL, NUM_AIMED = 60, 300
@@ -50,7 +51,8 @@ def examined(
     entities = Entities.of(domain.file)
     alive: list[tuple[MutantPlace, Domain]] = []
     unexamined: list[MutantPlace] = []
-    places = list(places_of(program.spec, domain.file))
+    spec, file = program.spec, domain.file
+    places = [*places_of(spec, file), *duration_places(spec, file)]
     for place in places:
         mutated = compiled_place(program, place, entities)
         if mutated is None:
@@ -119,14 +121,14 @@ def _directed(
 ) -> Iterator[FuzzCase]:
     """On the edges of the comparisons where mutants are alive, and with pages that are full."""
     seen = list(cases)
-    indices = {place.statement: None for place, _ in alive}
+    indices = {p.statement: None for p, _ in alive if p.statement != NO_STATEMENT}
     for index in indices:
         if any(place.statement == index for place, _ in alive):
             yield from edges_of(program, index, maker, seen)
     for name in sorted(program.hints.cursors):  # never drawn: only an earlier page gives one
         for base in [case for case in seen if not case.result.is_error][:4]:
             yield from maker.made(base, [ValueChange("", "", name, "1")])
-    for place, _ in list(alive):
+    for place, _ in [pair for pair in alive if pair[0].statement in indices]:
         statement = program.spec.semantics[place.statement]
         if place.reason == "dead_limit" and isinstance(statement, Read):
             yield from _full_pages(statement, seen, maker)
@@ -182,7 +184,8 @@ def _tells(changed: Domain, place: MutantPlace, program: Program, case: FuzzCase
     other, mine = environment.call(name, case.arguments), case.result
     if (other.observation, other.hash_after) == (mine.observation, mine.hash_after):
         return False
-    return _in_short(other) != _in_short(mine)
+    # the clock alone tells how long a call takes
+    return place.statement == NO_STATEMENT or _in_short(other) != _in_short(mine)
 
 
 def _in_short(result: CallResult) -> Any:
