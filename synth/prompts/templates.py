@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.meta
+import jinja2.nodes
 import jinja2.sandbox
 
 from records.digest import digest
@@ -96,15 +97,25 @@ def _load(name: str, folder: Path, own: ReplacedPrompts | None = None) -> _Templ
     source = _source(name, folder, own)
     environment = environment_of(folder, own)
     tree = environment.parse(source)
-    included = [
-        _source(str(path).removesuffix(".md"), folder, own)
-        for path in jinja2.meta.find_referenced_templates(tree)
-    ]
+    included = list(_included(environment, tree, folder, own))
     names = jinja2.meta.find_undeclared_variables(tree)
     if own is not None:
         names = _load(name, folder).names
     parts = [(role, environment.from_string(text)) for role, text in parts_of(name, source)]
     return _Template(parts, frozenset(names), digest(source, *included))
+
+
+def _included(
+    environment: jinja2.Environment,
+    tree: jinja2.nodes.Template,
+    folder: Path,
+    own: ReplacedPrompts | None,
+) -> Iterator[str]:
+    """Texts that a template includes, each followed by those that it includes itself."""
+    for path in jinja2.meta.find_referenced_templates(tree):
+        text = _source(str(path).removesuffix(".md"), folder, own)
+        yield text
+        yield from _included(environment, environment.parse(text), folder, own)
 
 
 def environment_of(folder: Path, own: ReplacedPrompts | None) -> jinja2.Environment:

@@ -20,6 +20,7 @@ from synth.catalogue.evolution.batch import (
 )
 from synth.catalogue.evolution.cells import cell_of
 from synth.catalogue.evolution.rows import rows_of
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.evolution.snapshot import KnownTool
 from synth.catalogue.evolution.stage import Making
 from synth.catalogue.proposals.describing import PROMPT as DESCRIBED
@@ -28,7 +29,6 @@ from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.jobs import JOB_KIND, jobs_values, with_jobs
 from synth.catalogue.writing.parts import PartFinding, PartKind, write_parts
 from synth.catalogue.writing.policy import RULE_KIND, rules_values
-from synth.catalogue.writing.shapes import planned
 from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of

@@ -9,11 +9,11 @@ from flows.cli.main import run
 from records.errors import ConfigError
 from records.seeds import rng_of
 from records.store.dataset import Dataset
+from synth.catalogue.evolution.shapes import planned
 from synth.catalogue.proposals.examining import packed
 from synth.catalogue.writing.config import WriteConfig, files_of
 from synth.catalogue.writing.parts import PartsJob
 from synth.catalogue.writing.policy import examine_rules
-from synth.catalogue.writing.shapes import planned
 from synth.catalogue.writing.stage import plans_of
 from tests.synth.catalogue.evolution.boats import BOATS
 from tool_specs.domains.domain import load_domain
