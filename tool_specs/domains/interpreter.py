@@ -17,7 +17,7 @@ from tool_specs.execution.fields import clean_json
 from tool_specs.execution.jobs import JobChange, pass_time
 from tool_specs.execution.programs import Problems, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
-from tool_specs.execution.statements import MAX_STEPS, ToolError
+from tool_specs.execution.statements import MAX_STEPS, ToolError, check_listed
 from tool_specs.growth.grown_seed import GROWN, grown_seed_of
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
@@ -190,7 +190,10 @@ def _run(program: Program, args: dict[str, Any], state: State) -> Any:
     env[:3] = args, state, MAX_STEPS
     for step in program.steps:
         step(env)
-    return program.answer(env)
+    answer = program.answer(env)
+    if program.whole:
+        check_listed(answer)
+    return answer
 
 
 def _filled(

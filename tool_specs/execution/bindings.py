@@ -36,6 +36,7 @@ class Bindings:
         self.scans: list[int] = []
         self.bound: dict[str, str] = {}
         """Binding -> entity of the row, or the rows, that it holds."""
+        self.whole = False
         self.index = 0
 
     def problem(self, where: str, message: str) -> None:

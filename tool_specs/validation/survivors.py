@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.programs import Entities, Program
-from tool_specs.execution.statements import PAGE
+from tool_specs.execution.statements import MAX_LISTED, PAGE
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import Access, Literal, parse, walk
 from tool_specs.language.statements import ForEach, Read
@@ -142,7 +142,7 @@ def _directed(
 def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
     num_copies = PAGE + 1
     match parse(read.limit or "null"):
-        case Literal(value=int(limit)) if limit < PAGE:
+        case Literal(value=int(limit)) if limit < MAX_LISTED:
             num_copies = limit + 1
     for base in [case for case in seen if not case.result.is_error][:4]:
         yield from maker.with_copies(base, read.entity, num_copies)
