@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError
-from tool_specs.domains.domain import Domain, check_refs, checked_rows
+from tool_specs.domains.domain import Domain
 from tool_specs.domains.loading import refusal
+from tool_specs.domains.seed_rows import check_refs, checked_rows
 from tool_specs.execution.fields import clean_json
 from tool_specs.execution.jobs import JobChange, pass_time
 from tool_specs.execution.programs import Problems, Program

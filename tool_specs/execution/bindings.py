@@ -16,10 +16,11 @@ from tool_specs.language.evaluation import (
     compile_expression,
     compile_template,
 )
-from tool_specs.language.expressions import Node, parse, parse_template
+from tool_specs.language.expressions import parse, parse_template
 from tool_specs.language.parameters import PlacedNode
 from tool_specs.language.paths import expanded
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import Node
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import ANY, STRING, Type
 
 

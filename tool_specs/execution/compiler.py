@@ -16,7 +16,7 @@ from tool_specs.execution.fields import check_of, refs_of
 from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
 from tool_specs.language.evaluation import Evaluator, Typed
-from tool_specs.language.expressions import Record, names_in, parse, walk
+from tool_specs.language.expressions import names_in, parse, walk
 from tool_specs.language.parameters import hints_of, unread
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import (
@@ -35,7 +35,8 @@ from tool_specs.language.statements import (
     body_of,
     expression_text,
 )
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import Record
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import (
     ANY,
     BOOLEAN,

@@ -11,7 +11,7 @@ from tool_specs.language.expressions import parse
 from tool_specs.language.parameters import Hints, PlacedNode
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import WRITING_OPS
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import Type
 
 

@@ -13,19 +13,10 @@ from typing import Any, NamedTuple
 from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
-from tool_specs.language.expressions import (
-    COMPARISONS,
-    Access,
-    Binary,
-    Call,
-    Literal,
-    Name,
-    Node,
-    parse,
-    show,
-    walk,
-)
+from tool_specs.language.expressions import parse, show, walk
 from tool_specs.language.statements import AnyStatement, ForEach, Let, Read, Return, When
+from tool_specs.language.syntax.nodes import Access, Binary, Call, Literal, Name, Node
+from tool_specs.language.syntax.tokens import COMPARISONS
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.mutation.trees import sites_of

@@ -20,9 +20,10 @@ from tool_specs.execution.jobs import CompiledJob, JobChange, run_due
 from tool_specs.execution.programs import Entities
 from tool_specs.execution.state import EntityRow, State
 from tool_specs.language.domain_file import FieldSpec, ToolSpec
-from tool_specs.language.expressions import Access, Literal, parse, walk
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.jobs import JobSpec, later
 from tool_specs.language.statements import Let, Read
+from tool_specs.language.syntax.nodes import Access, Literal
 from tool_specs.language.values import EvaluationError
 from tool_specs.validation.lifecycle_guard import LifecycleGuard
 from tool_specs.validation.mutation.compiling import compiled_job

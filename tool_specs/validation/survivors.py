@@ -15,8 +15,9 @@ from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.programs import Entities, Program
 from tool_specs.execution.statements import MAX_LISTED, PAGE
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.language.expressions import Access, Literal, parse, walk
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.statements import ForEach, Read
+from tool_specs.language.syntax.nodes import Access, Literal
 from tool_specs.validation.edges import edges_of
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from tool_specs.language.domain_file import DomainFile, ToolSpec
-from tool_specs.language.expressions import ExpressionError, Node, parse, show
+from tool_specs.language.expressions import parse, show
 from tool_specs.language.jobs import seconds_in
+from tool_specs.language.syntax.nodes import Node
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.validation.mutation.exchanges import exchanges_of
 from tool_specs.validation.mutation.mutants import Mutant, MutantPlace
 from tool_specs.validation.mutation.trees import with_node

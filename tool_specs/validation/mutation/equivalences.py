@@ -13,7 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tool_specs.language.expressions import Access, Binary, Call, Literal, Node, Unary, terms, walk
+from tool_specs.language.expressions import terms, walk
+from tool_specs.language.syntax.nodes import Access, Binary, Call, Literal, Node, Unary
 from tool_specs.validation.mutation.trees import Site, TreePath
 from tool_specs.validation.mutation.vocabulary import Vocabulary
 

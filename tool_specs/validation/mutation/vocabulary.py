@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
-from tool_specs.language.expressions import Access, Call, Literal, Name, Node
+from tool_specs.language.syntax.nodes import Access, Call, Literal, Name, Node
 
 
 @dataclass(frozen=True)
