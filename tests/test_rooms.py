@@ -18,7 +18,16 @@ MOST_MODULES = 15
 ROOMS = {
     "records": [".", "tables", "store", "reading"],
     "tool_specs": [
-        *("language", "execution", "growth", "domains", "importing", "toolsets", "coverage"),
+        *(
+            "language/syntax",
+            "language",
+            "execution",
+            "growth",
+            "domains",
+            "importing",
+            "toolsets",
+            "coverage",
+        ),
         *("validation/mutation", "validation"),
         ".",
     ],

@@ -8,7 +8,8 @@ from offline_llm.tools.english import listed, sentence, spaced
 from offline_llm.tools.logic import implies, others_guards, own_guards
 from offline_llm.tools.members import Impossible, example_id, member_of
 from offline_llm.tools.outline import Entity, Field, Outline
-from tool_specs.language.expressions import Call, Node, parse
+from tool_specs.language.expressions import parse
+from tool_specs.language.syntax.nodes import Call, Node
 
 REFUSES = "Refuses when: "
 """Begins the sentence of a description that says when the tool refuses."""

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from offline_llm.tools.outline import Entity, Outline
-from tool_specs.language.expressions import (
+from tool_specs.language.expressions import parse, show, walk
+from tool_specs.language.syntax.nodes import (
     Access,
     Binary,
     Call,
@@ -18,9 +19,6 @@ from tool_specs.language.expressions import (
     Name,
     Node,
     Unary,
-    parse,
-    show,
-    walk,
 )
 
 _TRUE, _FALSE, _NULL = Literal(True), Literal(False), Literal(None)

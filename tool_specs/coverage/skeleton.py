@@ -12,22 +12,7 @@ from typing import Any
 from records.digest import digest
 from tool_specs.execution.programs import args_type
 from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
-from tool_specs.language.expressions import (
-    Access,
-    Binary,
-    Call,
-    Each,
-    ListOf,
-    Literal,
-    Name,
-    Node,
-    Record,
-    Unary,
-    children_of,
-    parse,
-    show,
-    terms,
-)
+from tool_specs.language.expressions import children_of, parse, show, terms
 from tool_specs.language.paths import TypedNode, expanded
 from tool_specs.language.statements import (
     AnyStatement,
@@ -42,6 +27,18 @@ from tool_specs.language.statements import (
     Update,
     When,
     expression_text,
+)
+from tool_specs.language.syntax.nodes import (
+    Access,
+    Binary,
+    Call,
+    Each,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    Record,
+    Unary,
 )
 from tool_specs.language.types import ANY, BOOLEAN, Type
 

@@ -10,8 +10,9 @@ from typing import Any
 from records.digest import digest
 from records.errors import ConfigError
 from tool_specs.domains.loading import checked, file_bytes, parse_yaml, refusal
+from tool_specs.domains.seed_rows import check_natural, check_refs, seed_rows
 from tool_specs.execution.compiler import Compiler
-from tool_specs.execution.fields import RowCheck, ids_in, refs_of
+from tool_specs.execution.fields import refs_of
 from tool_specs.execution.invariants import (
     Invariants,
     broken_in,
@@ -69,10 +70,10 @@ class Domain:
         _check_entities(file, problems)
         if problems.found:
             raise refusal(origin, problems.found)
-        state = State.of(_seed_rows(file, problems), file.now)
+        state = State.of(seed_rows(file, problems), file.now)
         for name, entity in file.entities.items():
             check_refs(state, name, entity, "seed", state.tables[name].rows(), problems)
-        _check_natural(file, state, problems)
+        check_natural(file, state, problems)
         entities = Entities.of(file)
         check_lifecycles(file, entities, problems)
         invariants = compile_invariants(file, entities, problems)
@@ -230,27 +231,6 @@ def _path_of(name: str | Path) -> Path:
     return BUILT_IN / f"{name}.yaml"
 
 
-def checked_rows(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], entity: EntitySpec, problems: Problems
-) -> dict[str, EntityRow]:
-    """(path, row) pairs as whole rows by key; what is wrong goes to `problems`."""
-    result: dict[str, EntityRow] = {}
-    check = RowCheck(entity)
-    for path, values in rows:
-        try:
-            row = check.row(values)
-        except EvaluationError as error:
-            problems.add(path, str(error))
-            continue
-        key = row[entity.key]
-        if not key:
-            problems.add(path, f"{entity.key} is empty; a key names its row")
-        elif key in result:
-            problems.add(path, f"{entity.key} {show_value(key)} stands twice")
-        result[key] = row
-    return result
-
-
 def _check_entities(file: DomainFile, problems: Problems) -> None:
     """Names that everything else rests on."""
     known = ", ".join(file.entities)
@@ -288,48 +268,6 @@ def _check_default(path: str, param: ParamSpec, problems: Problems) -> None:
         found = [str(error)]
     for problem in found:
         problems.add(f"{path}.default", problem.removeprefix("arguments: "))
-
-
-def _seed_rows(file: DomainFile, problems: Problems) -> dict[str, dict[str, EntityRow]]:
-    return {
-        name: checked_rows(
-            ((f"seed.{name}[{i}]", row) for i, row in enumerate(file.seed.get(name, []))),
-            entity,
-            problems,
-        )
-        for name, entity in file.entities.items()
-    }
-
-
-def check_refs(
-    state: State,
-    name: str,
-    entity: EntitySpec,
-    path: str,
-    rows: Iterable[EntityRow],
-    problems: Problems,
-) -> None:
-    """Every id in a ref field of the rows must be a row's key in the state."""
-    refs = refs_of(entity)
-    for row in rows if refs else ():
-        for field, target in refs.items():
-            for key in ids_in(row[field]):
-                if state.get(target, key) is None:
-                    where = f"{path}.{name}[{row[entity.key]}].{field}"
-                    problems.add(where, f"no {target} has the id {show_value(key)}")
-
-
-def _check_natural(file: DomainFile, state: State, problems: Problems) -> None:
-    """A user who gives the natural fields must mean one row."""
-    for name, entity in file.entities.items():
-        seen: dict[str, str] = {}
-        for row in state.tables[name].rows() if entity.natural else ():
-            values = ", ".join(show_value(row[field]) for field in entity.natural)
-            first = seen.setdefault(values, row[entity.key])
-            if first != row[entity.key]:
-                where = f"seed.{name}[{row[entity.key]}]"
-                fields = ", ".join(entity.natural)
-                problems.add(where, f"natural fields {fields} ({values}) also name {first}")
 
 
 def compile_tools(

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError
-from tool_specs.domains.domain import Domain, check_refs, checked_rows
+from tool_specs.domains.domain import Domain
 from tool_specs.domains.loading import refusal
+from tool_specs.domains.seed_rows import check_refs, checked_rows
 from tool_specs.execution.fields import clean_json
 from tool_specs.execution.jobs import JobChange, pass_time
 from tool_specs.execution.programs import Problems, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
-from tool_specs.execution.statements import MAX_STEPS, ToolError
+from tool_specs.execution.statements import MAX_STEPS, ToolError, check_listed
 from tool_specs.growth.grown_seed import GROWN, grown_seed_of
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
@@ -190,7 +191,10 @@ def _run(program: Program, args: dict[str, Any], state: State) -> Any:
     env[:3] = args, state, MAX_STEPS
     for step in program.steps:
         step(env)
-    return program.answer(env)
+    answer = program.answer(env)
+    if program.whole:
+        check_listed(answer)
+    return answer
 
 
 def _filled(

@@ -16,10 +16,11 @@ from tool_specs.language.evaluation import (
     compile_expression,
     compile_template,
 )
-from tool_specs.language.expressions import Node, parse, parse_template
+from tool_specs.language.expressions import parse, parse_template
 from tool_specs.language.parameters import PlacedNode
 from tool_specs.language.paths import expanded
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import Node
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import ANY, STRING, Type
 
 
@@ -36,6 +37,7 @@ class Bindings:
         self.scans: list[int] = []
         self.bound: dict[str, str] = {}
         """Binding -> entity of the row, or the rows, that it holds."""
+        self.whole = False
         self.index = 0
 
     def problem(self, where: str, message: str) -> None:

@@ -5,6 +5,7 @@ and collects problems, all of them and not just the first, so that an author or 
 tool in one go.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tool_specs.execution.fields import check_of, refs_of
 from tool_specs.execution.planning import ProbePlan, plan_of
 from tool_specs.execution.programs import Program
 from tool_specs.language.evaluation import Evaluator, Typed
-from tool_specs.language.expressions import Record, names_in, parse, walk
+from tool_specs.language.expressions import names_in, parse, walk
 from tool_specs.language.parameters import hints_of, unread
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import (
@@ -34,7 +35,8 @@ from tool_specs.language.statements import (
     body_of,
     expression_text,
 )
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import Record
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import (
     ANY,
     BOOLEAN,
@@ -81,6 +83,7 @@ class Compiler(Bindings):
             scans=tuple(self.scans),
             hints=hints_of(self.spec.semantics, self.nodes, self.bound, keys),
             rows=dict(self.bound),
+            whole=self.whole,
             takes=takes,
         )
 
@@ -164,8 +167,18 @@ class Compiler(Bindings):
                 cursor=cursor,
                 slot=slot,
                 next_slot=following,
+                whole=self.gives_whole(s),
             )
         )
+
+    def gives_whole(self, s: Read) -> bool:
+        """Whether a read without a limit is of all rows: it takes no cursor, and nobody looks at
+        the cursor of a next page."""
+        looked_at = re.search(rf"\b{s.bind}_next\b", str(self.spec.semantics))
+        if s.cursor is not None or looked_at:
+            return False
+        self.whole = True
+        return True
 
     def read_one(self, s: Read) -> execution.CompiledStep:
         for name in ("where", "limit", "cursor"):

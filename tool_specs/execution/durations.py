@@ -7,8 +7,10 @@ from tool_specs.execution.programs import Entities, Problems, args_type
 from tool_specs.execution.statements import ToolError
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.evaluation import ARGS, Env, Scope, compile_expression
-from tool_specs.language.expressions import ExpressionError, Node, parse
+from tool_specs.language.expressions import parse
 from tool_specs.language.jobs import MOST_TAKEN_S, MOST_WAITED_S, seconds_in
+from tool_specs.language.syntax.nodes import Node
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import NUMBER_KINDS, Type
 from tool_specs.language.values import show_value
 

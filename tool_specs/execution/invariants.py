@@ -24,7 +24,7 @@ from tool_specs.language.evaluation import (
 )
 from tool_specs.language.expressions import parse, parse_template
 from tool_specs.language.lifecycles import Effect, Invariant, Move
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import mismatch
 from tool_specs.language.values import EvaluationError
 

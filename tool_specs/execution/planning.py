@@ -11,17 +11,8 @@ from typing import Any, NamedTuple
 
 from tool_specs.language.domain_file import EntitySpec
 from tool_specs.language.evaluation import Env, Scope, compile_expression
-from tool_specs.language.expressions import (
-    Access,
-    Binary,
-    Literal,
-    Name,
-    Node,
-    children_of,
-    names_in,
-    rebuilt,
-    terms,
-)
+from tool_specs.language.expressions import children_of, names_in, rebuilt, terms
+from tool_specs.language.syntax.nodes import Access, Binary, Literal, Name, Node
 from tool_specs.language.types import NUMBER_KINDS, TEXT_KINDS
 
 _INDEXABLE = TEXT_KINDS | NUMBER_KINDS | {"boolean"}

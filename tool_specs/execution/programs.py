@@ -11,7 +11,7 @@ from tool_specs.language.expressions import parse
 from tool_specs.language.parameters import Hints, PlacedNode
 from tool_specs.language.schemas import Validator
 from tool_specs.language.statements import WRITING_OPS
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import Type
 
 
@@ -46,6 +46,8 @@ class Program:
     """Which fields its parameters are compared with or stored in."""
     rows: Mapping[str, str]
     """Name in the semantics -> entity of the row, or the rows, that it stands for."""
+    whole: bool = False
+    """Whether a read may give all rows that there are: then the lists of an answer are bounded."""
     takes: Callable[[Env], int] | None = None
     """Seconds that a call takes or waits, from its arguments and the state before it; it may raise
     ToolError. None for a tool whose calls take no time."""

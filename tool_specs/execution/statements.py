@@ -17,7 +17,10 @@ from tool_specs.language.operators import Env, Evaluator
 from tool_specs.language.values import EvaluationError, show_value
 
 PAGE = 50
-"""Rows of a read that names no limit."""
+"""Rows of a page where a read gives pages and names no limit."""
+
+MAX_LISTED = 200
+"""Elements of a list in an answer, where a read that is not cut may have filled it."""
 
 MAX_ROWS = 1000
 """Rows of any read, and turns of any for_each."""
@@ -117,14 +120,26 @@ class PageRead:
     cursor: Evaluator | None
     slot: int
     next_slot: int
+    whole: bool = False
+    """Whether it gives all rows where it is given no limit: nothing would tell of a next page."""
 
 
 def read_page(read: PageRead) -> CompiledStep:
     """Binds one page and the cursor of the next, null on the last page. Rows come in the order
-    asked for, so it stops as soon as the page is full."""
+    asked for, so it stops as soon as the page is full.
+
+    A read of the whole fails where more than MAX_ROWS match: a part would pass for all of it.
+    """
 
     def step(env: Env) -> None:
-        limit = _limit(env, read.limit)
+        limit = None if read.limit is None else read.limit(env)
+        if limit is None and read.whole:
+            found = _matches(env, read, stop=MAX_ROWS + 1)
+            if len(found) > MAX_ROWS:
+                raise _too_many(f"More than {MAX_ROWS} rows of {read.entity} match")
+            env[read.slot], env[read.next_slot] = found, None
+            return
+        limit = _checked_limit(limit)
         offset = _offset(env, read.cursor)
         end = offset + limit
         found = _matches(env, read, stop=end + 1)
@@ -134,8 +149,22 @@ def read_page(read: PageRead) -> CompiledStep:
     return step
 
 
-def _limit(env: Env, run: Evaluator | None) -> int:
-    limit = None if run is None else run(env)
+def _too_many(words: str) -> ToolError:
+    return ToolError("too_many", f"{words}. Narrow the search.")
+
+
+def check_listed(value: Any, name: str = "The answer") -> None:
+    """ToolError for an answer with a list that nobody could read."""
+    if type(value) is list and len(value) > MAX_LISTED:
+        words = f"has {len(value)} entries, and {MAX_LISTED} are the most"
+        raise _too_many(f"{name} {words}")
+    if type(value) is dict:
+        for own, member in value.items():
+            if type(member) in (list, dict):
+                check_listed(member, own)
+
+
+def _checked_limit(limit: Any) -> int:
     if limit is None:
         return PAGE
     if type(limit) is not int or limit < 1:

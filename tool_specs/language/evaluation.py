@@ -10,19 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tool_specs.language import paths, summaries, values
-from tool_specs.language.expressions import (
-    Access,
-    Binary,
-    Call,
-    Each,
-    ListOf,
-    Literal,
-    Name,
-    Node,
-    Record,
-    Template,
-    Unary,
-)
+from tool_specs.language.expressions import Template
 from tool_specs.language.functions import FUNCTIONS, LISTS
 from tool_specs.language.operators import (
     ARITHMETIC,
@@ -34,19 +22,29 @@ from tool_specs.language.operators import (
     need_number,
     plain_number,
 )
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import (
+    Access,
+    Binary,
+    Call,
+    Each,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    Record,
+    Unary,
+)
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import (
     ANY,
     BOOLEAN,
     DATETIME,
-    INTEGER,
-    NULL,
-    NUMBER,
     NUMBER_KINDS,
     STRING,
     TEXT_KINDS,
     Type,
     list_of,
+    literal_type,
     nullable,
     union,
 )
@@ -77,7 +75,7 @@ def compile_expression(node: Node, scope: Scope) -> Typed:
     """The closure and its type. Raises ExpressionError with a position in the text."""
     match node:
         case Literal(value=value):
-            return Typed(lambda env: value, _literal_type(value))
+            return Typed(lambda env: value, literal_type(value))
         case Name():
             return _name(node, scope)
         case Access():
@@ -118,15 +116,6 @@ def compile_template(template: Template, scope: Scope) -> Callable[[Env], str]:
         else:
             runs.append(compile_expression(part, scope).run)
     return lambda env: "".join(values.as_text(run(env)) for run in runs)
-
-
-def _literal_type(value: Any) -> Type:
-    if value is None:
-        return NULL
-    if isinstance(value, str):
-        # an enum of one: that is how a literal is checked against the members of a field
-        return Type("enum", values=(value,))
-    return {bool: BOOLEAN, int: INTEGER, float: NUMBER}[type(value)]
 
 
 def _name(node: Name, scope: Scope) -> Typed:

@@ -16,11 +16,23 @@ means, and its types, is in `evaluation.py`.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tool_specs.language.tokens import COMPARISONS, ExpressionError, Token, tokens
+from tool_specs.language.syntax.nodes import (
+    Access,
+    Binary,
+    Call,
+    Each,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    Record,
+    Unary,
+)
+from tool_specs.language.syntax.tokens import COMPARISONS, ExpressionError, Token, tokens
 
 MAX_CHARS = 2000
 """Length of one expression: three times the longest that anybody wrote."""
@@ -38,70 +50,6 @@ MAX_NUMBER = 2**53 - 1
 """Largest magnitude of a number: beyond it JSON readers disagree."""
 
 _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    position: int = field(compare=False, repr=False, kw_only=True, default=0)
-    """Offset in the text, for messages; two trees are equal whatever it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Literal(Node):
-    value: str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Name(Node):
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Access(Node):
-    base: Node
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Node):
-    function: str
-    arguments: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOf(Node):
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Each(Node):
-    """`[item for name in source if condition]`: a list made of another, in one pass."""
-
-    item: Node
-    name: str
-    source: Node
-    condition: Node | None
-
-
-@dataclass(frozen=True, slots=True)
-class Record(Node):
-    """`{name: value, ...}`."""
-
-    names: tuple[str, ...]
-    values: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Unary(Node):
-    operator: str
-    operand: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Binary(Node):
-    operator: str
-    left: Node
-    right: Node
 
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tool_specs.language import values
-from tool_specs.language.expressions import Binary, Node
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import Binary, Node
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import (
     INTEGER,
     NUMBER,

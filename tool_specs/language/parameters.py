@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
-from tool_specs.language.expressions import (
+from tool_specs.language.expressions import children_of, terms
+from tool_specs.language.statements import Create, ForEach, Let, Link, Read, Statement, Update
+from tool_specs.language.syntax.nodes import (
     Access,
     Binary,
     Call,
@@ -19,10 +21,7 @@ from tool_specs.language.expressions import (
     Name,
     Node,
     Unary,
-    children_of,
-    terms,
 )
-from tool_specs.language.statements import Create, ForEach, Let, Link, Read, Statement, Update
 
 Path = tuple[str, ...]
 """Of a parameter: ("extras", "items", "amount") is the amount of each element of extras."""

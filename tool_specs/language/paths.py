@@ -14,16 +14,8 @@ semantics without compiling them. The rows of a list, and the ids of one, are fo
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tool_specs.language.expressions import (
-    Access,
-    Call,
-    Each,
-    Literal,
-    Name,
-    Node,
-    children_of,
-    rebuilt,
-)
+from tool_specs.language.expressions import children_of, rebuilt
+from tool_specs.language.syntax.nodes import Access, Call, Each, Literal, Name, Node
 from tool_specs.language.types import ANY, Type, list_of
 
 TypeOf = Callable[[str], Type | None]

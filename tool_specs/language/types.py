@@ -167,3 +167,13 @@ def json_schema(type_: Type) -> dict[str, Any]:
         schema["required"] = list(type_.fields)
         schema["additionalProperties"] = False
     return schema
+
+
+def literal_type(value: Any) -> Type:
+    """Of a value that stands in an expression."""
+    if value is None:
+        return NULL
+    if isinstance(value, str):
+        # an enum of one: that is how a literal is checked against the members of a field
+        return Type("enum", values=(value,))
+    return {bool: BOOLEAN, int: INTEGER, float: NUMBER}[type(value)]

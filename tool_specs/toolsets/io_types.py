@@ -14,17 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from records.tables.schemas import Row
-from tool_specs.language.expressions import (
-    Access,
-    Call,
-    Each,
-    Literal,
-    Name,
-    Node,
-    Record,
-    parse,
-    walk,
-)
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.parameters import Path, hints_of, path_of
 from tool_specs.language.paths import TypedNode, expanded
 from tool_specs.language.statements import (
@@ -40,7 +30,8 @@ from tool_specs.language.statements import (
     Update,
     When,
 )
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.nodes import Access, Call, Each, Literal, Name, Node, Record
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import ANY, Type
 from tool_specs.toolsets.nouns import (
     AskedNoun,

@@ -7,7 +7,7 @@ from tool_specs.domains.domain import Domain
 from tool_specs.validation.fuzzing import ToolReport
 from tool_specs.validation.job_trials import job_trial
 from tool_specs.validation.rules import RuleTrial, rule_trials
-from tool_specs.validation.validate import clashes, validated
+from tool_specs.validation.validate import together, validated
 
 
 @dataclass
@@ -18,6 +18,8 @@ class DomainReport:
     """Policy rules that code checks, by id."""
     jobs: dict[str, tuple[str, ...]]
     """What is wrong with each job."""
+    job_faults: list[str]
+    """What went wrong while time passed between calls: the first of it."""
 
     @property
     def problems(self) -> list[str]:
@@ -28,6 +30,7 @@ class DomainReport:
             for rule, trial in self.rules.items()
             if not trial.broken  # a rule that a person writes may close a tool altogether
         ]
+        found += [f"jobs: {words}" for words in self.job_faults]
         found += [f"jobs[{job}].{words}" for job, all_ in self.jobs.items() for words in all_]
         return found
 
@@ -36,8 +39,10 @@ def check_domain(domain: Domain, *, seed: int = 0) -> DomainReport:
     """The calls, seeds and states by which `synth domain write` accepts a tool or a rule.
     Deterministic by seed."""
     tools = {name: validated(domain, p, seed=seed) for name, p in domain.programs.items()}
-    for name, defects in clashes(domain, list(tools), seed=seed).items():
-        for defect in defects:
+    all_ = together(domain, list(tools), seed=seed)
+    for name, report in all_.tools.items():
+        for defect in report.defects:
             tools[name].defect(*defect)
+    faults = list(all_.job_faults)
     jobs = {job.spec.name: job_trial(domain, job.spec.name).problems for job in domain.jobs}
-    return DomainReport(domain.name, tools, rule_trials(domain, seed=seed), jobs)
+    return DomainReport(domain.name, tools, rule_trials(domain, seed=seed), jobs, faults[:4])

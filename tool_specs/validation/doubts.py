@@ -7,18 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tool_specs.language.domain_file import DomainFile, ToolSpec
-from tool_specs.language.expressions import (
-    Access,
-    Binary,
-    Call,
-    Literal,
-    Name,
-    Node,
-    parse,
-    show,
-    walk,
-)
+from tool_specs.language.expressions import parse, show, walk
 from tool_specs.language.statements import Create, ForEach, Let, Read, Return, Update
+from tool_specs.language.syntax.nodes import Access, Binary, Call, Literal, Name, Node
 from tool_specs.validation.fuzzing import Defect
 from tool_specs.validation.mutation.equivalences import needless_guards
 from tool_specs.validation.mutation.mutants import expressions_of, row_entities

@@ -16,6 +16,7 @@ from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.invariants import broken_in
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.schemas import Validator
+from tool_specs.language.values import EvaluationError
 from tool_specs.validation.drawing import draw_arguments
 from tool_specs.validation.lifecycle_guard import LifecycleGuard
 
@@ -24,6 +25,11 @@ EPISODE = 80
 
 _SPOILT = 0.35
 """Share of calls with one argument made unlikely: an unknown id, an extreme, an odd date."""
+
+_IDLE = 0.25
+"""Share of calls before which time passes, in a domain whose rows change by themselves."""
+
+_IDLE_MINUTES = (1, 5, 20, 45, 90, 240, 1440)
 
 _SUCCESSES, _FAILURES = 6, 2
 """Cases kept of a tool's successes with different answers, and of each of its declared errors."""
@@ -96,6 +102,8 @@ class Fuzzer:
         self.tools = {n: ToolReport(n, domain.programs[n].read_only) for n in targets}
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
         self.guard = LifecycleGuard(domain)
+        self.job_faults: dict[str, None] = {}
+        """What went wrong while time passed."""
 
     def run(self, max_calls: int) -> None:
         """Until everything has been seen, or `max_calls` are spent."""
@@ -116,6 +124,7 @@ class Fuzzer:
         wanted = [name for name in self.tools if self.open_ends(name)] or list(self.tools)
         for _ in range(num_calls):
             self.calls += 1
+            environment = self.rested(environment)
             name = self.rng.choice(wanted if self.rng.random() < 0.5 else self.names)
             arguments = self.drawn(environment, name)
             if arguments is None:
@@ -135,12 +144,30 @@ class Fuzzer:
         for i in range(num_calls):
             if i % (EPISODE // 4) == 0:
                 environment = DomainEnvironment.of(self.domain)
+            environment = self.rested(environment)
             other = self.rng.choice(self.names)
             if (moving := self.drawn(environment, other)) is not None:
                 environment.call(other, moving)
             if (arguments := self.drawn(environment, name)) is not None:
                 before = environment.snapshot()
                 yield FuzzCase(before, arguments, environment.call(name, arguments))
+
+    def rested(self, environment: DomainEnvironment) -> DomainEnvironment:
+        """The environment, now and then some time later; a new one where a job goes wrong."""
+        if not self.domain.jobs or self.rng.random() >= _IDLE:
+            return environment
+        try:
+            changes = environment.pass_time(60 * self.rng.choice(_IDLE_MINUTES))
+        except EvaluationError as error:
+            self.job_faults[str(error)] = None
+            return DomainEnvironment.of(self.domain)
+        file, invariants = self.domain.file, self.domain.invariants
+        broken = list(broken_in(environment.state, file, invariants)) if changes else []
+        names = ", ".join(dict.fromkeys(change["job"] for change in changes))
+        self.job_faults |= {
+            f"{path.removeprefix('seed.')} {words}, after {names}": None for path, words in broken
+        }
+        return DomainEnvironment.of(self.domain) if broken else environment
 
     def drawn(self, environment: DomainEnvironment, name: str) -> dict[str, Any] | None:
         arguments = draw_arguments(environment, name, self.rng)

@@ -20,9 +20,10 @@ from tool_specs.execution.jobs import CompiledJob, JobChange, run_due
 from tool_specs.execution.programs import Entities
 from tool_specs.execution.state import EntityRow, State
 from tool_specs.language.domain_file import FieldSpec, ToolSpec
-from tool_specs.language.expressions import Access, Literal, parse, walk
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.jobs import JobSpec, later
 from tool_specs.language.statements import Let, Read
+from tool_specs.language.syntax.nodes import Access, Literal
 from tool_specs.language.values import EvaluationError
 from tool_specs.validation.lifecycle_guard import LifecycleGuard
 from tool_specs.validation.mutation.compiling import compiled_job
@@ -70,8 +71,10 @@ class _Slot(NamedTuple):
 def job_trial(domain: Domain, name: str) -> JobTrial:
     """Of one job of the domain, whose other jobs run beside it. Deterministic."""
     job = next(job for job in domain.jobs if job.spec.name == name)
-    states = list(islice(_states(domain, job.spec), MAX_STATES))
-    plays = [_played(domain, domain.jobs, state) for state in states]
+    made = islice(_states(domain, job.spec), MAX_STATES)
+    tried = [(state, _played(domain, domain.jobs, state)) for state in made]
+    tried = [(state, play) for state, play in tried if not _elsewhere(play.fault, domain, job.spec)]
+    states, plays = [state for state, _ in tried], [play for _, play in tried]
     faults = dict.fromkeys(play.fault for play in plays if play.fault is not None)
     if not faults:
         faults = dict.fromkeys(words for state in states for words in _broken(domain, state, name))
@@ -126,6 +129,13 @@ def _broken(domain: Domain, start: State, name: str) -> Iterator[str]:
             yield f"do: after it ran, {path.removeprefix('seed.')} {words}"
         if broken:
             return
+
+
+def _elsewhere(fault: str | None, domain: Domain, job: JobSpec) -> bool:
+    """Whether it broke down on a field of another row: what that counts may not fit a status that
+    no move has set, which is no evidence of a fault."""
+    field = re.search(r": (\w+)\.\w+: ", fault or "")
+    return field is not None and field[1] in domain.entities and field[1] != job.entity
 
 
 def _states(domain: Domain, job: JobSpec) -> Iterator[State]:

@@ -14,8 +14,9 @@ from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.language.domain_file import EntitySpec
-from tool_specs.language.expressions import Literal, parse
+from tool_specs.language.expressions import parse
 from tool_specs.language.lifecycles import Lifecycle, Move
+from tool_specs.language.syntax.nodes import Literal
 
 
 class Maintained(NamedTuple):

@@ -20,7 +20,8 @@ from tool_specs.execution.programs import Program
 from tool_specs.execution.state import EntityRow, State
 from tool_specs.execution.statements import PAGE
 from tool_specs.language.domain_file import FieldSpec, ParamSpec
-from tool_specs.language.expressions import Access, Call, Literal, Node, parse, walk
+from tool_specs.language.expressions import parse, walk
+from tool_specs.language.syntax.nodes import Access, Call, Literal, Node
 from tool_specs.language.values import EvaluationError
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.near_values import NearCall, NearValues, neighbours_of, texts_in

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from tool_specs.execution.programs import Program
 from tool_specs.language.domain_file import DomainFile
-from tool_specs.language.expressions import Access, Literal, Name, parse
+from tool_specs.language.expressions import parse
 from tool_specs.language.statements import Create, Return, Update
+from tool_specs.language.syntax.nodes import Access, Literal, Name
 from tool_specs.language.values import equal
 from tool_specs.validation.fuzzing import Defect, FuzzCase
 from tool_specs.validation.mutation.mutants import expressions_of

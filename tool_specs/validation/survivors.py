@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.execution.programs import Entities, Program
-from tool_specs.execution.statements import PAGE
+from tool_specs.execution.statements import MAX_LISTED, PAGE
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.language.expressions import Access, Literal, parse, walk
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.statements import ForEach, Read
+from tool_specs.language.syntax.nodes import Access, Literal
 from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.measuring import ValueProbe
 from tool_specs.validation.mutation.compiling import compiled_place
+from tool_specs.validation.mutation.durations import NO_STATEMENT, duration_places
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
 
 NUM_GENERAL, NUM_AIMED = 60, 300
@@ -51,7 +53,8 @@ def examined(
     entities = Entities.of(domain.file)
     alive: list[tuple[MutantPlace, Domain]] = []
     unexamined: list[MutantPlace] = []
-    places = list(places_of(program.spec, domain.file))
+    spec, file = program.spec, domain.file
+    places = [*places_of(spec, file), *duration_places(spec, file)]
     for place in places:
         mutated = compiled_place(program, place, entities)
         if mutated is None:
@@ -123,7 +126,7 @@ def _directed(
     for base in [case for case in seen if not case.result.is_error][:4]:
         yield from maker.lonely(base)
         yield from maker.longer_lists(base)
-    indices = {place.statement: None for place, _ in alive}
+    indices = {p.statement: None for p, _ in alive if p.statement != NO_STATEMENT}
     for index in indices:
         for case in deciding(program, index, maker, seen):
             if not any(place.statement == index for place, _ in alive):
@@ -135,7 +138,7 @@ def _directed(
             page = ValueChange("", "", name, "1")
             yield from maker.made(base, [page])
             yield from maker.made(base, [*(ValueChange("", "", n, None) for n in optional), page])
-    for place, _ in list(alive):
+    for place, _ in [pair for pair in alive if pair[0].statement in indices]:
         statement = program.spec.semantics[place.statement]
         if place.reason == "dead_limit" and isinstance(statement, Read):
             yield from _full_pages(statement, seen, maker)
@@ -158,7 +161,7 @@ def _twins(
 def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
     num_copies = PAGE + 1
     match parse(read.limit or "null"):
-        case Literal(value=int(limit)) if limit < PAGE:
+        case Literal(value=int(limit)) if limit < MAX_LISTED:
             num_copies = limit + 1
     for base in [case for case in seen if not case.result.is_error][:4]:
         yield from maker.with_copies(base, read.entity, num_copies)
@@ -200,7 +203,8 @@ def _tells(changed: Domain, place: MutantPlace, program: Program, case: FuzzCase
     other, mine = environment.call(name, case.arguments), case.result
     if (other.observation, other.hash_after) == (mine.observation, mine.hash_after):
         return False
-    return _in_short(other) != _in_short(mine)
+    # the clock alone tells how long a call takes
+    return place.statement == NO_STATEMENT or _in_short(other) != _in_short(mine)
 
 
 def _in_short(result: CallResult) -> Any:

@@ -108,12 +108,16 @@ def validated(domain: Domain, program: Program, *, seed: int = 0) -> ToolReport:
 
 def clashes(domain: Domain, targets: Sequence[str], *, seed: int = 0) -> dict[str, list[Defect]]:
     """Defects of some tools in states that all tools of the domain make together, by name."""
-    if not targets:
-        return {}
+    reports = together(domain, targets, seed=seed).tools
+    return {name: report.defects for name, report in reports.items() if report.defects}
+
+
+def together(domain: Domain, targets: Sequence[str], *, seed: int = 0) -> Fuzzer:
+    """What calls of all tools in turn have shown of some tools, and of the jobs between them."""
     fuzzer = Fuzzer(domain, rng_of(domain.name, "together", seed), targets)
-    for _ in range(0, TOGETHER * len(fuzzer.names), EPISODE):
+    for _ in range(0, TOGETHER * len(fuzzer.names) if targets else 0, EPISODE):
         fuzzer.episode(EPISODE)
-    return {name: report.defects for name, report in fuzzer.tools.items() if report.defects}
+    return fuzzer
 
 
 def _compiled(

@@ -7,7 +7,8 @@ from offline_llm.tools.english import spaced
 from offline_llm.tools.idea import Idea, Ideas, pick_of, picked, to_come
 from offline_llm.tools.logic import mentions
 from offline_llm.tools.outline import MOMENTS, Entity, EntityLink, Field, Outline
-from tool_specs.language.expressions import Binary, parse
+from tool_specs.language.expressions import parse
+from tool_specs.language.syntax.nodes import Binary
 
 _OFFERED = 3
 """Optional fields that a tool for new rows lets the caller give."""

@@ -16,7 +16,8 @@ from offline_llm.tools.idea import (
     picked,
 )
 from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, EntityLink, Field, Outline
-from tool_specs.language.expressions import Access, Binary, Name, parse, walk
+from tool_specs.language.expressions import parse, walk
+from tool_specs.language.syntax.nodes import Access, Binary, Name
 
 
 def ideas(o: Outline) -> Ideas:

@@ -7,7 +7,8 @@ from offline_llm.tools.english import spaced, verb_noun
 from offline_llm.tools.idea import Idea, Ideas, both, pick_of
 from offline_llm.tools.logic import mentions, rewritten
 from offline_llm.tools.outline import EntityLink, EntityMove, Field, Outline
-from tool_specs.language.expressions import Access, Binary, Literal, Name, Node, parse, show, walk
+from tool_specs.language.expressions import parse, show, walk
+from tool_specs.language.syntax.nodes import Access, Binary, Literal, Name, Node
 
 
 def ideas(o: Outline) -> Ideas:

@@ -20,7 +20,7 @@ from tool_specs.domains.catalogue import domain_of_rows, domain_row, tool_rows
 from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.execution.programs import Entities, Problems
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.validation.doubts import doubts_of
 from tool_specs.validation.validate import clashes, validate_tools
 

@@ -15,8 +15,9 @@ from tool_specs.execution.programs import Entities
 from tool_specs.execution.state import EntityRow
 from tool_specs.execution.statements import MAX_STEPS
 from tool_specs.language.evaluation import FIRST_FREE, Scope, compile_expression
-from tool_specs.language.expressions import Literal, parse
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.expressions import parse
+from tool_specs.language.syntax.nodes import Literal
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.values import EvaluationError
 
 LEAST_ROWS = 2

@@ -14,7 +14,7 @@ from synth.prompts.templates import fenced
 from tool_specs.domains.catalogue import domain_of_rows
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.rewriting import AddedField
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.values import EvaluationError
 from tool_specs.validation.job_trials import job_trial
 

@@ -8,8 +8,9 @@ statuses moved only as their lifecycle allows.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tool_specs.domains.domain import Domain, check_refs
+from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.domains.seed_rows import check_refs
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import broken_in
 from tool_specs.execution.jobs import JobChange

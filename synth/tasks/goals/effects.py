@@ -11,17 +11,7 @@ from typing import Any, NamedTuple
 from synth.rubrics.built_in import same_value
 from tool_specs.execution.jobs import CompiledJob
 from tool_specs.language.domain_file import ParamSpec, ToolSpec
-from tool_specs.language.expressions import (
-    Access,
-    Binary,
-    Call,
-    ListOf,
-    Literal,
-    Name,
-    Node,
-    Unary,
-    parse,
-)
+from tool_specs.language.expressions import parse
 from tool_specs.language.expressions import terms as terms_of
 from tool_specs.language.statements import (
     WRITING_OPS,
@@ -32,6 +22,16 @@ from tool_specs.language.statements import (
     Read,
     Require,
     Update,
+)
+from tool_specs.language.syntax.nodes import (
+    Access,
+    Binary,
+    Call,
+    ListOf,
+    Literal,
+    Name,
+    Node,
+    Unary,
 )
 
 ANY = "*"

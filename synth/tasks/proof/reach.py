@@ -17,7 +17,9 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, args_type
 from tool_specs.execution.statements import MAX_STEPS
 from tool_specs.language.evaluation import ARGS, Scope, compile_condition
-from tool_specs.language.expressions import (
+from tool_specs.language.expressions import parse
+from tool_specs.language.paths import expanded
+from tool_specs.language.syntax.nodes import (
     Access,
     Binary,
     Call,
@@ -26,9 +28,7 @@ from tool_specs.language.expressions import (
     Name,
     Node,
     Unary,
-    parse,
 )
-from tool_specs.language.paths import expanded
 from tool_specs.language.values import EvaluationError
 
 RequiredChange = Mapping[str, Any]

@@ -10,8 +10,9 @@ import pytest
 
 from records.errors import ConfigError
 from records.tables.splits import Split
-from tool_specs.domains.domain import Domain, builtin_names, check_refs, load_domains
+from tool_specs.domains.domain import Domain, builtin_names, load_domains
 from tool_specs.domains.loading import parse_yaml
+from tool_specs.domains.seed_rows import check_refs
 from tool_specs.domains.taxonomy import TAXONOMY, load_taxonomy, taxonomy_files
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import broken_in

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tool_specs.execution.state import State
 from tool_specs.language.evaluation import ARGS, FIRST_FREE, Scope, compile_expression
-from tool_specs.language.expressions import (
+from tool_specs.language.expressions import parse, show
+from tool_specs.language.syntax.nodes import (
     Access,
     Binary,
     Each,
@@ -19,10 +20,8 @@ from tool_specs.language.expressions import (
     Node,
     Record,
     Unary,
-    parse,
-    show,
 )
-from tool_specs.language.tokens import ExpressionError
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.language.types import INTEGER, NUMBER, STRING, Type, json_schema, list_of, nullable
 from tool_specs.language.values import EvaluationError
 

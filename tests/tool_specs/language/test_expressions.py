@@ -7,6 +7,12 @@ from hypothesis import strategies as st
 from tool_specs.language.expressions import (
     MAX_CHARS,
     MAX_DEPTH,
+    names_in,
+    parse,
+    parse_template,
+    show,
+)
+from tool_specs.language.syntax.nodes import (
     Access,
     Binary,
     Call,
@@ -17,12 +23,8 @@ from tool_specs.language.expressions import (
     Node,
     Record,
     Unary,
-    names_in,
-    parse,
-    parse_template,
-    show,
 )
-from tool_specs.language.tokens import COMPARISONS, KEYWORDS, ExpressionError
+from tool_specs.language.syntax.tokens import COMPARISONS, KEYWORDS, ExpressionError
 
 identifiers = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True).filter(
     lambda text: text not in KEYWORDS

@@ -14,7 +14,7 @@ from tool_specs.language import expressions
 from tool_specs.language.evaluation import FORMS
 from tool_specs.language.functions import FUNCTIONS
 from tool_specs.language.statements import AnyStatement
-from tool_specs.language.tokens import COMPARISONS
+from tool_specs.language.syntax.tokens import COMPARISONS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "semantics.md").read_text()
 TABLE = PAGE.split("| expression | value |")[1]

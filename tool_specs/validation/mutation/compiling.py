@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tool_specs.execution.compiler import Compiler
+from tool_specs.execution.durations import compile_duration
 from tool_specs.execution.jobs import CompiledJob, JobCompiler
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import State
@@ -82,6 +83,7 @@ class _MutantCompiler(_Mutating):
             answer=answer,
             num_slots=self.num_slots,
             errors=tuple(self.errors),
+            takes=compile_duration(self.spec, self.entities, self.problems),
         )
 
 

@@ -16,19 +16,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tool_specs.language.expressions import (
-    Access,
-    Binary,
-    Call,
-    Each,
-    Literal,
-    Name,
-    Node,
-    Unary,
-    show,
-    terms,
-    walk,
-)
+from tool_specs.language.expressions import show, terms, walk
+from tool_specs.language.syntax.nodes import Access, Binary, Call, Each, Literal, Name, Node, Unary
 from tool_specs.validation.mutation.trees import Site, TreePath, TreeStep
 from tool_specs.validation.mutation.vocabulary import Vocabulary
 

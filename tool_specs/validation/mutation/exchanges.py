@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from tool_specs.language.expressions import (
-    COMPARISONS,
+from tool_specs.language.expressions import show
+from tool_specs.language.syntax.nodes import (
     Access,
     Binary,
     Call,
@@ -21,8 +21,8 @@ from tool_specs.language.expressions import (
     Node,
     Record,
     Unary,
-    show,
 )
+from tool_specs.language.syntax.tokens import COMPARISONS
 from tool_specs.validation.mutation.equivalences import (
     NULL,
     changes_nothing,

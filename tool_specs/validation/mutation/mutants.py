@@ -17,16 +17,7 @@ from pydantic import BaseModel
 
 from tool_specs.execution.statements import MAX_ROWS
 from tool_specs.language.domain_file import DomainFile, FieldSpec, ToolSpec
-from tool_specs.language.expressions import (
-    Call,
-    ExpressionError,
-    ListOf,
-    Literal,
-    Name,
-    Node,
-    parse,
-    show,
-)
+from tool_specs.language.expressions import parse, show
 from tool_specs.language.statements import (
     WRITING_OPS,
     AnyStatement,
@@ -44,6 +35,8 @@ from tool_specs.language.statements import (
     body_of,
     expression_text,
 )
+from tool_specs.language.syntax.nodes import Call, ListOf, Literal, Name, Node
+from tool_specs.language.syntax.tokens import ExpressionError
 from tool_specs.validation.mutation.exchanges import exchanges_of
 from tool_specs.validation.mutation.trees import sites_of, with_node
 from tool_specs.validation.mutation.vocabulary import Vocabulary

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from tool_specs.language.expressions import Node
+from tool_specs.language.syntax.nodes import Node
 
 TreeStep = tuple[str, int | None]
 """A field, and the place in it where it holds several nodes."""

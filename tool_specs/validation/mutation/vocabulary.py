@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
-from tool_specs.language.expressions import Access, Call, Literal, Name, Node, parse
+from tool_specs.language.expressions import parse
 from tool_specs.language.statements import Let
+from tool_specs.language.syntax.nodes import Access, Call, Literal, Name, Node
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from tool_specs.domains.domain import (
 )
 from tool_specs.execution.programs import Entities, Problems
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.language.expressions import Node, parse, show, walk
+from tool_specs.language.expressions import parse, show, walk
 from tool_specs.language.statements import AnyStatement, Statement
+from tool_specs.language.syntax.nodes import Node
 from tool_specs.validation.mutation.compiling import compiled_place
 from tool_specs.validation.mutation.exchanges import MAKERS
 from tool_specs.validation.mutation.mutants import (

@@ -1,0 +1,1 @@
+"""Words and trees of expressions: what the parser reads, and what it makes of it."""
