@@ -39,8 +39,9 @@ class RoundFigures(NamedTuple):
 
     @property
     def novelty(self) -> float:
-        """New ideas for each kept tool; 0 where none was kept."""
-        return self.ideas / self.kept if self.kept else 0.0
+        """New ideas for each tool that was asked for: what repeats an idea is dropped, so that
+        kept tools alone would always look new."""
+        return self.ideas / self.asked if self.asked else 0.0
 
 
 class Rounds:
@@ -102,7 +103,7 @@ class Rounds:
             return None
         last = figures[-1]
         return (
-            f"round {len(figures)} had {last.ideas} new ideas in {last.kept} kept tools, and "
+            f"round {len(figures)} had {last.ideas} new ideas in {last.asked} tools asked for, and "
             f"quotas.novelty asks for {quotas.novelty:.0%}"
         )
 

@@ -44,7 +44,7 @@ class QuotaConfig(Config):
     enum_share: float = Field(default=0.1, ge=0.0, le=1.0)
     """Share of parameters that are enums."""
     novelty: float = Field(default=0.2, ge=0.0, le=1.0)
-    """New ideas for each tool that a round keeps, below which no further round is begun."""
+    """New ideas for each tool that a round asks for, below which no further round is begun."""
 
 
 class CatalogueCounts(NamedTuple):

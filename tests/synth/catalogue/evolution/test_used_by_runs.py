@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 DOMAINS = ("clinic_desk", "web_shop")
 CONFIG = RunConfig(
-    name="evolved", domains=("evolved",), servers=(), code=(), num_tasks=16, shard_size=8
+    name="evolved", seed=2, domains=("evolved",), servers=(), code=(), num_tasks=24, shard_size=8
 )
 
 
