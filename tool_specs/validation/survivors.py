@@ -16,7 +16,7 @@ from tool_specs.execution.programs import Entities, Program
 from tool_specs.execution.statements import MAX_LISTED, PAGE
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import parse, walk
-from tool_specs.language.statements import ForEach, Read
+from tool_specs.language.statements import ForEach, Read, Update
 from tool_specs.language.syntax.nodes import Access, Literal
 from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase
@@ -190,7 +190,10 @@ def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
         for _, text in expressions_of(statement)
     ]
     nodes = [node for text in texts for node in walk(parse(text))]
-    return frozenset(node.field for node in nodes if isinstance(node, Access))
+    read = frozenset(node.field for node in nodes if isinstance(node, Access))
+    changed = spec.semantics[index] if 0 <= index < len(spec.semantics) else None
+    # what stands in a field before decides whether to set it changes anything
+    return read | frozenset(changed.set if isinstance(changed, Update) else ())
 
 
 def _tells(changed: Domain, place: MutantPlace, program: Program, case: FuzzCase) -> bool:
