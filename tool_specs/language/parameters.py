@@ -87,6 +87,15 @@ def hints_of(
         found += pairings
         if where == "where" and isinstance(statement, Read) and statement.bind in absent:
             unused.update(hint.path for hint in pairings if hint.relation == "==")
+        for condition, scoped in _absent_elements(tree, entities) if where == "that" else ():
+            own = [
+                hint
+                for node, known in _with_elements(condition, paths)
+                if isinstance(node, Binary)
+                for hint in _pairings(node, known, scoped)
+            ]
+            found += own
+            unused.update(hint.path for hint in own if hint.relation == "==")
     return Hints(tuple(dict.fromkeys(found)), frozenset(cursors), frozenset(unused))
 
 
@@ -109,6 +118,23 @@ def _absent(nodes: Sequence[PlacedNode]) -> set[str]:
     return found
 
 
+def _absent_elements(
+    tree: Node, entities: Mapping[str, str]
+) -> Iterator[tuple[Node, Mapping[str, str]]]:
+    """Conditions of lists of rows that a precondition requires to be empty, as in
+    `not exists([t for t in tenders if t.title == args.title])`, with what names stand for there."""
+    for term in terms(tree):
+        match term:
+            case Unary(
+                operator="not",
+                operand=Call(
+                    function="exists",
+                    arguments=(Each(name=name, source=Name(rows), condition=Node() as condition),),
+                ),
+            ) if rows in entities:
+                yield condition, {**entities, name: entities[rows]}
+
+
 def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
     """Parameters, down to members of objects and of array elements, that no expression reads."""
     read: set[Path] = set()
@@ -116,9 +142,25 @@ def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
         if not (
             isinstance(statement, ForEach | Let) and path_of(tree, paths)
         ):  # what reads the name counts
-            read.update(_reads(tree, paths))
+            read.update(_through_lists(path, spec.params) for path in _reads(tree, paths))
     leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
     return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in read)]
+
+
+def _through_lists(path: Path, params: Mapping[str, ParamSpec]) -> Path:
+    """The path with `items` where a list stands for its elements: `args.parts.amount`."""
+    found: Path = ()
+    members = params
+    for name in path:
+        if name == "items" and found[-1:] == ("items",) and name not in members:
+            continue  # spelt out by a loop over the list
+        found = (*found, name)
+        param = members.get(name)
+        while param is not None and param.items is not None:
+            param = param.items
+            found = (*found, "items")
+        members = (param.properties or {}) if param is not None else {}
+    return found
 
 
 def _leaves(path: Path, param: ParamSpec) -> list[Path]:
