@@ -253,7 +253,7 @@ def _own(
         status = change["after"][field]
         if status != first and not (statuses[:1] == [first] and _are_moves(statuses, lifecycle)):
             yield (
-                f"creates a {entity} with {field} {status!r}; the lifecycle of {entity} begins "
+                f"creates a row of {entity} with {field} {status!r}; the lifecycle of {entity} begins "
                 f"with {first!r}, and later ones are reached by its moves"
             )
         return
@@ -321,7 +321,8 @@ def _maintained_by(
 
 def _adds(tree: Node, old: Node) -> bool:
     """Whether the expression adds to the old value or takes from it, whatever bounds the result."""
-    return any(isinstance(n, Binary) and n.operator in "+-" and n.left == old for n in walk(tree))
+    sums = [n for n in walk(tree) if isinstance(n, Binary) and n.operator in ("+", "-")]
+    return any(n.left == old or (n.operator == "+" and n.right == old) for n in sums)
 
 
 def _constants(trees: Sequence[Node]) -> frozenset[Any] | None:
