@@ -155,11 +155,14 @@ class LifecycleGuard:
         after: State,
         steps: Sequence[EntityRow],
     ) -> Iterator[str]:
-        """A move whose needs the row met neither before the call nor after it."""
+        """A move whose needs the row met neither before the call nor after it, nor as
+        the call changed it in the state before."""
         entity, field = change["entity"], lifecycle.field
         if change["op"] != "update" or field not in change["after"]:
             return
-        rows = [(state.get(entity, change["id"]), state) for state in (before, after)]
+        states = (before, after)
+        # a call that gives a row what it lacks, and then moves it, is between both
+        rows = [(mine.get(entity, change["id"]), state) for mine in states for state in states]
         way = [change["before"][field], *[row[field] for row in steps], change["after"][field]]
         for old, new in pairwise(way):
             moves = [m for m in lifecycle.moves if old in m.from_ and new == m.to]
