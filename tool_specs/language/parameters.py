@@ -144,7 +144,22 @@ def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
         ):  # what reads the name counts
             read.update(_through_lists(path, spec.params) for path in _reads(tree, paths))
     leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
-    return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in read)]
+    spelt = {_spelt_out(path, spec.params) for path in read}
+    return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in spelt)]
+
+
+def _spelt_out(path: Path, params: Mapping[str, ParamSpec]) -> Path:
+    """The path with `items` where it goes on from an array to a member: `args.parts.amount`."""
+    found: list[str] = []
+    members, elements = params, None
+    for name in path:
+        if elements is not None and name != "items":
+            found.append("items")
+            members, elements = elements.properties or {}, elements.items
+        found.append(name)
+        param = elements if name == "items" and elements is not None else members.get(name)
+        members, elements = (param.properties or {}, param.items) if param else ({}, None)
+    return tuple(found)
 
 
 def _through_lists(path: Path, params: Mapping[str, ParamSpec]) -> Path:

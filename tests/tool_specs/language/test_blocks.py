@@ -428,6 +428,12 @@ def test_a_member_that_no_element_reads_is_idle() -> None:
     assert "params.wanted.items.packs: nothing in the semantics reads it" in words
 
 
+def test_the_list_of_one_member_of_all_elements_reads_the_member() -> None:
+    words = refused(*made("{packs: sum(args.wanted.packs)}"))
+    assert "params.wanted.items.packs: nothing in the semantics reads it" not in words
+    assert "params.wanted.items.medicine_id: nothing in the semantics reads it" in words
+
+
 def test_hints_tell_what_the_members_of_elements_are() -> None:
     read = {"op": "read", "entity": "medicine", "as": "found",
             "where": "count([w for w in args.wanted if w.packs > medicine.stock]) > 0"}  # fmt: skip
