@@ -142,7 +142,7 @@ def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:
         if not (
             isinstance(statement, ForEach | Let) and path_of(tree, paths)
         ):  # what reads the name counts
-            read.update(_through_lists(path, spec.params) for path in _reads(tree, paths))
+            read.update(_reads(tree, paths))
     leaves = [leaf for name, param in spec.params.items() for leaf in _leaves((name,), param)]
     spelt = {_spelt_out(path, spec.params) for path in read}
     return [leaf for leaf in leaves if not any(leaf[: len(path)] == path for path in spelt)]
@@ -160,22 +160,6 @@ def _spelt_out(path: Path, params: Mapping[str, ParamSpec]) -> Path:
         param = elements if name == "items" and elements is not None else members.get(name)
         members, elements = (param.properties or {}, param.items) if param else ({}, None)
     return tuple(found)
-
-
-def _through_lists(path: Path, params: Mapping[str, ParamSpec]) -> Path:
-    """The path with `items` where a list stands for its elements: `args.parts.amount`."""
-    found: Path = ()
-    members = params
-    for name in path:
-        if name == "items" and found[-1:] == ("items",) and name not in members:
-            continue  # spelt out by a loop over the list
-        found = (*found, name)
-        param = members.get(name)
-        while param is not None and param.items is not None:
-            param = param.items
-            found = (*found, "items")
-        members = (param.properties or {}) if param is not None else {}
-    return found
 
 
 def _leaves(path: Path, param: ParamSpec) -> list[Path]:

@@ -256,8 +256,8 @@ def _own(
         status = change["after"][field]
         if status != first and not (statuses[:1] == [first] and _are_moves(statuses, lifecycle)):
             yield (
-                f"creates a row of {entity} with {field} {status!r}; the lifecycle of {entity} begins "
-                f"with {first!r}, and later ones are reached by its moves"
+                f"creates a row of {entity} with {field} {status!r}; the lifecycle of {entity} "
+                f"begins with {first!r}, and later ones are reached by its moves"
             )
         return
     if change["op"] != "update":

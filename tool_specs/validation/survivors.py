@@ -17,7 +17,7 @@ from tool_specs.execution.statements import MAX_LISTED, PAGE
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import parse, walk
 from tool_specs.language.statements import ForEach, Read, Update
-from tool_specs.language.syntax.nodes import Access, Literal
+from tool_specs.language.syntax.nodes import Access, Literal, Name
 from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
@@ -180,6 +180,17 @@ def _mentioned(spec: ToolSpec, places: Sequence[MutantPlace]) -> frozenset[str]:
 def fields_before(program: Program, index: int) -> frozenset[str]:
     """Names of fields and parameters in a statement and in the conditions before it."""
     return _names_before(program.spec, index)
+
+
+def reads_asked(program: Program, index: int) -> list[int]:
+    """Reads by a condition whose rows a statement looks at."""
+    trees = [tree for number, _, tree in program.nodes if number == index]
+    names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Name)}
+    return [
+        number
+        for number, statement in enumerate(program.spec.semantics[:index])
+        if isinstance(statement, Read) and statement.where is not None and statement.bind in names
+    ]
 
 
 def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
