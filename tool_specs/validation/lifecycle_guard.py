@@ -71,10 +71,11 @@ def counted_on(program: Program) -> frozenset[str]:
     counted: set[str] = set()
     others: set[str] = set()
     for statement in semantics:
-        for field, text in statement.set.items() if isinstance(statement, Update) else ():
+        if not isinstance(statement, Update):
+            continue
+        for field, text in statement.set.items():
             old = Access(Name(statement.target), field)
-            reads = _inlined(parse(text), named)
-            (counted if old in reads else others).add(field)
+            (counted if old in _inlined(parse(text), named) else others).add(field)
     return frozenset(counted - others)
 
 

@@ -178,7 +178,8 @@ def _mentioned(spec: ToolSpec, places: Sequence[MutantPlace]) -> frozenset[str]:
 
 
 def fields_before(program: Program, index: int) -> frozenset[str]:
-    """Names of fields and parameters in a statement and in the conditions before it."""
+    """Names of fields and parameters in a statement, and in what it may depend on before it:
+    conditions, names and loops."""
     return _names_before(program.spec, index)
 
 
@@ -197,7 +198,7 @@ def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
     texts = [
         text
         for number, statement in enumerate(spec.semantics[: index + 1])
-        if statement.op in ("require", "when") or number == index
+        if statement.op in ("require", "when", "let", "for_each") or number == index
         for _, text in expressions_of(statement)
     ]
     nodes = [node for text in texts for node in walk(parse(text))]
