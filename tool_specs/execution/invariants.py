@@ -39,6 +39,18 @@ class CompiledInvariant:
         return _true(self.run, [{}, state, MAX_STEPS, row])
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledNeed:
+    """A precondition of a move beyond the status of its row."""
+
+    that: str
+    run: Evaluator
+
+    def holds(self, row: EntityRow, state: State) -> bool:
+        """False also where the expression cannot be evaluated on the row."""
+        return _true(self.run, [{}, state, MAX_STEPS, row])
+
+
 Invariants = Mapping[str, tuple[CompiledInvariant, ...]]
 """By entity."""
 
@@ -54,6 +66,22 @@ def compile_invariants(file: DomainFile, entities: Entities, problems: Problems)
         run = _condition(rule.that, _scope(entities, rule.entity), f"{path}.that", problems)
         found[rule.entity] = (*found.get(rule.entity, ()), CompiledInvariant(rule, run))
     return found
+
+
+def compile_needs(
+    file: DomainFile, entities: Entities
+) -> dict[tuple[str, str], tuple[CompiledNeed, ...]]:
+    """(entity, move) -> its needs, of a file that `check_lifecycles` finds no problem in."""
+    return {
+        (name, move.name): tuple(
+            CompiledNeed(
+                need.that, _condition(need.that, _scope(entities, name), move.name, Problems())
+            )
+            for need in move.needs
+        )
+        for name, entity in file.entities.items()
+        for move in (entity.lifecycle.moves if entity.lifecycle is not None else ())
+    }
 
 
 def broken_in(state: State, file: DomainFile, invariants: Invariants) -> Iterator[tuple[str, str]]:

@@ -87,6 +87,15 @@ def hints_of(
         found += pairings
         if where == "where" and isinstance(statement, Read) and statement.bind in absent:
             unused.update(hint.path for hint in pairings if hint.relation == "==")
+        for condition, scoped in _absent_elements(tree, entities) if where == "that" else ():
+            own = [
+                hint
+                for node, known in _with_elements(condition, paths)
+                if isinstance(node, Binary)
+                for hint in _pairings(node, known, scoped)
+            ]
+            found += own
+            unused.update(hint.path for hint in own if hint.relation == "==")
     return Hints(tuple(dict.fromkeys(found)), frozenset(cursors), frozenset(unused))
 
 
@@ -107,6 +116,23 @@ def _absent(nodes: Sequence[PlacedNode]) -> set[str]:
                 ):
                     found.add(name)
     return found
+
+
+def _absent_elements(
+    tree: Node, entities: Mapping[str, str]
+) -> Iterator[tuple[Node, Mapping[str, str]]]:
+    """Conditions of lists of rows that a precondition requires to be empty, as in
+    `not exists([t for t in tenders if t.title == args.title])`, with what names stand for there."""
+    for term in terms(tree):
+        match term:
+            case Unary(
+                operator="not",
+                operand=Call(
+                    function="exists",
+                    arguments=(Each(name=name, source=Name(rows), condition=Node() as condition),),
+                ),
+            ) if rows in entities:
+                yield condition, {**entities, name: entities[rows]}
 
 
 def unread(spec: ToolSpec, nodes: Sequence[PlacedNode]) -> list[Path]:

@@ -33,11 +33,14 @@ from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.measuring import ValueProbe, difference, flat, row_read, shifted
 from tool_specs.validation.mutation.trees import Site, sites_of, with_node
+from tool_specs.validation.near_values import texts_in
 
 _BASES = 3
 _CANDIDATES = 3
 """Rows of a filter's entity of which the row more is made."""
 _CANDIDATE = "candidate_row"
+_SETTLED_WRITINGS = frozenset({"lower", "upper", "title", "trim"})
+"""Functions that leave what they made as it is: the text that the other side asks for is one."""
 _ELEMENTS = 2
 """Of a list whose elements a condition looks at."""
 
@@ -71,9 +74,15 @@ def _with_row_more(
     entity: str, base: FuzzCase, maker: StateMaker
 ) -> Iterator[tuple[FuzzCase, AnyStatement]]:
     """The case with a row more, and the read of that row."""
-    key = maker.domain.entities[entity].key
-    known = {row[key] for row in base.environment.rows(entity)}
-    for row in base.environment.rows(entity)[:_CANDIDATES]:
+    spec, rows = maker.domain.entities[entity], base.environment.rows(entity)
+    key = spec.key
+    known = {row[key] for row in rows}
+    # near rows first, and one of each status: little is changed in them that a rule may refuse
+    named = set(texts_in(base.arguments))
+    rows = sorted(rows, key=lambda row: -len(named.intersection(texts_in(row))))
+    of_status = {row[spec.lifecycle_field]: row for row in rows} if spec.lifecycle_field else {}
+    chosen = [*rows[:_CANDIDATES], *of_status.values()]
+    for row in {row[key]: row for row in chosen}.values():
         for case in maker.with_row(base, entity, row):
             [own] = {r[key] for r in case.environment.rows(entity)} - known
             yield case, row_read(entity, own, _CANDIDATE)
@@ -92,6 +101,7 @@ def _decided(ground: "_Ground", tree: Node, sites: Sequence[Site]) -> Iterator[F
     for site in sites:
         for element in range(_ELEMENTS if ground.around.loops(site) else 1):
             beside = ground.beside(site, element)
+            yield from ground.made(beside)
             for truth in (True, False):
                 for own in ground.alternatives(site.node, site.above, truth, element):
                     yield from ground.made([*beside, *own])
@@ -146,6 +156,8 @@ class _Around:
     def leaf(self, node: Node, above: Sequence[Node]) -> _Leaf | None:
         """Of the expression, where it reads one value as it stands."""
         match node:
+            case Call(function=function, arguments=(inner,)) if function in _SETTLED_WRITINGS:
+                return self.leaf(inner, above)
             case Access(base=Name(name="args"), field=field) if field in self.program.spec.params:
                 return _Leaf("", None, field, self.program.spec.params[field])
             case Access(base=base, field=field):

@@ -3,20 +3,25 @@
 A lifecycle maintains the status of its rows, the stamps of its moves, and the fields of other rows
 that the effects of its moves set. A call may change them by making a move, or several one after the
 other, and in no other way. But a field that the file gives a `verb` is changed by hand too, such as
-a stock that is recounted, and a row's own move sets its own stamp.
+a stock that is recounted, a row's own move sets its own stamp, and an amount that moves add to or
+take from is plain data: a tool may add to it or take from it as well. A move is made only of a row
+that meets its `needs`, before the call or by what the call itself changes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.execution.invariants import compile_needs
+from tool_specs.execution.programs import Entities, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.language.domain_file import EntitySpec
-from tool_specs.language.expressions import parse
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.lifecycles import Lifecycle, Move
-from tool_specs.language.syntax.nodes import Literal
+from tool_specs.language.statements import Let, Update
+from tool_specs.language.syntax.nodes import Access, Binary, Literal, Name, Node
 
 
 class Maintained(NamedTuple):
@@ -29,6 +34,8 @@ class Maintained(NamedTuple):
     moves: tuple[str, ...]
     values: frozenset[Any] | None
     """All that the effects set, where they set constants; None where they compute."""
+    by_amounts: bool
+    """Whether every effect adds to the field's old value, or takes from it."""
 
 
 Steps = Mapping[tuple[str, str], Sequence[EntityRow]]
@@ -57,36 +64,132 @@ def steps_of(environment: DomainEnvironment, tool: str, arguments: Any) -> Steps
     return state.made
 
 
+def counted_on(program: Program) -> frozenset[str]:
+    """Fields of which every update of the tool computes the new value from the old one."""
+    semantics = program.spec.semantics
+    named = {s.bind: parse(s.be) for s in semantics if isinstance(s, Let)}
+    counted: set[str] = set()
+    others: set[str] = set()
+    for statement in semantics:
+        if not isinstance(statement, Update):
+            continue
+        for field, text in statement.set.items():
+            old = Access(Name(statement.target), field)
+            (counted if old in _inlined(parse(text), named) else others).add(field)
+    return frozenset(counted - others)
+
+
+def _inlined(tree: Node, named: Mapping[str, Node]) -> list[Node]:
+    """The nodes of an expression and of the names in it, through names of names."""
+    found = [tree]
+    for node in found:  # grows while it is walked
+        found += [child for child in walk(node) if child is not node and child not in found]
+        if isinstance(node, Name) and node.name in named and named[node.name] not in found:
+            found.append(named[node.name])
+    return found
+
+
 class LifecycleGuard:
     """Of one domain."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.maintained = _maintained(domain)
+        self.needs = compile_needs(domain.file, Entities.of(domain.file))
 
     def bypassed(
         self, before: DomainEnvironment, after: State, tool: str, arguments: Any, result: CallResult
     ) -> list[str]:
         """Sentences, one for each field that the call changed past its lifecycle."""
-        found = list(self.told(result.diff, before.state, after, {}))
+        counted = counted_on(self.domain.programs[tool])
+        found = list(self.told(result.diff, before.state, after, {}, counted))
         if not found:
             return []
         steps = steps_of(before, tool, arguments)  # seldom needed: several moves may be one change
-        return list(self.told(result.diff, before.state, after, steps))
+        return list(self.told(result.diff, before.state, after, steps, counted))
 
     def told(
-        self, diff: Sequence[RowChange], before: State, after: State, steps: Steps
+        self,
+        diff: Sequence[RowChange],
+        before: State,
+        after: State,
+        steps: Steps,
+        counted: Set[str] = frozenset(),
     ) -> Iterator[str]:
+        """`counted`: fields that the call computes from what they were (`counted_on`)."""
         for change in diff:
             spec = self.domain.entities[change["entity"]]
-            moved = self._moved_by_others(change, diff, before, after)
+            moved = self._moved_by_others(change, diff, before, after, counted)
             if spec.lifecycle is not None and spec.lifecycle.field not in moved:
                 own = steps.get((change["entity"], change["id"]), ())
-                yield from _own(change, spec, spec.lifecycle, own)
+                if not self._kept_in_status(change, spec.lifecycle, diff, before, after):
+                    yield from _own(change, spec, spec.lifecycle, own)
+                yield from self._unmet(change, spec.lifecycle, before, after, own)
             yield from (words for words in moved.values() if words)
 
+    def _kept_in_status(
+        self,
+        change: RowChange,
+        lifecycle: Lifecycle,
+        diff: Sequence[RowChange],
+        before: State,
+        after: State,
+    ) -> bool:
+        """Whether the effect of another row's move sets the status to what the row has already:
+        the stamp that goes with it is no move of the row's own."""
+        if change["op"] != "update" or lifecycle.field in change["after"]:
+            return False
+        entity, key = change["entity"], change["id"]
+        row = after.get(entity, key)
+        return row is not None and any(
+            (by.values is None or row[lifecycle.field] in by.values)
+            and self._moves(other, by, key, before, after)
+            for by in self.maintained.get((entity, lifecycle.field), ())
+            for other in diff
+        )
+
+    def _unmet(
+        self,
+        change: RowChange,
+        lifecycle: Lifecycle,
+        before: State,
+        after: State,
+        steps: Sequence[EntityRow],
+    ) -> Iterator[str]:
+        """A move whose needs the row met neither before the call nor after it, nor as
+        the call changed it in the state before."""
+        entity, field = change["entity"], lifecycle.field
+        if change["op"] != "update" or field not in change["after"]:
+            return
+        states = (before, after)
+        # a call that gives a row what it lacks, and then moves it, is between both
+        rows = [(mine.get(entity, change["id"]), state) for mine in states for state in states]
+        way = [change["before"][field], *[row[field] for row in steps], change["after"][field]]
+        for old, new in pairwise(way):
+            moves = [m for m in lifecycle.moves if old in m.from_ and new == m.to]
+            unmet = [self._first_unmet(entity, move, rows) for move in moves if old != new]
+            if unmet and all(need is not None for need in unmet):
+                yield (
+                    f"makes the move {moves[0].name} of {entity} where its needs do not hold: "
+                    f"{unmet[0]}; require that as the lifecycle does"
+                )
+
+    def _first_unmet(
+        self, entity: str, move: Move, rows: Sequence[tuple[EntityRow | None, State]]
+    ) -> str | None:
+        """Text of the first need that holds in none of these states."""
+        for need in self.needs[entity, move.name]:
+            if not any(row is not None and need.holds(row, state) for row, state in rows):
+                return need.that
+        return None
+
     def _moved_by_others(
-        self, change: RowChange, diff: Sequence[RowChange], before: State, after: State
+        self,
+        change: RowChange,
+        diff: Sequence[RowChange],
+        before: State,
+        after: State,
+        counted: Set[str],
     ) -> dict[str, str]:
         """Fields that effects of other rows' moves maintain: why the change is none of theirs,
         empty where it is."""
@@ -95,6 +198,8 @@ class LifecycleGuard:
         for field, value in change["after"].items() if change["op"] == "update" else ():
             owners = self.maintained.get((entity, field), ())
             concerned = [m for m in owners if m.values is None or value in m.values]
+            if field in counted and all(m.by_amounts for m in owners):
+                continue
             made = any(self._moves(d, m, key, before, after) for d in diff for m in concerned)
             if made:
                 found[field] = ""
@@ -152,8 +257,8 @@ def _own(
         status = change["after"][field]
         if status != first and not (statuses[:1] == [first] and _are_moves(statuses, lifecycle)):
             yield (
-                f"creates a {entity} with {field} {status!r}; the lifecycle of {entity} begins "
-                f"with {first!r}, and later ones are reached by its moves"
+                f"creates a row of {entity} with {field} {status!r}; the lifecycle of {entity} "
+                f"begins with {first!r}, and later ones are reached by its moves"
             )
         return
     if change["op"] != "update":
@@ -203,14 +308,27 @@ def _maintained(domain: Domain) -> dict[tuple[str, str], tuple[Maintained, ...]]
                     by.append((move.name, text))
     return {
         place: tuple(
-            Maintained(owner, ref, tuple(name for name, _ in moves), _constants(moves))
-            for (owner, ref), moves in owners.items()
+            _maintained_by(place, owner, ref, moves) for (owner, ref), moves in owners.items()
         )
         for place, owners in found.items()
     }
 
 
-def _constants(moves: Sequence[tuple[str, str]]) -> frozenset[Any] | None:
+def _maintained_by(
+    place: tuple[str, str], owner: str, ref: str, moves: Sequence[tuple[str, str]]
+) -> Maintained:
     trees = [parse(text) for _, text in moves]
+    old = Access(Name(place[0]), place[1])
+    names = tuple(name for name, _ in moves)
+    return Maintained(owner, ref, names, _constants(trees), all(_adds(t, old) for t in trees))
+
+
+def _adds(tree: Node, old: Node) -> bool:
+    """Whether the expression adds to the old value or takes from it, whatever bounds the result."""
+    sums = [n for n in walk(tree) if isinstance(n, Binary) and n.operator in ("+", "-")]
+    return any(n.left == old or (n.operator == "+" and n.right == old) for n in sums)
+
+
+def _constants(trees: Sequence[Node]) -> frozenset[Any] | None:
     values = [tree.value for tree in trees if isinstance(tree, Literal)]
     return frozenset(values) if len(values) == len(trees) else None

@@ -69,10 +69,14 @@ class _Ground(NamedTuple):
 class StateMaker:
     """Of one tool of a domain."""
 
-    def __init__(self, domain: Domain, program: Program, rng: Random) -> None:
+    def __init__(
+        self, domain: Domain, program: Program, rng: Random, rules: Sequence[Node] = ()
+    ) -> None:
+        """`rules`: expressions beside those of the tool whose constants are worth trying."""
         self.domain, self.program, self.rng = domain, program, rng
         self.checks: dict[tuple[str, str], Check] = {}
         nodes = [node for _, _, tree in program.nodes for node in walk(tree)]
+        nodes += [node for tree in rules for node in walk(tree)]
         constants = [n.value for n in nodes if isinstance(n, Literal) and n.value is not None]
         functions = frozenset(node.function for node in nodes if isinstance(node, Call))
         self.values = NearValues(domain, constants, functions, rng)
@@ -99,6 +103,15 @@ class StateMaker:
                 seen.add(outcome)
                 grounds.append(self._ground(case, about))
             yield case
+
+    def with_near_argument(
+        self, environment: DomainEnvironment, arguments: dict[str, Any], name: str
+    ) -> dict[str, Any]:
+        """The arguments with another value for one; as they are where the tool refuses that."""
+        state = environment.state
+        call = NearCall(arguments, self._rows(state, arguments), state)
+        changed = self._with_argument(name, call)
+        return changed if self.program.validator.is_valid(changed) else arguments
 
     def present(self, base: FuzzCase, change: ValueChange) -> Any:
         """What stands where the change would be made; None where nothing does."""

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker, ValueChange
-from tool_specs.validation.survivors import fields_before
+from tool_specs.validation.survivors import fields_before, reads_asked
 
 MADE_SUCCESS = "a success"
 """Stands in `proof.made_for` where the seed offers no success."""
@@ -42,9 +42,11 @@ def _first_success(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Fuz
     while cases:
         index = max(_place(case) for case in cases)
         front = [case for case in cases if _place(case) == index][:_FRONT]
-        about = fields_before(program, index)
+        asked = reads_asked(program, index)
+        about = fields_before(program, index).union(*(fields_before(program, i) for i in asked))
+        decided = (deciding(program, i, maker, front) for i in (index, *asked))
         tries = chain(
-            deciding(program, index, maker, front),
+            chain.from_iterable(decided),
             islice(maker.flips(front, about), _TRIES),
             maker.cases(front, _TRIES, about),
         )

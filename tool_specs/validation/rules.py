@@ -7,16 +7,22 @@ from random import Random
 from records.seeds import rng_of
 from tool_specs.domains.domain import CheckedRule, Domain
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
-from tool_specs.execution.programs import Entities, Problems, compile_rule
+from tool_specs.execution.programs import Entities, Problems, Program, compile_rule
 from tool_specs.language.domain_file import PolicyRule
+from tool_specs.language.expressions import Access, Name, Node, parse, walk
 from tool_specs.validation.drawing import draw_arguments
 from tool_specs.validation.fuzzing import EPISODE
+from tool_specs.validation.made_states import StateMaker
 
 MAX_CALLS = 2_400
 """Calls that look for a breach and for a call that keeps to the rule, of the rules of one tool."""
 
 OWN_SHARE = 0.5
 """Share of the calls that go to the rules' tool; the others move the environment."""
+
+
+PLAIN_CALLS = 800
+"""Of these: drawn as fuzzing draws them. Later ones have values near the constants of the rules."""
 
 
 @dataclass
@@ -105,6 +111,9 @@ def _try_tool(
     )
     around = replace(domain, rules={tool: numbered})
     names = sorted(domain.programs)
+    trees = [parse(rule.spec.forbids) for rule in rules.values()]
+    maker = StateMaker(domain, domain.programs[tool], rng, trees)
+    asked = _arguments_in(trees, domain.programs[tool])
     calls = 0
     while calls < MAX_CALLS and any(trials[number].problem for number in rules):
         environment = DomainEnvironment.of(around)
@@ -114,9 +123,22 @@ def _try_tool(
             arguments = draw_arguments(environment, name, rng)
             if arguments is None:
                 continue
+            if name == tool and asked and calls > PLAIN_CALLS:
+                arguments = maker.with_near_argument(environment, arguments, rng.choice(asked))
             violated = policy_violations(environment, name, arguments)
             if environment.call(name, arguments).is_error or name != tool:
                 continue
             for number in rules:
                 trials[number].broken += str(number) in violated
                 trials[number].kept += str(number) not in violated
+
+
+def _arguments_in(trees: Sequence[Node], program: Program) -> list[str]:
+    """Parameters of the tool that the expressions look at."""
+    read = {
+        node.field
+        for tree in trees
+        for node in walk(tree)
+        if isinstance(node, Access) and node.base == Name("args")
+    }
+    return [name for name in program.spec.params if name in read]

@@ -16,8 +16,8 @@ from tool_specs.execution.programs import Entities, Program
 from tool_specs.execution.statements import MAX_LISTED, PAGE
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import parse, walk
-from tool_specs.language.statements import ForEach, Read
-from tool_specs.language.syntax.nodes import Access, Literal
+from tool_specs.language.statements import ForEach, Read, Update
+from tool_specs.language.syntax.nodes import Access, Literal, Name
 from tool_specs.validation.deciding import deciding
 from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
@@ -178,19 +178,34 @@ def _mentioned(spec: ToolSpec, places: Sequence[MutantPlace]) -> frozenset[str]:
 
 
 def fields_before(program: Program, index: int) -> frozenset[str]:
-    """Names of fields and parameters in a statement and in the conditions before it."""
+    """Names of fields and parameters in a statement, and in what it may depend on before it:
+    conditions, names and loops."""
     return _names_before(program.spec, index)
+
+
+def reads_asked(program: Program, index: int) -> list[int]:
+    """Reads by a condition whose rows a statement looks at."""
+    trees = [tree for number, _, tree in program.nodes if number == index]
+    names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Name)}
+    return [
+        number
+        for number, statement in enumerate(program.spec.semantics[:index])
+        if isinstance(statement, Read) and statement.where is not None and statement.bind in names
+    ]
 
 
 def _names_before(spec: ToolSpec, index: int) -> frozenset[str]:
     texts = [
         text
         for number, statement in enumerate(spec.semantics[: index + 1])
-        if statement.op in ("require", "when") or number == index
+        if statement.op in ("require", "when", "let", "for_each") or number == index
         for _, text in expressions_of(statement)
     ]
     nodes = [node for text in texts for node in walk(parse(text))]
-    return frozenset(node.field for node in nodes if isinstance(node, Access))
+    read = frozenset(node.field for node in nodes if isinstance(node, Access))
+    changed = spec.semantics[index] if 0 <= index < len(spec.semantics) else None
+    # what stands in a field before decides whether to set it changes anything
+    return read | frozenset(changed.set if isinstance(changed, Update) else ())
 
 
 def _tells(changed: Domain, place: MutantPlace, program: Program, case: FuzzCase) -> bool:

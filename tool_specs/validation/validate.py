@@ -18,15 +18,13 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.language.expressions import Name, walk
-from tool_specs.language.statements import Read
 from tool_specs.validation.deciding import deciding
 from tool_specs.validation.doubts import told_by_text
 from tool_specs.validation.fuzzing import EPISODE, Defect, Fuzzer, ToolReport
 from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.reaching import note_made_success, past_lifecycles
 from tool_specs.validation.results import idle_results
-from tool_specs.validation.survivors import examined, fields_before
+from tool_specs.validation.survivors import examined, fields_before, reads_asked
 
 MAX_CALLS = 400
 """Of fuzzing, of one tool: one that needs more has an error that hardly ever happens."""
@@ -218,7 +216,7 @@ def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterato
         if index in report.reached:
             continue
         about = fields_before(program, index)
-        places = [*_reads_asked(program, index), index]
+        places = [*reads_asked(program, index), index]
         decided = chain.from_iterable(deciding(program, i, maker, report.cases) for i in places)
         for case in chain(decided, maker.cases(report.cases, SEARCH_CALLS, about)):
             if case.result.statement == index and case.result.error_code == code:
@@ -228,17 +226,6 @@ def _unreached(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterato
                 break
         else:
             yield index, code
-
-
-def _reads_asked(program: Program, index: int) -> list[int]:
-    """Reads by a condition whose rows a statement looks at."""
-    trees = [tree for number, _, tree in program.nodes if number == index]
-    names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Name)}
-    return [
-        number
-        for number, statement in enumerate(program.spec.semantics[:index])
-        if isinstance(statement, Read) and statement.where is not None and statement.bind in names
-    ]
 
 
 def _dead_parts(fuzzer: Fuzzer, report: ToolReport, maker: StateMaker) -> Iterator[Defect]:

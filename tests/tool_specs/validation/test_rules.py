@@ -3,10 +3,12 @@
 import pytest
 
 from tool_specs.domains.domain import load_domains
+from tool_specs.domains.taxonomy import load_taxonomy
 from tool_specs.language.domain_file import PolicyRule
 from tool_specs.validation.rules import rule_problems
 
 (CLINIC,) = load_domains(["clinic_desk"])
+(ROOMS,) = load_taxonomy(["coworking_space"])
 
 
 def rule(forbids: str, tool: str = "cancel_appointment") -> PolicyRule:
@@ -38,3 +40,8 @@ def test_good_rules_have_no_problem_beside_bad_ones_of_the_same_id() -> None:
     assert found[:-1] == [()] * len(own)
     assert found[-1]
     assert found == rule_problems(CLINIC, [*own, rule("true")])
+
+
+def test_a_day_far_ahead_is_tried() -> None:
+    far = "days_between(now(), args.starts_at) > 90"
+    assert rule_problems(ROOMS, [rule(far, tool="book_room")]) == [()]

@@ -167,13 +167,14 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
             rest = items[:i] + items[i + 1 :]
             left = rest[0] if len(rest) == 1 else replace(node, arguments=rest)
             grave = not is_guard(node, item, known)
-            yield f"{_without(item)} in {node.function}()", (left, *_CONSTANTS), grave
+            yield f"{_without(item)} in {show(node)!r}", (left, *_CONSTANTS), grave
     elif is_idle_conversion(site, known):
         return  # proved, and no lie about anything
     elif node.function in _ROWS and any(map(_reads_of, site.above[:1])):
         return  # examined with what is read of it
     elif node.function == "pick":
-        yield _without(node), (*items[:1], *_CONSTANTS), True
+        words = f"{_without(node)}, which names all fields that are looked at,"
+        yield words, (*items[:1], *_CONSTANTS), True
     else:
         # a call that gives back what it takes is a habit and no lie: a probe and not grave
         own = items[node.function in _NAMING :][:1]
