@@ -5,13 +5,15 @@ falls due in it with the clock at that very moment, so that it makes no differen
 cut. A job leaves no trace but the rows that it changes: a state is its rows and its clock.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tool_specs.execution.compiler import Compiler
 from tool_specs.execution.programs import Entities, Problems
-from tool_specs.execution.state import State, StateToken, token_of
+from tool_specs.execution.state import EntityRow, RowChange, State, StateToken, token_of
 from tool_specs.execution.statements import (
     MAX_STEPS,
     CompiledStep,
@@ -22,13 +24,22 @@ from tool_specs.execution.statements import (
 )
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.evaluation import Env, Evaluator
+from tool_specs.language.expressions import parse, walk
 from tool_specs.language.jobs import JobSpec, later
+from tool_specs.language.paths import expanded
 from tool_specs.language.statements import Read
-from tool_specs.language.types import DATETIME, mismatch
+from tool_specs.language.syntax.nodes import Call
+from tool_specs.language.syntax.tokens import ExpressionError
+from tool_specs.language.types import DATETIME, Type, mismatch
 from tool_specs.language.values import EvaluationError, is_datetime, show_value
 
 MAX_RUNS = 1000
-"""Jobs that may fall due in one step of time."""
+"""How often a job may run on one row in one step of time."""
+
+MAX_ALL_RUNS = 100_000
+"""Runs of all jobs on all rows in one step of time."""
+
+Found = TypeVar("Found")
 
 JobChange = dict[str, Any]
 """A `RowChange` that a job made, with `job`, its name, and `at`, the moment."""
@@ -51,6 +62,8 @@ class CompiledJob:
     num_slots: int
     rows: Mapping[str, str]
     """Name in its statements -> entity of the row, or the rows, that it stands for."""
+    by_row: bool
+    """Whether `where` and `due` read nothing but their own row, neither others nor the clock."""
 
     def due_rows(self, state: State, until: str) -> "list[_Due]":
         """The rows that are due by then."""
@@ -59,17 +72,28 @@ class CompiledJob:
         found: list[_Due] = []
         for row in candidates(env, self.read):
             spend(env, 1)
-            env[self.read.candidate] = row
-            if self.read.where is not None and not self.read.where(env):
-                continue
-            due = self.due(env)
-            if due is None:
-                continue
-            if not is_datetime(due):
-                raise EvaluationError(f"due must be a date-time, got {show_value(due)}")
-            if due <= until:
+            due = self._due(env, row)
+            if due is not None and due <= until:
                 found.append(_Due(due, self.spec.name, token_of(row[self.key])))
         return found
+
+    def due_at(self, state: State, key: str) -> str | None:
+        """When one row is due; None where it is not, or is gone."""
+        row = state.get(self.spec.entity, key)
+        if row is None:
+            return None
+        env: Env = [None] * self.num_slots
+        env[:3] = {}, state, MAX_STEPS
+        return self._due(env, row)
+
+    def _due(self, env: Env, row: EntityRow) -> str | None:
+        env[self.read.candidate] = row
+        if self.read.where is not None and not self.read.where(env):
+            return None
+        due = self.due(env)
+        if due is not None and not is_datetime(due):
+            raise EvaluationError(f"due must be a date-time, got {show_value(due)}")
+        return due
 
     def run(self, state: State, key: str) -> None:
         env: Env = [None] * self.num_slots
@@ -93,7 +117,7 @@ def pass_time(
     seconds: int,
     dangling: Dangling,
     *,
-    most: int = MAX_RUNS,
+    most: int = MAX_ALL_RUNS,
 ) -> list[JobChange]:
     """Move the clock on and run what falls due; what that changed, in order, committed.
 
@@ -114,9 +138,11 @@ def run_due(
 ) -> list[JobChange]:
     """Run what is due by `until`, leaving the clock at the last of it."""
     by_name = {job.spec.name: job for job in jobs}
+    agenda = _Agenda(jobs, state, until)
     ran: set[_Due] = set()
+    runs: Counter[tuple[str, StateToken]] = Counter()
     changes: list[JobChange] = []
-    while (due := _next(jobs, state, until)) is not None:
+    while (due := agenda.next()) is not None:
         key = due.row[1]
         what = f"job {due.job} on {by_name[due.job].spec.entity} {show_value(key)}"
         if due in ran:
@@ -124,27 +150,71 @@ def run_due(
                 f"{what} is due at {due.at} again after it ran; let it change what its `where` or "
                 "`due` reads"
             )
-        if len(ran) == most:
-            raise EvaluationError(
-                f"{what} at {due.at}: more than {most} jobs fall due in one step of time; let less "
-                "time pass at once, or let a job set no row due at a moment that has come"
-            )
         ran.add(due)
+        runs[due.job, due.row] += 1
+        if len(ran) > most or runs[due.job, due.row] > MAX_RUNS:
+            raise EvaluationError(
+                f"{what} at {due.at}: jobs may run {MAX_RUNS} times on a row and {most} times in "
+                "all in one step of time; let less time pass at once, or let a job set no row due "
+                "at a moment that has come"
+            )
         state.now = max(state.now, due.at)
-        changes += _ran(by_name[due.job], state, key, what, dangling)
+        made = _ran(by_name[due.job], state, key, what, dangling)
+        agenda.note(made)
+        changes += made
     return changes
 
 
-def _next(jobs: Sequence[CompiledJob], state: State, until: str) -> _Due | None:
-    first: _Due | None = None
-    for job in jobs:
-        try:
-            found = min(job.due_rows(state, until), default=None)
-        except EvaluationError as error:
-            raise EvaluationError(f"job {job.spec.name}: {error}") from None
-        if found is not None and (first is None or found < first):
-            first = found
-    return first
+class _Agenda:
+    """What is due in a step of time. Rows of jobs that read nothing else are looked at again only
+    where they have changed; the other jobs look at all their rows after every run."""
+
+    def __init__(self, jobs: Sequence[CompiledJob], state: State, until: str) -> None:
+        self._state, self._until = state, until
+        self._scanned = [job for job in jobs if not job.by_row]
+        self._kept = [job for job in jobs if job.by_row]
+        self._due: dict[tuple[str, StateToken], _Due] = {}
+        for job in self._kept:
+            for due in _told(job, job.due_rows, state, until):
+                self._due[due.job, due.row] = due
+        self._heap = list(self._due.values())
+        heapq.heapify(self._heap)
+
+    def next(self) -> "_Due | None":
+        while self._heap and self._due.get(self._heap[0][1:]) != self._heap[0]:
+            heapq.heappop(self._heap)  # the row has changed since
+        found = [due for job in self._scanned for due in _first(job, self._state, self._until)]
+        return min([*found, *self._heap[:1]], default=None)
+
+    def note(self, changes: Iterable[RowChange]) -> None:
+        """Look again at the rows that a run has changed."""
+        for entity, key in dict.fromkeys((c["entity"], c["id"]) for c in changes):
+            for job in self._kept:
+                if job.spec.entity == entity:
+                    at = _told(job, job.due_at, self._state, key)
+                    self._put(job, token_of(key), at)
+
+    def _put(self, job: CompiledJob, row: StateToken, at: str | None) -> None:
+        name = job.spec.name
+        if at is None or at > self._until:
+            self._due.pop((name, row), None)
+            return
+        due = _Due(at, name, row)
+        if self._due.get((name, row)) != due:
+            self._due[name, row] = due
+            heapq.heappush(self._heap, due)
+
+
+def _first(job: CompiledJob, state: State, until: str) -> "list[_Due]":
+    return [due] if (due := min(_told(job, job.due_rows, state, until), default=None)) else []
+
+
+def _told(job: CompiledJob, look: Callable[[State, str], Found], state: State, word: str) -> Found:
+    """What a look at rows finds; an error names the job."""
+    try:
+        return look(state, word)
+    except EvaluationError as error:
+        raise EvaluationError(f"job {job.spec.name}: {error}") from None
 
 
 def _ran(
@@ -202,7 +272,21 @@ class JobCompiler(Compiler):
         page = PageRead(job.entity, candidate, where, plan, (), None, None, candidate, candidate)
         key = self.key_of(job.entity)
         return CompiledJob(
-            job, key, page, due.run, slot, tuple(steps), self.num_slots, dict(self.bound)
+            *(job, key, page, due.run, slot, tuple(steps), self.num_slots, dict(self.bound)),
+            by_row=self._reads_its_row_alone(row),
+        )
+
+    def _reads_its_row_alone(self, row: Type) -> bool:
+        types = {self._job.entity: row}
+        texts = [text for text in (self._job.where, self._job.due) if text is not None]
+        try:
+            trees = [expanded(parse(t), types.get, self.entities.types).node for t in texts]
+        except ExpressionError:  # which is a problem of the file already
+            return False
+        return not any(
+            isinstance(node, Call) and node.function in ("lookup", "now")
+            for tree in trees
+            for node in walk(tree)
         )
 
     def problem(self, where: str, message: str) -> None:

@@ -1,6 +1,7 @@
 """Time: what passes, what falls due meanwhile, in which order, and which files are refused."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,38 @@ def test_it_makes_no_difference_how_a_wait_is_cut(parts: list[int]) -> None:
     assert in_parts == at_once
     assert cut.state_hash == whole.state_hash
     assert cut.state.total == cut.state.total_from_scratch()
+
+
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=4))
+def test_rows_that_are_kept_in_mind_run_as_rows_that_are_looked_for_each_time(
+    parts: list[int],
+) -> None:
+    assert any(job.by_row for job in DOMAIN.jobs)
+    searching = replace(DOMAIN, jobs=tuple(replace(job, by_row=False) for job in DOMAIN.jobs))
+    mine, other = DomainEnvironment.of(DOMAIN), DomainEnvironment.of(searching)
+    for part in parts:
+        assert mine.pass_time(60 * part) == other.pass_time(60 * part)
+    assert mine.state_hash == other.state_hash
+
+
+def test_many_rows_pass_a_long_step_as_they_pass_short_ones() -> None:
+    at_once, cut = (many_trolleys(400) for _ in range(2))
+    changes = at_once.pass_time(60 * 60)
+    assert len(changes) > 2_000
+    assert [c for _ in range(12) for c in cut.pass_time(60 * 5)] == changes
+    assert cut.state_hash == at_once.state_hash
+
+
+def many_trolleys(number: int) -> DomainEnvironment:
+    """Empty ones, all of which charge."""
+    environment = DomainEnvironment.of(DOMAIN)
+    pattern = environment.get("trolley", "TR-1001")
+    assert pattern is not None
+    for i in range(number):
+        row = {**pattern, "trolley_id": f"TR-{5000 + i}", "name": f"Trolley {i}", "battery": 0}
+        environment.state.put("trolley", row["trolley_id"], row)
+    environment.state.commit()
+    return environment
 
 
 def test_two_half_waits_are_one_whole_wait() -> None:
@@ -199,7 +232,7 @@ BACK_IN_TIME = [
             NO_ROOM,
             "job hold_lapses on booking 'BK-1001': booking.seats: must be a whole number",
         ),
-        ("jobs.hold_lapses.do", BACK_IN_TIME, "jobs fall due in one step of time"),
+        ("jobs.hold_lapses.do", BACK_IN_TIME, "in all in one step of time"),
         (
             "seed.booking.0",
             OVERDUE,
