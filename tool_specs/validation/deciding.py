@@ -359,6 +359,8 @@ def _values(spec: FieldSpec | ParamSpec, sign: str, other: Any, truth: bool) -> 
         fitted = _fitted(spec, other)
         if type(fitted) in (int, float) or (isinstance(fitted, str) and spec.type in _MOVABLE):
             yield shifted(fitted, by)
+            if by and spec.type == "number":
+                yield shifted(fitted, by / 100)  # within what a fraction adds to the other side
     elif sign == "in" and isinstance(other, list):
         yield from other[:1] if truth else _different(spec, other)
     elif sign in ("contains", "holds", "starts_with", "ends_with") and other is not None:
