@@ -29,7 +29,7 @@ LAPSES: PartWire = {
             "value": "if(booking.status == 'booked', add_minutes(now(), 15), null)",
         }
     ],
-    "where": "booking.status == 'booked'",
+    "where": "booking.status == 'booked' and booking.starts_at < now()",
     "due": "booking.lapses_at",
     "do": [
         {"op": "let", "as": "household", "be": "booking.household"},
@@ -68,7 +68,7 @@ def field(**members: str) -> list[dict[str, str]]:
         (changed(entity="robot"), "unknown 'robot'"),
         (changed(due="booking.remark"), "due"),
         (changed(fields=[]), "lapses_at"),
-        (changed(where="booking.status == 'booked' and booking.laundry >= 0"), "is it needed"),
+        (changed(where=f"{LAPSES['where']} and booking.laundry >= 0"), "is it needed"),
     ],
 )
 def test_a_job_that_cannot_be_used_is_told_why(wire: PartWire, words: str) -> None:
