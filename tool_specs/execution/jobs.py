@@ -39,7 +39,7 @@ MAX_RUNS = 1000
 MAX_ALL_RUNS = 100_000
 """Runs of all jobs on all rows in one step of time."""
 
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 
 JobChange = dict[str, Any]
 """A `RowChange` that a job made, with `job`, its name, and `at`, the moment."""
@@ -209,7 +209,9 @@ def _first(job: CompiledJob, state: State, until: str) -> "list[_Due]":
     return [due] if (due := min(_told(job, job.due_rows, state, until), default=None)) else []
 
 
-def _told(job: CompiledJob, look: Callable[[State, str], Found], state: State, word: str) -> Found:
+def _told(
+    job: CompiledJob, look: Callable[[State, str], _Found], state: State, word: str
+) -> _Found:
     """What a look at rows finds; an error names the job."""
     try:
         return look(state, word)

@@ -33,7 +33,7 @@ from tool_specs.validation.fuzzing import FuzzCase
 from tool_specs.validation.made_states import StateMaker, ValueChange
 from tool_specs.validation.measuring import ValueProbe, difference, flat, row_read, shifted
 from tool_specs.validation.mutation.trees import Site, sites_of, with_node
-from tool_specs.validation.near_values import texts_in
+from tool_specs.validation.near_values import moment_of, texts_in
 
 _BASES = 3
 _CANDIDATES = 3
@@ -357,7 +357,7 @@ def _values(spec: FieldSpec | ParamSpec, sign: str, other: Any, truth: bool) -> 
     elif sign in _ORDERED and other is not None:
         by = _ORDERED[sign][0 if truth else 1]
         fitted = _fitted(spec, other)
-        if type(fitted) in (int, float) or (isinstance(fitted, str) and spec.type in _MOVABLE):
+        if type(fitted) in (int, float) or (isinstance(fitted, str) and moment_of(fitted)):
             yield shifted(fitted, by)
             if by and spec.type == "number":
                 yield shifted(fitted, by / 100)  # within what a fraction adds to the other side

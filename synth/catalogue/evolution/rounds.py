@@ -21,8 +21,8 @@ from synth.engine.run import Run
 from tool_specs.domains.catalogue import domain_id
 from tool_specs.domains.domain import Domain
 
-ROUNDS = "evolve-rounds"
-"""Of the plan that names the items of each round."""
+ROUNDS = "evolve"
+"""Of the file that names the items of each round, beside the plans of stages."""
 
 WORTH_IT = 0.1
 """A domain whose last batch kept a smaller share than this has given what it can."""
@@ -195,7 +195,7 @@ class Rounds:
 
 
 def rounds_path(dataset: Dataset, run_id: str) -> Path:
-    return dataset.plan_path(run_id, ROUNDS)
+    return dataset.plan_path(run_id, ROUNDS).with_suffix(".rounds")  # the plan of no stage
 
 
 def read_rounds(path: Path) -> list[list[str]]:
