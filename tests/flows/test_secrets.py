@@ -39,7 +39,7 @@ def assert_nowhere(key: str, folder: Path) -> None:
     """No table, file, report or export of the dataset `d` in `folder` holds it."""
     dataset = Dataset.open(folder / "d")
     write_report(dataset)
-    export_dataset(dataset, folder / "out", include_heldout=True)
+    export_dataset(dataset, folder / "out", include_heldout=True, include_code_alone=True)
     rows = {table: dataset.rows(table) for table in TABLES}
     assert rows["llm_calls"]
     assert rows["runs"]
