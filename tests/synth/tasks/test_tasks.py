@@ -17,7 +17,7 @@ from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import shortest_plan
 from synth.tasks.proof.unsolvable import ACTION, action_of
-from synth.tasks.words import steps_for_words
+from synth.tasks.words.brief import steps_for_words
 from tests.synth.task_cases import SHARES, Case, case, cases, domains
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
