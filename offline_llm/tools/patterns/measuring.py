@@ -1,4 +1,4 @@
-"""Patterns that measure: totals, tallies, trial values and room left."""
+"""Patterns that measure: totals, tallies, trial values."""
 
 from functools import partial
 
@@ -26,8 +26,6 @@ def ideas(o: Outline) -> Ideas:
                 yield Idea("preview", e.name, partial(_preview, o, e, f))
         for f in e.of("enum", "boolean", "string", "date", optional=False):
             yield Idea("tally", e.name, partial(_tally, o, e, f))
-        for low, high in limits_of(o, e):
-            yield Idea("room", e.name, partial(_room, o, e, low, high))
 
 
 def limits_of(o: Outline, e: Entity) -> list[tuple[Field, Field]]:
@@ -132,22 +130,3 @@ def _tally(o: Outline, e: Entity, f: Field) -> ToolDraft:
         where = both(test, narrowing(o, d, e, f"tally:{f.name}", f))
     d.rows(e, where, e.many)
     return d.answer(**{f"by_{f.noun}": f"tally({e.many}.{f.name})", "total": f"count({e.many})"})
-
-
-def _room(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
-    d = ToolDraft(
-        o, f"get_{e.name}_{high.noun}_left", f"Show how far {e.one} is from its {high.words}"
-    )
-    row = d.row(e)
-    wanted = d.of_field(
-        low, name="wanted", optional=True, words=f"What one would like to add to the {low.words}"
-    )
-    left = f"round({row}.{high.name} - {row}.{low.name}, 2)"
-    return d.answer(
-        **{
-            low.name: f"{row}.{low.name}",
-            high.name: f"{row}.{high.name}",
-            "left": left,
-            "fits": f"{wanted} == null or {wanted} <= {left}",
-        }
-    )
