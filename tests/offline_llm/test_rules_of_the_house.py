@@ -22,7 +22,7 @@ MAX_LINES = 12_820
 
 EVERYDAY_WORDS = frozenset(
     ["claim", "client", "customer", "issue", "member", "order", "part", "person", "repair"]
-) | {"return", "room", "time", "van"}
+) | {"return", "time", "van"}
 """Words of ordinary English that happen to be an entity or the like in some domain; `van` as in
 `van Dyke`. At most 30."""
 
