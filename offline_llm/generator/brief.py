@@ -53,11 +53,6 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     first = goals[0] if goals else "I need some help."
     greeting = rng.choice(_GREETINGS[manner])
     opening = f"{greeting} {_lowered(first) if greeting.endswith(',') else first}".strip()
-    facts = [
-        _sentence(labelled(str(fact.get("label")), fact.get("value"), _style(rng)))
-        for step in steps
-        for fact in _known(step)
-    ]
     asks = [said_result(str(label)) for step in steps for label in step.get("result") or []]
     return {
         "person": str(persona.get("name")),
@@ -65,7 +60,6 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
         "situation": "Something has come up, and it has to be settled today.",
         "opening": opening,
         "wishes": goals,
-        "facts": facts,
         "asks": asks,
     }
 

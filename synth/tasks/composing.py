@@ -64,6 +64,8 @@ class GoalMix(Config):
     """How often two goals that can be reached in either order are to be reached in one."""
     follow_up: float = Field(default=0.6, ge=0.0, le=1.0)
     """How often the next goal is about what an earlier one made, where a tool takes it."""
+    related: float = Field(default=0.8, ge=0.0, le=1.0)
+    """How often the next goal is about rows that hang together with those of the earlier ones."""
 
 
 def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
@@ -212,6 +214,9 @@ class DomainTasks:
                 wants_write = False
             rng.shuffle(left)
             left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
+            if builder.recent and rng.random() < self._mix.related:
+                near = self._near(builder.recent)
+                left.sort(key=lambda tool: near.isdisjoint(_entities_of(tool)))
             if builder.made and rng.random() < self._mix.follow_up:
                 left.sort(key=lambda tool: not _takes_one_of(tool, builder.made))
             for tool in left:
@@ -220,6 +225,18 @@ class DomainTasks:
                     break
             else:
                 raise UnprovedError("no_goal_found")
+
+    def _near(self, rows: Collection[tuple[str, str]]) -> set[str]:
+        """The entities of the rows, and those that refer to them or that they refer to."""
+        entities = {entity for entity, _ in rows}
+        pairs = [
+            (name, field.to)
+            for name, spec in self._domain.entities.items()
+            for field in spec.fields.values()
+            if field.type == "ref" and field.to
+        ]
+        near = {b for a, b in pairs if a in entities} | {a for a, b in pairs if b in entities}
+        return entities | near
 
     def _add_forbidden(
         self, builder: Builder, before: DomainEnvironment, rng: Random
@@ -289,6 +306,11 @@ class DomainTasks:
 def _wanted_changes(builder: Builder) -> list[dict[str, Any]]:
     """What the last user goal, which is not granted, would change."""
     return builder.changes_if_granted(builder.goals[-1])
+
+
+def _entities_of(tool: DomainTool) -> set[str]:
+    taken = {param.ref for param in tool.spec.params.values() if param.ref}
+    return taken | {write.entity for write in tool.writes}
 
 
 def _takes_one_of(tool: DomainTool, rows: Collection[tuple[str, str]]) -> bool:

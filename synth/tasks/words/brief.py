@@ -75,7 +75,6 @@ def schema_for(draft: Draft) -> dict[str, Any]:
         "situation": text,
         "opening": text,
         "wishes": exactly(len(said_together(draft))),
-        "facts": exactly(sum(len(goal.known) for goal in draft.goals)),
         "asks": exactly(sum(len(goal.asks) for goal in draft.goals)),
     }
     return {

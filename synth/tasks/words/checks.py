@@ -53,7 +53,7 @@ def faults_of(
 
 def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
     """Values that the words do not hold: in the opening those of the first wish that are told at
-    once, in a wish of several goals those of the later ones, in each fact its own."""
+    once, in a wish of several goals those of the later ones."""
     groups = said_together(draft)
     first = [fact for goal in groups[0] for fact in goal.known if fact.when == "opening"]
     missing = [
@@ -67,12 +67,6 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
         for goal in group[1:]
         for fact in goal.known
         if fact.when == "opening" and not says(text, fact)
-    ]
-    known = [fact for goal in draft.goals for fact in goal.known]
-    missing += [
-        f"{fact.label} {fact.value} in fact {number}"
-        for number, (fact, text) in enumerate(zip(known, words["facts"], strict=True), 1)
-        if not says(text, fact)
     ]
     return missing
 

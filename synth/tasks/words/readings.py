@@ -48,7 +48,6 @@ def questions_about(draft: Draft, rng: Random) -> list[ReadingQuestion]:
 
 
 def prompt_for_reading(draft: Draft, words: dict[str, Any], asked: list[ReadingQuestion]) -> Prompt:
-    labels = [fact.label for goal in draft.goals for fact in goal.known]
     shown = [
         {"wish": question.wish, "said": words["wishes"][question.wish - 1]}
         | {"choices": question.choices}
@@ -57,7 +56,7 @@ def prompt_for_reading(draft: Draft, words: dict[str, Any], asked: list[ReadingQ
     return render(
         PROMPT,
         opening=words["opening"],
-        facts=[f"{label}: {text}" for label, text in zip(labels, words["facts"], strict=True)],
+        facts={fact.label: fact.value for goal in draft.goals for fact in goal.known},
         questions=shown,
     )
 

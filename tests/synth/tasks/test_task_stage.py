@@ -120,7 +120,6 @@ class BriefWriter(FixedWords):
             "situation": "Things have come up.",
             "opening": f"Hello. {wishes[0]}",
             "wishes": wishes,
-            "facts": [f"{f['label']} is {f['value']}" for step in steps for f in step["known"]],
             "asks": [label for step in steps for label in step["result"]],
         }
 
@@ -219,7 +218,6 @@ COMPLETE: dict[str, Any] = {
     "situation": "Two bikes stand in the way.",
     "opening": "Please move bike BK-1.",
     "wishes": ["Move bike BK-1. Where is it now?", "Move bike BK-2."],
-    "facts": ["It is bike BK-1.", "On May 6.", "Yes, now.", "It is bk-2.", "On 7 May 2026."],
     "asks": ["Where is it now"],
 }
 
@@ -249,7 +247,6 @@ def test_complete_words_have_no_fault() -> None:
     ("changes", "fault"),
     [
         ({"opening": "Please move my bike."}, "bike BK-1 in the opening is missing"),
-        ({"facts": [*COMPLETE["facts"][:-1], "Some day."]}, "day 2026-05-07 in fact 5 is missing"),
         ({"opening": "Move BK-1 on 6 May."}, "the opening tells day 2026-05-06, which is told"),
         (
             {"wishes": [COMPLETE["wishes"][0], "BK-2, as on May 6."]},
@@ -302,7 +299,7 @@ def briefed(
 
 def test_words_are_asked_for_again_until_nothing_is_lacking(tmp_path: Path) -> None:
     first = COMPLETE | {"opening": "Please move my bike."}
-    second = COMPLETE | {"facts": [*COMPLETE["facts"][:-1], "Some day."]}
+    second = COMPLETE | {"asks": ["And then?"]}
     answers = iter([first, second, COMPLETE])
     app = ScriptedApp(lambda body: json.dumps(next(answers)))
     brief, rows = briefed(app, tmp_path)
@@ -311,7 +308,7 @@ def test_words_are_asked_for_again_until_nothing_is_lacking(tmp_path: Path) -> N
     assert opening == app.requests[0]["messages"][-1]
     assert [json.loads(message["content"]) for message in talk[::2]] == [first, second]
     assert "bike BK-1 in the opening" in talk[1]["content"]
-    assert "day 2026-05-07 in fact 5" in talk[3]["content"]
+    assert "by which new place is asked for" in talk[3]["content"]
     for part in ("person", "relation", "situation", "opening", "wishes"):
         assert brief[part] == COMPLETE[part]
 
@@ -392,11 +389,11 @@ def test_facts_stand_once_and_labels_name_one_value() -> None:
     ]
 
 
-def test_schema_wants_a_wish_per_goal_and_a_fact_per_value() -> None:
+def test_schema_wants_a_wish_per_goal_and_a_question_per_result() -> None:
     validator = Validator(schema_for(two_goals()))
     assert validator.is_valid(COMPLETE)
     assert not validator.is_valid(COMPLETE | {"wishes": COMPLETE["wishes"][:1]})
-    assert not validator.is_valid(COMPLETE | {"facts": COMPLETE["facts"][:4]})
+    assert not validator.is_valid(COMPLETE | {"asks": []})
 
 
 def test_kept_back_values_do_not_stand_in_what_is_wished_for() -> None:
