@@ -18,13 +18,14 @@ from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import parse, walk
 from tool_specs.language.statements import ForEach, Read, Update
 from tool_specs.language.syntax.nodes import Access, Literal, Name
-from tool_specs.validation.deciding import deciding
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import StateMaker, ValueChange
-from tool_specs.validation.measuring import ValueProbe
 from tool_specs.validation.mutation.compiling import compiled_place
 from tool_specs.validation.mutation.durations import NO_STATEMENT, duration_places
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.deciding import deciding
+from tool_specs.validation.states.made_states import StateMaker, ValueChange
+from tool_specs.validation.states.measuring import ValueProbe
+from tool_specs.validation.states.solving import solved
 
 NUM_GENERAL, NUM_AIMED = 60, 300
 """Made cases: about all that the tool mentions, and about what the survivors mention."""
@@ -100,7 +101,13 @@ def _more(
     for case in chain(flips, maker.cases(kept, NUM_AIMED, about)) if alive else ():
         if not alive:
             return
+        kept.append(case)
         yield case
+    for place, _ in list(alive):
+        for case in solved(program, place, maker, kept):
+            yield case
+            if all(other is not place for other, _ in alive):
+                break
 
 
 def _different(cases: Sequence[FuzzCase], indices: Collection[int]) -> list[FuzzCase]:

@@ -29,11 +29,11 @@ from tool_specs.language.expressions import (
     walk,
 )
 from tool_specs.language.statements import AnyStatement, Create, Let, Read
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import StateMaker, ValueChange
-from tool_specs.validation.measuring import ValueProbe, difference, flat, row_read, shifted
 from tool_specs.validation.mutation.trees import Site, sites_of, with_node
-from tool_specs.validation.near_values import moment_of, texts_in
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.made_states import StateMaker, ValueChange
+from tool_specs.validation.states.measuring import ValueProbe, difference, flat, row_read, shifted
+from tool_specs.validation.states.near_values import moment_of, texts_in
 
 _BASES = 3
 _CANDIDATES = 3

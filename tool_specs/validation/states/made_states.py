@@ -23,8 +23,8 @@ from tool_specs.language.domain_file import FieldSpec, ParamSpec
 from tool_specs.language.expressions import parse, walk
 from tool_specs.language.syntax.nodes import Access, Call, Literal, Node
 from tool_specs.language.values import EvaluationError
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.near_values import NearCall, NearValues, neighbours_of, texts_in
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.near_values import NearCall, NearValues, neighbours_of, texts_in
 
 _ROWS = 24
 """Rows of one call whose values may be changed."""
