@@ -15,15 +15,13 @@ from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of
 from tool_specs.validation.mutation.trees import Site, TreePath, sites_of, steps_of, with_node
 from tool_specs.validation.states.cases import FuzzCase
 from tool_specs.validation.states.measuring import ValueProbe, difference, row_read
-
-CANDIDATE = "candidate_row"
-"""Name of the row that a filter looks at; the entity's own may be that of another row."""
+from tool_specs.validation.states.naming import CANDIDATE, with_candidate
 
 _ORDERS = COMPARISONS[:6]
 _SIDES = ("left", "right")
 
 
-class Exchange(NamedTuple):
+class Parting(NamedTuple):
     """One expression of the tool, the mutant's in its place, and where they part."""
 
     statement: int
@@ -48,7 +46,7 @@ class Question(NamedTuple):
         return tuple(found)
 
 
-def exchange_of(spec: ToolSpec, place: MutantPlace) -> Exchange | None:
+def exchange_of(spec: ToolSpec, place: MutantPlace) -> Parting | None:
     """None where the mutant is no other expression."""
     index = place.statement
     if not 0 <= index < len(spec.semantics):
@@ -60,7 +58,7 @@ def exchange_of(spec: ToolSpec, place: MutantPlace) -> Exchange | None:
         for path, text in expressions_of(mutant.spec.semantics[index]):
             if path in mine and mine[path] != text:
                 old, new = parse(mine[path]), parse(text)
-                return Exchange(index, path[0], old, new, _parting(old, new))
+                return Parting(index, path[0], old, new, _parting(old, new))
     return None
 
 
@@ -81,7 +79,7 @@ def _parting(old: Node, new: Node) -> TreePath:
 
 
 def questions_of(
-    program: Program, place: MutantPlace, found: Exchange, row: str | None, domain: Domain
+    program: Program, place: MutantPlace, found: Parting, row: str | None, domain: Domain
 ) -> Iterator[Question]:
     """`row`: key of the row that a filter looks at."""
     spec = program.spec
@@ -92,7 +90,7 @@ def questions_of(
         if row is None:
             return
         read = row_read(statement.entity, row, CANDIDATE)
-        old, new = (_renamed(tree, statement.entity) for tree in (old, new))
+        old, new = (with_candidate(tree, statement.entity) for tree in (old, new))
     changed = replace(program, spec=place.mutants[0].spec)
     for site in _compared(old, found.path):
         in_new = [s for s in sites_of(new) if s.path == site.path and _is_comparison(s.node)]
@@ -164,11 +162,3 @@ def _pairs_in(value: Any) -> Iterator[tuple[Any, Any]]:
         yield value["left"], value["right"]
     for item in value if isinstance(value, list) else ():
         yield from _pairs_in(item)
-
-
-def _renamed(tree: Node, entity: str) -> Node:
-    """A filter whose candidate has a name of its own."""
-    for site in sites_of(tree):
-        if site.node == Name(entity):
-            tree = with_node(tree, site.path, Name(CANDIDATE))
-    return tree

@@ -15,13 +15,17 @@ from tool_specs.execution.fields import ids_in, refs_of
 from tool_specs.execution.programs import Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.expressions import parse, walk
-from tool_specs.language.statements import Read
+from tool_specs.language.statements import AnyStatement, Read
 from tool_specs.language.syntax.nodes import Access, Call, Literal
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of
+from tool_specs.validation.mutation.trees import sites_of
 from tool_specs.validation.states.cases import FuzzCase
-from tool_specs.validation.states.made_states import StateMaker
-from tool_specs.validation.states.measuring import ValueProbe
-from tool_specs.validation.states.questions import Exchange, Question, exchange_of, questions_of
+from tool_specs.validation.states.grounds import Ground
+from tool_specs.validation.states.made_states import StateMaker, ValueChange
+from tool_specs.validation.states.measuring import ValueProbe, row_read
+from tool_specs.validation.states.more_rows import with_copies
+from tool_specs.validation.states.naming import CANDIDATE, Around, with_candidate
+from tool_specs.validation.states.questions import Parting, Question, exchange_of, questions_of
 from tool_specs.validation.states.unknowns import Unknown, unknowns_of
 
 MAX_SOLVED = 400
@@ -35,6 +39,8 @@ _TURNS = 4
 _EDGES = 4
 """Cases on an edge whose values are written otherwise."""
 _COPIES = (1, 2)
+_COPIED = 2
+"""Rows of an entity of which more are made."""
 
 
 def solved(
@@ -55,10 +61,11 @@ class _Start(NamedTuple):
 
 class _Search:
     def __init__(
-        self, program: Program, place: MutantPlace, found: Exchange, maker: StateMaker
+        self, program: Program, place: MutantPlace, found: Parting, maker: StateMaker
     ) -> None:
         self.program, self.place, self.found, self.maker = program, place, found, maker
         self.domain: Domain = maker.domain
+        self.around = Around(program, found.statement, self.domain)
         self.about = _names(program, found.statement)
         self.reads = [
             (read, probe)
@@ -72,8 +79,13 @@ class _Search:
         return ValueProbe.of(self.program, index + 1, f"{read.bind}.{key}", None, self.domain)
 
     def cases(self, seen: Sequence[FuzzCase]) -> Iterator[FuzzCase]:
-        starts = [_Start(case, self._rows(case)) for case in self._bases(seen)]
         edges: list[FuzzCase] = []
+        starts: list[_Start] = []
+        for base in self._bases(seen):
+            for case in self._led_there(base):
+                if case is not base:
+                    yield case
+                starts.append(_Start(case, self._rows(case)))
         for start in starts:
             for question in self._questions(start):
                 for case in self._met(question, start):
@@ -82,6 +94,27 @@ class _Search:
         ends = [_Start(case, self._rows(case)) for case in edges[-_EDGES:]]
         for start in [*ends, *starts]:
             yield from self._otherwise(start)
+
+    def _led_there(self, base: FuzzCase) -> Iterator[FuzzCase]:
+        """The case, that without what may be left out, and each with values by which what stands
+        around the place leaves the decision to it."""
+        optional = [n for n, spec in self.program.spec.params.items() if spec.optional]
+        left = [ValueChange("", "", n, None) for n in optional if n in base.arguments]
+        for case in [base, *(self.maker.made(base, left) if left else ())]:
+            yield case
+            row: AnyStatement | None = None
+            tree, statement = self.found.old, self.program.spec.semantics[self.found.statement]
+            if self.found.member == "where" and isinstance(statement, Read):
+                rows = case.environment.rows(statement.entity)[:1]
+                key = self.domain.entities[statement.entity].key
+                if not rows:
+                    continue
+                row = row_read(statement.entity, rows[0][key], CANDIDATE)
+                tree = with_candidate(tree, statement.entity)
+            ground = Ground(self.around, self.maker, case, row)
+            for site in sites_of(self.around.inlined(tree)):
+                if site.path == self.found.path:
+                    yield from ground.made(ground.beside(site, 0))
 
     def _bases(self, seen: Sequence[FuzzCase]) -> list[FuzzCase]:
         """The latest of different outcomes: successes, and calls that came to the statement."""
@@ -197,12 +230,18 @@ class _Search:
             yield from self.maker.made(base, [unknown.put(unknown.moved(by))])
 
     def _otherwise(self, start: _Start) -> Iterator[FuzzCase]:
+        yield from self._written_otherwise(start)
+        for entity in dict.fromkeys(entity for entity, _ in start.rows):
+            own = [row for name, row in start.rows if name == entity][:_COPIED]
+            for num_copies in _COPIES:
+                for case in with_copies(self.maker, start.case, entity, num_copies, own):
+                    yield case
+                    yield from self._written_otherwise(_Start(case, [(entity, own[0])]))
+
+    def _written_otherwise(self, start: _Start) -> Iterator[FuzzCase]:
         for unknown in self._unknowns(start):
             for value in unknown.written_otherwise():
                 yield from self.maker.made(start.case, [unknown.put(value)])
-        for entity in dict.fromkeys(entity for entity, _ in start.rows):
-            for num_copies in _COPIES:
-                yield from self.maker.with_copies(start.case, entity, num_copies)
 
 
 def _names(program: Program, index: int) -> frozenset[str]:
