@@ -7,14 +7,27 @@ few. A division is known where the divisor is a constant made of twos and fives.
 from collections.abc import Sequence
 from typing import Any
 
-from tool_specs.language.syntax.nodes import Access, Binary, Call, Literal, Name, Node, Unary
+from tool_specs.language.syntax.nodes import (
+    Access,
+    Binary,
+    Call,
+    Each,
+    Literal,
+    Name,
+    Node,
+    Record,
+    Unary,
+)
 from tool_specs.validation.mutation.vocabulary import Vocabulary
 
 _WHOLE = frozenset({"count", "days_between", "minutes_between", "length"})
 _OF_ONE = frozenset({"sum", "min", "max", "coalesce", "first"})
 """Functions that give no more decimals than what they are given."""
 
-MOST = 6
+_OF_AVERAGE = 2
+"""Decimals to which an average is rounded."""
+
+_MOST = 6
 
 
 def is_rounded_idly(node: Call, known: Vocabulary) -> bool:
@@ -34,8 +47,13 @@ def num_decimals(node: Node, known: Vocabulary) -> int | None:
             )
         case Name(name=name) if name in known.lets:
             return num_decimals(known.lets[name], known)
-        case Access():
+        case Access(base=base, field=field):
+            member = _member(base, field, known)
+            if member is not None:
+                return num_decimals(member, known)
             return 0 if known.kind(node) == "integer" else None
+        case Each(item=item):
+            return num_decimals(item, known.within((node,)))
         case Unary(operator="-", operand=operand):
             return num_decimals(operand, known)
         case Binary(operator="+" | "-", left=left, right=right):
@@ -52,10 +70,22 @@ def num_decimals(node: Node, known: Vocabulary) -> int | None:
             return places
         case Call(function="round", arguments=(_,)):
             return 0
+        case Call(function="average"):
+            return _OF_AVERAGE
         case Call(function=function, arguments=items) if function in _OF_ONE:
             return _most(items, known)
         case Call(function=function) if function in _WHOLE:
             return 0
+    return None
+
+
+def _member(base: Node, field: str, known: Vocabulary) -> Node | None:
+    """What a record that a `let` made has by this name; of a list of records, each of them."""
+    made = known.lets.get(base.name) if isinstance(base, Name) else None
+    if isinstance(made, Each):
+        made = made.item
+    if isinstance(made, Record) and field in made.names:
+        return made.values[made.names.index(field)]
     return None
 
 
@@ -67,8 +97,8 @@ def _most(nodes: Sequence[Node], known: Vocabulary) -> int | None:
 def _of_number(value: Any) -> int | None:
     if type(value) not in (int, float):
         return None
-    return next((n for n in range(MOST) if round(value, n) == value), None)
+    return next((n for n in range(_MOST) if round(value, n) == value), None)
 
 
 def _of_division(divisor: int) -> int | None:
-    return next((n for n in range(MOST) if divisor and 10**n % divisor == 0), None)
+    return next((n for n in range(_MOST) if divisor and 10**n % divisor == 0), None)

@@ -89,13 +89,16 @@ def is_below_choice(site: Site, known: Vocabulary) -> bool:
 
 
 def is_bound_of_nothing(site: Site) -> bool:
-    """Whether the site is the comparison of `sum([a - b for x in xs if a > b])`: what lies on the
-    bound adds nothing."""
-    match site.node, site.above[:2]:
+    """Whether the site is the comparison of `sum([a - b for x in xs if a > b])`, other conditions
+    beside it or not: what lies on the bound adds nothing."""
+    condition, above = site.node, site.above
+    while above and isinstance(above[0], Binary) and above[0].operator == "and":
+        condition, above = above[0], above[1:]
+    match site.node, above[:2]:
         case (
-            Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right) as node,
-            (Each(item=item, condition=condition), Call(function="sum")),
-        ) if condition is node:
+            Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right),
+            (Each(item=item, condition=asked), Call(function="sum")),
+        ) if asked is condition:
             apart = {show(Binary("-", left, right)), show(Binary("-", right, left))}
             zero = right == Literal(0) and show(item) == show(left)
             return zero or show(item) in apart

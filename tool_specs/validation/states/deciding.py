@@ -14,7 +14,7 @@ from tool_specs.language.statements import AnyStatement, Read
 from tool_specs.language.syntax.nodes import Node
 from tool_specs.validation.mutation.trees import Site, sites_of
 from tool_specs.validation.states.cases import FuzzCase
-from tool_specs.validation.states.grounds import Ground
+from tool_specs.validation.states.grounds import DecidedCase
 from tool_specs.validation.states.made_states import StateMaker
 from tool_specs.validation.states.measuring import row_read
 from tool_specs.validation.states.more_rows import with_row
@@ -48,9 +48,9 @@ def deciding(
             if isinstance(statement, Read) and where == "where":
                 for case, row in _with_row_more(statement.entity, base, maker):
                     yield case
-                    yield from _decided(Ground(around, maker, case, row), tree, sites)
+                    yield from _decided(DecidedCase(around, maker, case, row), tree, sites)
             else:
-                yield from _decided(Ground(around, maker, base, None), tree, sites)
+                yield from _decided(DecidedCase(around, maker, base, None), tree, sites)
 
 
 def _with_row_more(
@@ -71,7 +71,7 @@ def _with_row_more(
             yield case, row_read(entity, own, CANDIDATE)
 
 
-def _decided(ground: Ground, tree: Node, sites: Sequence[Site]) -> Iterator[FuzzCase]:
+def _decided(ground: DecidedCase, tree: Node, sites: Sequence[Site]) -> Iterator[FuzzCase]:
     yield from ground.made(ground.changes(tree, (), True, 0))
     for site in sites:
         for element in range(_ELEMENTS if ground.around.loops(site) else 1):

@@ -22,11 +22,11 @@ from tool_specs.validation.mutation.trees import Site
 from tool_specs.validation.states.cases import FuzzCase
 from tool_specs.validation.states.made_states import StateMaker, ValueChange
 from tool_specs.validation.states.measuring import ValueProbe, difference, shifted
-from tool_specs.validation.states.naming import CANDIDATE, Around, Leaf
+from tool_specs.validation.states.naming import CANDIDATE, Around, NamedValue
 from tool_specs.validation.states.near_values import moment_of
 
 
-class Ground:
+class DecidedCase:
     """A case whose values are changed; for a filter, with the read of the row that it looks at."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Ground:
                     yield from self.put(leaf, inner, value, element)
 
     def put(
-        self, leaf: Leaf, above: Sequence[Node], value: Any, element: int
+        self, leaf: NamedValue, above: Sequence[Node], value: Any, element: int
     ) -> Iterator[list[ValueChange]]:
         key = "" if leaf.key is None else self.measured(leaf.key, above, element)
         if isinstance(key, str):
@@ -156,7 +156,7 @@ class Ground:
         self,
         node: Binary,
         above: Sequence[Node],
-        leaf: Leaf,
+        leaf: NamedValue,
         old: Any,
         beside: list[ValueChange],
         element: int,
@@ -165,7 +165,7 @@ class Ground:
         step = 1440 if isinstance(old, str) and len(old) == 19 else 1
         for first in self.put(leaf, above, shifted(old, step), element):
             for case in self.made([*beside, *first]):
-                other = Ground(self.around, self.maker, case, self.row)
+                other = DecidedCase(self.around, self.maker, case, self.row)
                 after = other.gap(node, above, element)
                 if gap is None or after is None or after == gap:
                     continue

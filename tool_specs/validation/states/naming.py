@@ -29,7 +29,7 @@ _SETTLED_WRITINGS = frozenset({"lower", "upper", "title", "trim"})
 """Functions that leave what they made as it is: the text that the other side asks for is one."""
 
 
-class Leaf(NamedTuple):
+class NamedValue(NamedTuple):
     """A value that may be changed: a field of a row, or an argument (no entity)."""
 
     entity: str
@@ -74,18 +74,18 @@ class Around:
                 return step.to if step is not None else None
         return None
 
-    def leaf(self, node: Node, above: Sequence[Node]) -> Leaf | None:
+    def leaf(self, node: Node, above: Sequence[Node]) -> NamedValue | None:
         """Of the expression, where it reads one value as it stands."""
         match node:
             case Call(function=function, arguments=(inner,)) if function in _SETTLED_WRITINGS:
                 return self.leaf(inner, above)
             case Access(base=Name(name="args"), field=field) if field in self.program.spec.params:
-                return Leaf("", None, field, self.program.spec.params[field])
+                return NamedValue("", None, field, self.program.spec.params[field])
             case Access(base=base, field=field):
                 owner = self.entity(base) or self._of_element(base, above)
                 spec = self.domain.entities.get(owner) if owner is not None else None
                 if owner is not None and spec is not None and field in spec.fields:
-                    return Leaf(owner, Access(base, spec.key), field, spec.fields[field])
+                    return NamedValue(owner, Access(base, spec.key), field, spec.fields[field])
         return None
 
     def _of_element(self, base: Node, above: Sequence[Node]) -> str | None:

@@ -31,7 +31,7 @@ class Parting(NamedTuple):
     path: TreePath
 
 
-class Question(NamedTuple):
+class ComparedSides(NamedTuple):
     """Two sides that are compared: how far they are from each other for the tool, and for the
     mutant."""
 
@@ -80,7 +80,7 @@ def _parting(old: Node, new: Node) -> TreePath:
 
 def questions_of(
     program: Program, place: MutantPlace, found: Parting, row: str | None, domain: Domain
-) -> Iterator[Question]:
+) -> Iterator[ComparedSides]:
     """`row`: key of the row that a filter looks at."""
     spec = program.spec
     statement = spec.semantics[found.statement]
@@ -103,7 +103,7 @@ def questions_of(
 
 def _asked_later(
     program: Program, changed: Program, index: int, let: Let, domain: Domain
-) -> Iterator[Question]:
+) -> Iterator[ComparedSides]:
     """Comparisons further down that name what the `let` computes."""
     for later, statement in list(enumerate(program.spec.semantics))[index + 1 :]:
         for path, text in expressions_of(statement):
@@ -118,12 +118,12 @@ def _asked_later(
 
 def _question(
     asked: list[tuple[Program, Site]], index: int, row: AnyStatement | None, domain: Domain
-) -> Question | None:
+) -> ComparedSides | None:
     probes = [
         ValueProbe.of(program, index, show(_sides(site)), row, domain) for program, site in asked
     ]
     good = tuple(probe for probe in probes if probe is not None)
-    return Question(good) if good else None
+    return ComparedSides(good) if good else None
 
 
 def _compared(tree: Node, path: TreePath) -> Iterator[Site]:

@@ -20,16 +20,16 @@ from tool_specs.language.syntax.nodes import Access, Call, Literal
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of
 from tool_specs.validation.mutation.trees import sites_of
 from tool_specs.validation.states.cases import FuzzCase
-from tool_specs.validation.states.grounds import Ground
+from tool_specs.validation.states.grounds import DecidedCase
 from tool_specs.validation.states.made_states import StateMaker, ValueChange
 from tool_specs.validation.states.measuring import ValueProbe, row_read
 from tool_specs.validation.states.more_rows import with_copies
 from tool_specs.validation.states.naming import CANDIDATE, Around, with_candidate
-from tool_specs.validation.states.questions import Parting, Question, exchange_of, questions_of
-from tool_specs.validation.states.unknowns import Unknown, unknowns_of
+from tool_specs.validation.states.questions import ComparedSides, Parting, exchange_of, questions_of
+from tool_specs.validation.states.unknowns import MovableValue, unknowns_of
 
-MAX_SOLVED = 400
-"""Cases made for one mutant."""
+MAX_SOLVED, MAX_WRITTEN = 800, 100
+"""Cases made for one mutant, and of these with values of one case written otherwise."""
 
 _BASES = 6
 _ROWS_OF_READ = 3
@@ -67,6 +67,8 @@ class _Search:
         self.domain: Domain = maker.domain
         self.around = Around(program, found.statement, self.domain)
         self.about = _names(program, found.statement)
+        [at] = [site.node for site in sites_of(found.old) if site.path == found.path]
+        self.function = at.function if isinstance(at, Call) else None
         self.reads = [
             (read, probe)
             for read in program.spec.semantics[: found.statement + 1]
@@ -93,7 +95,7 @@ class _Search:
                     yield case
         ends = [_Start(case, self._rows(case)) for case in edges[-_EDGES:]]
         for start in [*ends, *starts]:
-            yield from self._otherwise(start)
+            yield from islice(self._otherwise(start), MAX_WRITTEN)
 
     def _led_there(self, base: FuzzCase) -> Iterator[FuzzCase]:
         """The case, that without what may be left out, and each with values by which what stands
@@ -111,7 +113,7 @@ class _Search:
                     continue
                 row = row_read(statement.entity, rows[0][key], CANDIDATE)
                 tree = with_candidate(tree, statement.entity)
-            ground = Ground(self.around, self.maker, case, row)
+            ground = DecidedCase(self.around, self.maker, case, row)
             for site in sites_of(self.around.inlined(tree)):
                 if site.path == self.found.path:
                     yield from ground.made(ground.beside(site, 0))
@@ -128,7 +130,7 @@ class _Search:
         ordered = sorted(late.values(), key=lambda case: case.result.is_error)
         return ordered[:_BASES]
 
-    def _questions(self, start: _Start) -> Iterator[Question]:
+    def _questions(self, start: _Start) -> Iterator[ComparedSides]:
         statement = self.program.spec.semantics[self.found.statement]
         keys: list[str | None] = [None]
         if self.found.member == "where" and isinstance(statement, Read):
@@ -160,11 +162,11 @@ class _Search:
                 waiting += [(target, other) for other in ids_in(row[field])[:2]]
         return [(entity, row) for (entity, _), row in found.items()]
 
-    def _unknowns(self, start: _Start) -> Iterator[Unknown]:
+    def _unknowns(self, start: _Start) -> Iterator[MovableValue]:
         params = self.program.spec.params
         return unknowns_of(start.case, params, start.rows, self.domain, self.about)
 
-    def _met(self, question: Question, start: _Start) -> Iterator[FuzzCase]:
+    def _met(self, question: ComparedSides, start: _Start) -> Iterator[FuzzCase]:
         """Cases in which the two sides meet, or nearly do."""
         gaps = question.gaps(start.case)
         if all(gap is None for gap in gaps):
@@ -175,9 +177,9 @@ class _Search:
 
     def _solved(
         self,
-        question: Question,
+        question: ComparedSides,
         base: FuzzCase,
-        unknown: Unknown,
+        unknown: MovableValue,
         gaps: tuple[float | None, ...],
     ) -> Iterator[FuzzCase]:
         for step in unknown.steps:
@@ -197,9 +199,9 @@ class _Search:
 
     def _root(
         self,
-        question: Question,
+        question: ComparedSides,
         base: FuzzCase,
-        unknown: Unknown,
+        unknown: MovableValue,
         place: int,
         step: float,
         gap: float,
@@ -219,13 +221,13 @@ class _Search:
         return at
 
     def _gaps(
-        self, question: Question, base: FuzzCase, unknown: Unknown, by: float
+        self, question: ComparedSides, base: FuzzCase, unknown: MovableValue, by: float
     ) -> tuple[float | None, ...]:
         for case in self._moved(base, unknown, by):
             return question.gaps(case)
         return ()
 
-    def _moved(self, base: FuzzCase, unknown: Unknown, by: float) -> Iterator[FuzzCase]:
+    def _moved(self, base: FuzzCase, unknown: MovableValue, by: float) -> Iterator[FuzzCase]:
         if abs(by) < 1e9:
             yield from self.maker.made(base, [unknown.put(unknown.moved(by))])
 
@@ -240,7 +242,7 @@ class _Search:
 
     def _written_otherwise(self, start: _Start) -> Iterator[FuzzCase]:
         for unknown in self._unknowns(start):
-            for value in unknown.written_otherwise():
+            for value in unknown.written_otherwise(self.function):
                 yield from self.maker.made(start.case, [unknown.put(value)])
 
 

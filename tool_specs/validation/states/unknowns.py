@@ -20,7 +20,7 @@ _DIGITS = 0.1273
 """Shows what is rounded."""
 
 
-class Unknown(NamedTuple):
+class MovableValue(NamedTuple):
     """One value, and the way to it."""
 
     entity: str
@@ -52,21 +52,45 @@ class Unknown(NamedTuple):
     def is_moved(self) -> bool:
         return type(self.value) in (int, float) or moment_of(str(self.value)) is not None
 
-    def written_otherwise(self) -> Iterator[Any]:
-        """Values that stand for nearly the same, and show what an expression does to them."""
+    def written_otherwise(self, function: str | None) -> Iterator[Any]:
+        """Values that stand for nearly the same, and show what an expression does to them: what
+        this function does, if it is given."""
         value = self.value
-        if type(value) is str:
-            if moment_of(value) is None:
-                yield from (value.swapcase(), f" {value} ", value.title(), f"{value} {value}")
-            elif len(value) == 19:
-                yield from (f"{value[:10]}T00:00:00", f"{value[:10]}T23:59:00")
-                yield from (shifted(value, 90), shifted(value, 1440), shifted(value, -1440))
-            else:
-                yield from (shifted(value, 1), shifted(value, -1))
-        elif self.integral:
-            yield from (value + 1, value - 1, value + 7)
+        if isinstance(value, str):
+            kind = "text" if moment_of(value) is None else "day"
         else:
-            yield from (round(value + _DIGITS, 4), round(value + 0.005, 4), value + 1)
+            kind = "number"
+        if function is None or _SHOWN_BY.get(function, kind) == kind:
+            yield from _FORMS[kind](value, self.integral)
+
+
+def _texts_like(text: str, integral: bool) -> Iterator[str]:
+    yield from (text.swapcase(), f" {text} ", text.title(), f"{text} {text}")
+
+
+def _moments_like(moment: str, integral: bool) -> Iterator[str]:
+    if len(moment) == 19:
+        yield from (f"{moment[:10]}T00:00:00", f"{moment[:10]}T23:59:00")
+        yield from (shifted(moment, minutes) for minutes in (90, 1440, -1440))
+    else:
+        yield from (shifted(moment, 1), shifted(moment, -1))
+
+
+def _numbers_like(number: float, integral: bool) -> Iterator[float]:
+    if integral:
+        yield from (number + 1, number - 1, number + 7)
+    else:
+        yield from (round(number + _DIGITS, 4), round(number + 0.005, 4), number + 1)
+
+
+_FORMS = {"text": _texts_like, "day": _moments_like, "number": _numbers_like}
+
+_SHOWN_BY = {
+    "round": "number",
+    **dict.fromkeys(("lower", "upper", "title", "trim"), "text"),
+    "date": "day",
+}
+"""Function -> kind of the values that show what it does."""
 
 
 def unknowns_of(
@@ -75,13 +99,13 @@ def unknowns_of(
     rows: Sequence[tuple[str, EntityRow]],
     domain: Domain,
     about: Collection[str],
-) -> Iterator[Unknown]:
+) -> Iterator[MovableValue]:
     """Of the arguments, and of these rows (entity, row); fields by these names alone."""
     for name, spec in params.items():
         if (value := case.arguments.get(name)) is not None and spec.ref is None:
             for path, leaf, own in _leaves(value, spec):
                 if not isinstance(own, ParamSpec) or own.ref is None:
-                    yield Unknown("", "", name, path, value, leaf, own.type == "integer")
+                    yield MovableValue("", "", name, path, value, leaf, own.type == "integer")
     for entity, row in rows:
         fields, key = domain.entities[entity].fields, domain.entities[entity].key
         for name, spec in fields.items():
@@ -89,7 +113,7 @@ def unknowns_of(
                 continue
             for path, leaf, own in _leaves(row[name], spec):
                 whole = row[name]
-                yield Unknown(entity, row[key], name, path, whole, leaf, own.type == "integer")
+                yield MovableValue(entity, row[key], name, path, whole, leaf, own.type == "integer")
 
 
 _Spec = FieldSpec | ParamSpec
