@@ -28,7 +28,7 @@ ROOMS = {
             "toolsets",
             "coverage",
         ),
-        *("validation/mutation", "validation"),
+        *("validation/mutation", "validation/states", "validation"),
         ".",
     ],
     "sandboxes": ["inside", "core/agent", "core", "local", "lending", "mcp", "code", "bench", "."],
