@@ -36,7 +36,7 @@ from synth.tasks.words import PROMPT, write_brief
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 6
+STAGE_VERSION = 7
 
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.asking import asked_of_read, asked_of_write
 from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Asked, Fact, Goal, Step
+from synth.tasks.goals.goals import Asked, Awaited, Fact, Goal, Step
 from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
+from synth.tasks.goals.waiting import NOT_DECLARED, Moment, WaitingTool, rows_near
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.language.domain_file import ParamSpec
@@ -120,6 +121,73 @@ class Builder:
             self._keep(goal, result, after)
             return True
         return False
+
+    def add_awaited(self, waiting: WaitingTool, *, tries: int = TRIES) -> bool:
+        """Append a goal that fails now, with an error that its tool declares, and not after a wait
+        in which a job runs; rather a job that an earlier goal has set going. False when none of the
+        draws works out."""
+        moments = waiting.moments(self.environment)
+        touched = {(change["entity"], change["id"]) for change in self.diffs}
+        started = [moment for moment in moments if touched & moment.rows]
+        recent = self._drawer.recent
+        for number in range(tries if moments else 0):
+            moment = self._rng.choice(started if started and number % 2 == 0 else moments)
+            near = rows_near(self.environment, self.domain, moment.rows)
+            wait = waiting.step(moment.minutes, near, self._rng)
+            self._drawer.recent = sorted(near)
+            if wait is not None and self._add_after_wait(waiting, wait, moment):
+                return True
+        self._drawer.recent = recent
+        return False
+
+    def _add_after_wait(self, waiting: WaitingTool, wait: Step, moment: Moment) -> bool:
+        entities = {entity for entity, _ in self._drawer.recent}
+        used = {goal.tool for goal in self.goals}
+        fitting = [
+            tool
+            for tool in self.tools.values()
+            if tool.writes and tool.name not in used and tool.takes_any(entities)
+        ]
+        ready = self.environment.snapshot()
+        if not fitting or ready.call(wait.tool, wait.arguments).is_error:
+            return False
+        tool = self._rng.choice(fitting)
+        arguments = self._drawer.draw(self.environment, tool)
+        refused = self.environment.snapshot().call(tool.name, arguments).error_code
+        if refused is None or refused in NOT_DECLARED:
+            return False
+        after = ready.snapshot()
+        result = after.call(tool.name, arguments)
+        if result.is_error or policy_violations(ready, tool.name, arguments):
+            return False
+        goal = self._goal(tool, arguments, result, possible=True) if self._is_new(result) else None
+        if goal is None:
+            return False
+        awaited = Awaited(
+            job=moment.job,
+            happens=next(job.spec.text for job in self.domain.jobs if job.spec.name == moment.job),
+            wait=wait,
+            minutes=waiting.minutes,
+            error=refused,
+        )
+        self.goals.append(self._with_wait(goal, awaited, waiting.tool))
+        self._keep(goal, result, after)
+        return True
+
+    def _with_wait(self, goal: Goal, awaited: Awaited, tool: DomainTool) -> Goal:
+        """The goal with what is known of where to wait, which the agent can do without."""
+        where = {k: v for k, v in awaited.wait.arguments.items() if k != awaited.minutes}
+        grounding = self._ground(tool, where)
+        told = {(fact.label, fact.value) for fact in goal.known}
+        more = [fact for fact in grounding.facts if (fact.label, fact.value) not in told]
+        steps = [s for s in grounding.lookups if s not in self.plan]
+        return goal.model_copy(
+            update={
+                "awaited": awaited,
+                "known": (*goal.known, *(f.model_copy(update={"needed": False}) for f in more)),
+                "steps": _before_call(tuple(unique_steps([*steps, *goal.steps])), awaited.wait),
+            }
+        )
 
     def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
         """What the call of an impossible user goal would change."""
