@@ -1,6 +1,6 @@
 """What comes about by itself while an agent waits, and the tools that a domain has to wait with."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from random import Random
 from typing import NamedTuple
@@ -62,17 +62,21 @@ class WaitingTool(NamedTuple):
             for job, rows in jobs.items()
         ]
 
-    def step(self, minutes: int, near: Iterable[RowKey], rng: Random) -> Step | None:
-        """A wait at one of the rows that are near; None where the tool asks for others."""
+    def step(self, minutes: int, places: Sequence[Collection[RowKey]], rng: Random) -> Step | None:
+        """A wait at a row of the first of the places that has one to wait at; None where the tool
+        asks for others."""
         arguments: dict[str, object] = {}
-        rows = sorted(near)
         for name, param in self.tool.spec.params.items():
             if param.optional or name == self.minutes:
                 continue
-            fitting = [key for entity, key in rows if entity == param.ref]
+            fitting = [
+                keys
+                for rows in places
+                if (keys := [key for entity, key in sorted(rows) if entity == param.ref])
+            ]
             if not fitting:
                 return None
-            arguments[name] = rng.choice(fitting)
+            arguments[name] = rng.choice(fitting[0])
         return Step(tool=self.tool.name, arguments=arguments | {self.minutes: minutes})
 
 
@@ -104,3 +108,22 @@ def rows_near(
                     found = list(environment.state.tables[other].matching({name: key}))
                     near |= {(other, r[spec.key]) for r in found if len(found) <= MAX_REFERRING}
     return near
+
+
+def taken_back(
+    domain: Domain,
+    moment: Moment,
+    before: DomainEnvironment,
+    ready: DomainEnvironment,
+    after: DomainEnvironment,
+) -> bool:
+    """Whether a call only undoes what was waited for: whatever status the job changed is again what
+    it was before the wait. Nobody waits for a door to open so that it can be shut."""
+    again: list[bool] = []
+    for entity, key in moment.rows:
+        rows = [environment.get(entity, key) or {} for environment in (before, ready, after)]
+        for name, field in domain.entities[entity].fields.items():
+            first, then, last = (row.get(name) for row in rows)
+            if field.type in ("enum", "boolean") and first != then:
+                again.append(first == last)
+    return bool(again) and all(again)

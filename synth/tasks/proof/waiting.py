@@ -44,8 +44,10 @@ def shortest_wait(domain: Domain, draft: Draft, waits: DomainTool) -> Draft:
         raise UnprovedError("wait_not_proved", f"{moment.job} is earlier than {awaited.job}")
     shorter = _with_wait_of(draft, goal, awaited, moment.minutes - 1).plan
     for steps, call in ((shorter, at + 1), ((*shorter[:at], *shorter[at + 1 :]), at)):
-        if _stop(domain, draft, steps) != (call, awaited.error):
-            raise UnprovedError("wait_not_proved", "a shorter wait does not fail as meant")
+        stop = _stop(domain, draft, steps)
+        if stop != (call, awaited.error):
+            how = "gets to the end" if stop is None else f"fails with {stop.code} at {stop.index}"
+            raise UnprovedError("wait_not_proved", f"with a shorter wait the plan {how}")
     wait = {
         "tool": awaited.wait.tool,
         "minutes": moment.minutes,
