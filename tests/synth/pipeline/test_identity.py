@@ -39,6 +39,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.goals.in_order=0.5",
         "tasks.goals.follow_up=0.5",
         "tasks.goals.related=0.5",
+        "tasks.goals.waiting=0.5",
         "tasks.personas_per_block=32",
         "tasks.max_turns.base=9",
         "tasks.max_turns.per_step=3",
