@@ -163,8 +163,10 @@ TABLES: dict[str, TableSpec] = {
                 "model": STR,
                 "prompt_version": STR,
                 "split": STR,
+                "form": JSON,
             },
             content=True,
+            defaults={"form": None},
         ),
         _table(
             "personas",

@@ -8,6 +8,7 @@ from typing import Any
 
 from synth.tasks.agents.persona_config import PersonaConfig, ages_of, suits_age
 from synth.tasks.agents.population import CLASHES, LANGUAGES_OF, MOST_HABITS
+from synth.tasks.agents.weights import drawn
 
 INITIALS = "AAABBBCCCDDDEEFFGGHHIIJJJKKKLLMMMMNNNOPPRRRSSSSTTTUVWYZ"
 """First letters of names, about as often as names begin with them: a writer left to itself gives
@@ -49,11 +50,11 @@ def draw_attributes(
 
     def draw(weights: Mapping[Any, float]) -> str:
         fitting = {p: w for p, w in weights.items() if w and not clashes(p, taken)}
-        chosen = _drawn(rng, fitting or weights)
+        chosen = drawn(rng, fitting or weights)
         taken.append(chosen)
         return chosen
 
-    age = rng.choice(ages_of(_drawn(rng, config.ages)))
+    age = rng.choice(ages_of(drawn(rng, config.ages)))
     occupation, household = (
         draw({phrase: weight for phrase, weight in table.items() if suits_age(phrase, age)})
         for table in (config.occupations, config.households)
@@ -63,7 +64,7 @@ def draw_attributes(
         age=age,
         household=household,
         occupation=occupation,
-        place=_drawn(rng, config.places),
+        place=drawn(rng, config.places),
         country=_country(config, rng, language),
         language=language,
         language_level=draw(config.language_levels),
@@ -95,7 +96,7 @@ def _country(config: PersonaConfig, rng: Random, language: str) -> str | None:
         for country, weight in config.countries.items()
         if weight and language in LANGUAGES_OF.get(country, (language,))
     }
-    return _drawn(rng, spoken) if spoken else None
+    return drawn(rng, spoken) if spoken else None
 
 
 def _habits(config: PersonaConfig, rng: Random, taken: Sequence[str]) -> tuple[str, ...]:
@@ -106,7 +107,3 @@ def _habits(config: PersonaConfig, rng: Random, taken: Sequence[str]) -> tuple[s
         if wanted and len(found) < MOST_HABITS and not clashes(habit, [*taken, *found]):
             found.append(habit)
     return tuple(found)
-
-
-def _drawn(rng: Random, weights: Mapping[Any, float]) -> str:
-    return rng.choices(list(weights), list(weights.values()))[0]

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from records.config import Config
 from synth.tasks.agents import population
 from synth.tasks.agents.population import AGE_RANGE, WORKING_AGE
+from synth.tasks.agents.weights import LANGUAGES, Phrase, PhraseWeights, drawable
 
 Disclosure = Literal["at_once", "mixed", "when_asked"]
 Knowledge = Literal["none", "some", "expert"]
@@ -42,26 +43,9 @@ PREFERENCES = (
 DISCLOSURES: tuple[Disclosure, ...] = ("at_once", "at_once", "mixed", "when_asked")
 KNOWLEDGE: dict[Knowledge, float] = {"none": 40.0, "some": 47.0, "expert": 13.0}
 LEVELS: dict[LanguageLevel, float] = {"native": 78.0, "fluent": 15.0, "learner": 7.0}
-LANGUAGES = {"English": 1.0}
 MOST_PATIENCE = 20
 
 _AGES = re.compile(r"(\d{1,3})-(\d{1,3})")
-
-PersonaPhrase = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\n]*$")
-]
-"""A line of the prompts."""
-
-
-def _drawable(weights: dict[Any, float]) -> dict[Any, float]:
-    if any(weight < 0 for weight in weights.values()) or not sum(weights.values()) > 0:
-        raise ValueError("weights are at least 0, and one of them is above 0")
-    return weights
-
-
-PhraseWeights = Annotated[dict[PersonaPhrase, float], AfterValidator(_drawable)]
-"""Phrase -> how often it is drawn, relative to the other weights of its table."""
-
 
 class PersonaConfig(Config):
     """What the simulated users are drawn from. Of a list what stands twice is drawn twice as often;
@@ -84,9 +68,9 @@ class PersonaConfig(Config):
         }
     )
 
-    styles: tuple[PersonaPhrase, ...] = Field(default=STYLES, min_length=1)
+    styles: tuple[Phrase, ...] = Field(default=STYLES, min_length=1)
     """How they write; one each."""
-    preferences: tuple[PersonaPhrase, ...] = Field(default=PREFERENCES, min_length=1)
+    preferences: tuple[Phrase, ...] = Field(default=PREFERENCES, min_length=1)
     """How they like to be served; two each."""
     disclosure: tuple[Disclosure, ...] = Field(default=DISCLOSURES, min_length=1)
     """Whether they tell what they know at once, some of it, or mostly when asked; one each."""
@@ -105,15 +89,15 @@ class PersonaConfig(Config):
     """What they do -> weight among the occupations of their age."""
     moods: PhraseWeights = population.MOODS
     """How they feel as the conversation begins -> weight."""
-    knowledge: Annotated[dict[Knowledge, float], AfterValidator(_drawable)] = KNOWLEDGE
+    knowledge: Annotated[dict[Knowledge, float], AfterValidator(drawable)] = KNOWLEDGE
     """What they know of the field that the assistant serves -> weight."""
     languages: PhraseWeights = LANGUAGES
     """English name of the language in which they write -> weight."""
-    language_levels: Annotated[dict[LanguageLevel, float], AfterValidator(_drawable)] = LEVELS
+    language_levels: Annotated[dict[LanguageLevel, float], AfterValidator(drawable)] = LEVELS
     """How well they have that language -> weight."""
     message_lengths: PhraseWeights = population.LENGTHS
     """How long their messages are -> weight."""
-    habits: dict[PersonaPhrase, Annotated[float, Field(ge=0.0, le=1.0)]] = population.HABITS
+    habits: dict[Phrase, Annotated[float, Field(ge=0.0, le=1.0)]] = population.HABITS
     """Habit of writing -> share of those who have it, where nothing else about them contradicts
     it; four each at most."""
 

@@ -70,7 +70,7 @@ SCHEMA: dict[str, Any] = {
     "properties": {
         "name": {"type": "string", "minLength": 1, "maxLength": 80},
         "background": {"type": "string", "minLength": 1, "maxLength": 1000},
-        "sample": {"type": "string", "minLength": 1, "maxLength": 600},
+        "sample": {"type": "string", "minLength": 1, "maxLength": 1200},
         "preferences": {
             "type": "array",
             "items": {"type": "string", "minLength": 1, "maxLength": 120},

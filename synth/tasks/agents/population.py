@@ -91,8 +91,16 @@ OCCUPATIONS = {
     "vet's assistant": 0.3, "beautician": 0.5, "taxi driver": 0.7, "owner of a small company": 1.4,
     "works in a charity": 0.6, "priest": 0.2, "funeral director": 0.1,
 }  # fmt: skip
+_STUDIED = (
+    "nurse", "general practitioner", "physiotherapist", "pharmacist", "primary school teacher",
+    "secondary school teacher", "university lecturer", "social worker", "civil engineer",
+    "data analyst", "architect", "accountant", "estate agent", "marketing manager",
+    "project manager", "personnel officer", "lawyer", "paralegal", "police officer", "translator",
+    "journalist", "librarian", "bank clerk", "civil servant", "funeral director",
+)  # fmt: skip
 AGE_RANGE: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
+    dict.fromkeys(_STUDIED, (24, 68))
+    | {
         "pupil": (0, 18),
         "apprentice": (16, 26),
         "student": (18, 32),
@@ -205,7 +213,8 @@ CLASHES: tuple[tuple[str, str], ...] = (
     ("never greets", "sir, madam"), ("greets and signs", "no greeting"),
     ("greets and signs", "a few words"), ("sir, madam", "no greeting"), ("sir, madam", "haha"),
     ("sir, madam", "texting"), ("swears", "formal, "), ("swears", "polite"),
-    ("swears", "sir, madam"), ("swears", "warm"), ("swears", "pupil"), ("for the record", "chatty"),
+    ("swears", "sir, madam"), ("swears", "warm"), ("swears", "pupil"), ("regional", "formal, "), ("regional", "for the record"),
+    ("apologises", "annoyed"), ("apologises", "grumpy"), ("texting", "precise"), ("for the record", "chatty"),
     ("for the record", "informal"), ("lists", "a few words"), ("brackets", "a few words"),
     ("paragraph", "short messages"), ("paragraph", "hurried"), ("like a mail", "short messages"),
     ("like a mail", "hurried"), ("like a mail", "in a hurry"), ("paragraph", "in a hurry"),

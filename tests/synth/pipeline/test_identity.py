@@ -39,6 +39,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.goals.in_order=0.5",
         "tasks.goals.follow_up=0.5",
         "tasks.personas_per_block=32",
+        "agents.prompt_languages={German = 1.0}",
         "personas.ages={'30-40' = 1.0}",
         "personas.places={'a village' = 1.0}",
         "personas.countries={Kenya = 1.0}",
