@@ -47,6 +47,7 @@ MOST_PATIENCE = 20
 
 _AGES = re.compile(r"(\d{1,3})-(\d{1,3})")
 
+
 class PersonaConfig(Config):
     """What the simulated users are drawn from. Of a list what stands twice is drawn twice as often;
     of a table each entry has its weight, and weights need not add up to 1."""

@@ -17,6 +17,9 @@ Variant = Literal[
 ]
 
 
+Form = Literal["plain", "chosen", "for_each", "conditional", "fallback", "corrected"]
+
+
 class Fact(Strict):
     """Something the user knows and the agent needs."""
 
@@ -76,6 +79,9 @@ class Goal(Strict):
 
     wish: str = ""
     """What this person wants, in a sentence, where somebody has written it down."""
+
+    form: Form = "plain"
+    """How the wish has to be read to know what it is for."""
 
     misreadings: tuple[str, ...] = ()
     """Sentences of the same kind for what a hasty reader could take the wish for."""
