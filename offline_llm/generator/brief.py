@@ -100,7 +100,8 @@ def _user_goal(step: dict[str, Any], index: int, manner: str, rng: Random) -> st
     description = str(step.get("description") or "")
     told = [fact for fact in _known(step) if fact.get("when", "opening") == "opening"]
     if step.get("form"):
-        return f"{own_words(str(step.get('wish')))} {_asking(step, rng)}".strip()
+        text = _with_particulars(own_words(str(step.get("wish"))).rstrip("."), told, rng)
+        return f"{text} {_asking(step, rng)}".strip()
     lead = rng.choice(_LEADS[manner])
     phrase = phrase_of(str(step.get("tool")), description)
     rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest

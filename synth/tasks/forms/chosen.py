@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from synth.tasks.forms.listings import Listing, listings, takers
+from synth.tasks.forms.listings import ShownRows, listings, takers
 from synth.tasks.forms.trying import TriedCall, tried, without
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
@@ -31,7 +31,7 @@ def add_chosen(builder: Builder) -> bool:
     return False
 
 
-def comparable(builder: Builder, listing: Listing) -> list[str]:
+def comparable(builder: Builder, listing: ShownRows) -> list[str]:
     """Fields of the entity that every row shows as they are, numbers or moments."""
     fields = builder.domain.entities[listing.entity].fields
     kept = [builder.environment.get(listing.entity, row[listing.key]) for row in listing.rows]
@@ -56,7 +56,7 @@ def _is_ordered(value: Any) -> bool:
 
 
 def _goal(
-    builder: Builder, listing: Listing, tool: DomainTool, param: str, field: str, *, most: bool
+    builder: Builder, listing: ShownRows, tool: DomainTool, param: str, field: str, *, most: bool
 ) -> Goal | None:
     values = [row[field] for row in listing.rows]
     best = max(values) if most else min(values)
@@ -110,7 +110,7 @@ def _goal(
 
 def _others(
     builder: Builder,
-    listing: Listing,
+    listing: ShownRows,
     tool: DomainTool,
     arguments: dict[str, Any],
     param: str,

@@ -19,7 +19,7 @@ CALL_TRIES = 6
 """Draws of a call that may hang on a figure."""
 
 
-class Finding(NamedTuple):
+class FoundFigure(NamedTuple):
     """A figure that a read shows and nobody has said."""
 
     tool: DomainTool
@@ -51,7 +51,7 @@ def add_conditional(builder: Builder) -> bool:
     return False
 
 
-def findings(builder: Builder) -> Iterator[Finding]:
+def findings(builder: Builder) -> Iterator[FoundFigure]:
     known = {str(f.value) for goal in builder.goals for f in goal.known}
     reads = [t for t in builder.tools.values() if t.read_only and not t.waits]
     for _ in range(TRIES if reads else 0):
@@ -67,7 +67,7 @@ def findings(builder: Builder) -> Iterator[Finding]:
         ]
         if figures:
             field, value = builder.rng.choice(figures)
-            yield Finding(tool, step, builder.ground(tool, step.arguments), field, value)
+            yield FoundFigure(tool, step, builder.ground(tool, step.arguments), field, value)
 
 
 def _is_figure(value: Any) -> bool:
@@ -83,7 +83,7 @@ def limit_for(value: float, *, holds: bool) -> int:
     return limit // step * step if holds else -(-limit // step) * step
 
 
-def _add(builder: Builder, found: Finding, tool: DomainTool, call: TriedCall) -> None:
+def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall) -> None:
     holds = builder.rng.random() < 0.5
     limit = limit_for(found.value, holds=holds)
     label = told_label(found.field, found.value)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from synth.tasks.forms.listings import Listing, listings, takers
+from synth.tasks.forms.listings import ShownRows, listings, takers
 from synth.tasks.forms.trying import TriedCall, tried, without
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
@@ -28,7 +28,7 @@ def add_for_each(builder: Builder) -> bool:
     return False
 
 
-def _sets(builder: Builder, listing: Listing) -> list[tuple[str, list[str]]]:
+def _sets(builder: Builder, listing: ShownRows) -> list[tuple[str, list[str]]]:
     """(what tells them apart, keys): rows of one value of a shown field of few values, and last
     all rows of a list that was narrowed."""
     fields = builder.domain.entities[listing.entity].fields
@@ -48,7 +48,7 @@ def _sets(builder: Builder, listing: Listing) -> list[tuple[str, list[str]]]:
 
 
 def _add(
-    builder: Builder, listing: Listing, tool: DomainTool, param: str, told: str, keys: list[str]
+    builder: Builder, listing: ShownRows, tool: DomainTool, param: str, told: str, keys: list[str]
 ) -> bool:
     arguments = builder.drawn(tool)
     calls = _calls(builder, tool, [arguments | {param: key} for key in keys])

@@ -13,9 +13,9 @@ from synth.tasks.forms.corrected import add_corrected
 from synth.tasks.forms.fallback import add_fallback
 from synth.tasks.forms.for_each import add_for_each
 from synth.tasks.goals.building import Builder
-from synth.tasks.goals.goals import Form
+from synth.tasks.goals.goals import GoalForm
 
-ADDERS: Mapping[Form, Callable[[Builder], bool]] = {
+ADDERS: Mapping[GoalForm, Callable[[Builder], bool]] = {
     "chosen": add_chosen,
     "for_each": add_for_each,
     "conditional": add_conditional,
@@ -45,9 +45,9 @@ class FormShares(Config):
             raise ValueError(f"shares of all goals may add up to 1 at most, got {total:.2f}")
         return self
 
-    def draw(self, rng: Random) -> Form:
-        shares: dict[Form, float] = self.model_dump()  # type: ignore[assignment]
-        plain: dict[Form, float] = {"plain": max(0.0, 1.0 - sum(shares.values()))}
+    def draw(self, rng: Random) -> GoalForm:
+        shares: dict[GoalForm, float] = self.model_dump()  # type: ignore[assignment]
+        plain: dict[GoalForm, float] = {"plain": max(0.0, 1.0 - sum(shares.values()))}
         weights = shares | plain
         return rng.choices(list(weights), list(weights.values()))[0]
 
@@ -55,6 +55,6 @@ class FormShares(Config):
 ALL_PLAIN = FormShares(chosen=0, for_each=0, conditional=0, fallback=0, corrected=0)
 
 
-def add_of_form(builder: Builder, form: Form) -> bool:
+def add_of_form(builder: Builder, form: GoalForm) -> bool:
     """Append a goal of the form; False for a plain one, and where there is none."""
     return form in ADDERS and ADDERS[form](builder)

@@ -17,7 +17,7 @@ MOST_ROWS = 12
 """Rows of a list that a person could look through."""
 
 
-class Listing(NamedTuple):
+class ShownRows(NamedTuple):
     """A call that shows several rows of one entity."""
 
     tool: DomainTool
@@ -43,7 +43,7 @@ class Listing(NamedTuple):
         return self.grounding.facts
 
 
-def listings(builder: Builder, least: int, tries: int = TRIES) -> Iterator[Listing]:
+def listings(builder: Builder, least: int, tries: int = TRIES) -> Iterator[ShownRows]:
     """Lists of at least so many rows, all of what the read finds."""
     reads = [t for t in builder.tools.values() if t.read_only and not t.waits]
     for _ in range(tries if reads else 0):
@@ -64,7 +64,7 @@ def listings(builder: Builder, least: int, tries: int = TRIES) -> Iterator[Listi
                 ):
                     step = Step(tool=tool.name, arguments=arguments)
                     grounding = builder.ground(tool, arguments)
-                    yield Listing(tool, step, grounding, entity, shown, spec.key)
+                    yield ShownRows(tool, step, grounding, entity, shown, spec.key)
 
 
 def _is_list(value: Any, least: int) -> bool:

@@ -10,7 +10,7 @@ from synth.tasks.composing import DomainTasks
 from synth.tasks.forms.conditional import limit_for
 from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
 from synth.tasks.goals.domain_tools import tools_of
-from synth.tasks.goals.goals import Form, Goal, Step
+from synth.tasks.goals.goals import Goal, GoalForm, Step
 from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
@@ -20,14 +20,14 @@ PER_DOMAIN = 4
 NORMAL = VariantShares.model_validate(dict.fromkeys(VariantShares.model_fields, 0.0))
 
 
-def shares_of(form: Form) -> FormShares:
+def shares_of(form: GoalForm) -> FormShares:
     """Mostly of one form; second thoughts need something to think again about."""
     wanted = {form: 0.6 if form == "corrected" else 1.0}
     return FormShares.model_validate(ALL_PLAIN.model_dump() | wanted)
 
 
 @cache
-def made(form: Form) -> tuple[Case, ...]:
+def made(form: GoalForm) -> tuple[Case, ...]:
     found = []
     for domain in domains():
         tools = dict(tools_of(domain))
@@ -43,7 +43,7 @@ def made(form: Form) -> tuple[Case, ...]:
     return tuple(found)
 
 
-def goals(form: Form) -> list[tuple[Case, Goal, int]]:
+def goals(form: GoalForm) -> list[tuple[Case, Goal, int]]:
     """Each goal of the form that is the last one of its task, and where its steps begin: what
     follows a goal may need what it did."""
     found = []
@@ -64,7 +64,7 @@ def changed(case: Case, plan: list[Step]) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", sorted(ADDERS))
-def test_the_reference_passes_and_uses_nothing_unsaid(form: Form) -> None:
+def test_the_reference_passes_and_uses_nothing_unsaid(form: GoalForm) -> None:
     assert len(made(form)) >= 6
     for case in made(form):
         assert passes(case, list(case.draft.plan))
@@ -73,14 +73,14 @@ def test_the_reference_passes_and_uses_nothing_unsaid(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", sorted(ADDERS))
-def test_a_goal_says_exactly_what_is_meant_and_what_is_not(form: Form) -> None:
+def test_a_goal_says_exactly_what_is_meant_and_what_is_not(form: GoalForm) -> None:
     for case in made(form):
         for goal in (goal for goal in case.draft.goals if goal.form == form):
             assert len({goal.wish, *goal.misreadings}) == 1 + len(goal.misreadings) >= 3
 
 
 @pytest.mark.parametrize("form", sorted(ADDERS))
-def test_the_same_item_is_the_same_task(form: Form) -> None:
+def test_the_same_item_is_the_same_task(form: GoalForm) -> None:
     drafts = [case.draft for case in made(form)]
     made.cache_clear()
     assert [case.draft for case in made(form)] == drafts
