@@ -163,8 +163,10 @@ TABLES: dict[str, TableSpec] = {
                 "model": STR,
                 "prompt_version": STR,
                 "split": STR,
+                "form": JSON,
             },
             content=True,
+            defaults={"form": None},
         ),
         _table(
             "personas",
@@ -180,8 +182,25 @@ TABLES: dict[str, TableSpec] = {
                 "model": STR,
                 "prompt_version": STR,
                 "split": STR,
+                "sample": STR,
+                "age": INT,
+                "household": STR,
+                "occupation": STR,
+                "place": STR,
+                "country": STR,
+                "mood": STR,
+                "knowledge": STR,
+                "language": STR,
+                "language_level": STR,
+                "message_length": STR,
+                "habits": STRS,
             },
             content=True,
+            defaults=dict.fromkeys(
+                ("sample", "age", "household", "occupation", "place", "country", "mood")
+            )
+            | dict.fromkeys(("knowledge", "language", "language_level", "message_length"))
+            | {"habits": []},
         ),
         _table(
             "tasks",

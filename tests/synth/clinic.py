@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from records.tables.schemas import Row
+from records.tables.schemas import TABLES, Row
 from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import FaultInjectionConfig
@@ -29,6 +29,7 @@ PERSONA: Row = {
     "communication_style": "brief and polite",
     "preferences": ["short answers"],
     "patience": 3,
+    **TABLES["personas"].defaults,
 }
 RUBRIC = {
     "pass_threshold": 0.7,
