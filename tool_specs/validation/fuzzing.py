@@ -96,7 +96,7 @@ class Fuzzer:
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
         self.guard = LifecycleGuard(domain)
         self.job_faults: dict[str, None] = {}
-        """What went wrong while time passed."""
+        """What went wrong while time passed, in calls and between them."""
 
     def run(self, max_calls: int) -> None:
         """Until everything has been seen, or `max_calls` are spent."""
@@ -124,6 +124,7 @@ class Fuzzer:
                 continue
             before = environment.snapshot()
             result = environment.call(name, arguments)
+            self.job_faults |= {fault.words: None for fault in environment.job_faults}
             if name in self.tools:
                 case = FuzzCase(before, arguments, result)
                 if not self.note(name, case, environment):
@@ -154,6 +155,7 @@ class Fuzzer:
         except EvaluationError as error:
             self.job_faults[str(error)] = None
             return DomainEnvironment.of(self.domain)
+        self.job_faults |= {fault.words: None for fault in environment.job_faults}
         file, invariants = self.domain.file, self.domain.invariants
         broken = list(broken_in(environment.state, file, invariants)) if changes else []
         names = ", ".join(dict.fromkeys(change["job"] for change in changes))
