@@ -24,7 +24,13 @@ from tool_specs.growth.grown_seed import GROWN, grown_seed_of
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
 from tool_specs.language.types import EXAMPLES
-from tool_specs.language.values import EvaluationError, is_date, is_datetime, show_value
+from tool_specs.language.values import (
+    EvaluationError,
+    OutOfRangeError,
+    is_date,
+    is_datetime,
+    show_value,
+)
 
 SeedPatch = Mapping[str, Mapping[str, Any]]
 """{entity: {key: whole row, or null to delete}} on a domain's seed, or on the grown one that it
@@ -201,7 +207,13 @@ def _invalid(message: str) -> ToolError:
 
 
 def _failed(error: ToolError | EvaluationError, state_hash: str) -> CallResult:
-    code = error.code if isinstance(error, ToolError) else "internal"
+    match error:
+        case ToolError():
+            code = error.code
+        case OutOfRangeError():
+            code = "invalid_arguments"
+        case _:
+            code = "internal"
     statement = error.statement if isinstance(error, ToolError) else None
     observation = {"error": {"code": code, "message": str(error)}}
     return CallResult(observation, True, code, [], state_hash, state_hash, statement)

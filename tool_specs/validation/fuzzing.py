@@ -27,10 +27,10 @@ EPISODE = 80
 _SPOILT = 0.35
 """Share of calls with one argument made unlikely: an unknown id, an extreme, an odd date."""
 
-_IDLE = 0.25
+IDLE = 0.25
 """Share of calls before which time passes, in a domain whose rows change by themselves."""
 
-_IDLE_MINUTES = (1, 5, 20, 45, 90, 240, 1440)
+IDLE_MINUTES = (1, 5, 20, 45, 90, 240, 1440)
 
 _SUCCESSES, _FAILURES = 6, 2
 """Cases kept of a tool's successes with different answers, and of each of its declared errors."""
@@ -148,10 +148,10 @@ class Fuzzer:
 
     def rested(self, environment: DomainEnvironment) -> DomainEnvironment:
         """The environment, now and then some time later; a new one where a job goes wrong."""
-        if not self.domain.jobs or self.rng.random() >= _IDLE:
+        if not self.domain.jobs or self.rng.random() >= IDLE:
             return environment
         try:
-            changes = environment.pass_time(60 * self.rng.choice(_IDLE_MINUTES))
+            changes = environment.pass_time(60 * self.rng.choice(IDLE_MINUTES))
         except EvaluationError as error:
             self.job_faults[str(error)] = None
             return DomainEnvironment.of(self.domain)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.errors import ConfigError
+from records.errors import ConfigError, ItemError
 from tests.tool_specs.conftest import CANTEEN
 from tool_specs.domains.domain import Domain, load_domain, load_domains
-from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.domains.loading import read_yaml
 from tool_specs.growth.grown_seed import GrownSeed
 
@@ -313,3 +313,33 @@ def test_a_wait_out_of_its_bounds_is_refused() -> None:
     result = environment.call("wait_in_kitchen", {"minutes": 240})
     assert result.error_code == "invalid_arguments"
     assert "wait_in_kitchen waits 0 to 10080 minutes, got 14400" in str(result.observation)
+
+
+def test_a_rule_is_judged_when_the_wait_is_over() -> None:
+    """The oven is hot at 09:12, and nobody may wait for more then."""
+    rule = {
+        "id": "no_wait_for_hot_ovens",
+        "text": "Do not wait where an oven is hot.",
+        "tool": "wait_in_kitchen",
+        "forbids": "now() >= '2026-03-02T09:12:00'",
+    }
+    data = copy.deepcopy(read_yaml(CANTEEN)) | {"policy": [rule]}
+    environment = DomainEnvironment.of(Domain.of(data, origin="canteen.yaml"))
+    before = environment.state_hash
+    assert policy_violations(environment, "wait_in_kitchen", {"minutes": 5}) == []
+    assert policy_violations(environment, "wait_in_kitchen", {"minutes": 12}) == [rule["id"]]
+    assert environment.state_hash == before
+
+
+def test_a_rule_that_cannot_be_evaluated_on_a_call_that_succeeds_is_an_error() -> None:
+    rule = {
+        "id": "few",
+        "text": "Do not wait long.",
+        "tool": "wait_in_kitchen",
+        "forbids": "100 / (args.minutes - 5) > 90",
+    }
+    data = copy.deepcopy(read_yaml(CANTEEN)) | {"policy": [rule]}
+    environment = DomainEnvironment.of(Domain.of(data, origin="canteen.yaml"))
+    assert policy_violations(environment, "wait_in_kitchen", {"minutes": 6}) == ["few"]
+    with pytest.raises(ItemError, match=r"policy\[few\].forbids: division"):
+        policy_violations(environment, "wait_in_kitchen", {"minutes": 5})
