@@ -8,7 +8,7 @@ from typing import Any
 from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from synth.engine.run import Run
 from synth.engine.stages import Stage
 from synth.judging.stages import may_want_more

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from records.errors import ItemError
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import Rubric
