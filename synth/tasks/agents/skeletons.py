@@ -18,10 +18,9 @@ THRESHOLD = 0.5
 _TOKEN = re.compile(r"\d[\d.,:]*|[^\W\d_]+(?:['-][^\W\d_]+)*|[.!?:\n]")
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _ENDS = frozenset(".!?:\n")
-_COMMON = frozenset(
-    "a an and are as at be by can do for from get has have how if in is it its no not of on one or"
-    " so that the their them then they this to what when where which who will with you your".split()
-)
+_COMMON_TEXT = """a an and are as at be by can do for from get has have how if in is it its no not
+of on one or so that the their them then they this to what when where which who will with you your"""
+_COMMON = frozenset(_COMMON_TEXT.split())
 """Words that say nothing of a tool, though descriptions have them."""
 
 
@@ -85,9 +84,7 @@ def count_skeletons(
     return SkeletonCount(sum(sizes.values()), len(sizes), count, tuple(members.get(largest, ())))
 
 
-def _own_words(
-    agent: Row, tools: Mapping[str, Row], domains: Mapping[str, Row]
-) -> frozenset[str]:
+def _own_words(agent: Row, tools: Mapping[str, Row], domains: Mapping[str, Row]) -> frozenset[str]:
     texts: list[str] = [agent["name"]]
     own: Sequence[str] = agent["tool_ids"]
     for tool in (tools[i] for i in own if i in tools):
