@@ -6,7 +6,8 @@ randomness, and the result depends on the item alone.
 
 from collections.abc import Collection, Mapping
 from random import Random
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -14,11 +15,12 @@ from records.config import Config
 from records.seeds import rng_of
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
-from synth.tasks.goals.domain_tools import DomainTool, tools_of
+from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
 from synth.tasks.goals.lookup import Views
 from synth.tasks.goals.states import seeded_state
 from synth.tasks.goals.variants import VariantShares, question, variant_of
+from synth.tasks.goals.waiting import waiting_tools
 from synth.tasks.proof.disclosure import Twins, disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.ordering import in_order
@@ -26,6 +28,7 @@ from synth.tasks.proof.proving import UnprovedError, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import MAX_NODES, shortest_plan
 from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_goal, unclear
+from synth.tasks.proof.waiting import shortest_wait
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.growth.grown_seed import GrownSeed
@@ -60,10 +63,17 @@ GOALS: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "compl
 class GoalMix(Config):
     """How the goals of one task in a domain hang together."""
 
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"waiting": 0.0})
+
     in_order: float = Field(default=0.35, ge=0.0, le=1.0)
     """How often two goals that can be reached in either order are to be reached in one."""
     follow_up: float = Field(default=0.6, ge=0.0, le=1.0)
     """How often the next goal is about what an earlier one made, where a tool takes it."""
+    related: float = Field(default=0.8, ge=0.0, le=1.0)
+    """How often the next goal is about rows that hang together with those of the earlier ones."""
+    waiting: float = Field(default=0.3, ge=0.0, le=1.0)
+    """How often one of the goals of a normal task has to be waited for, where the agent has a tool
+    to wait with."""
 
 
 def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
@@ -102,6 +112,7 @@ class DomainTasks:
         self._others = others
         self._vague = [t for t in self.tools.values() if t.writes and alternatives(t, self.tools)]
         self._ruled = [t for t in self.tools.values() if t.rules]
+        self._waiting = waiting_tools(self.tools.values()) if domain.jobs else []
 
     def make(
         self, item_id: str, *, shares: Complexity, disclosure: str, dual_control: float = 0.0
@@ -193,11 +204,16 @@ class DomainTasks:
                 if not any(builder.add_after(tool) for tool in rng.sample(self._own, len(users))):
                     raise UnprovedError("no_goal_found")
                 self._add_normal(builder, num_goals - 1, rng)
+            case _ if self._waiting and rng.random() < self._mix.waiting:
+                self._add_with_wait(builder, num_goals, rng)
             case _:
                 self._add_normal(builder, num_goals, rng)
         goals = tuple(builder.goals)
         draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
         draft = self._searched(draft, before, builder.views)
+        for goal in goals:
+            if goal.awaited is not None:
+                draft = shortest_wait(self._domain, draft, self.tools[goal.awaited.wait.tool])
         if variant == "normal" and not dual and rng.random() < self._mix.in_order:
             return in_order(self._domain, draft)
         return draft
@@ -212,14 +228,39 @@ class DomainTasks:
                 wants_write = False
             rng.shuffle(left)
             left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
+            if builder.recent and rng.random() < self._mix.related:
+                near = self._near(builder.recent)
+                left.sort(key=lambda tool: near.isdisjoint(tool.about))
             if builder.made and rng.random() < self._mix.follow_up:
-                left.sort(key=lambda tool: not _takes_one_of(tool, builder.made))
+                made = {entity for entity, _ in builder.made}
+                left.sort(key=lambda tool: not tool.takes_any(made))
             for tool in left:
                 if builder.add(tool):
                     left.remove(tool)
                     break
             else:
                 raise UnprovedError("no_goal_found")
+
+    def _near(self, rows: Collection[tuple[str, str]]) -> set[str]:
+        """The entities of the rows, and those that refer to them or that they refer to."""
+        entities = {entity for entity, _ in rows}
+        pairs = [
+            (name, field.to)
+            for name, spec in self._domain.entities.items()
+            for field in spec.fields.values()
+            if field.type == "ref" and field.to
+        ]
+        near = {b for a, b in pairs if a in entities} | {a for a, b in pairs if b in entities}
+        return entities | near
+
+    def _add_with_wait(self, builder: Builder, count: int, rng: Random) -> None:
+        """Goals as in other normal tasks, one of which has to be waited for, where there is one:
+        any but the first, whose call may set going what is waited for, or the only one."""
+        place = rng.randrange(1, count) if count > 1 else 0
+        self._add_normal(builder, place, rng)
+        ways = rng.sample(self._waiting, len(self._waiting))
+        found = any(builder.add_awaited(waiting) for waiting in ways)
+        self._add_normal(builder, count - place - found, rng)
 
     def _add_forbidden(
         self, builder: Builder, before: DomainEnvironment, rng: Random
@@ -289,8 +330,3 @@ class DomainTasks:
 def _wanted_changes(builder: Builder) -> list[dict[str, Any]]:
     """What the last user goal, which is not granted, would change."""
     return builder.changes_if_granted(builder.goals[-1])
-
-
-def _takes_one_of(tool: DomainTool, rows: Collection[tuple[str, str]]) -> bool:
-    entities = {entity for entity, _ in rows}
-    return any(p.ref in entities for p in tool.spec.params.values() if not p.optional)

@@ -2,16 +2,23 @@
 what the user must know and the agent must look up so that it can be made.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.asking import asked_of_read, asked_of_write
 from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Asked, Fact, Goal, Step
+from synth.tasks.goals.goals import Asked, Awaited, Fact, Goal, Step
 from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
+from synth.tasks.goals.waiting import (
+    NOT_DECLARED,
+    Moment,
+    WaitingTool,
+    rows_near,
+    taken_back,
+)
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.language.domain_file import ParamSpec
@@ -56,6 +63,11 @@ class Builder:
         self.views = views or Views(domain, tools.values())
         self._first: dict[tuple[str, str, str], Any] = {}
         self._wanted: set[tuple[str, str, str]] = set()
+
+    @property
+    def recent(self) -> list[tuple[str, str]]:
+        """(entity, key) of the rows that the goals so far are about."""
+        return self._drawer.recent
 
     @property
     def plan(self) -> list[Step]:
@@ -120,6 +132,92 @@ class Builder:
             self._keep(goal, result, after)
             return True
         return False
+
+    def add_awaited(self, waiting: WaitingTool, *, tries: int = TRIES) -> bool:
+        """Append a goal that fails now, with an error that its tool declares, and not after a wait
+        in which a job runs; rather a job that an earlier goal has set going. False when none of the
+        draws works out."""
+        moments = waiting.moments(self.environment)
+        touched = {(change["entity"], change["id"]) for change in self.diffs}
+        started = [moment for moment in moments if touched & moment.rows]
+        recent = self._drawer.recent
+        for number in range(tries if moments else 0):
+            moment = self._rng.choice(started if started and number % 2 == 0 else moments)
+            near = rows_near(self.environment, self.domain, moment.rows)
+            self._drawer.recent = sorted(near)
+            tool = self._waited_for_tool({entity for entity, _ in near})
+            if tool and self._add_after_wait(waiting, tool, moments[: moments.index(moment) + 1]):
+                return True
+        self._drawer.recent = recent
+        return False
+
+    def _add_after_wait(
+        self, waiting: WaitingTool, tool: DomainTool, moments: Sequence[Moment]
+    ) -> bool:
+        """Append a call of the tool, with a wait for the first of the moments that makes it
+        possible."""
+        near = self._drawer.recent
+        arguments = self._drawer.draw(self.environment, tool)
+        refused = self.environment.snapshot().call(tool.name, arguments).error_code
+        if refused is None or refused in NOT_DECLARED:
+            return False
+        named = [p.row for p in _parts(tool.spec.params, arguments) if p.row is not None]
+        for moment in moments:
+            wait = waiting.step(moment.minutes, (moment.rows, named, near), self._rng)
+            ready = self.environment.snapshot()
+            if wait is None or ready.call(wait.tool, wait.arguments).is_error:
+                continue
+            after = ready.snapshot()
+            result = after.call(tool.name, arguments)
+            if not result.is_error:
+                break
+        else:
+            return False
+        if (
+            policy_violations(ready, tool.name, arguments)
+            or not self._is_new(result)
+            or taken_back(self.domain, moment, self.environment, ready, after)
+        ):
+            return False
+        goal = self._goal(tool, arguments, result, possible=True)
+        if goal is None:
+            return False
+        text = next(job.spec.text for job in self.domain.jobs if job.spec.name == moment.job)
+        awaited = Awaited(
+            job=moment.job, happens=text, wait=wait, minutes=waiting.minutes, error=refused
+        )
+        self.goals.append(self._with_wait(goal, awaited, waiting.tool))
+        self._keep(goal, result, after)
+        return True
+
+    def _waited_for_tool(self, entities: set[str]) -> DomainTool | None:
+        """One that changes something, takes a row of these entities, and has no goal yet."""
+        used = {goal.tool for goal in self.goals}
+        fitting = [
+            tool
+            for tool in self.tools.values()
+            if tool.writes and tool.name not in used and tool.takes_any(entities)
+        ]
+        return self._rng.choice(fitting) if fitting else None
+
+    def _with_wait(self, goal: Goal, awaited: Awaited, tool: DomainTool) -> Goal:
+        """The goal with what is known of where to wait, which the agent can do without."""
+        where = {k: v for k, v in awaited.wait.arguments.items() if k != awaited.minutes}
+        grounding = self._ground(tool, where)
+        told = [fact.value for fact in goal.known]
+        more = [
+            fact.model_copy(update={"label": f"{fact.label} to wait for", "needed": False})
+            for fact in grounding.facts
+            if fact.value not in told
+        ]
+        steps = unique_steps([*(s for s in grounding.lookups if s not in self.plan), *goal.steps])
+        return goal.model_copy(
+            update={
+                "awaited": awaited,
+                "known": (*goal.known, *more),
+                "steps": _before_call(tuple(steps), awaited.wait),
+            }
+        )
 
     def changes_if_granted(self, goal: Goal) -> list[dict[str, Any]]:
         """What the call of an impossible user goal would change."""
@@ -251,6 +349,11 @@ class _Part(NamedTuple):
     value: Any
     needed: bool
     """Neither it nor what it is a part of could be left out."""
+
+    @property
+    def row(self) -> tuple[str, str] | None:
+        """The row that it names."""
+        return (self.param.ref, self.value) if self.param.ref else None
 
     def fact(self, label: str, value: Any) -> Fact:
         return Fact(label=label, value=value, param=self.place[0], needed=self.needed)

@@ -1,7 +1,7 @@
 """What task making needs to know of a domain's tools, read off their semantics once."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -40,9 +40,19 @@ class DomainTool:
         return not self.writes
 
     @property
+    def about(self) -> set[str]:
+        """The entities whose rows a call names or changes."""
+        taken = {param.ref for param in self.spec.params.values() if param.ref}
+        return taken | {write.entity for write in self.writes}
+
+    @property
     def waits(self) -> bool:
         """Whether calls are made for the time that they let pass, and no user goal is about one."""
         return self.spec.waits is not None
+
+    def takes_any(self, entities: Collection[str]) -> bool:
+        """Whether a call has to name a row of one of them."""
+        return any(p.ref in entities for p in self.spec.params.values() if not p.optional)
 
 
 @lru_cache(maxsize=64)

@@ -49,6 +49,22 @@ class Step(Strict):
     """`user`: a step that only the user's own tool can do, when the agent asks for it."""
 
 
+class Awaited(Strict):
+    """What has to come about by itself before the call of a user goal can be made."""
+
+    job: str
+    happens: str
+    """What the job does, as the domain says it."""
+
+    wait: Step
+    minutes: str
+    """The parameter that says how long to wait. Nobody has to know it: who waits too short sees
+    that from the answer, and waits again."""
+
+    error: str
+    """Code of the error that the call fails with until then."""
+
+
 class Goal(Strict):
     """One user goal: a call that grants it, what the user knows for it and wants to hear of it."""
 
@@ -60,6 +76,9 @@ class Goal(Strict):
 
     wish: str = ""
     """What this person wants, in a sentence, where somebody has written it down."""
+
+    misreadings: tuple[str, ...] = ()
+    """Sentences of the same kind for what a hasty reader could take the wish for."""
 
     arguments: dict[str, Any]
     labels: dict[str, str]
@@ -80,13 +99,20 @@ class Goal(Strict):
     after: bool = False
     """Said in one breath with the goal before it, and to be done only after that one."""
 
+    awaited: Awaited | None = None
+    """What has to be waited for; the wait is the step before the call."""
+
     @property
     def sentence(self) -> str:
-        """The user goal in one sentence, for a reader of the rubric."""
+        """The user goal in one sentence, for a reader of the rubric; in two where it is one that
+        has to be waited for."""
         if self.could_be:
             meant = ", ".join(str(fact.value) for fact in self.known if not fact.param)
             return f"{self.description.rstrip('.')} ({meant})."
-        return self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
+        wished = self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
+        if self.awaited is None:
+            return wished
+        return f"{wished} This has to come about by itself before: {self.awaited.happens}"
 
 
 class Draft(Strict):

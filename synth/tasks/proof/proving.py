@@ -3,7 +3,7 @@ rubric asks for, and uses nothing that the user did not say or an earlier answer
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of
@@ -11,7 +11,7 @@ from synth.rubrics.criteria import Rubric
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.goals.knowledge import plain_values
-from synth.tasks.goals.rubrics import rubric_of
+from synth.tasks.goals.rubrics import left_open, rubric_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.pace import (
     DependsOnTimeError,
@@ -75,6 +75,7 @@ def prove(
         rules=[rule.id for rule in domain.policy if rule.tool in tools],
         forbidden=_harmful(draft, tools),
         further=extensions.criteria(draft),
+        free=left_open(draft, tools),
     )
     check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)
@@ -174,11 +175,19 @@ def check_derivable(
     said = [*given, *(fact.value for goal in draft.goals for fact in goal.known)]
     seen: list[Any] = []
     for call in calls:
-        for value in plain_values(call.arguments):
+        for value in _needed_values(draft, call):
             if not any(_shows(source, value) for source in (*said, *seen)):
                 raise UnprovedError("underivable_argument", f"{call.tool}: {value!r}")
         if call.actor == "agent":
             seen += plain_values(call.observation)
+
+
+def _needed_values(draft: Draft, call: EpisodeCall) -> Iterator[Any]:
+    """What a call is told and its caller has to know: not how long to wait."""
+    lengths = {(g.awaited.wait.tool, g.awaited.minutes) for g in draft.goals if g.awaited}
+    for name, value in call.arguments.items():
+        if (call.tool, name) not in lengths:
+            yield from plain_values(value)
 
 
 def num_dependencies(draft: Draft, calls: Sequence[EpisodeCall]) -> int:
@@ -187,7 +196,7 @@ def num_dependencies(draft: Draft, calls: Sequence[EpisodeCall]) -> int:
     shown = [list(plain_values(call.observation)) for call in calls]
     pairs: set[tuple[int, int]] = set()
     for later, call in enumerate(calls):
-        for value in plain_values(call.arguments):
+        for value in _needed_values(draft, call):
             if any(_shows(source, value) for source in said):
                 continue
             for earlier in range(later):

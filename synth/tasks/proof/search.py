@@ -39,7 +39,8 @@ class _Landmark(NamedTuple):
 
     goal: Goal
     calls: tuple[Step, ...]
-    """The call that grants it, after what the user has to do; none where it is not granted."""
+    """The call that grants it, after what the user has to do and after the wait for it; none where
+    it is not granted."""
     environment: DomainEnvironment
     lookups: Lookups
     needs: Needs
@@ -191,6 +192,9 @@ def _landmarks(
     for goal in goals:
         spec = domain.programs[goal.tool].spec if goal.tool in tools else None
         refs = frozenset(_refs(spec.params, goal.arguments)) if spec else frozenset()
+        if goal.awaited is not None:
+            wait = goal.awaited.wait
+            refs |= frozenset(_refs(domain.programs[wait.tool].spec.params, wait.arguments))
         told = {fact.value for fact in goal.known}
         needs = frozenset(p for p in refs if p[1] not in told)
         calls: tuple[Step, ...] = _calls(goal) if spec and goal.possible else ()
@@ -228,8 +232,10 @@ def _with_later(mark: _Landmark, later: Sequence[_Landmark]) -> _Landmark:
 
 
 def _calls(goal: Goal) -> tuple[Step, ...]:
-    own = [step for step in goal.steps if step.actor == "user"]
-    return (*own, Step(tool=goal.tool, arguments=goal.arguments))
+    first = [step for step in goal.steps if step.actor == "user"]
+    if goal.awaited is not None:
+        first.append(goal.awaited.wait)
+    return (*first, Step(tool=goal.tool, arguments=goal.arguments))
 
 
 def _gains(

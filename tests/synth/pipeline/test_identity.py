@@ -38,6 +38,8 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.server_variants.irrelevant_tool=0.2",
         "tasks.goals.in_order=0.5",
         "tasks.goals.follow_up=0.5",
+        "tasks.goals.related=0.5",
+        "tasks.goals.waiting=0.5",
         "tasks.personas_per_block=32",
         "agents.prompt_languages={German = 1.0}",
         "personas.ages={'30-40' = 1.0}",
