@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--dataset", type=Path, help="count its agents and ask nobody")
     args = parser.parse_args()
     if args.dataset:
-        dataset = Dataset(args.dataset)
+        dataset = Dataset.open(args.dataset)
         agents = list(dataset.rows("agents"))
         domains, tools = list(dataset.rows("domains")), list(dataset.rows("tools"))
     elif args.folder and args.roles:

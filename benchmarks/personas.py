@@ -52,8 +52,8 @@ SHOWN = (
     "language", "language_level", "communication_style", "message_length", "habits", "preferences",
 )  # fmt: skip
 JUDGE = """Four people are described below, and one of them wrote the message at the end, in a chat
-with a parcel service about a matter that all four have. Say which, by its number. Matter and answers
-are the same for all: only the way of writing tells.
+with a parcel service about a matter that all four have. Say which, by its number. Matter and
+answers are the same for all: only the way of writing tells.
 
 ## People
 {people}

@@ -1,9 +1,9 @@
-"""Agents: a system prompt with a toolset, varied in capability, expertise and behaviour.
+"""Agents: a system prompt with a toolset, varied in capability, expertise, behaviour and form.
 
 The plan draws everything but the words: which domain or server, which of its tools (of a large one
 a set that hangs together: one's answers feed another), whether some tools of another domain stand
-beside them as distractors, and in which form the prompt is. The generator then writes the prompt; of the
-distractors it is told nothing, for they are no part of the assistant's work.
+beside them as distractors, and in which form the prompt is. The generator then writes the prompt;
+of the distractors it is told nothing, for they are no part of the assistant's work.
 Agents with held-out tools are set apart: all others never see one, so that few rows are held out.
 """
 

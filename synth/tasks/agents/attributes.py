@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from random import Random
 from typing import Any
 
 from synth.tasks.agents.persona_config import PersonaConfig, ages_of, suits_age
 from synth.tasks.agents.population import CLASHES, LANGUAGES_OF, MOST_HABITS
-from synth.tasks.agents.weights import drawn
+from synth.tasks.agents.weights import clash_check, drawn
+
+_contradict = clash_check(CLASHES)
 
 INITIALS = "AAABBBCCCDDDEEFFGGHHIIJJJKKKLLMMMMNNNOPPRRRSSSSTTTUVWYZ"
 """First letters of names, about as often as names begin with them: a writer left to itself gives
@@ -83,11 +84,6 @@ def draw_initials(rng: Random) -> str:
 def clashes(phrase: str, others: Sequence[str]) -> bool:
     """Whether the phrase contradicts one of the others."""
     return any(_contradict(phrase, other) for other in others)
-
-
-@lru_cache(maxsize=1 << 16)  # a run draws from a few hundred phrases, millions of times
-def _contradict(phrase: str, other: str) -> bool:
-    return any((a in phrase and b in other) or (b in phrase and a in other) for a, b in CLASHES)
 
 
 def _country(config: PersonaConfig, rng: Random, language: str) -> str | None:

@@ -11,7 +11,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from synth.tasks.agents.weights import drawn
+from synth.tasks.agents.weights import clash_check, drawn
 
 LAYOUTS: Mapping[str, float] = MappingProxyType(
     {
@@ -103,6 +103,27 @@ PASSAGES: Mapping[str, float] = MappingProxyType(
         "that it never shows how it works inside": 0.06,
     }
 )
+CLASHES: tuple[tuple[str, str], ...] = (
+    ("20 to", "sections"), ("20 to", "paragraphs"), ("20 to", "`key"), ("20 to", "XML"),
+    ("20 to", "handbook"), ("20 to", "letter"), ("20 to", "brand"), ("20 to", "questions"),
+    ("20 to", "advertisement"), ("20 to", "table"), ("20 to", "thing by thing"),
+    ("20 to", "by their names"), ("20 to", "by its name with"), ("20 to", "capital"),
+    ("45 to", "letter"), ("45 to", "brand"), ("45 to", "questions"), ("45 to", "advertisement"),
+    ("45 to", "table"), ("45 to", "by its name with"), ("45 to", "handbook"),
+    ("one paragraph", "280 to"), ("one paragraph", "450 to"), ("one paragraph", "700 to"),
+    ("telegram", "280 to"), ("telegram", "450 to"), ("telegram", "700 to"), ("telegram", "prose"),
+    ("telegram", "shown"), ("telegram", "first person"), ("telegram", "begins with"),
+    ("without persons", "prose"), ("without persons", "letter"), ("without persons", "brand"),
+    ("without persons", "questions"), ("without persons", "450 to"), ("without persons", "700 to"),
+    ("letter", "by its name ("), ("letter", "imperatives"), ("letter", "first person"),
+    ("letter", "third person"), ("one paragraph", "list"), ("flat list", "as prose"),
+    ("numbered", "as prose"), ("`key", "as prose"), ("table", "as prose"),
+    ("paragraph", "as a list"), ("45 to", "numbered"),
+)  # fmt: skip
+"""Parts of phrases that cannot be had together."""
+
+_contradict = clash_check(CLASHES)
+
 FEW_PASSAGES = ("20 ", "45 ")
 """Beginnings of the lengths with room for one passage."""
 
@@ -131,17 +152,29 @@ class PromptForm:
 
 
 def draw_form(rng: Random, languages: Mapping[str, float]) -> PromptForm:
-    """A form of one prompt; short ones have no room for a dialogue or many passages."""
-    length = drawn(rng, LENGTHS)
+    """A form of one prompt, whose parts can be had together; short ones have no room for a dialogue
+    or many passages."""
+    taken: list[str] = []
+
+    def draw(weights: Mapping[str, float]) -> str:
+        fitting = {
+            phrase: weight
+            for phrase, weight in weights.items()
+            if not any(_contradict(phrase, other) for other in taken)
+        }
+        taken.append(drawn(rng, fitting))
+        return taken[-1]
+
+    length, layout, voice = draw(LENGTHS), draw(LAYOUTS), draw(VOICES)
     room = 1 if length.startswith(FEW_PASSAGES) else MOST_PASSAGES
     wanted = [p for p, share in PASSAGES.items() if rng.random() < share]
     examples = drawn(rng, EXAMPLES)
     return PromptForm(
-        layout=drawn(rng, LAYOUTS),
+        layout=layout,
         length=length,
-        voice=drawn(rng, VOICES),
-        tools=drawn(rng, TOOLS_TOLD),
-        conduct=drawn(rng, CONDUCT),
+        voice=voice,
+        tools=draw(TOOLS_TOLD),
+        conduct=draw(CONDUCT),
         passages=tuple(rng.sample(wanted, min(room, len(wanted)))),
         examples=examples if length.startswith(ROOM_FOR_DIALOGUE) else NO_DIALOGUE,
         language=drawn(rng, languages),

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from records.config import Config
 from synth.tasks.agents import population
 from synth.tasks.agents.population import AGE_RANGE, WORKING_AGE
-from synth.tasks.agents.weights import LANGUAGES, Phrase, PhraseWeights, drawable
+from synth.tasks.agents.weights import LANGUAGES, DrawnPhrase, PhraseWeights, drawable
 
 Disclosure = Literal["at_once", "mixed", "when_asked"]
 Knowledge = Literal["none", "some", "expert"]
@@ -69,9 +69,9 @@ class PersonaConfig(Config):
         }
     )
 
-    styles: tuple[Phrase, ...] = Field(default=STYLES, min_length=1)
+    styles: tuple[DrawnPhrase, ...] = Field(default=STYLES, min_length=1)
     """How they write; one each."""
-    preferences: tuple[Phrase, ...] = Field(default=PREFERENCES, min_length=1)
+    preferences: tuple[DrawnPhrase, ...] = Field(default=PREFERENCES, min_length=1)
     """How they like to be served; two each."""
     disclosure: tuple[Disclosure, ...] = Field(default=DISCLOSURES, min_length=1)
     """Whether they tell what they know at once, some of it, or mostly when asked; one each."""
@@ -98,7 +98,7 @@ class PersonaConfig(Config):
     """How well they have that language -> weight."""
     message_lengths: PhraseWeights = population.LENGTHS
     """How long their messages are -> weight."""
-    habits: dict[Phrase, Annotated[float, Field(ge=0.0, le=1.0)]] = population.HABITS
+    habits: dict[DrawnPhrase, Annotated[float, Field(ge=0.0, le=1.0)]] = population.HABITS
     """Habit of writing -> share of those who have it, where nothing else about them contradicts
     it; four each at most."""
 

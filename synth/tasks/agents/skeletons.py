@@ -18,55 +18,10 @@ THRESHOLD = 0.5
 _TOKEN = re.compile(r"\d[\d.,:]*|[^\W\d_]+(?:['-][^\W\d_]+)*|[.!?:\n]")
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _ENDS = frozenset(".!?:\n")
-_COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "do",
-        "for",
-        "from",
-        "get",
-        "has",
-        "have",
-        "how",
-        "if",
-        "in",
-        "is",
-        "it",
-        "its",
-        "no",
-        "not",
-        "of",
-        "on",
-        "one",
-        "or",
-        "so",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "they",
-        "this",
-        "to",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "will",
-        "with",
-        "you",
-        "your",
-    ]
-)
+_COMMON_TEXT = """a an and are as at be by can do for from get has have how if in is it its no not
+of on one or so that the their them then they this to what when where which who will with you
+your"""
+_COMMON = frozenset(_COMMON_TEXT.split())
 """Words that say nothing of a tool, though descriptions have them."""
 
 
